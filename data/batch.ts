@@ -1,0 +1,58 @@
+import { z } from "zod";
+import { ArtifactRef } from "./artifact_ref.ts";
+import { Row } from "./prompt.ts";
+
+/** One group inside a slab artifact. `samples`: indices of the trajectories that are used, in order. */
+export const GroupRef = z.strictObject({
+  draw: z.int().nonnegative(),
+  slab: ArtifactRef.describe("MessagePack of a GeneratedSlab."),
+  index: z.int().nonnegative().describe("Place of the group in the slab."),
+  samples: z.array(z.int().nonnegative()),
+});
+export type GroupRef = z.infer<typeof GroupRef>;
+
+/**
+ * One number per sequence [N] (it broadcasts over the sequence's unmasked tokens), or an artifact with one number per
+ * token: MessagePack `{ values: bin[] }`, float32 little-endian, [N][T] aligned to the trajectory's tokens.
+ * N runs over the batch's groups in order, samples in order.
+ */
+export const Column = z.discriminatedUnion("kind", [
+  z.strictObject({ kind: z.literal("sequence"), values: z.array(z.number()) }),
+  z.strictObject({ kind: z.literal("token"), artifact: ArtifactRef }),
+]);
+export type Column = z.infer<typeof Column>;
+
+const steps = {
+  temperature: z.number().positive().default(1).describe("Logits are divided by it before every log-probability."),
+  coef: z.record(z.string(), z.number()).default({}).describe("Values of the expression's `coef.NAME` inputs."),
+  updates: z.array(z.array(z.int().nonnegative())).min(1).describe(
+    "One entry per optimizer step: the groups (or rows) it holds, as indices. Groups are never cut.",
+  ),
+};
+
+/** A training batch: a list of references, not a copy. Its sha256 names the redo log's entry. */
+export const Batch = z.discriminatedUnion("kind", [
+  z.strictObject({
+    kind: z.literal("trajectories"),
+    groups: z.array(GroupRef),
+    columns: z.record(z.string(), Column).describe("advantage, old_logp, ref_logp, returns, ... by input name."),
+    staleness: z.array(z.int()).default([]).describe("[N] policy versions between sampling and training."),
+    ...steps,
+  }),
+  z.strictObject({ kind: z.literal("supervised"), rows: z.array(Row), ...steps }),
+  z.strictObject({
+    kind: z.literal("preference"),
+    pairs: z.array(
+      z.strictObject({
+        row_id: z.string(),
+        prompt: Row.shape.prompt,
+        chosen: Row.shape.prompt,
+        rejected: Row.shape.prompt,
+        margin: z.number().default(0),
+      }),
+    ),
+    columns: z.record(z.string(), Column),
+    ...steps,
+  }),
+]);
+export type Batch = z.infer<typeof Batch>;

@@ -1,0 +1,27 @@
+import { z } from "zod";
+
+/** One message of a chat. Rendered to text by the model's own chat template, in Python. */
+export const Message = z.strictObject({ role: z.string(), content: z.string() });
+export type Message = z.infer<typeof Message>;
+
+/** What the model is asked: plain text (encoded as it is) or chat messages (rendered by the chat template). */
+export const Prompt = z.union([z.string(), z.array(Message).min(1)]);
+export type Prompt = z.infer<typeof Prompt>;
+
+/** A normalised row of a data source. `columns` keeps every field of the original row: rewards read it. */
+export const Row = z.strictObject({
+  row_id: z.string().min(1).describe("Stable: the row's own id, else the hash of its content."),
+  prompt: Prompt,
+  completion: Prompt.optional().describe("What a supervised row teaches; absent in prompt-only rows."),
+  answer: z.string().optional().describe("The reference answer that rewards compare with."),
+  columns: z.record(z.string(), z.unknown()).describe("The original row."),
+});
+export type Row = z.infer<typeof Row>;
+
+/** One draw: a prompt's place in the run's stream. Randomness is keyed by `draw`, never by arrival. */
+export const Draw = z.strictObject({ draw: z.int().nonnegative(), row: Row });
+export type Draw = z.infer<typeof Draw>;
+
+/** A slab: the draws that are generated as one batch which nothing joins. Cut by draw order, never by arrival. */
+export const Slab = z.strictObject({ id: z.string(), draws: z.array(Draw).min(1) });
+export type Slab = z.infer<typeof Slab>;

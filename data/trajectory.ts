@@ -1,0 +1,47 @@
+import { z } from "zod";
+
+/** Why a trajectory ended. `stop`: a stop token or string; `length`: the token limit cut it. */
+export const StopReason = z.enum(["stop", "length", "max_turns", "timeout", "error", "abort"]);
+export type StopReason = z.infer<typeof StopReason>;
+
+/** Tokens [start, end) of a trajectory were sampled at policy `version`. */
+export const VersionSpan = z.strictObject({ version: z.string(), start: z.int(), end: z.int() });
+
+/**
+ * How tokens were drawn. Log-probabilities are of exactly this distribution: float32, logits divided by the
+ * temperature, then top-k and top-p. `temperature: 0` is greedy, with log-probabilities at temperature 1.
+ */
+export const Sampling = z.strictObject({
+  temperature: z.number().nonnegative().default(1),
+  top_p: z.number().positive().max(1).default(1),
+  top_k: z.int().min(-1).default(-1).describe("-1: the whole vocabulary."),
+  tokens_max: z.int().positive().default(128).describe("Tokens that a completion may have at most."),
+  stop: z.array(z.string()).default([]).describe("Strings that end a completion, besides the end-of-sequence token."),
+});
+export type Sampling = z.infer<typeof Sampling>;
+
+/**
+ * One sampled sequence: prompt, then everything after it. T = tokens.length.
+ * Packed in MessagePack as little-endian `bin`: tokens int32 [T], action_mask uint8 [T], behaviour_logp float32 [T].
+ * `action_mask` is 1 on sampled tokens (the stop token too), 0 on prompt and observations. Position t belongs to the
+ * target: behaviour_logp[t] = log pi(tokens[t] | tokens[<t]); 0 where the mask is 0.
+ */
+export type Trajectory = {
+  /** Number of this sample in its group, from 0. */
+  sample: number;
+  tokens: Int32Array; // [T]
+  action_mask: Uint8Array; // [T]
+  behaviour_logp: Float32Array; // [T]
+  versions: z.infer<typeof VersionSpan>[];
+  stop: StopReason;
+  /** The completion as text, for rewards and people. Training never reads it: tokens are never made from text again. */
+  text: string;
+  /** Optional reward of each token [T], from environments. */
+  token_rewards?: Float32Array;
+};
+
+/** All samples of one draw. */
+export type Group = { draw: number; row_id: string; prompt_text: string; trajectories: Trajectory[] };
+
+/** What one `generate` operation delivers: one artifact. */
+export type GeneratedSlab = { slab: string; version: string; sampling: Sampling; groups: Group[] };

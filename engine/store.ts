@@ -1,0 +1,97 @@
+/**
+ * What a store can do. Operations, not SQL: everything above this line is written once, and one contract suite tests
+ * every driver. Times are milliseconds of the store's own clock.
+ */
+
+/** Recorded kinds. `note` is a fact with a name of its own (`note/version`, `note/checkpoint`, ...). */
+export type RowKind =
+  | "intent"
+  | "result"
+  | "failure"
+  | "checkpoint"
+  | "round"
+  | "recovery"
+  | "signal"
+  | `note/${string}`;
+
+export type NewRow = {
+  kind: RowKind;
+  /** Scope path + name + occurrence or id: `round/3/score#17`. For notes: what the note is about. */
+  key: string;
+  /** sha256 of the canonical JSON of the input, where there is one. */
+  input_hash?: string;
+  /** JSON text. Values over 64 KiB are moved to an artifact by the journal, not by the driver. */
+  value: string;
+};
+export type JournalRow = NewRow & { seq: number; epoch: number; at_ms: number };
+
+/** Who may append: one incarnation of an engine process. `boot_id` tells two processes of one pid apart. */
+export type Owner = { boot_id: string; host: string; pid: number; process_start: string };
+
+export type FinalStatus = "done" | "failed" | "cancelled";
+export type RequestKind = "cancel" | "drain";
+
+/** The head row of a run. */
+export type RunHead = {
+  id: string;
+  name: string;
+  status: "created" | "running" | FinalStatus;
+  epoch: number;
+  last_seq: number;
+  /** The module that defines the graph, its hash (names, versions, edges), the resolved configuration (JSON), versions. */
+  entry: string;
+  graph: string;
+  graph_hash: string;
+  config: string;
+  packages: string;
+  owner: Owner | null;
+  lease_until_ms: number;
+  requests: RequestKind[];
+  /** JSON of the error that failed the run. */
+  error: string | null;
+  created_ms: number;
+  updated_ms: number;
+};
+export type NewRun = Pick<RunHead, "id" | "name" | "entry" | "graph" | "graph_hash" | "config" | "packages">;
+
+/** `fenced`: another owner has claimed the run since; nothing was written. */
+export type Appended = { fenced: false; last_seq: number } | { fenced: true };
+export type Claimed = { claimed: true; head: RunHead } | { claimed: false; head: RunHead };
+
+export interface Store {
+  create(run: NewRun): Promise<RunHead>;
+  head(run: string): Promise<RunHead | null>;
+  heads(filter?: { limit?: number }): Promise<RunHead[]>;
+  /**
+   * Takes the run for `owner` and raises its epoch, in one statement. Refused (claimed: false) while another owner's
+   * lease is fresh, unless `force` (the caller has seen that the owner's process is dead).
+   */
+  claim(run: string, owner: Owner, options: { lease_ms: number; force?: boolean }): Promise<Claimed>;
+  /** Extends the lease and answers the requests made since; fenced if the epoch is no longer the run's. */
+  renew(
+    run: string,
+    epoch: number,
+    lease_ms: number,
+  ): Promise<{ fenced: true } | { fenced: false; requests: RequestKind[] }>;
+  /** Appends all rows or none, durable when the promise settles. The epoch is checked in the same statement. */
+  append(run: string, epoch: number, rows: NewRow[]): Promise<Appended>;
+  /** Rows in order of seq. `prefix`: of the key. `after_seq` is exclusive. */
+  read(
+    run: string,
+    query?: { kinds?: RowKind[]; prefix?: string; after_seq?: number; limit?: number },
+  ): Promise<JournalRow[]>;
+  /** Asks the owner to cancel or drain. Cancelling a run that nobody owns takes effect at once. */
+  request(run: string, kind: RequestKind): Promise<RunHead>;
+  /** Ends the run; a cancel request that came first wins, in the same statement. Releases the lease. */
+  finish(
+    run: string,
+    epoch: number,
+    status: FinalStatus,
+    error?: string,
+  ): Promise<{ fenced: true } | { fenced: false; status: FinalStatus }>;
+  /** Gives the run back unfinished: it can be claimed at once. */
+  release(run: string, epoch: number): Promise<void>;
+  /** Opens a failed run again (resume): status running, error cleared. Needs a claim first. */
+  reopen(run: string, epoch: number): Promise<Appended>;
+  close(): Promise<void>;
+}

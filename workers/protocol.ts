@@ -1,0 +1,176 @@
+import { z } from "zod";
+
+/**
+ * The messages between the engine's hub and a host's agent, declared once. The JSON Schema made from them
+ * (`workers/python/holdfast_worker/protocol.schema.json`) is what the Python side checks with.
+ *
+ * Control: JSON text frames. Data: binary frames, MessagePack of `BlobFrame`, at most 4 MiB each.
+ * Reliable messages carry `seq` (1, 2, ... per boot and direction) and are resent after a reconnect until acknowledged;
+ * the others may be lost. Every message from the engine carries the run's epoch; an agent answers lower ones `fenced`.
+ */
+export const PROTOCOL_VERSION = 1;
+export const FRAME_BYTES_MAX = 4 * 1024 * 1024;
+
+const id = z.string().min(1).max(200);
+const reliable = { seq: z.int().positive() };
+const json = z.unknown();
+
+export const RankState = z.strictObject({
+  rank: z.int().nonnegative(),
+  pid: z.int(),
+  process_start: z.string().describe("Start time from /proc, tells two processes of one pid apart."),
+  state: z.enum(["starting", "ready", "busy", "exited"]),
+  exit_code: z.int().nullable().default(null),
+  signal: z.string().nullable().default(null),
+});
+export type RankState = z.infer<typeof RankState>;
+
+export const GroupState = z.strictObject({
+  group: id,
+  generation: z.int().positive(),
+  state: z.enum(["starting", "ready", "failed", "stopped"]),
+  ranks: z.array(RankState),
+});
+export type GroupState = z.infer<typeof GroupState>;
+
+/** What one rank said about its failure; the engine picks the root among the ranks' reports. */
+export const FailureReport = z.strictObject({
+  rank: z.int().nonnegative(),
+  cause: z.enum([
+    "exit",
+    "signal",
+    "import_error",
+    "out_of_memory",
+    "user_code",
+    "bad_data",
+    "peer",
+    "timeout",
+    "other",
+  ]),
+  exception: z.string().nullable(),
+  message: z.string(),
+  traceback: z.string().nullable(),
+  exit_code: z.int().nullable(),
+  signal: z.string().nullable(),
+  log_tail: z.array(z.string()).max(40),
+  log_path: z.string(),
+  at_ms: z.number(),
+});
+export type FailureReport = z.infer<typeof FailureReport>;
+
+/** Agent to engine. */
+export const AgentMessage = z.discriminatedUnion("type", [
+  z.strictObject({
+    type: z.literal("hello"),
+    protocol: z.int(),
+    agent_id: id,
+    boot_id: id,
+    engine_boot: z.string().nullable().describe("The engine boot this agent last served; null at its first hello."),
+    pid: z.int(),
+    host: z.string(),
+    packages: z.record(z.string(), z.string()),
+    groups: z.array(GroupState),
+    tasks: z.array(
+      z.strictObject({
+        task: id,
+        key: z.string(),
+        attempt: z.int(),
+        epoch: z.int(),
+        state: z.enum(["running", "finished"]),
+      }),
+    ),
+    received_seq: z.int().nonnegative().describe("Highest seq received from this engine boot."),
+  }),
+  z.strictObject({ type: z.literal("accepted"), task: id }),
+  z.strictObject({
+    type: z.literal("progress"),
+    task: id,
+    rank: z.int(),
+    phase: z.string(),
+    done: z.number(),
+    total: z.number().nullable(),
+    metrics: z.record(z.string(), z.number()).default({}),
+  }),
+  z.strictObject({ type: z.literal("log"), group: id, rank: z.int(), line: z.string() }),
+  z.strictObject({ type: z.literal("heartbeat"), groups: z.array(GroupState) }),
+  z.strictObject({ type: z.literal("ack"), received_seq: z.int().nonnegative() }),
+  z.strictObject({ type: z.literal("fenced"), epoch: z.int().describe("The highest epoch this agent has seen.") }),
+  z.strictObject({
+    type: z.literal("result"),
+    ...reliable,
+    task: id,
+    outputs: z.array(json).describe("One per rank, in rank order."),
+    blobs: z.array(z.strictObject({ sha256: z.string(), bytes: z.int() })).describe(
+      "Rank 0's, sent as binary frames before.",
+    ),
+  }),
+  z.strictObject({ type: z.literal("error"), ...reliable, task: id, failures: z.array(FailureReport).min(1) }),
+  z.strictObject({
+    type: z.literal("group"),
+    ...reliable,
+    ...GroupState.shape,
+    info: z.record(z.string(), json).default({}).describe(
+      "What rank 0 says of itself when ready: device, packages, repeats.",
+    ),
+    failures: z.array(FailureReport).default([]),
+  }),
+]);
+export type AgentMessage = z.infer<typeof AgentMessage>;
+
+/** Engine to agent. */
+const fromEngine = { epoch: z.int().positive() };
+export const EngineMessage = z.discriminatedUnion("type", [
+  z.strictObject({
+    type: z.literal("welcome"),
+    ...fromEngine,
+    engine_boot: id,
+    run: id,
+    heartbeat_ms: z.int().positive(),
+    grace_ms: z.int().nonnegative().describe("After this long without an engine the agent kills its ranks and ends."),
+    received_seq: z.int().nonnegative(),
+    verdict: z.enum(["go_on", "drop"]).describe("drop: kill your ranks and end."),
+    tasks: z.array(z.strictObject({ task: id, verdict: z.enum(["go_on", "deliver", "drop"]) })),
+  }),
+  z.strictObject({
+    type: z.literal("start_group"),
+    ...fromEngine,
+    ...reliable,
+    group: id,
+    role: z.string(),
+    generation: z.int().positive(),
+    ranks: z.int().positive(),
+    python: z.string(),
+    module: z.string().describe("Python module with the role's `Worker` class."),
+    env: z.record(z.string(), z.string()),
+    spec: json.describe("Resolved configuration, handed to every rank."),
+    log_dir: z.string(),
+    start_timeout_ms: z.int().positive(),
+  }),
+  z.strictObject({
+    type: z.literal("stop_group"),
+    ...fromEngine,
+    ...reliable,
+    group: id,
+    generation: z.int(),
+    grace_ms: z.int().nonnegative(),
+  }),
+  z.strictObject({
+    type: z.literal("task"),
+    ...fromEngine,
+    ...reliable,
+    task: id,
+    group: id,
+    generation: z.int(),
+    key: z.string(),
+    attempt: z.int(),
+    op: z.string(),
+    args: json,
+  }),
+  z.strictObject({ type: z.literal("cancel"), ...fromEngine, ...reliable, task: id }),
+  z.strictObject({ type: z.literal("shutdown"), ...fromEngine, ...reliable }),
+  z.strictObject({ type: z.literal("ack"), ...fromEngine, received_seq: z.int().nonnegative() }),
+]);
+export type EngineMessage = z.infer<typeof EngineMessage>;
+
+/** A piece of a result's data, cut to FRAME_BYTES_MAX. Sent before the `result` that names it; resent whole with it. */
+export type BlobFrame = { task: string; blob: number; offset: number; total: number; data: Uint8Array };
