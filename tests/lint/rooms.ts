@@ -1,0 +1,77 @@
+/**
+ * The import table of the house as a lint rule: which room may import which. What is not listed is refused.
+ * Node, npm and same-room imports are free. `tests` may import all, `examples` only `mod.ts`.
+ */
+const BELOW_CONFIGS = ["engine", "data", "workers", "algs", "rewards", "rollouts"];
+const BELOW_FLOWS = [...BELOW_CONFIGS, "configs"];
+const ALL = [...BELOW_FLOWS, "flows", "cli", "web"];
+
+export const IMPORT_TABLE: Record<string, string[]> = {
+  engine: [],
+  data: [],
+  workers: ["data", "engine"],
+  algs: ["data"],
+  rewards: ["data"],
+  rollouts: ["data", "engine", "workers"],
+  configs: BELOW_CONFIGS,
+  flows: BELOW_FLOWS,
+  cli: ALL,
+  web: ALL,
+  bench: ALL,
+  "mod.ts": ALL,
+  examples: ["mod.ts"],
+};
+
+/** Room of a repository path: its first folder, or the file's own name at the top. */
+function roomOf(path: string): string {
+  return path.split("/")[0]!;
+}
+
+/** Resolves a relative import against the importing file; both are repository paths with forward slashes. */
+function resolve(from: string, specifier: string): string {
+  const parts = from.split("/").slice(0, -1);
+  for (const part of specifier.split("/")) {
+    if (part === "..") parts.pop();
+    else if (part !== ".") parts.push(part);
+  }
+  return parts.join("/");
+}
+
+/** A sentence if `from` may not import `specifier`, else null. Paths are relative to the repository. */
+export function refusal(from: string, specifier: string): string | null {
+  if (!specifier.startsWith(".")) return null;
+  const room = roomOf(from);
+  const target = roomOf(resolve(from, specifier));
+  const allowed = IMPORT_TABLE[room];
+  if (room === target || allowed === undefined || allowed.includes(target)) return null;
+  return `Cannot import '${target}' from '${room}': the import table allows ${
+    allowed.length ? allowed.join(", ") : "nothing"
+  } there`;
+}
+
+const ROOT = new URL("../../", import.meta.url).pathname;
+
+type Sourced = { source: { value: unknown } | null };
+
+const plugin: Deno.lint.Plugin = {
+  name: "holdfast",
+  rules: {
+    rooms: {
+      create(context) {
+        const from = context.filename.startsWith(ROOT) ? context.filename.slice(ROOT.length) : context.filename;
+        const check = (node: Deno.lint.Node & Sourced) => {
+          const sentence = node.source ? refusal(from, String(node.source.value)) : null;
+          if (sentence) context.report({ node, message: sentence });
+        };
+        return {
+          ImportDeclaration: (node) => check(node as Deno.lint.Node & Sourced),
+          ExportNamedDeclaration: (node) => check(node as Deno.lint.Node & Sourced),
+          ExportAllDeclaration: (node) => check(node as Deno.lint.Node & Sourced),
+          ImportExpression: (node) => check(node as unknown as Deno.lint.Node & Sourced),
+        };
+      },
+    },
+  },
+};
+// Deno's lint loads a plugin by its default export: the one place that needs one.
+export default plugin;
