@@ -1,0 +1,108 @@
+"""What a role's worker sees: where it runs (`RankContext`), and one operation's doors to the outside (`OperationIO`).
+
+A worker module has a class `Worker(context)` with `boot() -> dict` (heavy imports; what it returns is the rank's info) and
+`operations: dict[str, Callable[[dict, OperationIO], dict]]`. Operations run one at a time on the process's main thread.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+PROGRESS_INTERVAL_S = 0.1  # At most ten a second leave a rank; a change of phase always does.
+
+
+class UserCodeError(Exception):
+    """Code that a user handed in (a reward, a loss, a reader) failed: a second try would fail the same way."""
+
+
+class BadDataError(Exception):
+    """An input is broken (a data row, a model directory, a hash that does not match): a second try would fail the same way."""
+
+
+class Cancelled(Exception):
+    """The engine asked for this task to end. Raised by `OperationIO.check_cancelled`."""
+
+
+@dataclass(frozen=True)
+class RankContext:
+    """One rank of one generation of a group. `master_addr:master_port` is the rendezvous, fresh in every generation:
+    rank 0 listens there (a TCPStore, or `init_method="env://"`), the others connect."""
+
+    role: str
+    group: str
+    generation: int
+    rank: int
+    world_size: int
+    spec: dict[str, Any]
+    artifacts_dir: str
+    master_addr: str = "127.0.0.1"
+    master_port: int = 0
+    log_dir: str = ""
+
+
+@dataclass
+class OperationIO:
+    """One operation's input and output beside its arguments. Made by the rank; `OperationIO.alone()` makes one for tests."""
+
+    key: str
+    attempt: int
+    task: str
+    artifacts_dir: str
+    send_progress: Callable[[dict[str, Any]], None] = lambda message: None
+    keep_blobs: bool = True  # Only rank 0's are delivered; other ranks' are counted and dropped.
+    cancelled: threading.Event = field(default_factory=threading.Event)
+    blobs: list[bytes] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._lock = threading.Lock()
+        self._last: tuple[str, float] = ("", -math.inf)
+
+    @classmethod
+    def alone(cls, artifacts_dir: str = "", **fields: Any) -> OperationIO:
+        """An IO without a rank around it: `progress` goes to `send_progress` if given, blobs stay in `blobs`."""
+        return cls(**{"key": "alone", "attempt": 1, "task": "alone", "artifacts_dir": artifacts_dir, **fields})
+
+    def progress(self, phase: str, done: float, total: float | None = None, **metrics: float) -> None:
+        """Says how far the work is. From any thread, as often as you like: what comes too fast is dropped."""
+        now = time.monotonic()
+        with self._lock:
+            last_phase, at = self._last
+            if phase == last_phase and now - at < PROGRESS_INTERVAL_S and done != total:
+                return
+            self._last = (phase, now)
+        finite = {name: float(value) for name, value in metrics.items() if math.isfinite(value)}
+        self.send_progress(
+            {"phase": phase, "done": float(done), "total": None if total is None else float(total), "metrics": finite}
+        )
+
+    def blob(self, data: bytes | bytearray | memoryview) -> int:
+        """Adds bytes to the result and returns their index. Delivered with it, from rank 0 only."""
+        self.blobs.append(bytes(data) if self.keep_blobs else b"")
+        return len(self.blobs) - 1
+
+    def read_artifact(self, ref: dict[str, Any]) -> bytes:
+        """The bytes of an artifact of this home, checked against their hash."""
+        sha256 = ref["sha256"]
+        if not (isinstance(sha256, str) and len(sha256) == 64 and set(sha256) <= set("0123456789abcdef")):
+            raise BadDataError(f"Cannot read an artifact as its name is not a sha256: {sha256!r}")
+        path = Path(self.artifacts_dir) / sha256[:2] / sha256
+        try:
+            data = path.read_bytes()
+        except FileNotFoundError:
+            raise BadDataError(f"Cannot read artifact {sha256} as {path} is not there") from None
+        found = hashlib.sha256(data).hexdigest()
+        if found != sha256 or len(data) != ref.get("bytes", len(data)):
+            raise BadDataError(f"Cannot read artifact {sha256} as {path} holds {len(data)} bytes with sha256 {found}")
+        return data
+
+    def check_cancelled(self) -> None:
+        """Raises `Cancelled` once the engine has asked for this task to end. Call it between pieces of work."""
+        if self.cancelled.is_set():
+            raise Cancelled(f"Cannot go on with task {self.task} as it was cancelled")
