@@ -58,6 +58,14 @@ export type NewRun = Pick<RunHead, "id" | "name" | "entry" | "graph" | "graph_ha
 export type Appended = { fenced: false; last_seq: number } | { fenced: true };
 export type Claimed = { claimed: true; head: RunHead } | { claimed: false; head: RunHead };
 
+export type ReadQuery = {
+  kinds?: RowKind[];
+  prefix?: string;
+  after_seq?: number;
+  limit?: number;
+  newest_first?: boolean;
+};
+
 export interface Store {
   create(run: NewRun): Promise<RunHead>;
   head(run: string): Promise<RunHead | null>;
@@ -75,11 +83,11 @@ export interface Store {
   ): Promise<{ fenced: true } | { fenced: false; requests: RequestKind[] }>;
   /** Appends all rows or none, durable when the promise settles. The epoch is checked in the same statement. */
   append(run: string, epoch: number, rows: NewRow[]): Promise<Appended>;
-  /** Rows in order of seq. `prefix`: of the key. `after_seq` is exclusive. */
-  read(
-    run: string,
-    query?: { kinds?: RowKind[]; prefix?: string; after_seq?: number; limit?: number },
-  ): Promise<JournalRow[]>;
+  /**
+   * Rows in order of seq; `newest_first` turns it round, so that `limit: 1` is the last such row. `prefix`: of the key.
+   * `after_seq` is exclusive.
+   */
+  read(run: string, query?: ReadQuery): Promise<JournalRow[]>;
   /** Asks the owner to cancel or drain. Cancelling a run that nobody owns takes effect at once. */
   request(run: string, kind: RequestKind): Promise<RunHead>;
   /** Ends the run; a cancel request that came first wins, in the same statement. Releases the lease. */
