@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 import struct
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -253,3 +254,18 @@ def check_model_directory(directory: str | Path) -> dict[str, Any]:
             '"architectures": ["Qwen2ForCausalLM"]'
         )
     return config
+
+
+def replace_directory(temporary: str | Path, target: str | Path) -> None:
+    """Makes `temporary` durable and moves it to `target`, which readers see whole. An older `target` is removed."""
+    temporary, target = Path(temporary), Path(target)
+    fsync_tree(temporary)
+    if target.exists():
+        old = target.with_name(f".{target.name}.{os.getpid()}.old")
+        shutil.rmtree(old, ignore_errors=True)
+        os.rename(target, old)
+        os.rename(temporary, target)
+        shutil.rmtree(old)
+    else:
+        os.rename(temporary, target)
+    fsync_path(target.parent)
