@@ -1,5 +1,14 @@
 export * from "./artifact_ref.ts";
 export * from "./batch.ts";
+export * from "./codec.ts";
+export * from "./content_id.ts";
+export * from "./digits_task.ts";
+export * from "./errors.ts";
+export { digestFile, readJsonLines } from "./json_lines.ts";
+export { normalise, RowProblem } from "./normalise.ts";
+export { drawRows, type Order, placeOfDraw } from "./order.ts";
 export * from "./policy.ts";
 export * from "./prompt.ts";
+export * from "./source_config.ts";
+export * from "./sources.ts";
 export * from "./trajectory.ts";

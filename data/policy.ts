@@ -16,20 +16,22 @@ export type Numerics = z.infer<typeof Numerics>;
 
 /** Learning rate over optimizer steps: lr * factor(step). */
 export const Schedule = z.strictObject({
-  name: z.enum(["constant", "linear", "cosine"]).default("constant"),
-  warmup_steps: z.int().nonnegative().default(0),
+  name: z.enum(["constant", "linear", "cosine"]).default("constant").describe("Its shape after the warm-up."),
+  warmup_steps: z.int().nonnegative().default(0).describe("Optimizer steps over which the rate rises from 0 to lr."),
   total_steps: z.int().positive().nullable().default(null).describe("Needed by linear and cosine."),
   min_ratio: z.number().min(0).max(1).default(0).describe("The factor at total_steps."),
 });
 
 /** AdamW, with the schedule and the clip that belong to it. */
 export const Optimizer = z.strictObject({
-  lr: z.number().positive().default(1e-6),
-  betas: z.tuple([z.number(), z.number()]).default([0.9, 0.999]),
-  eps: z.number().positive().default(1e-8),
-  weight_decay: z.number().nonnegative().default(0),
-  clip_grad_norm: z.number().positive().nullable().default(1),
-  schedule: Schedule.default(Schedule.parse({})),
+  lr: z.number().positive().default(1e-6).describe("The learning rate."),
+  betas: z.tuple([z.number(), z.number()]).default([0.9, 0.999]).describe("AdamW's decay of its two moments."),
+  eps: z.number().positive().default(1e-8).describe("Added to the root of the second moment."),
+  weight_decay: z.number().nonnegative().default(0).describe("Decoupled from the gradient, as in AdamW."),
+  clip_grad_norm: z.number().positive().nullable().default(1).describe(
+    "Gradients are scaled down to this norm; null: never.",
+  ),
+  schedule: Schedule.prefault({}).describe("How the learning rate changes over optimizer steps."),
 });
 export type Optimizer = z.infer<typeof Optimizer>;
 

@@ -1,0 +1,57 @@
+import { createHash } from "node:crypto";
+import { z } from "zod";
+import { permute, roundKeys } from "./order.ts";
+import type { Row } from "./prompt.ts";
+import type { RowTable } from "./sources.ts";
+
+/** A task that a tiny model learns on a CPU in a minute: sorting or reversing the digits of a number. */
+export const DigitsTask = z.strictObject({
+  name: z.enum(["sort_digits", "reverse_digits"]).default("sort_digits").describe("What the completion must be."),
+  digits: z.int().min(2).max(9).default(5).describe("Digits of each problem: there are 10^digits problems."),
+});
+export type DigitsTask = z.infer<typeof DigitsTask>;
+
+export type DigitsSplit = DigitsTask & {
+  seed: number;
+  /** Problems held out for evaluation; all others are for training. */
+  eval_problems: number;
+};
+
+/**
+ * Training and evaluation problems, disjoint by construction: the seed permutes all 10^digits problems, the first
+ * `eval_problems` are evaluated on and the rest trained on. Nothing is stored: a row is computed from its place.
+ */
+export function digitsTables(split: DigitsSplit): { train: RowTable; eval: RowTable } {
+  const all = 10 ** split.digits;
+  if (split.eval_problems < 1 || split.eval_problems >= all) {
+    throw new RangeError(`Cannot hold out ${split.eval_problems} of ${all} problems: keep some for training too`);
+  }
+  const keys = roundKeys(split.seed, 0);
+  const table = (part: string, { from, size }: { from: number; size: number }): RowTable => ({
+    size,
+    row(place) {
+      if (place < 0 || place >= size) throw new RangeError(`Cannot read row ${place} as the table has ${size} rows`);
+      return digitsRow(permute(from + place, { rows: all, keys }), split);
+    },
+    digest: createHash("sha256").update(JSON.stringify([part, split.name, split.digits, split.seed, size])).digest(
+      "hex",
+    ),
+  });
+  return {
+    train: table("train", { from: split.eval_problems, size: all - split.eval_problems }),
+    eval: table("eval", { from: 0, size: split.eval_problems }),
+  };
+}
+
+function digitsRow(number: number, { name, digits }: DigitsTask): Row {
+  const problem = String(number).padStart(digits, "0");
+  const answer = name === "sort_digits" ? [...problem].sort().join("") : [...problem].reverse().join("");
+  const verb = name === "sort_digits" ? "sort" : "reverse";
+  return {
+    row_id: `${verb}/${problem}`,
+    prompt: `${verb} ${problem} =`,
+    completion: answer,
+    answer,
+    columns: { task: name, problem, answer },
+  };
+}

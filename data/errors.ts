@@ -1,0 +1,24 @@
+/** Where a broken row is. `field` is a path inside the row, `line` counts from 1. */
+export type DataPlace = { file: string; line?: number; field?: string };
+
+/**
+ * A data source that cannot be used: a broken row, a missing file, a duplicate id. Never retried: the same bytes fail
+ * the same way. Its fields are those of the engine's errors, which this room may not import.
+ */
+export class DataError extends Error {
+  readonly code = "bad_data";
+  readonly cause_kind = "bad_data";
+  readonly retryable = false;
+  readonly facts: DataPlace;
+
+  constructor(problem: string, place: DataPlace) {
+    const line = place.line === undefined ? "" : `:${place.line}`;
+    super(`${place.file}${line}${place.field ? ` ${place.field}` : ""}: ${problem}`);
+    this.name = "DataError";
+    this.facts = place;
+  }
+
+  toJSON(): Record<string, unknown> {
+    return { code: this.code, retryable: this.retryable, message: this.message, facts: this.facts };
+  }
+}

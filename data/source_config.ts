@@ -1,0 +1,27 @@
+import { z } from "zod";
+
+/** One file of rows, and how its rows are read. */
+export const SourceConfig = z.strictObject({
+  path: z.string().min(1).describe("A JSONL file: one JSON object per line."),
+  name: z.string().min(1).optional().describe(
+    "Put before every row id (`name/id`), for files whose ids would collide.",
+  ),
+  limit: z.int().positive().optional().describe("Read only the first rows of the file."),
+  duplicates: z.enum(["refuse", "skip"]).default("refuse").describe(
+    "What a second row with the same id does: refuse the file, or be left out.",
+  ),
+  prompt_as: z.enum(["as_is", "chat"]).default("as_is").describe(
+    "as_is: a text prompt is encoded as it is. chat: it becomes one user message of the model's chat template.",
+  ),
+  system: z.string().optional().describe("A system message put before every prompt; makes prompts chats."),
+  instruction: z.string().optional().describe("Text put after the prompt's last user message, e.g. the answer's form."),
+  fields: z.strictObject({
+    id: z.string().optional().describe("Field with the row's id; `a.b` reads a nested field."),
+    prompt: z.string().optional().describe("Field with the prompt: text or chat messages."),
+    completion: z.string().optional().describe("Field with the completion that a supervised row teaches."),
+    answer: z.string().optional().describe("Field with the reference answer that rewards compare with."),
+  }).prefault({}).describe("Field names, for rows in none of the known shapes."),
+});
+export type SourceConfig = z.infer<typeof SourceConfig>;
+/** As people write it: defaults left out. */
+export type SourceInput = z.input<typeof SourceConfig>;

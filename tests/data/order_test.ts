@@ -1,0 +1,42 @@
+import { deepStrictEqual, notDeepStrictEqual, ok, throws } from "node:assert/strict";
+import fc from "fast-check";
+import { placeOfDraw } from "../../data/mod.ts";
+
+const epoch = (seed: number, { rows, number }: { rows: number; number: number }) =>
+  Array.from({ length: rows }, (_, i) => placeOfDraw(number * rows + i, { seed, rows }).place);
+
+Deno.test("placeOfDraw() is a permutation of the rows in every epoch", () => {
+  fc.assert(
+    fc.property(
+      fc.integer({ min: 0 }),
+      fc.integer({ min: 1, max: 700 }),
+      fc.integer({ min: 0, max: 1000 }),
+      (seed, rows, number) => {
+        const places = epoch(seed, { rows, number }).sort((a, b) => a - b);
+        deepStrictEqual(places, Array.from({ length: rows }, (_, i) => i));
+      },
+    ),
+    { numRuns: 60 },
+  );
+});
+
+Deno.test("placeOfDraw() depends on seed and epoch, the seed's high bits too", () => {
+  const base = epoch(1, { rows: 50, number: 0 });
+  notDeepStrictEqual(epoch(2, { rows: 50, number: 0 }), base);
+  notDeepStrictEqual(epoch(1 + 2 ** 40, { rows: 50, number: 0 }), base);
+  notDeepStrictEqual(epoch(1, { rows: 50, number: 1 }), base);
+  deepStrictEqual(epoch(1, { rows: 50, number: 0 }), base);
+});
+
+Deno.test("placeOfDraw() puts every row at every place about equally often over seeds", () => {
+  const [rows, seeds] = [5, 4000];
+  const counts = Array.from({ length: rows }, () => new Array<number>(rows).fill(0));
+  for (let seed = 0; seed < seeds; seed++) epoch(seed, { rows, number: 0 }).forEach((place, i) => counts[i]![place]!++);
+  // Each cell is binomial(4000, 1/5): mean 800, standard deviation 25.
+  for (const count of counts.flat()) ok(Math.abs(count - 800) < 5 * 25.3, `a cell has ${count}, not about 800`);
+});
+
+Deno.test("placeOfDraw() refuses a draw or a table that is none", () => {
+  throws(() => placeOfDraw(-1, { seed: 0, rows: 3 }), /Cannot draw as draw number -1/);
+  throws(() => placeOfDraw(0, { seed: 0, rows: 0 }), /Cannot draw from 0 rows/);
+});
