@@ -1,0 +1,1 @@
+"""The sampler role: Hugging Face and vLLM engines behind one `Worker`."""

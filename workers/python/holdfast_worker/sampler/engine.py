@@ -1,0 +1,51 @@
+"""What an engine behind the sampler's `Worker` does. `huggingface.py` and `vllm_engine.py` are the two."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from holdfast_worker.sampler.slab import Completion, SampleRequest
+
+
+@dataclass(frozen=True)
+class Watch:
+    """How a long operation is followed and stopped: `tokens` sampled so far of at most `total`; `check` raises if cancelled."""
+
+    progress: Callable[[int, int], None] = lambda tokens, total: None
+    check: Callable[[], None] = lambda: None
+
+
+class Engine(Protocol):
+    """One model on one device. Every method is called from one thread."""
+
+    vocabulary: int  # Size of the logits: token ids are below it.
+    tokenizer: Any
+    length_max: int  # Tokens that a sequence may have, prompt and completion together.
+    repeats: str  # "bits": the same slab gives the same bytes in any process of the same numerics; "no".
+
+    def boot(self) -> dict[str, Any]:
+        """Heavy imports and process-wide settings; no model. Returns device and packages."""
+
+    def open_noise(self, model_path: str) -> None:
+        """Opens the architecture of `model_path` with noise for weights, and its tokenizer."""
+
+    def replace(self, publication: dict[str, Any]) -> int:
+        """Replaces all weights in place, checking the hash of each tensor handed over. Returns how many there were."""
+
+    def probe(self, sequences: Sequence[Sequence[int]]) -> np.ndarray:
+        """float32: log pi(token | tokens before it) at temperature 1 of every position but the first, sequence after sequence."""
+
+    def cold_probe(self, directory: str, sequences: Sequence[Sequence[int]]) -> np.ndarray:
+        """As `probe`, of the same weights loaded from `directory` in the ordinary way."""
+
+    def sample(
+        self, requests: Sequence[SampleRequest], sampling: dict[str, Any], *, seed: int, watch: Watch
+    ) -> list[Completion]:
+        """One completion for each request, in order. A request's randomness is of (seed, draw, sample, token) alone."""
+
+    def close(self) -> None:
+        """Ends everything that the engine started."""

@@ -1,0 +1,112 @@
+"""Publications: reading one with its hashes checked, and the proof that its weights reached the kernels."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from holdfast_worker import weights
+from holdfast_worker.operation import BadDataError
+from holdfast_worker.sampler.engine import Engine
+from holdfast_worker.sampler.randomness import uniforms
+
+PROBE_SEQUENCES = 8
+PROBE_TOKENS = 32
+PROBE_SEED = 20_240  # Any number; fixed, so that probes of different processes can be compared.
+
+
+def read_tensors(publication: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+    """(name, torch tensor) of every tensor of the manifest; each is hashed as it is handed over.
+
+    Raises BadDataError if one is missing, is not in the manifest, or is not the recorded one.
+    """
+    from safetensors import safe_open
+
+    expected = {entry["name"]: entry for entry in publication["tensors"]}
+    directory = publication["dir"]
+    for path in weights.weight_files(directory):
+        with safe_open(path, framework="pt") as file:
+            for name in file.keys():  # noqa: SIM118  (not a dict)
+                entry = expected.pop(name, None)
+                if entry is None:
+                    raise BadDataError(f"Cannot load publication '{directory}' as tensor '{name}' is not in its manifest")
+                tensor = file.get_tensor(name)
+                _check(directory, entry, tensor)
+                yield name, tensor
+    if expected:
+        raise BadDataError(f"Cannot load publication '{directory}' as tensor '{min(expected)}' is missing from its files")
+
+
+def _check(directory: str, entry: dict[str, Any], tensor: Any) -> None:
+    found = {
+        "dtype": weights.tensor_dtype(tensor),
+        "shape": list(tensor.shape),
+        "sha256": hashlib.sha256(weights.tensor_bytes(tensor)).hexdigest(),
+    }
+    recorded = {key: entry[key] for key in found}
+    if found != recorded:
+        raise BadDataError(
+            f"Cannot load publication '{directory}' as tensor '{entry['name']}' is not the recorded one: "
+            f"it is {found}, recorded {recorded}"
+        )
+
+
+def probe_sequences(vocabulary: int, length_max: int) -> list[list[int]]:
+    """The fixed tokens: [8][32], the same for every model with this vocabulary."""
+    count = min(PROBE_TOKENS, length_max - 1)
+    rows = [(place, 0) for place in range(PROBE_SEQUENCES)]
+    return (uniforms(PROBE_SEED, rows, first=0, count=count) * vocabulary).astype(np.int64).tolist()
+
+
+def probe_record(logp: np.ndarray) -> dict[str, Any]:
+    """`Probe` of workers/operations.ts."""
+    values = np.ascontiguousarray(logp, dtype="<f4")
+    return {"logp": [float(value) for value in values], "sha256": hashlib.sha256(values.tobytes()).hexdigest()}
+
+
+@dataclass(frozen=True)
+class Proof:
+    """What the probes said of the weights now in the engine. `short`: of the first fixed sequence, `long`: of all eight."""
+
+    digest: str | None
+    short: np.ndarray
+    long: np.ndarray
+
+
+def take_proof(engine: Engine, digest: str | None) -> Proof:
+    """Probes the resident weights: the first sequence is the probe that is reported."""
+    sequences = probe_sequences(engine.vocabulary, engine.length_max)
+    short = engine.probe(sequences[:1])
+    rest = engine.probe(sequences)
+    if not (np.isfinite(short).all() and np.isfinite(rest).all()):
+        raise BadDataError("Cannot publish as the probe's log-probabilities are not finite: the weights are broken")
+    return Proof(digest, short, rest)
+
+
+def prove(engine: Engine, publication: dict[str, Any], previous: Proof) -> Proof:
+    """The proof of the publication just loaded, after `previous` (the noise, at first).
+
+    Other weights must give another probe: on the first sequence, else on all positions of eight, else a cold load decides. An update
+    can be too small to be seen in any of them, so only a cold load that differs from what is resident fails the publication.
+    """
+    proof = take_proof(engine, publication["digest"])
+    changed = previous.digest != publication["digest"]
+    if not changed or _differ(proof.short, previous.short) or _differ(proof.long, previous.long):
+        return proof
+    sequences = probe_sequences(engine.vocabulary, engine.length_max)
+    cold = engine.cold_probe(publication["dir"], sequences)
+    if _differ(cold, proof.long):
+        raise BadDataError(
+            f"Cannot publish version {publication['version']} as the sampler still uses old weights: the probe is as it was at "
+            f"digest {previous.digest}, a cold load of '{publication['dir']}' is off by up to "
+            f"{float(np.abs(cold - proof.long).max()):.3g}. Replace this sampler"
+        )
+    return proof
+
+
+def _differ(left: np.ndarray, right: np.ndarray) -> bool:
+    return left.shape != right.shape or left.tobytes() != right.tobytes()

@@ -1,0 +1,136 @@
+"""The sampler's operations (`workers/operations.ts`), whatever engine is behind them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from holdfast_worker import weights
+from holdfast_worker.operation import BadDataError, OperationIO, RankContext
+from holdfast_worker.prompts import encode_prompt
+from holdfast_worker.sampler import publication as publications
+from holdfast_worker.sampler.engine import Engine, Watch
+from holdfast_worker.sampler.slab import PromptGroup, SampleRequest, pack_slab
+
+SAMPLING_DEFAULTS: dict[str, Any] = {"temperature": 1, "top_p": 1, "top_k": -1, "tokens_max": 128, "stop": []}
+
+
+def make_engine(spec: dict[str, Any]) -> Engine:
+    """The engine named by the group's spec."""
+    name = spec.get("engine", "huggingface")
+    if name == "huggingface":
+        from holdfast_worker.sampler.huggingface import HuggingFaceEngine
+
+        return HuggingFaceEngine(spec)
+    if name == "vllm":
+        from holdfast_worker.sampler.vllm_engine import VllmEngine
+
+        return VllmEngine(spec)
+    raise BadDataError(f"Cannot start a sampler as its engine is '{name}': use huggingface or vllm")
+
+
+class Worker:
+    """Holds one version's weights, or none: it samples at no version that was not proved."""
+
+    def __init__(self, context: RankContext) -> None:
+        self.engine = make_engine(context.spec)
+        self.model_path: str | None = None
+        self.version: str | None = None  # The resident version; None from the first byte of a load until its proof.
+        self.proof: publications.Proof | None = None  # Of what is in the engine now; None: not known.
+        self.loaded: dict[str, Any] | None = None  # The answer that the resident version's load gave.
+        self.operations: dict[str, Callable[[dict[str, Any], OperationIO], dict[str, Any]]] = {
+            "load": self.load,
+            "generate": self.generate,
+            "probe": self.probe,
+        }
+
+    def boot(self) -> dict[str, Any]:
+        """Imports the engine. The model comes with `load`."""
+        return {**self.engine.boot(), "repeats": self.engine.repeats}
+
+    def load(self, args: dict[str, Any], io: OperationIO) -> dict[str, Any]:
+        """Prepares (files checked, architecture open), transfers, proves, commits. Safe to run twice."""
+        started = time.monotonic()
+        version, publication = args["version"], args["publication"]
+        if publication["version"] != version:
+            raise BadDataError(f"Cannot load version {version} as the publication is of {publication['version']}")
+        if self.loaded and self.version == version and self.proof and self.proof.digest == publication["digest"]:
+            return self.loaded
+        io.progress("load", 0, 3)
+        weights.verify_files(publication["dir"], publication["files"])
+        previous_version = self.version
+        self._open(args["model_path"])
+        previous = self.proof or publications.take_proof(self.engine, None)
+        io.progress("load", 1, 3)
+        self.version = self.proof = self.loaded = None
+        count = self.engine.replace(publication)
+        io.progress("load", 2, 3)
+        proof = publications.prove(self.engine, publication, previous)
+        self.version, self.proof = version, proof
+        self.loaded = {
+            "version": version,
+            "probe": publications.probe_record(proof.short),
+            "previous_probe": publications.probe_record(previous.short) if previous_version else None,
+            "tensors_loaded": count,
+            "seconds": time.monotonic() - started,
+        }
+        return self.loaded
+
+    def _open(self, model_path: str) -> None:
+        if self.model_path == model_path:
+            return
+        self.version = self.proof = self.loaded = self.model_path = None
+        weights.check_model_directory(model_path)
+        self.engine.open_noise(model_path)
+        self.model_path = model_path
+
+    def generate(self, args: dict[str, Any], io: OperationIO) -> dict[str, Any]:
+        """Samples one slab at exactly the version asked for; its bytes are blob 0."""
+        version = args["version"]
+        if self.version is None or self.version != version:
+            return {"not_resident": self.version}
+        started = time.monotonic()
+        sampling = {**SAMPLING_DEFAULTS, **args["sampling"]}
+        groups = [self._group(draw) for draw in args["slab"]["draws"]]
+        requests = [
+            SampleRequest(group.draw, sample, group.prompt)
+            for group in groups
+            for sample in range(args["samples_per_prompt"])
+        ]
+        watch = Watch(
+            progress=lambda tokens, total: io.progress("generate", tokens, total),
+            check=io.check_cancelled,
+        )
+        completions = iter(self.engine.sample(requests, sampling, seed=args["seed"], watch=watch))
+        for group in groups:
+            group.completions = [next(completions) for _ in range(args["samples_per_prompt"])]
+        io.blob(pack_slab(args["slab"]["id"], groups, version=version, sampling=sampling))
+        return {
+            "version": version,
+            "groups": len(groups),
+            "samples": len(requests),
+            "tokens": sum(len(completion.tokens) for group in groups for completion in group.completions),
+            "prompt_tokens": sum(len(request.prompt) for request in requests),
+            "seconds": time.monotonic() - started,
+        }
+
+    def _group(self, draw: dict[str, Any]) -> PromptGroup:
+        row = draw["row"]
+        text, tokens = encode_prompt(self.engine.tokenizer, row["prompt"])
+        if len(tokens) >= self.engine.length_max:
+            raise BadDataError(
+                f"Cannot sample row '{row['row_id']}' as its prompt has {len(tokens)} tokens: "
+                f"the model takes at most {self.engine.length_max} with the completion"
+            )
+        return PromptGroup(draw["draw"], row["row_id"], text, tokens)
+
+    def probe(self, args: dict[str, Any], io: OperationIO) -> dict[str, Any]:
+        """The probe of the weights in the engine, taken now."""
+        if self.model_path is None:
+            raise BadDataError("Cannot probe as no model is open: load a version first")
+        return publications.probe_record(publications.take_proof(self.engine, None).short)
+
+    def close(self) -> None:
+        """Ends what the engine started (vLLM's processes). The rank calls it before it exits."""
+        self.engine.close()
