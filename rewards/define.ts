@@ -1,0 +1,37 @@
+import type { z } from "zod";
+
+/** A row as rewards see it: the original columns, with `answer` the reference answer (GSM8K: the number after `####`). */
+export type RewardRow = { answer?: string; [column: string]: unknown };
+
+/** One sample to score. */
+export type RewardInput = {
+  /** The prompt as text; a chat after its template. */
+  prompt: string;
+  completion: string;
+  row: RewardRow;
+  /** Sampled tokens of the completion, the stop token too. */
+  tokens: number;
+  signal: AbortSignal;
+};
+
+/** A number, or one with named parts for the metrics. */
+export type Score = number | { score: number; metrics?: Record<string, number> };
+
+/**
+ * A reward. `score` gets what it reads of `RewardInput` and its own configuration; it returns 0 for a wrong answer and
+ * throws for a broken row: a throw is counted as a failed sample, never as a score.
+ */
+export type Reward<Name extends string = string, Shape extends z.ZodRawShape = z.ZodRawShape, Reads = RewardInput> = {
+  readonly name: Name;
+  /** `engine`: called in the engine's process, so quick and pure. `process`: in a pool with a hard time limit. */
+  readonly runs_on: "engine" | "process";
+  readonly config: z.ZodObject<Shape, z.core.$strict>;
+  score(input: Reads, config: z.output<z.ZodObject<Shape, z.core.$strict>>): Score | Promise<Score>;
+};
+
+/** Defines a reward: one file, plus one line in `table.ts`. */
+export function defineReward<const Name extends string, Shape extends z.ZodRawShape, Reads = RewardInput>(
+  reward: Reward<Name, Shape, Reads>,
+): Reward<Name, Shape, Reads> {
+  return reward;
+}

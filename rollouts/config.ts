@@ -1,0 +1,20 @@
+import { z } from "zod";
+
+/** The `rollouts:` block: how prompts become trajectories. */
+export const RolloutsConfig = z.strictObject({
+  slab_groups: z.int().positive().nullable().default(null).describe(
+    "Groups generated as one batch. null: the round divided by the configured number of samplers.",
+  ),
+  straddle: z.literal(false).default(false).describe("Whether a group may span two policy versions: not yet."),
+  on_failed_sample: z.enum(["drop_group", "drop_sample"]).default("drop_group").describe(
+    "What a sample whose reward failed takes with it.",
+  ),
+  failed_fraction_max: z.number().min(0).max(1).default(0.1).describe(
+    "The run fails once more than this share of the draws read has failed.",
+  ),
+  allow_truncated_sampling: z.boolean().default(false).describe(
+    "Train on samples drawn with top_p < 1 or top_k > 0, although their log-probabilities are renormalised.",
+  ),
+  reward_processes: z.int().positive().default(2).describe("Processes that run rewards written in Python."),
+});
+export type RolloutsConfig = z.infer<typeof RolloutsConfig>;
