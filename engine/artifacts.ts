@@ -1,0 +1,219 @@
+import { dirname } from "node:path";
+import { statfsSync } from "node:fs";
+import { canonicalJson, sha256Hex } from "./canonical.ts";
+import { type Clock, systemClock } from "./clock.ts";
+import { BadDataError, EngineError, InfrastructureError } from "./errors.ts";
+
+/** The name of an immutable file: the sha256 of its bytes (hex) and its length. */
+export type ArtifactRef = { sha256: string; bytes: number };
+
+export type ArtifactOptions = {
+  /** Recently read bytes kept in memory; 0 keeps none. */
+  cache_bytes?: number;
+  clock?: Clock;
+  /** Writes a new file and makes its content durable. Handed in so that tests can fill the disk. */
+  writeFile?: (path: string, bytes: Uint8Array) => Promise<void>;
+};
+
+/** A put takes seconds: a temporary file that nobody has touched for this long belongs to a dead process. */
+const STALE_MS = 3_600_000;
+const CACHE_BYTES = 64 * 1024 * 1024;
+
+/**
+ * Content-addressed files at DIR/<first two digits>/<sha256>. A file appears under its name whole or not at all: it is
+ * written under a temporary name, made durable, renamed, and the rename made durable.
+ */
+export class ArtifactStore {
+  readonly dir: string;
+  readonly #clock: Clock;
+  readonly #writeFile: (path: string, bytes: Uint8Array) => Promise<void>;
+  readonly #cache: ByteCache;
+  readonly #putting = new Map<string, Promise<void>>();
+  #swept: Promise<void> | undefined;
+
+  constructor(dir: string, options: ArtifactOptions = {}) {
+    this.dir = dir;
+    this.#clock = options.clock ?? systemClock;
+    this.#writeFile = options.writeFile ?? writeDurably;
+    this.#cache = new ByteCache(options.cache_bytes ?? CACHE_BYTES);
+  }
+
+  /** The file of an artifact; it need not exist. */
+  path(ref: ArtifactRef): string {
+    if (!/^[0-9a-f]{64}$/.test(ref.sha256)) {
+      throw new BadDataError(`Cannot name an artifact as its sha256 is not 64 hexadecimal digits: '${ref.sha256}'`);
+    }
+    return `${this.dir}/${ref.sha256.slice(0, 2)}/${ref.sha256}`;
+  }
+
+  /** Durable when the promise settles. Putting the same bytes twice writes one file. */
+  async put(bytes: Uint8Array): Promise<ArtifactRef> {
+    const ref = { sha256: sha256Hex(bytes), bytes: bytes.byteLength };
+    const running = this.#putting.get(ref.sha256);
+    if (running) {
+      await running;
+      return ref;
+    }
+    const work = this.#place(this.path(ref), bytes);
+    this.#putting.set(ref.sha256, work);
+    try {
+      await work;
+    } finally {
+      this.#putting.delete(ref.sha256);
+    }
+    return ref;
+  }
+
+  putJson(value: unknown): Promise<ArtifactRef> {
+    return this.put(new TextEncoder().encode(canonicalJson(value)));
+  }
+
+  /**
+   * The bytes, verified against their name. The caller may alter them: they are a copy.
+   * @throws {InfrastructureError} If the file is missing, torn or altered.
+   */
+  async get(ref: ArtifactRef): Promise<Uint8Array> {
+    const cached = this.#cache.get(ref.sha256);
+    if (cached) return cached.slice();
+    const path = this.path(ref);
+    const bytes = await Deno.readFile(path).catch((error) => {
+      if (error instanceof Deno.errors.NotFound) throw damaged("it is missing", ref, path);
+      throw asDiskError(error, "read an artifact", path);
+    });
+    if (bytes.byteLength !== ref.bytes) throw damaged(`it has ${bytes.byteLength} bytes, not ${ref.bytes}`, ref, path);
+    const actual = sha256Hex(bytes);
+    if (actual !== ref.sha256) throw damaged(`its sha256 is ${actual}`, ref, path);
+    this.#cache.set(ref.sha256, bytes);
+    return this.#cache.has(ref.sha256) ? bytes.slice() : bytes;
+  }
+
+  async getJson(ref: ArtifactRef): Promise<unknown> {
+    return JSON.parse(new TextDecoder().decode(await this.get(ref)));
+  }
+
+  /** Whether a file of that name and length is there. Its bytes are verified when they are read. */
+  async has(ref: ArtifactRef): Promise<boolean> {
+    const found = await Deno.stat(this.path(ref)).catch(() => null);
+    return found !== null && found.size === ref.bytes;
+  }
+
+  async #place(path: string, bytes: Uint8Array): Promise<void> {
+    try {
+      this.#swept ??= this.#sweep();
+      await this.#swept;
+      const folder = dirname(path);
+      await Deno.mkdir(folder, { recursive: true });
+      await syncDirectory(this.dir); // The folder may be new, made by us or by another process just now.
+      if (!await holds(path, bytes)) await this.#writeAndRename(path, bytes);
+      await syncDirectory(folder); // Also when it was there: the other writer may not have come to this line.
+    } catch (error) {
+      throw asDiskError(error, `write an artifact of ${bytes.byteLength} bytes`, this.dir);
+    }
+  }
+
+  async #writeAndRename(path: string, bytes: Uint8Array): Promise<void> {
+    const temporary = `${this.dir}/tmp/${Deno.pid}.${crypto.randomUUID()}`;
+    try {
+      await this.#writeFile(temporary, bytes);
+      await Deno.rename(temporary, path);
+    } catch (error) {
+      await Deno.remove(temporary).catch(() => {}); // The first error is the one that matters.
+      throw error;
+    }
+  }
+
+  /** Makes the folders and removes what dead writers left. */
+  async #sweep(): Promise<void> {
+    const folder = `${this.dir}/tmp`;
+    await Deno.mkdir(folder, { recursive: true });
+    for await (const entry of Deno.readDir(folder)) {
+      const path = `${folder}/${entry.name}`;
+      const changed = (await Deno.stat(path).catch(() => null))?.mtime?.getTime();
+      const stale = changed !== undefined && this.#clock.now() - changed > STALE_MS;
+      if (stale) await Deno.remove(path).catch(() => {}); // Another process may sweep too.
+    }
+  }
+}
+
+/** Least recently read first out, bounded by bytes. */
+class ByteCache {
+  readonly #max: number;
+  readonly #entries = new Map<string, Uint8Array>();
+  #bytes = 0;
+
+  constructor(max: number) {
+    this.#max = max;
+  }
+
+  has(name: string): boolean {
+    return this.#entries.has(name);
+  }
+
+  get(name: string): Uint8Array | undefined {
+    const bytes = this.#entries.get(name);
+    if (!bytes) return undefined;
+    this.#entries.delete(name);
+    this.#entries.set(name, bytes); // A Map keeps insertion order: the newest is last.
+    return bytes;
+  }
+
+  /** One entry may fill at most a quarter, so that a large file does not push all others out. */
+  set(name: string, bytes: Uint8Array): void {
+    if (bytes.byteLength > this.#max / 4 || this.#entries.has(name)) return;
+    this.#entries.set(name, bytes);
+    this.#bytes += bytes.byteLength;
+    for (const [oldest, old] of this.#entries) {
+      if (this.#bytes <= this.#max) return;
+      this.#entries.delete(oldest);
+      this.#bytes -= old.byteLength;
+    }
+  }
+}
+
+/** Whether the file holds exactly these bytes. A damaged one is replaced by the next put of its content. */
+async function holds(path: string, bytes: Uint8Array): Promise<boolean> {
+  const found = await Deno.stat(path).catch(() => null);
+  if (found === null || found.size !== bytes.byteLength) return false;
+  return sha256Hex(await Deno.readFile(path)) === sha256Hex(bytes);
+}
+
+async function writeDurably(path: string, bytes: Uint8Array): Promise<void> {
+  using file = await Deno.open(path, { write: true, createNew: true });
+  for (let written = 0; written < bytes.byteLength;) written += await file.write(bytes.subarray(written));
+  await file.sync();
+}
+
+async function syncDirectory(path: string): Promise<void> {
+  using directory = await Deno.open(path);
+  await directory.sync();
+}
+
+function damaged(what: string, ref: ArtifactRef, path: string): InfrastructureError {
+  return new InfrastructureError(
+    `Cannot read artifact ${path} as ${what}: expected ${ref.bytes} bytes with sha256 ${ref.sha256}. ` +
+      `Restore the file, or remove it and run the stage that made it again`,
+    { path, sha256: ref.sha256, bytes: ref.bytes },
+    { retryable: false }, // The file stays as it is.
+  );
+}
+
+/** A failed file operation, with what a person needs to mend it. */
+function asDiskError(error: unknown, what: string, path: string): EngineError {
+  if (error instanceof EngineError) return error;
+  const code = (error as { code?: string }).code ?? "";
+  const free_bytes = freeBytes(path);
+  const full = code === "ENOSPC" || code === "EDQUOT";
+  const why = full
+    ? `the disk of ${path} is full: ${free_bytes} bytes free. Free some space, then resume`
+    : `${path} does not allow it: ${(error as Error).message}`;
+  return new InfrastructureError(`Cannot ${what} as ${why}`, { path, code, free_bytes }, { cause: error });
+}
+
+function freeBytes(path: string): number | null {
+  try {
+    const { bavail, bsize } = statfsSync(path);
+    return bavail * bsize;
+  } catch { // Only colour for a message about another error.
+    return null;
+  }
+}
