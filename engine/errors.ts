@@ -144,6 +144,12 @@ export class BadDataError extends EngineError {
   readonly cause_kind = "bad_data";
 }
 
+/** What a closing round adds up to is wrong; the loop's audit says how. */
+export class AuditError extends EngineError {
+  readonly code = "audit";
+  readonly cause_kind = "user_code";
+}
+
 /** Refused before anything started: exit code 2. */
 export class InvalidInputError extends EngineError {
   readonly code = "invalid_input";
@@ -181,6 +187,7 @@ const CLASSES = {
   infrastructure: InfrastructureError,
   user_code: UserCodeError,
   bad_data: BadDataError,
+  audit: AuditError,
   invalid_input: InvalidInputError,
   run_owned: RunOwnedError,
   cancelled: CancelledError,

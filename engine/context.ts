@@ -1,0 +1,70 @@
+/** What a stage's body is given: its identity, its durable operations, its resources. */
+import type { ArtifactStore } from "./artifacts.ts";
+import type { ItemIdValue } from "./graph_types.ts";
+import type { Resource } from "./resource.ts";
+import type { Stage } from "./stage.ts";
+import type { JournalRow, ReadQuery } from "./store.ts";
+
+/** A recorded row with its value parsed, and fetched if it had moved to an artifact. */
+export type Recorded = Omit<JournalRow, "value"> & { value: unknown };
+
+export type Emission = {
+  metrics?: Record<string, number>;
+  log?: string;
+  progress?: { done: number; total?: number; phase?: string };
+};
+
+/** `id` makes a call's key independent of the order in which calls are made. */
+export type CallOptions = { id?: ItemIdValue };
+
+/** Handed to the function of a step. */
+export type StepContext = { signal: AbortSignal; idempotency_key: string; key: string };
+
+export interface Context {
+  /** The run's id. */
+  readonly run: string;
+  /** This entry's key: `round/3/score#17`. Stable over attempts and engines. */
+  readonly key: string;
+  /** 1 for the first start of this body. */
+  readonly attempt: number;
+  readonly epoch: number;
+  /** Aborted when the attempt timed out, the run was cancelled, drained to its end, or taken over. */
+  readonly signal: AbortSignal;
+  /** The same for every attempt: give it to the outside world to make a second start harmless. */
+  readonly idempotency_key: string;
+  readonly artifacts: ArtifactStore;
+
+  /** A smaller durable unit: `fn` runs once, its result is recorded and returned ever after. No steps inside `fn`. */
+  step<T>(name: string, fn: (step: StepContext) => Promise<T> | T, options?: CallOptions): Promise<T>;
+  /** Runs another stage as a child of this one. The caller must run on the engine. */
+  call<I, O>(stage: Stage<I, O>, input: NoInfer<I>, options?: CallOptions): Promise<O>;
+
+  /** Streams to the engine's `onEvent`. Never blocks, may lose its tail; progress resets `no_progress_ms`. */
+  emit(emission: Emission): void;
+  progressed(): void;
+
+  /** A fact of kind `note/<name>`, recorded in the same append as this stage's result. */
+  note(name: string, key: string, value: unknown): void;
+  /** A fact recorded now; durable when the promise settles. */
+  record(kind: "recovery" | `note/${string}`, key: string, value: unknown): Promise<void>;
+  /** Counts for the round's ledger, added with this stage's result. */
+  tally(counts: Record<string, number>): void;
+  /** Recorded rows of this run. What they hold may differ on replay: decide by them only inside a step. */
+  read(query: ReadQuery): Promise<Recorded[]>;
+
+  /** Durable progress inside this entry, kept over attempts, workers and engines. */
+  checkpoint(value: unknown): Promise<void>;
+  /** What `checkpoint` recorded so far, oldest first. */
+  checkpoints(): Promise<unknown[]>;
+
+  /** Sleeps until a recorded moment: a restart does not start the wait again. */
+  sleep(ms: number, options?: CallOptions): Promise<void>;
+  /** The recorded time of the first call: the same on replay. Milliseconds. */
+  now(options?: CallOptions): Promise<number>;
+  /** A stream of numbers in [0, 1) derived from (seed, key, name): the same for every attempt. */
+  random(name?: string): () => number;
+  /** Waits until a person (or another program) gives the signal; returns its value. */
+  signalled(name: string): Promise<unknown>;
+
+  resource<T>(token: Resource<T>): T;
+}

@@ -1,0 +1,85 @@
+/** The nodes of a graph and the typed references between them. */
+import type { ItemId } from "./keys.ts";
+import type { Stage } from "./stage.ts";
+
+export type ItemIdValue = string | number;
+
+/** Where a reference points. `node` counts from 0 in order of building, over the whole graph. */
+export type RefSource =
+  | { from: "node"; node: number }
+  | { from: "loop"; node: number; carried: string }
+  | { from: "carried"; loop: number; name: string; lag: number }
+  | { from: "index"; loop: number }
+  | { from: "constant"; value: unknown };
+
+declare const holds: unique symbol;
+
+/** The future value of a node. T exists only for the compiler: wiring a wrong type does not compile. */
+export class Ref<T> {
+  declare readonly [holds]: T;
+  constructor(readonly source: RefSource, readonly path: readonly string[] = []) {}
+
+  /** One field of an object value. */
+  field<K extends keyof T & string>(name: K): Ref<T[K]> {
+    return new Ref<T[K]>(this.source, [...this.path, name]);
+  }
+}
+
+type Primitive = string | number | boolean | bigint | null | undefined;
+
+/** What may be wired where a T is needed: a reference, a literal, or an object or list with references inside. */
+export type Wiring<T> = Ref<T> | Literal<T>;
+type Literal<T> = T extends Primitive ? T
+  : T extends readonly (infer U)[] ? readonly Wiring<U>[]
+  : T extends object ? { [K in keyof T]: Wiring<T[K]> }
+  : T;
+
+export type StageNode = { kind: "stage"; id: number; name: string; stage: Stage; wiring: unknown };
+export type MapNode = {
+  kind: "map";
+  id: number;
+  name: string;
+  stage: Stage;
+  list: Ref<unknown>;
+  wiring: Record<string, unknown>;
+  item_id?: ItemId;
+};
+export type FlatNode = { kind: "flat"; id: number; name: string; list: Ref<unknown> };
+export type WhenNode = { kind: "when"; id: number; name: string; flag: Ref<boolean>; then: Scope; otherwise: Scope };
+export type LoopNode = {
+  kind: "loop";
+  id: number;
+  name: string;
+  times: number;
+  lag: number;
+  carry: Record<string, Ref<unknown>>;
+  until?: string;
+  audit?: Audit<Record<string, unknown>>;
+  body: Scope;
+};
+export type GraphNode = StageNode | MapNode | FlatNode | WhenNode | LoopNode;
+
+/** A list of nodes and what they make together. */
+export type Scope = { nodes: GraphNode[]; output: unknown };
+
+/** Looks at a closing round. A string fails the run with code `audit`. `tally`: totals of all rounds so far. */
+export type Audit<C> = (
+  round: { tally: Record<string, number>; carried: C; round: number },
+) => string | null | Promise<string | null>;
+
+/** How often a stage runs in a graph, as far as it is known before anything ran. */
+export type StageCount = { stage: string; runs_on: string; times: number; per_item: boolean };
+
+/** A built graph: a value that can be drawn, counted, hashed and executed. T is what a run of it returns. */
+export type Graph<T = unknown> = {
+  readonly name: string;
+  readonly nodes: readonly GraphNode[];
+  readonly output: unknown;
+  /** sha256 of names, versions and edges. */
+  readonly hash: string;
+  /** One line per node with its edges: what the hash is taken of, and what a difference is shown in. */
+  readonly lines: readonly string[];
+  draw(format?: "text" | "mermaid"): string;
+  count(): StageCount[];
+  readonly result?: T;
+};

@@ -1,0 +1,104 @@
+/** What a run's journal says, as a tree of entries by key segment. Holds open scopes only: closed rounds are dropped. */
+import type { ErrorJson } from "./errors.ts";
+import { joinKey } from "./keys.ts";
+import type { JournalRow } from "./store.ts";
+
+/** Value of a `failure` row. `next_ms`: wall time of the next attempt; null: given up. */
+export type Failure = { attempt: number; error: ErrorJson; next_ms: number | null };
+
+/** Value of an `intent` row. `input` is there when it is small, else `parts`: a hash per field, to show a difference. */
+export type Intent = {
+  stage: string;
+  version: number;
+  runs_on: string;
+  phase: string;
+  attempt: number;
+  input?: unknown;
+  parts?: Record<string, string>;
+};
+
+/** Value of a `round` row. `total`: tallies of this loop's rounds up to this one. */
+export type RoundRecord = {
+  round: number;
+  carried: Record<string, unknown>;
+  tally: Record<string, number>;
+  total: Record<string, number>;
+  graph_hash: string;
+  until: boolean;
+  /** No row at or below this seq belongs to a later round: replay starts reading here. */
+  open_after_seq: number;
+};
+
+/** One key of the journal. Values stay JSON text until somebody asks. */
+export class Entry {
+  readonly children = new Map<string, Entry>();
+  /** Attempts started so far, over all engines. */
+  attempts = 0;
+  input_hash?: string;
+  intent?: string;
+  result?: string;
+  failures: Failure[] = [];
+  checkpoints: string[] = [];
+
+  constructor(readonly key: string) {}
+
+  child(segment: string): Entry {
+    const known = this.children.get(segment);
+    if (known) return known;
+    const made = new Entry(joinKey(this.key, segment));
+    this.children.set(segment, made);
+    return made;
+  }
+
+  /** The entry at a path below this one, made where it is missing. */
+  at(path: string): Entry {
+    return path === "" ? this : path.split("/").reduce((entry: Entry, part) => entry.child(part), this);
+  }
+
+  /** Takes a row of this key. Failures up to `reopened_seq` belong to a budget that a resume has closed. */
+  take(row: JournalRow, reopened_seq: number): void {
+    switch (row.kind) {
+      case "intent":
+        this.attempts++;
+        this.input_hash = row.input_hash;
+        this.intent = row.value;
+        break;
+      case "result":
+        this.input_hash = row.input_hash;
+        this.result = row.value;
+        break;
+      case "failure":
+        if (row.seq > reopened_seq) this.failures.push(JSON.parse(row.value) as Failure);
+        break;
+      case "checkpoint":
+        this.checkpoints.push(row.value);
+        break;
+    }
+  }
+
+  /** Forgets what was recorded here and below: the entry runs again. */
+  forget(): void {
+    this.children.clear();
+    this.result = undefined;
+    this.failures = [];
+    this.checkpoints = [];
+  }
+
+  /** Tallies of the results here and below. */
+  tally(into: Record<string, number> = {}): Record<string, number> {
+    if (this.result !== undefined) addTally(into, tallyOf(this.result));
+    for (const child of this.children.values()) child.tally(into);
+    return into;
+  }
+}
+
+/** A result's tally, without parsing the output of results that have none: the tally is written first. */
+export function tallyOf(result: string): Record<string, number> {
+  if (!result.startsWith('{"tally":')) return {};
+  return (JSON.parse(result) as { tally: Record<string, number> }).tally;
+}
+
+export function addTally(into: Record<string, number>, counts: Record<string, number>): Record<string, number> {
+  for (const [name, count] of Object.entries(counts)) into[name] = (into[name] ?? 0) + count;
+  return into;
+}

@@ -1,0 +1,43 @@
+/**
+ * Keys of journal entries: scope path + name + occurrence or id, as in `round/3/score#17`. A segment is one name with
+ * its occurrence or id; `/` separates segments and so never occurs inside one.
+ */
+
+const PLAIN = /^[A-Za-z0-9_.:@=+-]+$/;
+
+/** Ids are written as they are when that is unambiguous, else percent-encoded: two ids never share a spelling. */
+export function encodeId(id: string | number): string {
+  const text = String(id);
+  return PLAIN.test(text) ? text : encodeURIComponent(text);
+}
+
+/** `score` and 17 -> `score#17`. */
+export function segment(name: string, id: string | number): string {
+  return `${encodeId(name)}#${encodeId(id)}`;
+}
+
+/** Joins a scope path and a segment; the root scope's path is empty. */
+export function joinKey(scope: string, child: string): string {
+  return scope === "" ? child : `${scope}/${child}`;
+}
+
+/** True if `key` is `prefix` or lies below it. A plain prefix would also match `evaluate_more` under `evaluate`. */
+export function isUnder(key: string, prefix: string): boolean {
+  if (prefix === "" || key === prefix) return true;
+  const next = key[prefix.length];
+  return key.startsWith(prefix) && (next === "/" || next === "#");
+}
+
+/** How a `map` finds an item's stable id. */
+export type ItemId = (item: never) => string | number;
+
+/** The id of a map's item: by `id` if given, else the string or number itself, else its `id` field. */
+export function itemId(item: unknown, id?: ItemId): string | number | undefined {
+  const found = id ? (id as (item: unknown) => unknown)(item) : plainId(item);
+  return typeof found === "string" || typeof found === "number" ? found : undefined;
+}
+
+function plainId(item: unknown): unknown {
+  if (typeof item === "object" && item !== null && "id" in item) return item.id;
+  return item;
+}

@@ -1,0 +1,87 @@
+/** A stage: the unit of recorded work, with a name, a version, typed input and output, limits and a body. */
+import type { z } from "zod";
+import type { Context } from "./context.ts";
+import type { Cause } from "./errors.ts";
+
+/** What a stage is part of; fault tests draw kill points by it. */
+export type Phase = "generation" | "publication" | "training" | "checkpoint" | "other";
+
+/** `error`: stop and show the difference. `rerun`: drop what was recorded, run again. `accept`: keep what was recorded. */
+export type ReplayPolicy = "error" | "rerun" | "accept";
+
+/** Failures allowed until a stage is given up: one number for every cause, or by cause (the rest keep their default). */
+export type AttemptsMax = number | Partial<Record<Cause, number>>;
+
+/** `user_code` and `bad_data` would fail the same way again; the others come from the machine. */
+const ATTEMPTS_DEFAULT: Record<Cause, number> = {
+  timeout: 3,
+  no_progress: 3,
+  worker_lost: 3,
+  out_of_memory: 3,
+  infrastructure: 3,
+  user_code: 1,
+  bad_data: 1,
+};
+
+/** A stage as graphs and the executor see it. I is what may be wired into it, O what comes out. */
+export interface Stage<I = unknown, O = unknown> {
+  readonly name: string;
+  readonly version: number;
+  readonly input: z.ZodType;
+  readonly output: z.ZodType;
+  /** The slot its tasks need: a worker group's name, or `engine` for none. */
+  readonly runs_on: string;
+  readonly phase: Phase;
+  readonly timeout_ms?: number;
+  readonly no_progress_ms?: number;
+  readonly attempts_max?: AttemptsMax;
+  readonly replay: ReplayPolicy;
+  body(input: unknown, ctx: Context): Promise<unknown>;
+  /** Never set: carries the types. */
+  readonly types?: { input: I; output: O };
+}
+
+export type StageOptions<In extends z.ZodType, Out extends z.ZodType> = {
+  name: string;
+  /** Raise when the output changes meaning: older records then do not replay. */
+  version: number;
+  input: In;
+  output: Out;
+  runs_on?: string;
+  phase?: Phase;
+  /** Limit of one attempt. */
+  timeout_ms?: number;
+  /** Limit between two signs of progress (`ctx.progressed()`, `ctx.emit({ progress })`) of one attempt. */
+  no_progress_ms?: number;
+  attempts_max?: AttemptsMax;
+  replay?: ReplayPolicy;
+  run(input: z.output<In>, ctx: Context): Promise<z.input<Out>> | z.input<Out>;
+};
+
+/** Declares a stage. Nothing runs until an engine executes a graph that holds it. */
+export function defineStage<In extends z.ZodType, Out extends z.ZodType>(
+  options: StageOptions<In, Out>,
+): Stage<z.input<In>, z.output<Out>> {
+  const { run, runs_on = "engine", phase = "other", replay = "error", ...rest } = options;
+  if (!/^[A-Za-z0-9_.-]+$/.test(options.name)) {
+    throw new RangeError(
+      `Cannot define stage '${options.name}' as its name is part of keys: use letters, digits, _ . -`,
+    );
+  }
+  return {
+    ...rest,
+    runs_on,
+    phase,
+    replay,
+    // `async` turns a synchronous throw into a rejection like any other.
+    async body(input: unknown, ctx: Context): Promise<unknown> {
+      return await run(input as z.output<In>, ctx);
+    },
+  };
+}
+
+/** How many failures of this cause a stage may have before it is given up. */
+export function attemptsFor(stage: Pick<Stage, "attempts_max">, cause: Cause): number {
+  const own = stage.attempts_max;
+  return (typeof own === "number" ? own : own?.[cause]) ?? ATTEMPTS_DEFAULT[cause];
+}
