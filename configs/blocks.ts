@@ -1,0 +1,49 @@
+import { z } from "zod";
+import { SourceConfig } from "../data/mod.ts";
+
+export const ModelConfig = z.strictObject({
+  path: z.string().min(1).describe("A Hugging Face model directory: config.json, tokenizer and safetensors."),
+});
+
+/** A model that is made on the spot instead of read. */
+export const RecipeConfig = z.strictObject({
+  recipe: z.enum(["tiny_qwen", "tiny_qwen_untied"]).default("tiny_qwen").describe("Which small model to make."),
+  seed: z.int().nonnegative().default(0).describe("Seed of its random weights."),
+});
+
+const evalSources = z.array(SourceConfig).default([]).describe("Problems to evaluate on, in file order.");
+
+export const TrainingData = z.strictObject({
+  train: z.array(SourceConfig).min(1).describe("Rows to train on; every epoch is a new order of all of them."),
+  eval: evalSources,
+});
+export const EvaluationData = z.strictObject({ eval: evalSources.unwrap().min(1) });
+
+const evaluation = {
+  problems: z.int().positive().nullable().default(null).describe("Only the first problems; null: all of them."),
+  samples_per_prompt: z.int().positive().default(1).describe("Samples per problem: pass@1, and pass@k for k up to it."),
+  greedy: z.boolean().default(true).describe("Also the accuracy of the most likely completion."),
+};
+
+/** What the evaluate flow does once. */
+export const EvaluationConfig = z.strictObject(evaluation);
+export type EvaluationConfig = z.infer<typeof EvaluationConfig>;
+
+/** Evaluation beside training: before the first round and after the last. */
+export const TrainingEvaluationConfig = z.strictObject({
+  ...evaluation,
+  every_rounds: z.int().positive().nullable().default(null).describe("Also after every so many rounds."),
+});
+
+export const CheckpointsConfig = z.strictObject({
+  every_rounds: z.int().positive().default(10).describe("A checkpoint after every so many rounds, and after the last."),
+  keep_last: z.int().positive().default(2).describe("Older checkpoints are deleted, unless something still needs one."),
+});
+export type CheckpointsConfig = z.infer<typeof CheckpointsConfig>;
+
+export const RecoveryConfig = z.strictObject({
+  allow_replan: z.boolean().default(true).describe(
+    "After running out of memory, go on with smaller micro-batches: the same gradient to rounding, not to the bit.",
+  ),
+});
+export type RecoveryConfig = z.infer<typeof RecoveryConfig>;

@@ -1,0 +1,3 @@
+export * from "./algorithm.ts";
+export * from "./blocks.ts";
+export * from "./schema.ts";

@@ -1,0 +1,122 @@
+import { z } from "zod";
+import { DigitsTask, Optimizer } from "../data/mod.ts";
+import { RewardConfig } from "../rewards/mod.ts";
+import { RolloutsConfig } from "../rollouts/config.ts";
+import { OnlineAlgorithm, SupervisedAlgorithm } from "./algorithm.ts";
+import {
+  CheckpointsConfig,
+  EvaluationConfig,
+  EvaluationData,
+  ModelConfig,
+  RecipeConfig,
+  RecoveryConfig,
+  TrainingData,
+  TrainingEvaluationConfig,
+} from "./blocks.ts";
+import { SamplerConfig, TrainerConfig, WorkersConfig } from "./placeholders.ts";
+
+const rounds = z.int().positive().describe("How many rounds the run has.");
+const promptsPerRound = z.int().positive().describe("Prompts drawn in each round; each makes one group.");
+const samplesPerPrompt = z.int().positive().describe("Completions sampled for each prompt: the size of a group.");
+const rowsPerRound = z.int().positive().describe("Rows taught in each round.");
+const reward = z.array(RewardConfig).describe(
+  "What samples are scored by. Written short: `gsm8k` or `my.py:function`.",
+);
+const trainer = TrainerConfig.prefault({}).describe("The worker group that holds the weights and trains them.");
+const sampler = SamplerConfig.prefault({}).describe("The worker groups that generate, and how tokens are drawn.");
+
+const everyFlow = {
+  name: z.string().min(1).optional().describe("What people call the run; its id is made."),
+  seed: z.int().nonnegative().default(0).describe("Everything random in the run follows from it."),
+  checkpoints: CheckpointsConfig.prefault({}).describe("How often the whole training state is saved."),
+  workers: WorkersConfig.prefault({}).describe("Worker processes: time limits and places."),
+  recovery: RecoveryConfig.prefault({}).describe("What may change when something fails."),
+};
+
+const beside = TrainingEvaluationConfig.nullable().default(null).describe(
+  "Evaluation before the first round and after the last; null: none.",
+);
+
+export const OnlineConfig = z.strictObject({
+  flow: z.literal("online").describe("Sample, score, train; round by round."),
+  ...everyFlow,
+  rounds,
+  prompts_per_round: promptsPerRound,
+  samples_per_prompt: samplesPerPrompt,
+  lag: z.int().nonnegative().default(0).describe("Rounds that generation may run ahead of training."),
+  model: ModelConfig.describe("The model to start from."),
+  data: TrainingData.describe("Where prompts come from."),
+  algorithm: OnlineAlgorithm.describe("How rewards become a loss. Written short: its name."),
+  reward: reward.min(1),
+  trainer,
+  sampler,
+  rollouts: RolloutsConfig.prefault({}).describe("How prompts become trajectories."),
+  evaluate: beside,
+});
+export type OnlineConfig = z.infer<typeof OnlineConfig>;
+
+export const SupervisedConfig = z.strictObject({
+  flow: z.literal("supervised").describe("Teach completions."),
+  ...everyFlow,
+  rounds,
+  rows_per_round: rowsPerRound,
+  model: ModelConfig.describe("The model to start from."),
+  data: TrainingData.describe("Rows with completions."),
+  algorithm: SupervisedAlgorithm.prefault({ name: "sft" }).describe("The loss. Written short: its name."),
+  trainer,
+  reward: reward.default([]),
+  sampler,
+  evaluate: beside,
+});
+export type SupervisedConfig = z.infer<typeof SupervisedConfig>;
+
+const { checkpoints: _, ...unsaved } = everyFlow;
+
+export const EvaluateConfig = z.strictObject({
+  flow: z.literal("evaluate").describe("Sample and score; train nothing."),
+  ...unsaved,
+  model: ModelConfig.describe("The model to evaluate."),
+  data: EvaluationData.describe("Problems to evaluate on."),
+  reward: reward.min(1),
+  trainer: trainer.describe("The worker group that reads the model and gives its weights to the samplers."),
+  sampler,
+  evaluate: EvaluationConfig.prefault({}).describe("How many problems, how many samples."),
+});
+export type EvaluateConfig = z.infer<typeof EvaluateConfig>;
+
+const optimizer = Optimizer.prefault({}).describe("AdamW and its learning rate.");
+
+export const QuickstartConfig = z.strictObject({
+  flow: z.literal("quickstart").describe("A tiny model made on the spot: supervised warm-up, GRPO, evaluation."),
+  ...everyFlow,
+  model: RecipeConfig.prefault({}).describe("The model that is made."),
+  task: DigitsTask.prefault({}).describe("What it learns."),
+  warmup: z.strictObject({ rounds, rows_per_round: rowsPerRound, optimizer }).describe("The supervised part."),
+  online: z.strictObject({
+    rounds,
+    prompts_per_round: promptsPerRound,
+    samples_per_prompt: samplesPerPrompt,
+    optimizer,
+  }).describe("The part with rewards."),
+  algorithm: OnlineAlgorithm.prefault({ name: "grpo" }).describe("How rewards become a loss. Written short: its name."),
+  reward: reward.min(1).prefault([{ name: "exact_match" }]),
+  trainer: TrainerConfig.omit({ optimizer: true }).prefault({}).describe("The worker group that trains."),
+  sampler,
+  rollouts: RolloutsConfig.prefault({}).describe("How prompts become trajectories."),
+  evaluate: z.strictObject({
+    problems: z.int().positive().default(128).describe("Problems held out from training, and evaluated on."),
+  }).prefault({}).describe("Greedy accuracy after the warm-up and after the last round."),
+});
+export type QuickstartConfig = z.infer<typeof QuickstartConfig>;
+
+/** Every configuration that people run. Each flow has its own fields; `flow` tells which. */
+export const FLOWS = {
+  online: OnlineConfig,
+  supervised: SupervisedConfig,
+  evaluate: EvaluateConfig,
+  quickstart: QuickstartConfig,
+};
+export type Flow = keyof typeof FLOWS;
+
+export const Config = z.discriminatedUnion("flow", [OnlineConfig, SupervisedConfig, EvaluateConfig, QuickstartConfig]);
+export type Config = z.infer<typeof Config>;
