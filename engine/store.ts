@@ -58,6 +58,8 @@ export type NewRun = Pick<RunHead, "id" | "name" | "entry" | "graph" | "graph_ha
 export type Appended = { fenced: false; last_seq: number } | { fenced: true };
 export type Claimed = { claimed: true; head: RunHead } | { claimed: false; head: RunHead };
 
+export type ClaimOptions = { lease_ms: number; force?: boolean; seen_epoch?: number };
+
 export type ReadQuery = {
   kinds?: RowKind[];
   prefix?: string;
@@ -72,32 +74,44 @@ export interface Store {
   heads(filter?: { limit?: number }): Promise<RunHead[]>;
   /**
    * Takes the run for `owner` and raises its epoch, in one statement. Refused (claimed: false) while another owner's
-   * lease is fresh, unless `force` (the caller has seen that the owner's process is dead).
+   * lease is fresh, unless `force` (the caller has seen that the owner's process is dead), and always when the run is
+   * done or cancelled. `seen_epoch`: refused too if the epoch has moved on since the caller looked, so that two resumes
+   * of one dead run do not take it from each other. A created run becomes running; a failed one stays so until `reopen`.
+   * A drain request of the old owner is forgotten, a cancel request is not.
    */
-  claim(run: string, owner: Owner, options: { lease_ms: number; force?: boolean }): Promise<Claimed>;
+  claim(run: string, owner: Owner, options: ClaimOptions): Promise<Claimed>;
   /** Extends the lease and answers the requests made since; fenced if the epoch is no longer the run's. */
   renew(
     run: string,
     epoch: number,
     lease_ms: number,
   ): Promise<{ fenced: true } | { fenced: false; requests: RequestKind[] }>;
-  /** Appends all rows or none, durable when the promise settles. The epoch is checked in the same statement. */
+  /**
+   * Appends all rows or none, durable when the promise settles. The epoch is checked in the same statement; a run that
+   * was finished or released since counts as fenced.
+   */
   append(run: string, epoch: number, rows: NewRow[]): Promise<Appended>;
   /**
    * Rows in order of seq; `newest_first` turns it round, so that `limit: 1` is the last such row. `prefix`: of the key.
    * `after_seq` is exclusive.
    */
   read(run: string, query?: ReadQuery): Promise<JournalRow[]>;
-  /** Asks the owner to cancel or drain. Cancelling a run that nobody owns takes effect at once. */
+  /**
+   * Asks the owner to cancel or drain. Cancelling a run that nobody owns (its `owner` is null) takes effect at once;
+   * draining one, or asking anything of an ended run, changes nothing.
+   */
   request(run: string, kind: RequestKind): Promise<RunHead>;
-  /** Ends the run; a cancel request that came first wins, in the same statement. Releases the lease. */
+  /**
+   * Ends the run; a cancel request that came first wins, in the same statement. Releases the lease. Of a run that has
+   * ended in this epoch already it answers the status that stands.
+   */
   finish(
     run: string,
     epoch: number,
     status: FinalStatus,
     error?: string,
   ): Promise<{ fenced: true } | { fenced: false; status: FinalStatus }>;
-  /** Gives the run back unfinished: it can be claimed at once. */
+  /** Gives the run back unfinished: it can be claimed at once. With a cancel request open it is cancelled by this. */
   release(run: string, epoch: number): Promise<void>;
   /** Opens a failed run again (resume): status running, error cleared. Needs a claim first. */
   reopen(run: string, epoch: number): Promise<Appended>;
