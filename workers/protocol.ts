@@ -43,6 +43,7 @@ export const FailureReport = z.strictObject({
     "out_of_memory",
     "user_code",
     "bad_data",
+    "cancelled",
     "peer",
     "timeout",
     "other",
