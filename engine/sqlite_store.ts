@@ -1,0 +1,341 @@
+import { mkdirSync } from "node:fs";
+import { dirname } from "node:path";
+import { DatabaseSync, type StatementSync } from "node:sqlite";
+import { setImmediate } from "node:timers";
+import { type Clock, systemClock } from "./clock.ts";
+import { InvalidInputError } from "./errors.ts";
+import { asStoreError, ensureSchema } from "./sqlite_schema.ts";
+import type {
+  Appended,
+  Claimed,
+  ClaimOptions,
+  FinalStatus,
+  JournalRow,
+  NewRow,
+  NewRun,
+  Owner,
+  ReadQuery,
+  RequestKind,
+  RunHead,
+  Store,
+} from "./store.ts";
+
+export type SqliteOptions = {
+  clock?: Clock;
+  /** How long a write waits for another process's transaction. */
+  busy_timeout_ms?: number;
+};
+
+/** Writes of one transaction at most; the rest goes into the next. */
+const BATCH_MAX = 256;
+
+const INSERT_RUN = `INSERT INTO runs (id, name, status, epoch, last_seq, entry, graph, graph_hash, config, packages,
+    owner, lease_until_ms, requests, error, created_ms, updated_ms)
+  VALUES (:id, :name, 'created', 0, 0, :entry, :graph, :graph_hash, :config, :packages, NULL, 0, '[]', NULL, :now, :now)
+  ON CONFLICT (id) DO NOTHING RETURNING *`;
+
+const HAS_CANCEL = `EXISTS (SELECT 1 FROM json_each(requests) WHERE value = 'cancel')`;
+/** Requests as they pass to the next owner: a drain was meant for the old one. */
+const WITHOUT_DRAIN = `CASE WHEN ${HAS_CANCEL} THEN '["cancel"]' ELSE '[]' END`;
+const UNFINISHED = `status IN ('created', 'running')`;
+/** The fence. A finished or released run has no owner, so that nobody appends to it under the old epoch. */
+const OWNED = `id = :run AND epoch = :epoch AND owner IS NOT NULL`;
+
+const CLAIM = `UPDATE runs SET epoch = epoch + 1, owner = :owner, lease_until_ms = :now + :lease, updated_ms = :now,
+    status = CASE status WHEN 'created' THEN 'running' ELSE status END, requests = ${WITHOUT_DRAIN}
+  WHERE id = :run AND status NOT IN ('done', 'cancelled') AND epoch = coalesce(:seen_epoch, epoch)
+    AND (owner IS NULL OR lease_until_ms <= :now OR :force OR json_extract(owner, '$.boot_id') = :boot_id)
+  RETURNING *`;
+const RENEW = `UPDATE runs SET lease_until_ms = :now + :lease WHERE ${OWNED} RETURNING requests`;
+const ADVANCE = `UPDATE runs SET last_seq = last_seq + :count, updated_ms = :now WHERE ${OWNED} RETURNING no, last_seq`;
+const INSERT_ROW = `INSERT INTO journal (run_no, seq, epoch, at_ms, kind, key, input_hash, value)
+  VALUES (?, ?, ?, ?, ?, ?, ?, ?)`;
+const REQUEST = `UPDATE runs SET updated_ms = :now,
+    status = CASE WHEN owner IS NULL THEN 'cancelled' ELSE status END,
+    requests = CASE WHEN owner IS NULL OR EXISTS (SELECT 1 FROM json_each(requests) WHERE value = :kind) THEN requests
+      ELSE json_insert(requests, '$[#]', :kind) END
+  WHERE id = :run AND ((${UNFINISHED} AND :kind = 'cancel') OR owner IS NOT NULL)`;
+const FINISH = `UPDATE runs SET status = CASE WHEN ${HAS_CANCEL} THEN 'cancelled' ELSE :status END, error = :error,
+    owner = NULL, lease_until_ms = 0, requests = '[]', updated_ms = :now
+  WHERE ${OWNED} AND status NOT IN ('done', 'cancelled') RETURNING status`;
+const RELEASE = `UPDATE runs SET owner = NULL, lease_until_ms = 0, requests = '[]', updated_ms = :now,
+    status = CASE WHEN ${HAS_CANCEL} THEN 'cancelled' ELSE status END
+  WHERE ${OWNED}`;
+const REOPEN = `UPDATE runs SET status = 'running', error = NULL, updated_ms = :now
+  WHERE ${OWNED} AND status NOT IN ('done', 'cancelled') RETURNING last_seq`;
+
+type HeadRow = Omit<RunHead, "owner" | "requests"> & { no: number; owner: string | null; requests: string };
+type Write = { what: string; apply(): unknown; resolve(value: unknown): void; reject(error: unknown): void };
+
+/**
+ * The journal in one SQLite file. Safe for several processes: every write is one immediate transaction, durable when its
+ * promise settles. Writes that are asked for in one turn of the event loop share a transaction and its fsync.
+ */
+export class SqliteStore implements Store {
+  readonly path: string;
+  readonly #clock: Clock;
+  readonly #db: DatabaseSync;
+  readonly #statements = new Map<string, StatementSync>();
+  #queue: Write[] = [];
+  #closed = false;
+
+  /** Opens or creates the file. @throws {EngineError} If it cannot be a journal of this version. */
+  constructor(path: string, options: SqliteOptions = {}) {
+    this.path = path;
+    this.#clock = options.clock ?? systemClock;
+    try {
+      mkdirSync(dirname(path), { recursive: true });
+      this.#db = new DatabaseSync(path);
+    } catch (error) {
+      throw asStoreError(error, "open the journal", path);
+    }
+    try {
+      this.#db.exec(`PRAGMA busy_timeout = ${Math.trunc(options.busy_timeout_ms ?? 5_000)}`);
+      this.#db.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON");
+      ensureSchema(this.#db, path);
+    } catch (error) {
+      this.#db.close();
+      throw asStoreError(error, "open the journal", path);
+    }
+  }
+
+  create(run: NewRun): Promise<RunHead> {
+    return this.#write(`create run '${run.id}'`, () => {
+      const { id, name, entry, graph, graph_hash, config, packages } = run;
+      const now = this.#clock.now();
+      const row = this.#prepare(INSERT_RUN).get({ id, name, entry, graph, graph_hash, config, packages, now });
+      if (row) return toHead(row);
+      throw new InvalidInputError(`Cannot create run '${id}' as there is one already: choose another --id`, {
+        run: id,
+      });
+    });
+  }
+
+  head(run: string): Promise<RunHead | null> {
+    return this.#read(`read run '${run}'`, () => this.#head(run));
+  }
+
+  heads(filter: { limit?: number } = {}): Promise<RunHead[]> {
+    const limit = filter.limit ?? -1; // SQLite's "no limit".
+    return this.#read("list the runs", () => {
+      return this.#prepare("SELECT * FROM runs ORDER BY no DESC LIMIT ?").all(limit).map(toHead);
+    });
+  }
+
+  claim(run: string, owner: Owner, options: ClaimOptions): Promise<Claimed> {
+    return this.#write(`claim run '${run}'`, () => {
+      const row = this.#prepare(CLAIM).get({
+        run,
+        now: this.#clock.now(),
+        owner: JSON.stringify(owner),
+        boot_id: owner.boot_id,
+        lease: options.lease_ms,
+        force: options.force ? 1 : 0,
+        seen_epoch: options.seen_epoch ?? null,
+      });
+      return row ? { claimed: true, head: toHead(row) } : { claimed: false, head: this.#known(run) };
+    });
+  }
+
+  renew(
+    run: string,
+    epoch: number,
+    lease_ms: number,
+  ): Promise<{ fenced: true } | { fenced: false; requests: RequestKind[] }> {
+    return this.#write(`renew the lease of run '${run}'`, () => {
+      const row = this.#prepare(RENEW).get({ run, epoch, now: this.#clock.now(), lease: lease_ms });
+      if (row) return { fenced: false, requests: JSON.parse(row.requests as string) };
+      return this.#fenced(run);
+    });
+  }
+
+  append(run: string, epoch: number, rows: NewRow[]): Promise<Appended> {
+    return this.#write(`append ${rows.length} rows to run '${run}'`, (): Appended => {
+      const now = this.#clock.now();
+      const head = this.#prepare(ADVANCE).get({ run, epoch, now, count: rows.length });
+      if (!head) return this.#fenced(run);
+      const last_seq = head.last_seq as number;
+      const insert = this.#prepare(INSERT_ROW);
+      rows.forEach((row, i) => {
+        const seq = last_seq - rows.length + 1 + i;
+        insert.run(head.no as number, seq, epoch, now, row.kind, row.key, row.input_hash ?? null, row.value);
+      });
+      return { fenced: false, last_seq };
+    });
+  }
+
+  read(run: string, query: ReadQuery = {}): Promise<JournalRow[]> {
+    return this.#read(`read the journal of run '${run}'`, () => {
+      const { sql, values } = selectRows(run, query);
+      return this.#prepare(sql).all(...values).map(toRow);
+    });
+  }
+
+  request(run: string, kind: RequestKind): Promise<RunHead> {
+    return this.#write(`ask run '${run}' to ${kind}`, () => {
+      this.#prepare(REQUEST).run({ run, kind, now: this.#clock.now() });
+      return this.#known(run);
+    });
+  }
+
+  finish(
+    run: string,
+    epoch: number,
+    status: FinalStatus,
+    error?: string,
+  ): Promise<{ fenced: true } | { fenced: false; status: FinalStatus }> {
+    return this.#write(`finish run '${run}'`, () => {
+      const now = this.#clock.now();
+      const row = this.#prepare(FINISH).get({ run, epoch, status, now, error: error ?? null });
+      if (row) return { fenced: false, status: row.status as FinalStatus };
+      const head = this.#known(run);
+      const ended = head.epoch === epoch && head.status !== "created" && head.status !== "running";
+      return ended ? { fenced: false, status: head.status as FinalStatus } : { fenced: true };
+    });
+  }
+
+  release(run: string, epoch: number): Promise<void> {
+    return this.#write(`release run '${run}'`, () => {
+      this.#prepare(RELEASE).run({ run, epoch, now: this.#clock.now() });
+    });
+  }
+
+  reopen(run: string, epoch: number): Promise<Appended> {
+    return this.#write(`reopen run '${run}'`, (): Appended => {
+      const row = this.#prepare(REOPEN).get({ run, epoch, now: this.#clock.now() });
+      return row ? { fenced: false, last_seq: row.last_seq as number } : this.#fenced(run);
+    });
+  }
+
+  /** Finishes the writes that were asked for, then closes the file. */
+  close(): Promise<void> {
+    if (this.#closed) return Promise.resolve();
+    while (this.#queue.length > 0) this.#commit();
+    this.#closed = true;
+    this.#db.close();
+    return Promise.resolve();
+  }
+
+  #prepare(sql: string): StatementSync {
+    let statement = this.#statements.get(sql);
+    if (!statement) this.#statements.set(sql, statement = this.#db.prepare(sql));
+    return statement;
+  }
+
+  #head(run: string): RunHead | null {
+    const row = this.#prepare("SELECT * FROM runs WHERE id = ?").get(run);
+    return row ? toHead(row) : null;
+  }
+
+  #known(run: string): RunHead {
+    const head = this.#head(run);
+    if (head) return head;
+    throw new InvalidInputError(`Cannot find run '${run}' in ${this.path}: 'runs' lists those that are there`, { run });
+  }
+
+  /** A write that changed nothing: the run is another's, or there is none of that name. */
+  #fenced(run: string): { fenced: true } {
+    this.#known(run);
+    return { fenced: true };
+  }
+
+  // deno-lint-ignore require-await -- async, so that every error is a rejection
+  async #read<T>(what: string, body: () => T): Promise<T> {
+    try {
+      this.#assertOpen();
+      return body();
+    } catch (error) {
+      throw asStoreError(error, what, this.path);
+    }
+  }
+
+  #write<T>(what: string, apply: () => T): Promise<T> {
+    return new Promise<T>((resolve, reject) => {
+      this.#assertOpen();
+      this.#queue.push({ what, apply, resolve: resolve as (value: unknown) => void, reject });
+      if (this.#queue.length === 1) setImmediate(() => this.#commit());
+    });
+  }
+
+  #assertOpen(): void {
+    if (this.#closed) throw new InvalidInputError(`Cannot use the journal ${this.path} as it is closed`);
+  }
+
+  /** Group commit: one transaction for all that waits, then every promise settles. */
+  #commit(): void {
+    const batch = this.#queue.splice(0, BATCH_MAX);
+    if (this.#queue.length > 0) setImmediate(() => this.#commit());
+    if (batch.length === 0) return;
+    let settle: (() => void)[];
+    try {
+      this.#prepare("BEGIN IMMEDIATE").run();
+      settle = batch.map((write) => this.#applyAlone(write));
+      this.#prepare("COMMIT").run();
+    } catch (error) {
+      if (this.#db.isTransaction) this.#db.exec("ROLLBACK");
+      for (const write of batch) write.reject(asStoreError(error, write.what, this.path));
+      return;
+    }
+    for (const tell of settle) tell();
+  }
+
+  /**
+   * Runs one write of the batch so that its failure undoes nothing but itself. Answers how to settle its promise once the
+   * batch is durable. Throws when SQLite has given up the whole transaction (a full disk does that).
+   */
+  #applyAlone(write: Write): () => void {
+    this.#prepare("SAVEPOINT one").run();
+    try {
+      const value = write.apply();
+      this.#prepare("RELEASE one").run();
+      return () => write.resolve(value);
+    } catch (error) {
+      if (!this.#db.isTransaction) throw error;
+      this.#prepare("ROLLBACK TO one").run();
+      this.#prepare("RELEASE one").run();
+      return () => write.reject(asStoreError(error, write.what, this.path));
+    }
+  }
+}
+
+function toHead(row: unknown): RunHead {
+  const { no: _, owner, requests, ...rest } = row as HeadRow;
+  return { ...rest, owner: owner === null ? null : JSON.parse(owner), requests: JSON.parse(requests) };
+}
+
+/** Rows come with null where there is no input hash. */
+function toRow(row: unknown): JournalRow {
+  const { seq, epoch, at_ms, kind, key, input_hash, value } = row as JournalRow;
+  const found: JournalRow = { seq, epoch, at_ms, kind, key, value };
+  if (input_hash !== null) found.input_hash = input_hash;
+  return found;
+}
+
+/**
+ * The index is named, not left to the planner, which without statistics prefers any equality on `kind` to a narrow range
+ * of keys: with a prefix, only the keys under it are read; `newest_first` with kinds walks back from the last such row.
+ */
+function selectRows(run: string, query: ReadQuery): { sql: string; values: (string | number)[] } {
+  const { kinds, prefix, after_seq, limit, newest_first } = query;
+  const conditions = ["run_no = (SELECT no FROM runs WHERE id = ?)"];
+  const values: (string | number)[] = [run];
+  if (kinds) {
+    conditions.push(`kind IN (${kinds.map(() => "?").join(", ")})`);
+    values.push(...kinds);
+  }
+  if (prefix) {
+    conditions.push("key >= ? AND key < ?");
+    values.push(prefix, `${prefix}\u{10FFFF}`); // UTF-8 order: no key holds that noncharacter.
+  }
+  if (after_seq !== undefined) {
+    conditions.push("seq > ?");
+    values.push(after_seq);
+  }
+  const walksBack = kinds !== undefined && newest_first === true && limit !== undefined;
+  const index = prefix && !walksBack ? "journal_key" : kinds ? "journal_kind" : "journal_seq";
+  const order = newest_first ? "DESC" : "ASC";
+  values.push(limit ?? -1);
+  const sql = `SELECT seq, epoch, at_ms, kind, key, input_hash, value FROM journal INDEXED BY ${index}
+    WHERE ${conditions.join(" AND ")} ORDER BY seq ${order} LIMIT ?`;
+  return { sql, values };
+}
