@@ -18,3 +18,6 @@ export const SupervisedAlgorithm = z.discriminatedUnion("name", [
   }),
 ]);
 export type SupervisedAlgorithm = z.infer<typeof SupervisedAlgorithm>;
+
+/** The smallest group that an algorithm can learn from. */
+export const GROUP_MIN: Record<OnlineAlgorithm["name"] | SupervisedAlgorithm["name"], number> = { grpo: 2, sft: 1 };

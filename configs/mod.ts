@@ -1,3 +1,5 @@
 export * from "./algorithm.ts";
 export * from "./blocks.ts";
+export { loadConfig, type LoadedConfig, type LoadOptions, type Origin, parseConfig, readConfig } from "./loader.ts";
+export { ConfigError, type ConfigProblem, problemLine } from "./problem.ts";
 export * from "./schema.ts";

@@ -1,0 +1,86 @@
+import { isAbsolute, resolve } from "node:path";
+import { parsePythonReward } from "../rewards/mod.ts";
+import type { Issue } from "./issue_text.ts";
+import { type Path, valueAt } from "./schema_walk.ts";
+import { didYouMean } from "./suggest.ts";
+
+type Kind = "model" | "rows" | "reward" | "python";
+type Named = { path: Path; kind: Kind; text: string };
+
+/** Every file that a configuration names. Works on blocks that may be broken: what is not text is left out. */
+export function namedFiles(value: unknown): Named[] {
+  const list = (path: Path) =>
+    Array.from({ length: (valueAt(value, path) as unknown[] | undefined)?.length ?? 0 }, (_, i) => i);
+  const places: { path: Path; kind: Kind }[] = [
+    { path: ["model", "path"], kind: "model" },
+    ...["train", "eval"].flatMap((part) =>
+      list(["data", part]).map((i) => ({ path: ["data", part, i, "path"], kind: "rows" as const }))
+    ),
+    ...list(["reward"]).map((i) => ({ path: ["reward", i, "source"], kind: "reward" as const })),
+    { path: ["trainer", "python"], kind: "python" },
+    { path: ["sampler", "python"], kind: "python" },
+  ];
+  return places.flatMap(({ path, kind }) => {
+    const text = valueAt(value, path);
+    return typeof text === "string" && text !== "" ? [{ path, kind, text }] : [];
+  });
+}
+
+/** The absolute form of a named file. A bare command (`python3.12`) stays as it is, to be found by PATH. */
+export function absolute({ kind, text }: Pick<Named, "kind" | "text">, dir: string): string {
+  if (kind === "python" && !text.includes("/")) return text;
+  const home = text.startsWith("~/") ? Deno.env.get("HOME") : undefined;
+  if (home !== undefined) return resolve(home, text.slice(2));
+  return isAbsolute(text) ? text : resolve(dir, text);
+}
+
+/** What is wrong with a file that a configuration names; null if it can be used. */
+export async function fileIssue({ path, kind, text }: Named): Promise<Issue | null> {
+  const message = await CHECKS[kind](text);
+  return message === null ? null : { path, message };
+}
+
+const CHECKS: Record<Kind, (text: string) => Promise<string | null>> = {
+  async model(dir) {
+    const found = await kindOf(dir);
+    if (found !== "directory") {
+      return `there is ${found === "none" ? "no directory" : "a file, not a model directory,"} at ${dir}`;
+    }
+    const names = await Array.fromAsync(Deno.readDir(dir), ({ name }) => name);
+    const lacks = [
+      ...(names.includes("config.json") ? [] : ["config.json"]),
+      ...(names.some((name) => name.endsWith(".safetensors")) ? [] : ["weights (*.safetensors)"]),
+    ];
+    if (lacks.length === 0) return null;
+    return `${dir} is not a Hugging Face model directory: it has no ${lacks.join(" and no ")}`;
+  },
+  async rows(file) {
+    const found = await kindOf(file);
+    if (found === "file") return null;
+    return found === "none" ? `there is no file at ${file}` : `${file} is a directory; name a JSONL file`;
+  },
+  async reward(source) {
+    const parsed = parsePythonReward(source);
+    if (parsed === null) return null; // The schema says what is wrong with it.
+    const { path, function: name } = parsed;
+    if (await kindOf(path) !== "file") return `there is no file at ${path}`;
+    const text = await Deno.readTextFile(path);
+    // A function may also be imported or assigned, so only a name that the file never says is refused.
+    if (new RegExp(`\\b${name}\\b`).test(text)) return null;
+    const defined = [...text.matchAll(/^(?:async\s+)?def\s+(\w+)/gm)].map((match) => match[1]!);
+    return `${path} has no function '${name}'${didYouMean(name, defined)}`;
+  },
+  async python(command) {
+    if (!command.includes("/") || await kindOf(command) === "file") return null;
+    return `there is no Python at ${command}; name the interpreter's file, or leave it null for a managed environment`;
+  },
+};
+
+async function kindOf(path: string): Promise<"file" | "directory" | "none"> {
+  try {
+    return (await Deno.stat(path)).isDirectory ? "directory" : "file";
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound || error instanceof Deno.errors.NotADirectory) return "none";
+    throw error;
+  }
+}

@@ -1,0 +1,41 @@
+import { parseDocument } from "yaml";
+import { isFields } from "./short_forms.ts";
+import type { Path } from "./schema_walk.ts";
+
+/** `a.b=c` of the command line: the value is YAML, list entries are named by their index. */
+export type Override = { text: string; path: Path; value: unknown };
+export type OverrideProblem = { text: string; message: string };
+
+/** Splits `a.b=c`; a text that is none is a problem, not a throw, so that all problems are told at once. */
+export function parseOverride(text: string): Override | OverrideProblem {
+  const equals = text.indexOf("=");
+  if (equals < 1) return { text, message: "an override is written PATH=VALUE, e.g. seed=2" };
+  const steps = text.slice(0, equals).trim().split(".");
+  if (steps.some((step) => step === "")) {
+    return { text, message: "a path is names with single dots between them, e.g. trainer.ranks" };
+  }
+  const document = parseDocument(text.slice(equals + 1), { prettyErrors: false });
+  if (document.errors.length > 0) return { text, message: `the value is not YAML: ${document.errors[0]!.message}` };
+  return { text, path: steps.map((step) => /^\d+$/.test(step) ? Number(step) : step), value: document.toJS() };
+}
+
+/** The value with one override set in it; blocks that are not there yet are made. Never changes its argument. */
+export function setAt(value: unknown, { path, to }: { path: Path; to: unknown }): unknown {
+  if (path.length === 0) return to;
+  const [step, ...rest] = path;
+  if (Array.isArray(value)) {
+    if (typeof step !== "number" || step > value.length) {
+      throw new RangeError(
+        `there is no entry '${step}' in a list of ${value.length}; entries are 0 to ${value.length - 1}`,
+      );
+    }
+    const copy = [...value];
+    copy[step] = setAt(value[step], { path: rest, to });
+    return copy;
+  }
+  if (value !== undefined && value !== null && !isFields(value)) {
+    throw new RangeError(`cannot set '${step}' inside ${JSON.stringify(value)}, which is not a block`);
+  }
+  const fields = (value ?? {}) as Record<string, unknown>;
+  return { ...fields, [String(step)]: setAt(fields[String(step)], { path: rest, to }) };
+}

@@ -1,0 +1,26 @@
+import type { Position } from "./yaml_file.ts";
+
+/** One thing that is wrong, with its place: `file:line:col`, or `override a.b`. */
+export type ConfigProblem = { where: string; path: string; message: string; position: Position | null };
+
+/** A configuration that cannot be used. Its message has every problem, one a line, in the file's order. */
+export class ConfigError extends Error {
+  readonly code = "bad_config";
+  readonly retryable = false;
+  readonly problems: readonly ConfigProblem[];
+
+  constructor(problems: readonly ConfigProblem[]) {
+    super(problems.map(problemLine).join("\n"));
+    this.name = "ConfigError";
+    this.problems = problems;
+  }
+
+  toJSON(): Record<string, unknown> {
+    return { code: this.code, retryable: this.retryable, message: this.message, facts: { problems: this.problems } };
+  }
+}
+
+/** `file:line:col path: message`. */
+export function problemLine({ where, path, message }: ConfigProblem): string {
+  return path === "" || where === `override ${path}` ? `${where}: ${message}` : `${where} ${path}: ${message}`;
+}

@@ -1,0 +1,176 @@
+import type { Optimizer } from "../data/mod.ts";
+import { labelOf, type RewardConfig } from "../rewards/mod.ts";
+import type { RolloutsConfig } from "../rollouts/config.ts";
+import { GROUP_MIN, type OnlineAlgorithm } from "./algorithm.ts";
+import type { Issue } from "./issue_text.ts";
+import type { SamplerConfig, TrainerConfig } from "./placeholders.ts";
+import type { Flow, QuickstartConfig } from "./schema.ts";
+
+/** What rules see: the blocks of a configuration that are right by themselves. A rule about a broken block says nothing. */
+export type Blocks = {
+  flow: Flow;
+  trainer?: Omit<TrainerConfig, "optimizer"> & { optimizer?: Optimizer };
+  sampler?: SamplerConfig;
+  rollouts?: RolloutsConfig;
+  algorithm?: OnlineAlgorithm | { name: "sft" };
+  reward?: RewardConfig[];
+  data?: { train?: unknown[]; eval: unknown[] };
+  evaluate?: { samples_per_prompt?: number; problems: number | null } | null;
+  prompts_per_round?: number;
+  samples_per_prompt?: number;
+  rows_per_round?: number;
+  lag?: number;
+  warmup?: QuickstartConfig["warmup"];
+  online?: QuickstartConfig["online"];
+  task?: QuickstartConfig["task"];
+};
+
+/** Rules between fields. Each says where, what is wrong, and what to change. */
+const RULES: ((blocks: Blocks) => Issue[])[] = [
+  schedules,
+  truncatedSampling,
+  greedyTraining,
+  torchIsOneProcess,
+  updatesDivideRounds,
+  groupsAreLargeEnough,
+  lagIsZero,
+  rewardsDiffer,
+  evaluationHasProblems,
+  greedyRepeats,
+  digitsAreEnough,
+];
+
+export function brokenRules(blocks: Blocks): Issue[] {
+  return RULES.flatMap((rule) => rule(blocks));
+}
+
+function schedules({ trainer, warmup, online }: Blocks): Issue[] {
+  const optimizers = { trainer: trainer?.optimizer, warmup: warmup?.optimizer, online: online?.optimizer };
+  return Object.entries(optimizers).flatMap(([block, optimizer]) => {
+    if (optimizer === undefined) return [];
+    const { name, total_steps, warmup_steps } = optimizer.schedule;
+    const path = [block, "optimizer", "schedule"];
+    if (name !== "constant" && total_steps === null) {
+      const message = `missing; the ${name} schedule needs the number of optimizer steps it runs over`;
+      return [{ path: [...path, "total_steps"], message }];
+    }
+    if (total_steps !== null && warmup_steps >= total_steps) {
+      const message = `must be less than total_steps (${total_steps}), got ${warmup_steps}`;
+      return [{ path: [...path, "warmup_steps"], message }];
+    }
+    return [];
+  });
+}
+
+function trainsOnSamples(flow: Flow): boolean {
+  return flow === "online" || flow === "quickstart";
+}
+
+function truncatedSampling({ flow, sampler, rollouts }: Blocks): Issue[] {
+  if (!trainsOnSamples(flow) || !sampler || !rollouts || rollouts.allow_truncated_sampling) return [];
+  const why = "training on truncated samples biases the loss, as their log-probabilities are renormalised";
+  const mend = "or set rollouts.allow_truncated_sampling: true";
+  return [
+    ...(sampler.top_p < 1
+      ? [{ path: ["sampler", "top_p"], message: `is ${sampler.top_p}; ${why}: use 1, ${mend}` }]
+      : []),
+    ...(sampler.top_k > 0
+      ? [{ path: ["sampler", "top_k"], message: `is ${sampler.top_k}; ${why}: use -1, ${mend}` }]
+      : []),
+  ];
+}
+
+function greedyTraining({ flow, sampler }: Blocks): Issue[] {
+  if (!trainsOnSamples(flow) || sampler?.temperature !== 0) return [];
+  return [{
+    path: ["sampler", "temperature"],
+    message: "is 0; greedy samples of a prompt are all equal, so there is nothing to learn from: use 1",
+  }];
+}
+
+function torchIsOneProcess({ trainer }: Blocks): Issue[] {
+  if (trainer?.engine !== "torch") return [];
+  const mend = "or set trainer.engine: deepspeed";
+  return [
+    ...(trainer.ranks === 1 ? [] : [{
+      path: ["trainer", "ranks"],
+      message: `is ${trainer.ranks}; the torch engine runs one rank: use 1, ${mend}`,
+    }]),
+    ...(trainer.zero === 0
+      ? []
+      : [{ path: ["trainer", "zero"], message: `is ${trainer.zero}; the torch engine has no ZeRO: use 0, ${mend}` }]),
+  ];
+}
+
+function updatesDivideRounds(blocks: Blocks): Issue[] {
+  const updates = blocks.trainer?.updates_per_batch ?? 1;
+  const counts: [string[], number | undefined][] = [
+    [["prompts_per_round"], blocks.prompts_per_round],
+    [["rows_per_round"], blocks.rows_per_round],
+    [["warmup", "rows_per_round"], blocks.warmup?.rows_per_round],
+    [["online", "prompts_per_round"], blocks.online?.prompts_per_round],
+  ];
+  return counts.flatMap(([path, count]) =>
+    count === undefined || count % updates === 0
+      ? []
+      : [{ path, message: `is ${count}; must be a multiple of trainer.updates_per_batch (${updates})` }]
+  );
+}
+
+function groupsAreLargeEnough({ algorithm, samples_per_prompt, online }: Blocks): Issue[] {
+  const least = algorithm === undefined ? 1 : GROUP_MIN[algorithm.name];
+  const sizes: [string[], number | undefined][] = [
+    [["samples_per_prompt"], samples_per_prompt],
+    [["online", "samples_per_prompt"], online?.samples_per_prompt],
+  ];
+  return sizes.flatMap(([path, size]) =>
+    size === undefined || size >= least
+      ? []
+      : [{ path, message: `is ${size}; ${algorithm!.name} compares the samples of a prompt: at least ${least}` }]
+  );
+}
+
+function lagIsZero({ lag }: Blocks): Issue[] {
+  if (lag === undefined || lag === 0) return [];
+  return [{ path: ["lag"], message: `is ${lag}; generation cannot run ahead of training yet: use 0` }];
+}
+
+function rewardsDiffer({ reward }: Blocks): Issue[] {
+  if (reward === undefined || reward.length === 0) return [];
+  const labels = reward.map(labelOf);
+  const twice = labels.flatMap((label, i) =>
+    labels.indexOf(label) === i
+      ? []
+      : [{ path: ["reward", i], message: `a second reward called '${label}'; give it a label of its own` }]
+  );
+  if (reward.some(({ weight }) => weight !== 0)) return twice;
+  return [...twice, { path: ["reward"], message: "every weight is 0, so every reward is 0; give one another weight" }];
+}
+
+function evaluationHasProblems({ flow, evaluate, data, reward }: Blocks): Issue[] {
+  if (!evaluate || flow === "quickstart") return [];
+  return [
+    ...(data?.eval.length === 0 ? [{ path: ["data"], message: "evaluate needs problems: add data.eval" }] : []),
+    ...(reward?.length === 0
+      ? [{ path: ["evaluate"], message: "evaluation needs something to score by: add reward" }]
+      : []),
+  ];
+}
+
+function greedyRepeats({ flow, evaluate, sampler }: Blocks): Issue[] {
+  if (flow !== "evaluate" || sampler?.temperature !== 0 || (evaluate?.samples_per_prompt ?? 1) === 1) return [];
+  return [{
+    path: ["evaluate", "samples_per_prompt"],
+    message: `is ${evaluate!.samples_per_prompt}; at sampler.temperature 0 all samples of a problem are equal: use 1`,
+  }];
+}
+
+function digitsAreEnough({ flow, task, evaluate }: Blocks): Issue[] {
+  if (flow !== "quickstart" || !task || !evaluate?.problems || evaluate.problems < 10 ** task.digits) return [];
+  return [{
+    path: ["evaluate", "problems"],
+    message: `is ${evaluate.problems}; with task.digits ${task.digits} there are ${
+      10 ** task.digits
+    } problems, some for training`,
+  }];
+}

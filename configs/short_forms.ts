@@ -1,0 +1,65 @@
+import { parsePythonReward } from "../rewards/mod.ts";
+import type { Path } from "./schema_walk.ts";
+
+/** What stands at `path` of the long form was written at `from`. */
+export type Moved = { path: Path; from: Path };
+type Fields = Record<string, unknown>;
+
+/**
+ * Writes the short forms out: `algorithm: grpo`, `reward: gsm8k`, `reward: my.py:function`, `train: a.jsonl`. Anything
+ * else is left as it is, for the schema to judge. Writing out twice changes nothing.
+ */
+export function writeOut(value: unknown): { value: unknown; moved: Moved[] } {
+  if (!isFields(value)) return { value, moved: [] };
+  const moved: Moved[] = [];
+  const out: Fields = { ...value };
+  if (typeof out.algorithm === "string") out.algorithm = named(out.algorithm, { at: ["algorithm"], moved });
+  if ("reward" in out) {
+    out.reward = list(out.reward, { at: ["reward"], moved }).map((entry, i) =>
+      rewardEntry(entry, { at: ["reward", i], moved })
+    );
+  }
+  if (isFields(out.data)) out.data = dataBlock(out.data, moved);
+  return { value: out, moved };
+}
+
+type Place = { at: Path; moved: Moved[] };
+
+function named(name: string, { at, moved }: Place): Fields {
+  moved.push({ path: [...at, "name"], from: at });
+  return { name };
+}
+
+/** One thing where a list is expected is a list of one. */
+function list(value: unknown, { at, moved }: Place): unknown[] {
+  if (Array.isArray(value)) return value;
+  moved.push({ path: [...at, 0], from: at });
+  return [value];
+}
+
+function rewardEntry(entry: unknown, place: Place): unknown {
+  const fields = typeof entry === "string" ? named(entry, place) : entry;
+  if (!isFields(fields) || typeof fields.name !== "string" || parsePythonReward(fields.name) === null) return fields;
+  const { name, ...rest } = fields;
+  const from = typeof entry === "string" ? place.at : [...place.at, "name"];
+  place.moved.push({ path: [...place.at, "source"], from }, { path: [...place.at, "name"], from });
+  return { name: "python", source: name, ...rest };
+}
+
+function dataBlock(data: Fields, moved: Moved[]): Fields {
+  const out = { ...data };
+  for (const part of ["train", "eval"]) {
+    if (!(part in out)) continue;
+    const place = (i: number): Place => ({ at: ["data", part, i], moved });
+    out[part] = list(out[part], { at: ["data", part], moved }).map((entry, i) => {
+      if (typeof entry !== "string") return entry;
+      moved.push({ path: [...place(i).at, "path"], from: place(i).at });
+      return { path: entry };
+    });
+  }
+  return out;
+}
+
+export function isFields(value: unknown): value is Fields {
+  return value !== null && typeof value === "object" && !Array.isArray(value);
+}

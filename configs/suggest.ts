@@ -1,0 +1,20 @@
+import { closest, distance } from "fastest-levenshtein";
+
+/** ` (did you mean X?)` for a name that is nearly one of these, else nothing. */
+export function didYouMean(name: string, known: readonly string[]): string {
+  if (known.length === 0) return "";
+  const near = closest(name, known);
+  const close = distance(name, near) <= Math.max(1, Math.floor(Math.max(name.length, near.length) / 3));
+  return close ? ` (did you mean ${near}?)` : "";
+}
+
+/** For a key that is unknown here: a near name here, else the same name elsewhere in the configuration. */
+export function suggestKey(
+  key: string,
+  { here, everywhere }: { here: readonly string[]; everywhere: readonly string[] },
+): string {
+  const near = didYouMean(key, here);
+  if (near !== "") return near;
+  const elsewhere = everywhere.filter((path) => path === key || path.endsWith(`.${key}`));
+  return elsewhere.length === 1 ? ` (did you mean ${elsewhere[0]}?)` : "";
+}

@@ -1,0 +1,92 @@
+import { type Document, isAlias, isMap, isScalar, isSeq, LineCounter, type Node, parseDocument } from "yaml";
+import type { Moved } from "./short_forms.ts";
+import type { Path } from "./schema_walk.ts";
+
+/** Line and column, from 1. */
+export type Position = { line: number; column: number };
+export type SyntaxProblem = Position & { message: string; fatal: boolean };
+
+type Found = { at: number; exact: boolean };
+
+/** A YAML text parsed once, that still knows where everything stands. */
+export class YamlFile {
+  readonly value: unknown;
+  readonly problems: SyntaxProblem[];
+  readonly #document: Document.Parsed;
+  readonly #lines = new LineCounter();
+
+  constructor(text: string) {
+    this.#document = parseDocument(text, { lineCounter: this.#lines, prettyErrors: false, uniqueKeys: true });
+    this.problems = [...this.#document.errors, ...this.#document.warnings].map((error) => ({
+      ...this.#position(error.pos[0]),
+      // A key that stands twice leaves a tree that can still be checked; other errors do not.
+      fatal: error.code !== "DUPLICATE_KEY",
+      message: error.code === "DUPLICATE_KEY"
+        ? "the key stands twice in this block; keep one"
+        : `not YAML: ${error.message}`,
+    }));
+    this.value = this.problems.some(({ fatal }) => fatal) ? undefined : this.#toValue();
+  }
+
+  /** Where a path of the long form stands, or the nearest thing around it. `key`: the key itself, not its value. */
+  position(path: Path, { moved, key = false }: { moved: readonly Moved[]; key?: boolean }): Position {
+    return this.#position(this.#find(written(path, moved), key).at);
+  }
+
+  /** Whether the file itself says what stands at this path. */
+  says(path: Path, moved: readonly Moved[]): boolean {
+    return this.#find(written(path, moved), false).exact;
+  }
+
+  #toValue(): unknown {
+    try {
+      return this.#document.toJS({ maxAliasCount: 100 });
+    } catch (error) {
+      this.problems.push({ line: 1, column: 1, fatal: true, message: `not YAML: ${(error as Error).message}` });
+      return undefined;
+    }
+  }
+
+  #find(path: Path, key: boolean): Found {
+    let node: Node | null = this.#document.contents;
+    let at = node?.range?.[0] ?? 0;
+    for (const [depth, step] of path.entries()) {
+      const next = this.#step(node, step);
+      if (next === undefined) return { at, exact: false };
+      node = next.node;
+      at = key && depth === path.length - 1 ? next.key : node?.range?.[0] ?? next.key;
+      // A mapping's own range starts at its first key: its name says more.
+      if (isMap(node) || isSeq(node)) at = next.key;
+    }
+    return { at, exact: true };
+  }
+
+  #step(node: Node | null, step: string | number): { node: Node | null; key: number } | undefined {
+    const here = isAlias(node) ? node.resolve(this.#document) ?? null : node;
+    if (isSeq(here)) {
+      const item = here.items[Number(step)] as Node | null | undefined;
+      return item === undefined ? undefined : { node: item, key: item?.range?.[0] ?? here.range?.[0] ?? 0 };
+    }
+    if (!isMap(here)) return undefined;
+    const pairs = here.items.filter(({ key }) => isScalar(key) && String(key.value) === String(step));
+    const pair = pairs.at(-1);
+    return pair && { node: pair.value as Node | null, key: (pair.key as Node).range?.[0] ?? 0 };
+  }
+
+  #position(offset: number): Position {
+    const { line, col } = this.#lines.linePos(offset);
+    return { line: Math.max(line, 1), column: Math.max(col, 1) };
+  }
+}
+
+/** The path as it stands in the file: the longest moved part is taken back to where it was written. */
+function written(path: Path, moved: readonly Moved[]): Path {
+  let at = path;
+  // Later moves were made inside what earlier ones had moved, so they are undone first.
+  for (const move of [...moved].reverse()) {
+    if (move.path.length <= at.length && move.path.every((step, i) => String(step) === String(at[i]))) {
+      at = [...move.from, ...at.slice(move.path.length)];
+    }
+  }
+  return at;
+}
