@@ -6,14 +6,16 @@ export const PROTOCOL_SCHEMA_URL = new URL("./python/holdfast_worker/protocol.sc
 
 /**
  * The protocol as JSON Schema (draft 2020-12), so that both sides check every frame against one declaration.
- * `agent_message` describes what an agent may send (fields with a default may be left out), `engine_message` what it gets.
+ * `AgentMessage` describes what an agent may send (fields with a default may be left out), `EngineMessage` what it gets.
  */
 export function protocolJsonSchema(): Record<string, unknown> {
   return {
-    protocol: PROTOCOL_VERSION,
-    frame_bytes_max: FRAME_BYTES_MAX,
-    agent_message: z.toJSONSchema(AgentMessage, { io: "input" }),
-    engine_message: z.toJSONSchema(EngineMessage, { io: "output" }),
+    $schema: "https://json-schema.org/draft/2020-12/schema",
+    description: `Protocol ${PROTOCOL_VERSION}. Frames hold at most ${FRAME_BYTES_MAX} bytes.`,
+    $defs: {
+      AgentMessage: z.toJSONSchema(AgentMessage, { io: "input" }),
+      EngineMessage: z.toJSONSchema(EngineMessage, { io: "output" }),
+    },
   };
 }
 
