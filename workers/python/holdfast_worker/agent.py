@@ -1,0 +1,255 @@
+"""The agent of one host: `python -m holdfast_worker.agent --hub-file PATH --agent-id ID`.
+
+It connects back to the engine's hub, starts and ends groups of ranks as told, and stays responsive whatever a rank does,
+for it computes nothing itself and imports no torch. Exit codes: 0 told to end, 2 bad start, 3 the engine is gone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import hashlib
+import os
+import platform
+import signal
+import socket
+import sys
+import uuid
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from holdfast_worker import __version__
+from holdfast_worker.agent_group import Group, Task
+from holdfast_worker.agent_link import EngineGone, Link, log
+from holdfast_worker.failures import report
+from holdfast_worker.faults import phase_of
+from holdfast_worker.protocol import PROTOCOL_VERSION, ProtocolError
+
+STOP_GRACE_S = 2.0
+FLUSH_S = 0.5
+
+
+class Agent:
+    """Tasks and groups of this host; the line to the engine is `Link`'s."""
+
+    def __init__(self, hub_file: Path, agent_id: str) -> None:
+        self._agent_id = agent_id
+        self._boot_id = uuid.uuid4().hex
+        self._groups: dict[str, Group] = {}
+        self._roles: dict[str, str] = {}
+        self._running: dict[str, Task] = {}
+        self._finished: dict[str, tuple[Task, int]] = {}  # With the seq of the answer, until it is acknowledged.
+        self._replacing: set[asyncio.Task[None]] = set()
+        self._ending = asyncio.Event()
+        self._link = Link(
+            hub_file, hello=self._hello, heartbeat=self._heartbeat, receive=self._receive, phase=self._phase
+        )
+
+    async def run(self) -> int:
+        """Until the engine or a signal says so. Returns the exit code."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._ending.set)
+        line = asyncio.create_task(self._link.run())
+        ending = asyncio.create_task(self._ending.wait())
+        code = 0
+        try:
+            await asyncio.wait([line, ending], return_when=asyncio.FIRST_COMPLETED)
+            if line.done():
+                line.result()
+            await self._stop_all()
+        except EngineGone as gone:
+            log(f"Ending: {gone}")
+            code = 0 if "verdict drop" in str(gone) else 3
+        except ProtocolError as error:
+            log(f"Ending: the engine speaks another protocol. {error}")
+            code = 2
+        finally:
+            for group in self._groups.values():
+                group.kill_now()
+            line.cancel()
+            ending.cancel()
+        return code
+
+    async def _stop_all(self) -> None:
+        log("Ending: told to")
+        for group in self._groups.values():
+            group.stop(STOP_GRACE_S)
+        if self._groups:
+            await asyncio.wait([group.done for group in self._groups.values()], timeout=STOP_GRACE_S + 5)
+        await self._link.close(FLUSH_S)
+
+    # What the line asks for.
+
+    def _hello(self) -> dict[str, Any]:
+        self._forget_acknowledged()
+        states = [(task, "running") for task in self._running.values()]
+        states += [(task, "finished") for task, _ in self._finished.values()]
+        return {
+            "type": "hello",
+            "protocol": PROTOCOL_VERSION,
+            "agent_id": self._agent_id,
+            "boot_id": self._boot_id,
+            "engine_boot": self._link.engine_boot,
+            "pid": os.getpid(),
+            "host": socket.gethostname(),
+            "packages": packages(),
+            "groups": [group.describe() for group in self._groups.values()],
+            "tasks": [
+                {"task": task.task, "key": task.key, "attempt": task.attempt, "epoch": task.epoch, "state": state}
+                for task, state in states
+            ],
+            "received_seq": self._link.received_seq,
+        }
+
+    def _heartbeat(self) -> dict[str, Any]:
+        return {"type": "heartbeat", "groups": [group.describe() for group in self._groups.values()]}
+
+    def _phase(self) -> str:
+        """Of the operation that runs; the first if there are several."""
+        task = next(iter(self._running.values()), None)
+        return phase_of(self._roles.get(task.group, ""), task.op) if task else "other"
+
+    def _receive(self, message: dict[str, Any]) -> None:
+        handlers = {
+            "welcome": self._on_welcome,
+            "start_group": self._on_start_group,
+            "stop_group": self._on_stop_group,
+            "task": self._on_task,
+            "cancel": self._on_cancel,
+            "shutdown": lambda _: self._ending.set(),
+        }
+        handlers[message["type"]](message)
+
+    # Engine messages. All are safe to get twice.
+
+    def _on_welcome(self, message: dict[str, Any]) -> None:
+        for verdict in message["tasks"]:
+            if verdict["verdict"] == "drop":
+                self._drop(verdict["task"])
+
+    def _drop(self, task_id: str) -> None:
+        if task_id in self._finished:
+            self._link.forget(self._finished.pop(task_id)[1])
+        elif task_id in self._running:
+            self._cancel(task_id)
+
+    def _on_start_group(self, message: dict[str, Any]) -> None:
+        old = self._groups.get(message["group"])
+        if old and old.generation == message["generation"]:
+            if old.state != "starting":  # A repeated wish is answered with how it went.
+                self.group_changed(old)
+            return
+        if old and old.generation > message["generation"]:
+            log(f"Ignored a start of {message['group']} generation {message['generation']}: it has {old.generation}")
+            return
+        self._roles[message["group"]] = message["role"]
+        if old is None or old.done.done():
+            self._start(message)
+            return
+        replacing = asyncio.create_task(self._replace(message))
+        self._replacing.add(replacing)
+        replacing.add_done_callback(self._replacing.discard)
+
+    async def _replace(self, message: dict[str, Any]) -> None:
+        """The old generation's processes are dead before the new one starts."""
+        while not (current := self._groups[message["group"]]).done.done():
+            current.stop(0)
+            await asyncio.wait([current.done])
+        if current.generation < message["generation"] and not self._ending.is_set():
+            self._start(message)
+
+    def _start(self, message: dict[str, Any]) -> None:
+        self._groups[message["group"]] = Group(message, sink=self, agent_boot=self._boot_id)
+
+    def _on_stop_group(self, message: dict[str, Any]) -> None:
+        group = self._groups.get(message["group"])
+        if group is None or group.generation != message["generation"]:
+            return
+        if group.done.done():
+            self.group_changed(group)
+        else:
+            group.stop(message["grace_ms"] / 1000)
+
+    def _on_task(self, message: dict[str, Any]) -> None:
+        fields = ("task", "group", "generation", "key", "attempt", "epoch", "op", "args")
+        task = Task(**{name: message[name] for name in fields})
+        if task.task in self._finished:
+            return  # Its answer is kept by the line and is resent by it.
+        self._link.offer({"type": "accepted", "task": task.task})
+        if task.task in self._running:
+            return
+        self._running[task.task] = task
+        group = self._groups.get(task.group)
+        if group is None or group.generation != task.generation or group.state in ("failed", "stopped"):
+            has = f"generation {group.generation} ({group.state})" if group else "no such group"
+            text = f"Cannot run '{task.op}' in {task.group} generation {task.generation}: this host has {has}"
+            self.task_error(task, [report(0, cause="other", message=text)])
+        else:
+            group.submit(task)
+
+    def _on_cancel(self, message: dict[str, Any]) -> None:
+        self._cancel(message["task"])
+
+    def _cancel(self, task_id: str) -> None:
+        task = self._running.get(task_id)
+        if task and task.group in self._groups:
+            self._groups[task.group].cancel(task_id)
+
+    # News of the groups.
+
+    def group_changed(self, group: Group) -> None:
+        log(f"{group.name} generation {group.generation} is {group.state}")
+        self._link.send({"type": "group", **group.describe(), "info": group.info, "failures": group.failures})
+
+    def task_progress(self, message: dict[str, Any]) -> None:
+        self._link.offer(message)
+
+    def task_result(self, task: Task) -> None:
+        outputs = [output for _, output in sorted(task.outputs.items())]
+        blobs = [{"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)} for data in task.blobs]
+        self._finish(task, {"type": "result", "task": task.task, "outputs": outputs, "blobs": blobs}, task.blobs)
+
+    def task_error(self, task: Task, failures: list[dict[str, Any]]) -> None:
+        self._finish(task, {"type": "error", "task": task.task, "failures": failures}, [])
+
+    def _finish(self, task: Task, message: dict[str, Any], blobs: list[bytes]) -> None:
+        self._forget_acknowledged()
+        self._running.pop(task.task, None)
+        self._finished[task.task] = (task, self._link.send(message, blobs))
+
+    def _forget_acknowledged(self) -> None:
+        kept = {key: value for key, value in self._finished.items() if self._link.is_kept(value[1])}
+        self._finished = kept
+
+
+def packages() -> dict[str, str]:
+    """Versions that matter to the protocol."""
+    found = {"python": platform.python_version(), "holdfast_worker": __version__}
+    for name in ("websockets", "msgpack", "jsonschema"):
+        found[name] = metadata.version(name)
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m holdfast_worker.agent")
+    parser.add_argument("--hub-file", type=Path, required=True, help="hub.json of the run: url, token, engine_boot, epoch")
+    parser.add_argument("--agent-id", required=True, help="this host's name in the run")
+    arguments = parser.parse_args()
+
+    async def live() -> int:
+        return await Agent(arguments.hub_file, arguments.agent_id).run()
+
+    try:
+        code = asyncio.run(live())
+    except ValueError as error:  # A fault that cannot be read.
+        log(str(error))
+        code = 2
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)  # Threads that wait for dead ranks must not hold up the end.
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,380 @@
+"""One generation of a worker group: all ranks or none. After one error a generation is dead and is killed whole; whether a
+new one follows is the engine's decision."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from holdfast_worker.agent_process import GROUP_VARIABLE, RankProcess, free_port, rank_environment
+from holdfast_worker.failures import ADDRESS_IN_USE, log_tail, report, report_of_exit
+
+LAST_WORDS_S = 1.0  # After a first failure: one root makes many cascades, and all reports are needed to find it.
+CANCEL_GRACE_S = 5.0  # A cancelled operation that does not return by then costs the group its life.
+PORT_TRIES_MAX = 3
+MILD_CAUSES = {"user_code", "bad_data", "cancelled"}  # The worker says that its state is as before the operation.
+
+
+class Sink(Protocol):
+    """Where a group's news goes."""
+
+    def group_changed(self, group: Group) -> None: ...
+    def task_progress(self, message: dict[str, Any]) -> None: ...
+    def task_result(self, task: Task) -> None: ...
+    def task_error(self, task: Task, failures: list[dict[str, Any]]) -> None: ...
+
+
+@dataclass
+class Task:
+    """An operation that was handed to a group, and what its ranks answered."""
+
+    task: str
+    group: str
+    generation: int
+    key: str
+    attempt: int
+    epoch: int
+    op: str
+    args: Any
+    outputs: dict[int, Any] = field(default_factory=dict)
+    failures: dict[int, dict[str, Any]] = field(default_factory=dict)
+    blobs: list[bytes] = field(default_factory=list)
+    cancelled: bool = False
+
+
+Item = tuple[str, Any]
+
+
+class Group:
+    """Started from a `start_group` message; lives in its own asyncio task until it has failed or was stopped."""
+
+    def __init__(self, start: dict[str, Any], *, sink: Sink, agent_boot: str) -> None:
+        self.name: str = start["group"]
+        self.generation: int = start["generation"]
+        self.state = "starting"
+        self.info: dict[str, Any] = {}
+        self.failures: list[dict[str, Any]] = []
+        self._start = start
+        self._sink = sink
+        self._nonce = f"{agent_boot}/{self.name}/{self.generation}"
+        self._size: int = start["ranks"]
+        self._ranks: list[RankProcess] = []
+        self._tasks: dict[str, Task] = {}
+        self._inbox: asyncio.Queue[Item] = asyncio.Queue()
+        self._ready: dict[int, dict[str, Any]] = {}
+        self._reports: dict[int, dict[str, Any]] = {}
+        self._timers: list[asyncio.TimerHandle] = []
+        self._window_open = False
+        self.done = asyncio.create_task(self._live(), name=f"group {self.name} {self.generation}")
+
+    # What the agent asks of a group. All return at once.
+
+    def submit(self, task: Task) -> None:
+        self._inbox.put_nowait(("task", task))
+
+    def cancel(self, task_id: str) -> None:
+        self._inbox.put_nowait(("cancel", task_id))
+
+    def stop(self, grace_s: float) -> None:
+        self._inbox.put_nowait(("stop", grace_s))
+
+    def kill_now(self) -> None:
+        for rank in self._ranks:
+            rank.kill_now()
+
+    def describe(self) -> dict[str, Any]:
+        """The protocol's GroupState."""
+        ranks = [rank.describe() for rank in self._ranks]
+        return {"group": self.name, "generation": self.generation, "state": self.state, "ranks": ranks}
+
+    # A generation's life.
+
+    async def _live(self) -> None:
+        try:
+            if await self._boot():
+                self._change("ready")
+                await self._serve()
+        except Exception as error:  # A fault of the agent itself must not leave ranks behind or a task unanswered.
+            self._reports.setdefault(0, report(0, cause="other", message=f"The agent failed: {error!r}"))
+            await self._fail()
+
+    def _change(self, state: str) -> None:
+        self.state = state
+        self._sink.group_changed(self)
+
+    async def _boot(self) -> bool:
+        """Starts all ranks; on a taken rendezvous port once more on another. True if all are ready."""
+        for attempt in range(1, PORT_TRIES_MAX + 1):
+            self._reports.clear()
+            self._ready.clear()
+            failed_to_start = await self._spawn()
+            deadline = self._after(self._start["start_timeout_ms"] / 1000, ("start_timeout", None))
+            ended = failed_to_start or await self._until_ready()
+            deadline.cancel()
+            if ended == "ready":
+                self.info = self._ready[0]
+                return True
+            if ended == "stop":
+                return False
+            taken = any(ADDRESS_IN_USE.search(text) for item in self._reports.values() for text in _texts(item))
+            if not taken or attempt == PORT_TRIES_MAX:
+                break
+            await self._kill()
+        await self._fail()
+        return False
+
+    async def _spawn(self) -> str | None:
+        self._inbox = _without_rank_news(self._inbox)
+        self._ranks = []
+        port = str(free_port())
+        for rank in range(self._size):
+            try:
+                process = self._spawn_rank(rank, port)
+            except OSError as error:  # No such Python, no disk for the log: the same for every rank.
+                self._reports[rank] = report(rank, cause="import_error", message=f"Cannot start {self._start['python']}: {error}")
+                return "failed"
+            self._ranks.append(process)
+            inbox = self._inbox
+            await process.attach(
+                on_message=lambda message, rank=rank: inbox.put_nowait(("message", (rank, message))),
+                on_exit=lambda rank=rank: inbox.put_nowait(("exit", rank)),
+            )
+            process.send({"type": "start", "module": self._start["module"], "context": self._context(rank, int(port))})
+        return None
+
+    def _spawn_rank(self, rank: int, port: str) -> RankProcess:
+        own = {
+            "RANK": str(rank),
+            "LOCAL_RANK": str(rank),
+            "WORLD_SIZE": str(self._size),
+            "LOCAL_WORLD_SIZE": str(self._size),
+            "MASTER_ADDR": "127.0.0.1",
+            "MASTER_PORT": port,
+            "HOLDFAST_ROLE": self._start["role"],
+            GROUP_VARIABLE: self._nonce,
+        }
+        name = f"{self.name.replace('/', '_')}.rank{rank}.gen{self.generation}.log"
+        env = rank_environment(os.environ, self._start["env"], own)
+        return RankProcess(rank, python=self._start["python"], env=env, log_path=Path(self._start["log_dir"]) / name)
+
+    def _context(self, rank: int, port: int) -> dict[str, Any]:
+        """RankContext's fields."""
+        artifacts = self._start["env"].get("HOLDFAST_ARTIFACTS") or os.environ.get("HOLDFAST_ARTIFACTS", "")
+        return {
+            "role": self._start["role"],
+            "group": self.name,
+            "generation": self.generation,
+            "rank": rank,
+            "world_size": self._size,
+            "spec": self._start["spec"],
+            "artifacts_dir": artifacts,
+            "master_port": port,
+            "log_dir": self._start["log_dir"],
+        }
+
+    async def _until_ready(self) -> str:
+        """Takes news until all ranks are ready ("ready"), one has failed ("failed") or the group was stopped ("stop")."""
+        waiting: list[Task] = []
+        while len(self._ready) < self._size:
+            kind, value = await self._inbox.get()
+            if kind == "task":
+                waiting.append(value)
+            elif kind == "stop":
+                await self._stop(value, waiting)
+                return "stop"
+            elif kind == "last_words":
+                break
+            elif kind == "start_timeout":
+                self._report_silent_ranks()
+                break
+            elif kind == "message" and value[1]["type"] == "ready":
+                rank, message = value
+                self._ready[rank] = message["info"]
+                self._ranks[rank].state = "ready"
+            elif kind in ("message", "exit") and self._heard_failure(kind, value):
+                break
+        for task in waiting:
+            self.submit(task)
+        self._window_open = False
+        return "ready" if len(self._ready) == self._size else "failed"
+
+    def _report_silent_ranks(self) -> None:
+        limit = self._start["start_timeout_ms"]
+        for rank in set(range(self._size)) - set(self._ready) - set(self._reports):
+            message = f"Cannot start rank {rank} of {self.name}: it was not ready after {limit} ms"
+            self._reports[rank] = report(rank, cause="timeout", message=message)
+
+    def _heard_failure(self, kind: str, value: Any) -> bool:
+        """Notes a rank's failure and opens the window for the others' reports. True if no rank is left to wait for."""
+        if kind == "exit":
+            rank, process = value, self._ranks[value]
+            exit_report = report_of_exit(rank, process.returncode or 0, memory_hint=process.memory_hint())
+            known = self._reports.setdefault(rank, exit_report)
+            known.update(exit_code=exit_report["exit_code"], signal=exit_report["signal"])
+        else:
+            rank, message = value
+            if message["type"] != "error":
+                return False
+            self._reports.setdefault(rank, message["failure"])
+        if not self._window_open:
+            self._window_open = True
+            self._after(LAST_WORDS_S, ("last_words", None))
+        return len(self._reports) == self._size
+
+    async def _serve(self) -> None:
+        while True:
+            kind, value = await self._inbox.get()
+            if kind == "stop":
+                return await self._stop(value, [])
+            if kind == "task":
+                self._hand_out(value)
+            elif kind == "cancel":
+                self._cancel(value)
+            elif kind == "message":
+                if self._take(*value):
+                    return await self._fail()
+            elif kind == "exit" and self._heard_failure(kind, value):
+                return await self._fail()
+            elif kind == "last_words" and self._window_open:
+                return await self._fail()
+            elif kind == "cancel_grace" and value in self._tasks:
+                self._report_stuck(self._tasks[value])
+                return await self._fail()
+
+    def _hand_out(self, task: Task) -> None:
+        self._tasks[task.task] = task
+        message = {"type": "task", "task": task.task, "key": task.key, "attempt": task.attempt, "op": task.op}
+        for rank in self._ranks:
+            rank.send({**message, "args": task.args})
+            rank.state = "busy" if rank.state == "ready" else rank.state
+
+    def _cancel(self, task_id: str) -> None:
+        task = self._tasks.get(task_id)
+        if task is None or task.cancelled:
+            return
+        task.cancelled = True
+        for rank in self._ranks:
+            rank.send({"type": "cancel", "task": task_id})
+        self._after(CANCEL_GRACE_S, ("cancel_grace", task_id))
+
+    def _report_stuck(self, task: Task) -> None:
+        for rank in set(range(self._size)) - set(task.outputs) - set(task.failures):
+            message = f"Cannot cancel operation '{task.op}' of rank {rank}: it was still running after {CANCEL_GRACE_S} s"
+            self._reports[rank] = report(rank, cause="timeout", message=message)
+
+    def _take(self, rank: int, message: dict[str, Any]) -> bool:
+        """One message of a rank that is ready. True if the group has to end now."""
+        kind, task = message["type"], self._tasks.get(message.get("task") or "")
+        if task is None:
+            return False
+        if kind == "progress":
+            self._sink.task_progress({**message, "rank": rank})
+        elif kind == "blob":
+            task.blobs.append(message["data"])
+        elif kind == "result":
+            task.outputs[rank] = json.loads(message["output"])
+            return self._answered(task)
+        elif kind == "error":
+            task.failures[rank] = message["failure"]
+            return self._answered(task)
+        return False
+
+    def _answered(self, task: Task) -> bool:
+        """Settles a task that all ranks answered. True if they did not agree: then their states differ, too."""
+        if len(task.outputs) + len(task.failures) < self._size:
+            fatal = any(not _is_mild(failure) for failure in task.failures.values())
+            if task.failures and not self._window_open and (fatal or self._size > 1):
+                self._window_open = True
+                self._after(LAST_WORDS_S, ("last_words", None))
+            return False
+        if task.failures and (task.outputs or not all(map(_is_mild, task.failures.values()))):
+            return True
+        self._window_open = False
+        del self._tasks[task.task]
+        if not self._tasks:
+            for rank in self._ranks:
+                rank.state = "ready"
+        if task.failures:
+            self._sink.task_error(task, self._with_logs(task.failures))
+        else:
+            self._sink.task_result(task)
+        return False
+
+    # Ends.
+
+    async def _fail(self) -> None:
+        """Kills all ranks, answers every open task with what is known, and says that the group is gone."""
+        await self._kill()
+        reports: dict[int, dict[str, Any]] = dict(self._reports)
+        for task in self._tasks.values():
+            reports = {**reports, **task.failures}
+        self.failures = self._with_logs(reports) or [report(0, cause="other", message="The group ended without a report")]
+        await self._end_tasks(self.failures)
+        self._change("failed")
+
+    async def _stop(self, grace_s: float, waiting: list[Task]) -> None:
+        for rank in self._ranks:
+            rank.send({"type": "shutdown"})
+        deadline = asyncio.get_running_loop().time() + grace_s
+        while asyncio.get_running_loop().time() < deadline and any(rank.state != "exited" for rank in self._ranks):
+            await asyncio.sleep(0.01)
+        await self._kill()
+        for task in waiting:
+            self._tasks[task.task] = task
+        await self._end_tasks([report(0, cause="other", message=f"The group {self.name} was stopped")])
+        self._change("stopped")
+
+    async def _kill(self) -> None:
+        for timer in self._timers:
+            timer.cancel()
+        self._timers.clear()
+        self._window_open = False
+        for rank in self._ranks:
+            rank.kill()
+        await asyncio.gather(*(rank.wait_dead() for rank in self._ranks))
+
+    async def _end_tasks(self, failures: list[dict[str, Any]]) -> None:
+        while not self._inbox.empty():  # Handed to the group, but not yet to its ranks.
+            kind, value = self._inbox.get_nowait()
+            if kind == "task":
+                self._tasks[value.task] = value
+        for task in self._tasks.values():
+            self._sink.task_error(task, failures)
+        self._tasks.clear()
+
+    def _with_logs(self, reports: dict[int, dict[str, Any]]) -> list[dict[str, Any]]:
+        """In rank order, each with the last lines of its rank's log."""
+        complete = []
+        for rank, item in sorted(reports.items()):
+            path = self._ranks[rank].log_path if rank < len(self._ranks) else ""
+            complete.append({**item, "log_path": path, "log_tail": log_tail(path) if path else []})
+        return complete
+
+    def _after(self, seconds: float, item: Item) -> asyncio.TimerHandle:
+        inbox = self._inbox
+        timer = asyncio.get_running_loop().call_later(seconds, inbox.put_nowait, item)
+        self._timers.append(timer)
+        return timer
+
+
+def _is_mild(failure: dict[str, Any]) -> bool:
+    return failure["cause"] in MILD_CAUSES
+
+
+def _texts(item: dict[str, Any]) -> list[str]:
+    return [item["message"], item["traceback"] or ""]
+
+
+def _without_rank_news(inbox: asyncio.Queue[Item]) -> asyncio.Queue[Item]:
+    """What the agent asked for stays; what the ranks of a failed start said does not."""
+    kept: asyncio.Queue[Item] = asyncio.Queue()
+    while not inbox.empty():
+        item = inbox.get_nowait()
+        if item[0] in ("task", "cancel", "stop"):
+            kept.put_nowait(item)
+    return kept

@@ -1,0 +1,249 @@
+"""The agent's line to the hub: connects again for as long as the grace lasts, counts and resends what must arrive."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import WebSocketException
+
+from holdfast_worker.faults import Faults
+from holdfast_worker.protocol import ProtocolError, blob_frames, decode_engine, encode_agent
+
+MAX_SIZE = 32 * 1024 * 1024
+HANDSHAKE_S = 10.0  # An engine that accepts connections is alive; it may be busy.
+RETRY_S = 0.1
+DROPPABLE_MAX = 1_000
+DEFAULT_GRACE_S = 2.0
+COUNTED = {"hello", "welcome", "accepted", "result", "error", "group", "start_group", "stop_group", "task", "cancel", "shutdown"}
+
+
+class EngineGone(Exception):
+    """No engine for longer than the grace, or one that has no use for this agent."""
+
+
+@dataclass
+class Reliable:
+    """A message that is kept until the engine has it for good. Its blobs go before it, whole, at every sending."""
+
+    seq: int
+    message: dict[str, Any]
+    blobs: list[bytes]
+
+    def frames(self) -> Iterator[str | bytes]:
+        for index, data in enumerate(self.blobs):
+            yield from blob_frames(self.message["task"], index, data)
+        yield encode_agent(self.message)
+
+
+class Link:
+    """`hello` makes the first message of every connection; `receive` gets each engine message once, in order."""
+
+    def __init__(
+        self,
+        hub_file: Path,
+        *,
+        hello: Callable[[], dict[str, Any]],
+        heartbeat: Callable[[], dict[str, Any]],
+        receive: Callable[[dict[str, Any]], None],
+        phase: Callable[[], str],
+        grace_s: float = DEFAULT_GRACE_S,
+    ) -> None:
+        self.engine_boot: str | None = None
+        self.epoch = 0  # The highest seen: a lower one is of an engine that was replaced.
+        self.grace_s = grace_s
+        self._hub_file = hub_file
+        self._hello, self._heartbeat, self._receive, self._phase = hello, heartbeat, receive, phase
+        self._faults = Faults.from_environment("agent", actions={"drop": self.drop})
+        self._connection: ClientConnection | None = None
+        self._outbox: list[Reliable] = []
+        self._last_seq = 0
+        self._sent_seq = 0  # On this connection.
+        self._received_seq = 0  # Of this engine boot.
+        self._droppable: deque[dict[str, Any]] = deque(maxlen=DROPPABLE_MAX)
+        self._wake = asyncio.Event()
+        self._seen_at = time.monotonic()
+
+    # Sending.
+
+    def send(self, message: dict[str, Any], blobs: list[bytes] | None = None) -> int:
+        """Reliable: resent after a reconnect until acknowledged. Returns its seq."""
+        self._last_seq += 1
+        self._outbox.append(Reliable(self._last_seq, {**message, "seq": self._last_seq}, blobs or []))
+        self._wake.set()
+        return self._last_seq
+
+    def offer(self, message: dict[str, Any]) -> None:
+        """May be lost: progress, heartbeats, acks. Goes out before reliable messages and between their blobs' frames."""
+        self._droppable.append(message)
+        self._wake.set()
+
+    def forget(self, seq: int) -> None:
+        """Takes back a reliable message that the engine said it does not want."""
+        self._outbox = [item for item in self._outbox if item.seq != seq]
+
+    def is_kept(self, seq: int) -> bool:
+        return any(item.seq == seq for item in self._outbox)
+
+    @property
+    def received_seq(self) -> int:
+        return self._received_seq
+
+    def drop(self) -> None:
+        """Cuts the line as a broken network would: no closing handshake."""
+        if self._connection:
+            self._connection.transport.abort()
+
+    async def close(self, timeout_s: float) -> None:
+        """Waits until what is queued has left, or the time is over, and says goodbye."""
+        deadline = time.monotonic() + timeout_s
+        while self._connection and time.monotonic() < deadline and (self._droppable or self._unsent()):
+            await asyncio.sleep(0.01)
+        if self._connection:
+            await asyncio.wait([asyncio.create_task(self._connection.close())], timeout=timeout_s)
+
+    # Connections.
+
+    async def run(self) -> None:
+        """Serves connections until the engine is gone for longer than the grace."""
+        self._seen_at = time.monotonic()
+        while True:
+            try:
+                await self._session()
+                reason = "it closed the connection"
+            except (OSError, WebSocketException, asyncio.TimeoutError, ValueError) as error:
+                reason = f"{type(error).__name__}: {error}"
+            if time.monotonic() - self._seen_at > self.grace_s:
+                raise EngineGone(f"no engine for {self.grace_s} s: {reason}")
+            await asyncio.sleep(RETRY_S)
+
+    async def _session(self) -> None:
+        hub = self._read_hub()
+        headers = {"Authorization": f"Bearer {hub['token']}"}
+        options: dict[str, Any] = {"max_size": MAX_SIZE, "compression": None, "proxy": None, "open_timeout": HANDSHAKE_S}
+        async with connect(hub["url"], additional_headers=headers, **options) as connection:
+            try:
+                heartbeat_s = await self._greet(connection)
+                self._connection = connection
+                await self._converse(connection, heartbeat_s)
+            finally:
+                if self._connection is connection:
+                    self._connection, self._seen_at = None, time.monotonic()
+                connection.transport.abort()  # Nothing to say any more, and a closing handshake may take seconds.
+
+    def _read_hub(self) -> dict[str, Any]:
+        """Before every connect: a new engine writes a new address and token."""
+        hub = json.loads(self._hub_file.read_text())
+        missing = [name for name in ("url", "token", "epoch") if name not in hub]
+        if missing:
+            raise ValueError(f"Cannot use {self._hub_file} as it has no {', '.join(missing)}")
+        if hub["epoch"] < self.epoch:
+            raise ValueError(f"{self._hub_file} is of epoch {hub['epoch']}, this agent has served {self.epoch}")
+        return hub
+
+    async def _greet(self, connection: ClientConnection) -> float:
+        self._count("hello")
+        await connection.send(encode_agent(self._hello()))
+        welcome = decode_engine(await asyncio.wait_for(connection.recv(), HANDSHAKE_S))
+        self._count(welcome["type"])
+        if welcome["type"] != "welcome":
+            raise ProtocolError(f"Cannot start as the engine's first message is '{welcome['type']}', not 'welcome'")
+        if welcome["epoch"] < self.epoch:
+            await connection.send(encode_agent({"type": "fenced", "epoch": self.epoch}))
+            raise ValueError(f"an engine of epoch {welcome['epoch']} was fenced: this agent has served {self.epoch}")
+        if welcome["verdict"] == "drop":
+            raise EngineGone("the engine has no use for this agent's work (verdict drop)")
+        self._seen_at = time.monotonic()
+        self.epoch = welcome["epoch"]
+        if welcome["engine_boot"] != self.engine_boot:
+            self.engine_boot, self._received_seq = welcome["engine_boot"], 0
+        self.grace_s = welcome["grace_ms"] / 1000
+        self._acknowledged(welcome["received_seq"])
+        self._sent_seq = welcome["received_seq"]
+        self._droppable.clear()
+        self._receive(welcome)
+        return welcome["heartbeat_ms"] / 1000
+
+    async def _converse(self, connection: ClientConnection, heartbeat_s: float) -> None:
+        parts = [
+            asyncio.create_task(self._read(connection)),
+            asyncio.create_task(self._write(connection)),
+            asyncio.create_task(self._beat(heartbeat_s)),
+        ]
+        try:
+            done, _ = await asyncio.wait(parts, return_when=asyncio.FIRST_COMPLETED)
+            for part in done:
+                part.result()
+        finally:
+            for part in parts:
+                part.cancel()
+            await asyncio.gather(*parts, return_exceptions=True)
+
+    async def _read(self, connection: ClientConnection) -> None:
+        async for frame in connection:
+            message = decode_engine(frame)
+            self._count(message["type"])
+            if message["epoch"] < self.epoch:
+                self.offer({"type": "fenced", "epoch": self.epoch})
+                continue
+            self.epoch = message["epoch"]
+            if message["type"] == "ack":
+                self._acknowledged(message["received_seq"])
+            elif "seq" in message:
+                self._take(message)
+
+    def _take(self, message: dict[str, Any]) -> None:
+        if message["seq"] > self._received_seq:
+            self._received_seq = message["seq"]
+            self._receive(message)
+        self.offer({"type": "ack", "received_seq": self._received_seq})
+
+    async def _write(self, connection: ClientConnection) -> None:
+        while True:
+            await self._send_droppable(connection)
+            item = next(iter(self._unsent()), None)
+            if item is None:
+                self._wake.clear()
+                await self._wake.wait()
+                continue
+            for frame in item.frames():
+                await self._send_droppable(connection)  # Heartbeats never wait for a large result.
+                self._count("result")
+                await connection.send(frame)
+            self._sent_seq = item.seq
+
+    async def _send_droppable(self, connection: ClientConnection) -> None:
+        while self._droppable:
+            message = self._droppable.popleft()
+            self._count(message["type"])
+            await connection.send(encode_agent(message))
+
+    async def _beat(self, heartbeat_s: float) -> None:
+        while True:
+            self.offer(self._heartbeat())
+            await asyncio.sleep(heartbeat_s)
+
+    def _unsent(self) -> list[Reliable]:
+        return [item for item in self._outbox if item.seq > self._sent_seq]
+
+    def _acknowledged(self, seq: int) -> None:
+        self._outbox = [item for item in self._outbox if item.seq > seq]
+
+    def _count(self, kind: str) -> None:
+        """Frames are a fault's events. Those that come with time (heartbeats, progress, acks) are not counted, or N would be a
+        time in disguise."""
+        if kind in COUNTED:
+            self._faults.at("frame", self._phase())
+
+
+def log(text: str) -> None:
+    """Into the agent's own log."""
+    print(f"{time.strftime('%H:%M:%S')} {text}", file=sys.stderr, flush=True)

@@ -1,0 +1,258 @@
+"""One rank's process as the agent holds it: its environment, its start, its end and what the machine says about that."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import signal
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from holdfast_worker.channel import CHANNEL_VARIABLE, GUARD_VARIABLE, AsyncChannel
+
+PACKAGE_ROOT = str(Path(__file__).resolve().parent.parent)
+GROUP_VARIABLE = "HOLDFAST_GROUP"  # In every process of a generation, so that one that left the process group is found.
+SECRET_NAMES = re.compile(r"^(HOLDFAST_(HUB|TOKEN|STORE).*|DATABASE_URL|PG[A-Z]*PASS[A-Z]*|PGSERVICEFILE)$")
+SECRET_VALUES = re.compile(r"^postgres(ql)?://", re.IGNORECASE)
+FOREIGN_NAMES = ("PYTHONHOME", "VIRTUAL_ENV", "__PYVENV_LAUNCHER__")  # The agent's own Python, not the rank's.
+KILL_WAIT_S = 5.0
+
+
+def rank_environment(base: Mapping[str, str], given: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
+    """What a rank sees: the agent's environment, then the message's, then the rank's place. Ranks run user code, so the
+    hub's token and database addresses stay behind."""
+    env = {name: value for name, value in base.items() if name not in FOREIGN_NAMES}
+    env.update(given)
+    env = {n: v for n, v in env.items() if not SECRET_NAMES.match(n) and not SECRET_VALUES.match(v)}
+    paths = [PACKAGE_ROOT, *filter(None, [env.get("PYTHONPATH")])]
+    return {**env, "PYTHONPATH": os.pathsep.join(paths), "PYTHONUNBUFFERED": "1", "PYTHONFAULTHANDLER": "1", **own}
+
+
+def free_port() -> int:
+    """A port that was free a moment ago. Whoever binds it may still lose the race: then the group starts on another."""
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        return sock.getsockname()[1]
+
+
+class RankProcess:
+    """A started rank. `returncode` is None while it runs, negative for a signal."""
+
+    def __init__(self, rank: int, *, python: str, env: Mapping[str, str], log_path: Path) -> None:
+        self.rank = rank
+        self.log_path = str(log_path)
+        self.state = "starting"
+        self.returncode: int | None = None
+        self.killed_by_us = False
+        self._nonce = f"{GROUP_VARIABLE}={env[GROUP_VARIABLE]}".encode()
+        ours, theirs = socket.socketpair()
+        self._socket = ours
+        self.channel: AsyncChannel | None = None
+        log_path.parent.mkdir(parents=True, exist_ok=True)
+        path = os.pathsep.join([str(Path(python).parent), env.get("PATH", os.defpath)])
+        self._memory_kills = memory_kills()
+        guard, self._alive = os.pipe()  # Never written to: the guard wakes when this agent's end closes.
+        own = {"PATH": path, CHANNEL_VARIABLE: str(theirs.fileno()), GUARD_VARIABLE: str(guard)}
+        try:
+            with log_path.open("ab") as log, theirs:
+                self._popen = subprocess.Popen(
+                    [python, "-m", "holdfast_worker.rank"],
+                    env={**env, **own},
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    pass_fds=[theirs.fileno(), guard],
+                    start_new_session=True,
+                )
+        except OSError:
+            ours.close()
+            os.close(self._alive)
+            raise
+        finally:
+            os.close(guard)
+        self.pid = self._popen.pid
+        self.process_start = process_start(self.pid) or ""
+
+    async def attach(self, *, on_message: Callable[[Any], None], on_exit: Callable[[], None]) -> None:
+        """Reads the rank's channel and waits for its end. `on_exit` comes after the last message."""
+        self.channel = channel = await AsyncChannel.open(self._socket)
+        loop, exited = asyncio.get_running_loop(), asyncio.Event()
+
+        def wait() -> None:
+            self._popen.wait()
+            try:
+                loop.call_soon_threadsafe(exited.set)
+            except RuntimeError:
+                pass  # The agent's loop has ended: nobody is left to tell.
+
+        async def read() -> None:
+            try:
+                while True:
+                    on_message(await channel.receive())
+            except Exception as error:  # ChannelClosed, or bytes that are no message: the rank is of no use any more.
+                self._last_words = str(error)
+
+        async def follow() -> None:
+            reader = asyncio.create_task(read())
+            await exited.wait()
+            # A child that inherited the rank's end could hold the channel open for ever, so the wait has a bound.
+            await asyncio.wait([reader], timeout=0.5)
+            reader.cancel()
+            self.returncode, self.state = self._popen.returncode, "exited"
+            on_exit()
+
+        threading.Thread(target=wait, name=f"wait-{self.pid}", daemon=True).start()
+        self._following = asyncio.create_task(follow())
+
+    def send(self, message: dict[str, Any]) -> None:
+        if self.channel and self.state != "exited":
+            self.channel.send(message)
+
+    def kill(self) -> None:
+        """SIGKILL to the rank and all it started. At once; `wait_dead` waits until they are gone."""
+        if self.state != "exited":
+            self.killed_by_us = True
+        try:
+            os.killpg(self.pid, signal.SIGKILL)
+        except (ProcessLookupError, PermissionError):
+            pass
+        for pid in carriers(self._nonce):
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+
+    async def wait_dead(self) -> None:
+        """Until no process of the rank's group is alive."""
+        deadline = time.monotonic() + KILL_WAIT_S
+        while time.monotonic() < deadline and (self._popen.poll() is None or alive_in_group(self.pid)):
+            await asyncio.sleep(0.01)
+        if self.channel:
+            await asyncio.wait([self._following], timeout=1)
+            self.channel.close()
+        else:
+            self._socket.close()
+        if self._alive >= 0:
+            os.close(self._alive)
+            self._alive = -1
+
+    def kill_now(self) -> None:
+        """For the agent's own end, without a loop."""
+        self.kill()
+        try:
+            self._popen.wait(timeout=KILL_WAIT_S)
+        except subprocess.TimeoutExpired:
+            pass  # Uninterruptible in the kernel: it dies when it comes back.
+
+    def describe(self) -> dict[str, Any]:
+        """The protocol's RankState."""
+        code = self.returncode
+        return {
+            "rank": self.rank,
+            "pid": self.pid,
+            "process_start": self.process_start,
+            "state": self.state,
+            "exit_code": code if code is not None and code >= 0 else None,
+            "signal": signal.Signals(-code).name if code is not None and code < 0 else None,
+        }
+
+    def memory_hint(self) -> str | None:
+        """Why the kernel may have killed it, if this machine lets us read that."""
+        if self.returncode != -signal.SIGKILL or self.killed_by_us:
+            return None
+        line = kernel_line(self.pid)
+        if line:
+            return line
+        kills = memory_kills()
+        grew = kills is not None and self._memory_kills is not None and kills > self._memory_kills
+        return f"its cgroup counted {kills - self._memory_kills} out-of-memory kills" if grew else None
+
+
+def process_start(pid: int) -> str | None:
+    """Field 22 of /proc/PID/stat: clock ticks after boot."""
+    fields = _stat(pid)
+    return fields[19] if fields else None
+
+
+def _stat(pid: int) -> list[str] | None:
+    """Fields of /proc/PID/stat from the state (field 3) on; the name before it may hold blanks and brackets."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return None
+
+
+def _pids() -> list[int]:
+    try:
+        return [int(name) for name in os.listdir("/proc") if name.isdigit()]
+    except OSError:
+        return []
+
+
+def alive_in_group(pgid: int) -> bool:
+    """Whether a process of this group is neither dead nor a zombie."""
+    for pid in _pids():
+        fields = _stat(pid)
+        if fields and fields[0] not in "ZX" and fields[2] == str(pgid):
+            return True
+    return False
+
+
+def carriers(assignment: bytes) -> list[int]:
+    """Processes whose environment at start had this assignment."""
+    found = []
+    for pid in _pids():
+        try:
+            if assignment in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
+                found.append(pid)
+        except OSError:
+            continue
+    return found
+
+
+def memory_kills() -> int | None:
+    """Out-of-memory kills counted by this process's cgroup (version 2, then 1); None if it cannot be read."""
+    try:
+        lines = Path("/proc/self/cgroup").read_text().splitlines()
+    except OSError:
+        return None
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        if controllers == "":
+            file = Path(f"/sys/fs/cgroup{path}/memory.events")
+        elif "memory" in controllers.split(","):
+            file = Path(f"/sys/fs/cgroup/memory{path}/memory.oom_control")
+        else:
+            continue
+        try:
+            match = re.search(r"^oom_kill (\d+)$", file.read_text(), re.MULTILINE)
+        except OSError:
+            continue
+        if match:
+            return int(match[1])
+    return None
+
+
+def kernel_line(pid: int) -> str | None:
+    """The kernel log's line about an out-of-memory kill of this process, if the log may be read."""
+    try:
+        fd = os.open("/dev/kmsg", os.O_RDONLY | os.O_NONBLOCK)
+    except OSError:
+        return None
+    found = None
+    try:
+        while record := os.read(fd, 8_192):
+            text = record.decode("utf-8", "replace").partition(";")[2].splitlines()[0]
+            if f"Killed process {pid} " in text:
+                found = text.strip()
+    except OSError:
+        pass  # The end of the log (EAGAIN), or a record that was overwritten while we read.
+    finally:
+        os.close(fd)
+    return found

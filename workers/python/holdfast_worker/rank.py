@@ -1,0 +1,166 @@
+"""One process of a worker group: `python -m holdfast_worker.rank`, started by the agent.
+
+The main thread runs operations, one at a time. A reader thread takes messages from the agent, so that a cancel or the
+agent's death is seen while the main thread computes. What it prints goes to its log: the channel has its own descriptor.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+import json
+import os
+import queue
+import select
+import signal
+import sys
+import threading
+from typing import Any
+
+from holdfast_worker.channel import CHANNEL_VARIABLE, GUARD_VARIABLE, Channel, ChannelClosed
+from holdfast_worker.failures import report_of_exception
+from holdfast_worker.faults import Faults, phase_of
+from holdfast_worker.operation import Cancelled, OperationIO, RankContext
+
+PR_SET_PDEATHSIG = 1
+PR_SET_NAME = 15
+
+
+def _prctl(option: int, argument: Any) -> None:
+    if sys.platform == "linux":
+        ctypes.CDLL(None, use_errno=True).prctl(option, argument, 0, 0, 0)
+
+
+def kill_own_group() -> None:
+    """Ends this process and all it started (a vLLM engine's children outlive a killed parent)."""
+    os.killpg(0, signal.SIGKILL)
+
+
+def start_guard(fd: int, channel_fd: int) -> None:
+    """Forks a small process that waits for the agent's end of a pipe to close and then kills this process group. It works
+    when the rank is stopped, holds the GIL or is already dead. Must run before any thread starts. The pipe is not the
+    channel, so that a rank's death still closes the channel."""
+    if os.fork() != 0:
+        os.close(fd)
+        return
+    os.close(channel_fd)
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    _prctl(PR_SET_NAME, b"holdfast-guard")
+    poll = select.poll()
+    poll.register(fd, 0)  # No events asked for: a hang-up always wakes it.
+    while not poll.poll():
+        pass
+    kill_own_group()
+    os._exit(0)
+
+
+class Rank:
+    """A rank's life after its first message: boot, then operations until it is told to end."""
+
+    def __init__(self, channel: Channel, start: dict[str, Any]) -> None:
+        self._channel = channel
+        self._module = start["module"]
+        self._context = RankContext(**start["context"])
+        self._faults = Faults.from_environment(self._context.role, self._context.rank)
+        self._tasks: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
+        self._cancelled: dict[str, threading.Event] = {}
+        self._worker: Any = None
+
+    def run(self) -> None:
+        threading.Thread(target=self._read, name="holdfast-reader", daemon=True).start()
+        try:
+            self._worker = importlib.import_module(self._module).Worker(self._context)
+            info = self._worker.boot() or {}
+            json.dumps(info, allow_nan=False)
+        except BaseException as error:  # A SystemExit of user code is a failure too; it is reported, never swallowed.
+            print_traceback(error)
+            self._channel.send(
+                {"type": "error", "task": None, "failure": report_of_exception(self._context.rank, error, booting=True)}
+            )
+            self._tasks.get()  # The agent collects the other ranks' reports and then ends this group.
+            return
+        self._channel.send({"type": "ready", "info": info})
+        while (task := self._tasks.get()) is not None:
+            self._operate(task)
+        close = getattr(self._worker, "close", None)
+        if close:
+            close()
+
+    def _read(self) -> None:
+        try:
+            while True:
+                self._take(self._channel.receive())
+        except BaseException:  # Whatever ended the reading: without an agent this process must not live.
+            kill_own_group()
+
+    def _take(self, message: dict[str, Any]) -> None:
+        kind = message["type"]
+        if kind == "task":
+            self._cancelled[message["task"]] = threading.Event()
+            self._tasks.put(message)
+        elif kind == "cancel" and message["task"] in self._cancelled:
+            self._cancelled[message["task"]].set()
+        elif kind == "shutdown":
+            self._tasks.put(None)
+
+    def _operate(self, task: dict[str, Any]) -> None:
+        task_id, op = task["task"], task["op"]
+        io = OperationIO(
+            key=task["key"],
+            attempt=task["attempt"],
+            task=task_id,
+            artifacts_dir=self._context.artifacts_dir,
+            send_progress=lambda body: self._channel.send({"type": "progress", "task": task_id, **body}),
+            keep_blobs=self._context.rank == 0,
+            cancelled=self._cancelled[task_id],
+        )
+        phase = phase_of(self._context.role, op)
+        self._faults.at("op", phase)
+        try:
+            io.check_cancelled()
+            output = json.dumps(self._operation(op)(task["args"], io), allow_nan=False)
+        except BaseException as error:
+            if not isinstance(error, Cancelled):
+                print_traceback(error)
+            self._channel.send({"type": "error", "task": task_id, "failure": report_of_exception(self._context.rank, error)})
+        else:
+            self._faults.at("op", phase)
+            for index, data in enumerate(io.blobs if self._context.rank == 0 else []):
+                self._channel.send({"type": "blob", "task": task_id, "index": index, "data": data})
+            self._channel.send({"type": "result", "task": task_id, "output": output, "blobs": len(io.blobs)})
+        finally:
+            del self._cancelled[task_id]
+
+    def _operation(self, op: str) -> Any:
+        operations = self._worker.operations
+        if op not in operations:
+            known = ", ".join(sorted(operations))
+            raise LookupError(f"Cannot run operation '{op}' as {self._module} has no such operation: it has {known}")
+        return operations[op]
+
+
+def print_traceback(error: BaseException) -> None:
+    """Into the rank's log, where a person looks."""
+    sys.excepthook(type(error), error, error.__traceback__)
+    sys.stderr.flush()
+
+
+def main() -> None:
+    fd = int(os.environ.pop(CHANNEL_VARIABLE))
+    if os.getpgrp() != os.getpid():
+        os.setsid()  # Started by hand: `kill_own_group` must not reach the shell.
+    start_guard(int(os.environ.pop(GUARD_VARIABLE)), fd)
+    _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    channel = Channel.from_fd(fd)
+    try:
+        Rank(channel, channel.receive()).run()
+    except ChannelClosed:
+        kill_own_group()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)  # DeepSpeed's and gloo's threads abort about half of ordinary exits after the result was handed over.
+
+
+if __name__ == "__main__":
+    main()
