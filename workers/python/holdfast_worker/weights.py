@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import shutil
 import struct
@@ -269,3 +270,14 @@ def replace_directory(temporary: str | Path, target: str | Path) -> None:
     else:
         os.rename(temporary, target)
     fsync_path(target.parent)
+
+
+def clear_directory(directory: str | Path) -> None:
+    """An empty directory, whatever stood there."""
+    shutil.rmtree(directory, ignore_errors=True)
+    Path(directory).mkdir(parents=True)
+
+
+def count_elements(shape: Iterable[int]) -> int:
+    """Elements of a tensor."""
+    return math.prod(shape)

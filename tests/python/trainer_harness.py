@@ -1,0 +1,173 @@
+"""Runs trainer workers without an agent: in this process, or as one plain process per rank."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgpack
+import numpy as np
+import pytest
+
+from holdfast_worker.operation import OperationIO, RankContext
+
+PACKAGE_ROOT = Path(__file__).parents[2] / "workers" / "python"
+OPTIMIZER: dict[str, Any] = {
+    "lr": 1e-3,
+    "betas": [0.9, 0.999],
+    "eps": 1e-8,
+    "weight_decay": 0.01,
+    "clip_grad_norm": 1.0,
+    "schedule": {"name": "linear", "warmup_steps": 2, "total_steps": 20, "min_ratio": 0.1},
+}
+SPEC: dict[str, Any] = {
+    "engine": "torch",
+    "zero": 0,
+    "dtype": "float32",
+    "gradient_checkpointing": False,
+    "threads": 1,
+    "device": "cpu",
+    "seed": 1,
+}
+
+
+class Artifacts:
+    """A content-addressed directory, as the engine writes it."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+
+    def put(self, data: bytes) -> dict[str, Any]:
+        name = hashlib.sha256(data).hexdigest()
+        path = self.directory / name[:2] / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+        return {"sha256": name, "bytes": len(data)}
+
+    def put_json(self, value: Any) -> dict[str, Any]:
+        return self.put(json.dumps(value).encode())
+
+
+def slab(lengths: list[list[int]], *, seed: int = 0, prompt: int = 3) -> bytes:
+    """A GeneratedSlab of random tokens: `lengths[group][sample]`, the first `prompt` tokens are not trained."""
+    random = np.random.default_rng(seed)
+    groups = []
+    for draw, samples in enumerate(lengths):
+        trajectories = []
+        for sample, length in enumerate(samples):
+            mask = (np.arange(length) >= prompt).astype(np.uint8)
+            trajectories.append(
+                {
+                    "sample": sample,
+                    "tokens": random.integers(6, 100, length).astype("<i4").tobytes(),
+                    "action_mask": mask.tobytes(),
+                    "behaviour_logp": (-mask * random.random(length)).astype("<f4").tobytes(),
+                    "versions": [],
+                    "stop": "stop",
+                    "text": "",
+                }
+            )
+        groups.append({"draw": draw, "row_id": str(draw), "prompt_text": "", "trajectories": trajectories})
+    return msgpack.packb({"slab": "s", "version": "v", "sampling": {}, "groups": groups})
+
+
+def trajectory_batch(artifacts: Artifacts, lengths: list[list[int]], **fields: Any) -> dict[str, Any]:
+    """A Batch of kind trajectories over one slab, with a random advantage per sequence and one update."""
+    seed = fields.pop("seed", 0)
+    ref = artifacts.put(slab(lengths, seed=seed))
+    count = sum(map(len, lengths))
+    advantage = np.random.default_rng(seed + 100).normal(size=count).tolist()
+    groups = [
+        {"draw": place, "slab": ref, "index": place, "samples": list(range(len(samples)))}
+        for place, samples in enumerate(lengths)
+    ]
+    return {
+        "kind": "trajectories",
+        "groups": groups,
+        "columns": {"advantage": {"kind": "sequence", "values": advantage}},
+        "staleness": [0] * count,
+        "temperature": 1,
+        "coef": {},
+        "updates": [list(range(len(groups)))],
+        **fields,
+    }
+
+
+def start_worker(artifacts: Artifacts, **spec: Any) -> Any:
+    """A booted one-rank worker in this process."""
+    from holdfast_worker.trainer.worker import Worker
+
+    worker = Worker(
+        RankContext(
+            role="trainer",
+            group="trainer",
+            generation=1,
+            rank=0,
+            world_size=1,
+            spec={**SPEC, **spec},
+            artifacts_dir=str(artifacts.directory),
+        )
+    )
+    worker.boot()
+    return worker
+
+
+def io_of(artifacts: Artifacts) -> OperationIO:
+    return OperationIO.alone(str(artifacts.directory))
+
+
+def run_ranks(tmp: Path, script: list[dict[str, Any]], *, artifacts: Artifacts, ranks: int, **spec: Any) -> list[list[Any]]:
+    """
+    Runs `script` (a list of {op, args}) on a group of real processes and returns every rank's answers. An operation that
+    raises answers {"error": its class, "message": its text}.
+    """
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    context = {
+        "role": "trainer",
+        "group": "trainer",
+        "generation": 1,
+        "world_size": ranks,
+        "spec": {**SPEC, "engine": "deepspeed", **spec},
+        "artifacts_dir": str(artifacts.directory),
+        "master_addr": "127.0.0.1",
+        "master_port": port,
+    }
+    environment = {**os.environ, "PYTHONPATH": str(PACKAGE_ROOT), "OMP_NUM_THREADS": "1"}
+    processes = []
+    for rank in range(ranks):
+        job, answer = tmp / f"job_{rank}.json", tmp / f"answer_{rank}.json"
+        answer.unlink(missing_ok=True)
+        job.write_text(json.dumps({"context": {**context, "rank": rank}, "script": script, "answer": str(answer)}))
+        log = open(tmp / f"rank_{rank}.log", "w")
+        command = [deepspeed_python(), str(Path(__file__).with_name("trainer_rank.py")), str(job)]
+        processes.append(subprocess.Popen(command, env=environment, stdout=log, stderr=subprocess.STDOUT))
+    try:
+        codes = [process.wait(timeout=240) for process in processes]
+    finally:
+        for process in processes:
+            process.kill()
+    logs = "\n".join((tmp / f"rank_{rank}.log").read_text()[-3000:] for rank in range(ranks))
+    assert codes == [0] * ranks, logs
+    return [json.loads((tmp / f"answer_{rank}.json").read_text()) for rank in range(ranks)]
+
+
+def deepspeed_python() -> str:
+    """The interpreter that has DeepSpeed. Without one the test fails, or is skipped where only the fast tests run."""
+    python = os.environ.get("HOLDFAST_TEST_DEEPSPEED_PYTHON")
+    if python:
+        return python
+    if os.environ.get("HOLDFAST_FAST") == "1":
+        pytest.skip("HOLDFAST_TEST_DEEPSPEED_PYTHON is unset and HOLDFAST_FAST=1: DeepSpeed is not tested")
+    pytest.fail("HOLDFAST_TEST_DEEPSPEED_PYTHON is unset: set it to a Python that has the deepspeed requirements")
+
+
+if __name__ == "__main__":
+    sys.exit("Not a program: see trainer_rank.py")

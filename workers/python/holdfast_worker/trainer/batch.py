@@ -1,0 +1,156 @@
+"""From a recorded batch to micro-batches. Everything here is a pure function of the batch, the cut and the world size."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgpack
+import numpy as np
+
+from holdfast_worker.operation import BadDataError
+
+ReadArtifact = Callable[[dict[str, Any]], bytes]
+
+
+@dataclass
+class SequenceData:
+    """One training sequence. T tokens; position t belongs to the target."""
+
+    tokens: np.ndarray  # [T] int32
+    mask: np.ndarray  # [T] bool, 1 on trained tokens
+    group: int  # index of its group (or row) in the batch
+    token_columns: dict[str, np.ndarray] = field(default_factory=dict)  # [T] float32
+    sequence_columns: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass
+class Update:
+    """What one optimizer step holds: places of sequences in the batch, in batch order."""
+
+    sequences: list[int]
+    groups: int
+
+
+def read_sequences(batch: dict[str, Any], read: ReadArtifact, tokenizer: Any) -> list[SequenceData]:
+    """All sequences of a batch in its order: groups in order, samples in order."""
+    if batch["kind"] == "trajectories":
+        return _trajectory_sequences(batch, read)
+    if batch["kind"] == "supervised":
+        return _supervised_sequences(batch, tokenizer)
+    raise BadDataError(f"Cannot train on a batch of kind '{batch['kind']}' yet: use trajectories or supervised")
+
+
+def _supervised_sequences(batch: dict[str, Any], tokenizer: Any) -> list[SequenceData]:
+    from holdfast_worker.prompts import encode_supervised
+
+    sequences = []
+    for place, row in enumerate(batch["rows"]):
+        if row.get("completion") is None:
+            raise BadDataError(f"Cannot train on row '{row['row_id']}' as it has no completion")
+        tokens, mask = encode_supervised(tokenizer, row["prompt"], row["completion"])
+        sequences.append(SequenceData(np.asarray(tokens, np.int32), _mask(mask), place))
+    return sequences
+
+
+def _trajectory_sequences(batch: dict[str, Any], read: ReadArtifact) -> list[SequenceData]:
+    slabs: dict[str, Any] = {}
+    sequences = []
+    for place, ref in enumerate(batch["groups"]):
+        key = ref["slab"]["sha256"]
+        if key not in slabs:
+            slabs[key] = msgpack.unpackb(read(ref["slab"]), strict_map_key=False)
+        group = slabs[key]["groups"][ref["index"]]
+        if group["draw"] != ref["draw"]:
+            raise BadDataError(
+                f"Cannot train on group {place} as slab {key} holds draw {group['draw']} at {ref['index']}: "
+                f"the batch names draw {ref['draw']}"
+            )
+        sequences.extend(_from_trajectory(group["trajectories"][sample], place) for sample in ref["samples"])
+    _add_columns(batch, sequences, read)
+    return sequences
+
+
+def _mask(values: Any) -> np.ndarray:
+    """The first token has no log-probability, so it is never trained."""
+    mask = np.asarray(values).astype(bool)
+    mask[:1] = False
+    return mask
+
+
+def _from_trajectory(trajectory: dict[str, Any], group: int) -> SequenceData:
+    tokens = np.frombuffer(trajectory["tokens"], "<i4")
+    mask = _mask(np.frombuffer(trajectory["action_mask"], np.uint8))
+    behaviour = np.frombuffer(trajectory["behaviour_logp"], "<f4")
+    if not len(tokens) == len(mask) == len(behaviour):
+        raise BadDataError(
+            f"Cannot train on a trajectory of group {group} as its lengths differ: {len(tokens)} tokens, "
+            f"{len(mask)} mask, {len(behaviour)} behaviour_logp"
+        )
+    return SequenceData(tokens, mask, group, {"behaviour_logp": behaviour})
+
+
+def _add_columns(batch: dict[str, Any], sequences: list[SequenceData], read: ReadArtifact) -> None:
+    for name, column in batch["columns"].items():
+        if column["kind"] == "sequence":
+            values: Sequence[Any] = column["values"]
+        else:
+            blobs = msgpack.unpackb(read(column["artifact"]))["values"]
+            values = [np.frombuffer(blob, "<f4") for blob in blobs]
+        _check_count(name, len(values), len(sequences))
+        for sequence, value in zip(sequences, values):
+            sequence.token_columns[name] = _spread(name, value, len(sequence.tokens))
+    staleness = batch.get("staleness") or [0] * len(sequences)
+    _check_count("staleness", len(staleness), len(sequences))
+    for sequence, value in zip(sequences, staleness):
+        sequence.sequence_columns["staleness"] = float(value)
+
+
+def _check_count(name: str, found: int, expected: int) -> None:
+    if found != expected:
+        raise BadDataError(f"Cannot read column '{name}' as it has {found} values: the batch has {expected} sequences")
+
+
+def _spread(name: str, value: Any, length: int) -> np.ndarray:
+    """[T] float32: one number broadcasts over the sequence."""
+    if not isinstance(value, np.ndarray):
+        return np.full(length, value, np.float32)
+    if len(value) != length:
+        raise BadDataError(f"Cannot read column '{name}' as a sequence of {length} tokens has {len(value)} values")
+    return value
+
+
+def updates_of(batch: dict[str, Any], sequences: list[SequenceData]) -> list[Update]:
+    """The batch's optimizer steps. Each lists its sequences in batch order, whatever order its groups are named in."""
+    members: dict[int, list[int]] = {}
+    for place, sequence in enumerate(sequences):
+        members.setdefault(sequence.group, []).append(place)
+    updates = []
+    for groups in batch["updates"]:
+        places = [place for group in sorted(set(groups)) for place in members.get(group, [])]
+        if not places:
+            raise BadDataError(f"Cannot take an optimizer step as its groups hold no sequence: {groups[:8]}")
+        updates.append(Update(places, len(set(groups))))
+    return updates
+
+
+def cut(lengths: Sequence[int], *, tokens_max: int, world_size: int) -> list[list[list[int]]]:
+    """
+    Micro-batches of every rank [world][m][rows], as places in `lengths`: equally many on each rank, a filler is [].
+    Whole sequences, sorted by length (ties by place), are taken greedily while rows * longest <= tokens_max; a longer
+    sequence stands alone. Micro-batch i goes to rank i % world_size, so that ranks get similar lengths. The limit is
+    lowered where it would leave a rank without work.
+    """
+    order = sorted(range(len(lengths)), key=lambda place: (lengths[place], place))
+    share = -(-sum(lengths) // world_size)
+    limit = tokens_max if world_size == 1 else min(tokens_max, max(share, 1))
+    pieces: list[list[int]] = []
+    for place in order:
+        if pieces and (len(pieces[-1]) + 1) * lengths[place] <= limit:
+            pieces[-1].append(place)
+        else:
+            pieces.append([place])
+    rounds = -(-len(pieces) // world_size)
+    pieces += [[]] * (rounds * world_size - len(pieces))
+    return [pieces[rank::world_size] for rank in range(world_size)]

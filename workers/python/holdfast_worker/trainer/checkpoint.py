@@ -1,0 +1,100 @@
+"""A checkpoint: DIR/hf, a plain Hugging Face directory, and DIR/state, what training needs to go on bit for bit.
+
+Nothing here decides that a checkpoint exists. Every rank answers with the hashes of the files it wrote, and the engine
+commits their union in its journal: readers see a whole checkpoint or none.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+from holdfast_worker import weights
+from holdfast_worker.operation import BadDataError
+from holdfast_worker.trainer import numerics
+from holdfast_worker.trainer.engine import TrainingEngine
+
+STATE_RECORD = "trainer.json"
+MUST_MATCH = ("engine", "zero", "world_size", "dtype")
+
+
+def write_hf(engine: TrainingEngine, source: Any, *, directory: Path, dtype: str) -> None:
+    """All ranks join in gathering the weights; rank 0 writes them."""
+    tensors = engine.full_weights()
+    if engine.rank == 0:
+        source.write(directory, model=engine.module, tensors=tensors, dtype=dtype)
+
+
+def save(engine: TrainingEngine, source: Any, *, directory: Path, record: dict[str, Any]) -> dict[str, Any]:
+    """Writes DIR/hf and DIR/state. Returns {digest, files}: the files that this rank wrote, durable."""
+    import torch
+
+    state = directory / "state"
+    if engine.rank == 0:
+        shutil.rmtree(directory, ignore_errors=True)  # The rest of an attempt that was never committed.
+        state.mkdir(parents=True)
+    engine.gather(None)  # Nobody writes before the directory is there.
+    write_hf(engine, source, directory=directory / "hf", dtype=record["numerics"]["dtype"])
+    engine.save_state(state)
+    torch.save(numerics.rng_state(), state / f"rng_rank_{engine.rank}_.pt")
+    if engine.rank == 0:
+        (state / STATE_RECORD).write_text(json.dumps(record, indent=2, sort_keys=True) + "\n")
+    engine.gather(None)  # All files of all ranks are written.
+    mine = [path for path in weights.list_files(directory) if writer_of(path) == engine.rank]
+    for path in mine:
+        weights.fsync_path(path)
+    if engine.rank == 0:
+        for path in (directory, *directory.rglob("*")):
+            if path.is_dir():
+                weights.fsync_path(path)
+        weights.fsync_path(directory.parent)
+    digest = weights.digest_of_directory(directory / "hf") if engine.rank == 0 else ""
+    return {"digest": engine.gather(digest)[0], "files": [weights.file_entry(directory, path) for path in mine]}
+
+
+def writer_of(path: Path) -> int:
+    """
+    The rank that wrote a file of a checkpoint. DeepSpeed names shards `[bf16_]zero_pp_rank_3_mp_rank_00_...pt`, we name
+    ours `rng_rank_3_.pt`; everything else is rank 0's.
+    """
+    found = re.match(r"(?:.*_)?(?:zero_pp|rng)_rank_(\d+)_", path.name)
+    return int(found[1]) if found else 0
+
+
+def verify(engine: TrainingEngine, checkpoint: dict[str, Any]) -> None:
+    """
+    Checks every file's hash before anything is read: DeepSpeed and torch load a flipped bit without a word. Ranks share
+    the files out, and all raise if one finds a bad file.
+    """
+    complaint = None
+    try:
+        weights.verify_files(checkpoint["dir"], checkpoint["files"][engine.rank :: engine.world_size])
+    except BadDataError as error:
+        complaint = str(error)
+    complaints = [text for text in engine.gather(complaint) if text is not None]
+    if complaints:
+        raise BadDataError(complaints[0])
+
+
+def read_record(directory: Path, expected: dict[str, Any]) -> dict[str, Any]:
+    """The saved record, after checking that this trainer can go on from it bit for bit."""
+    record = json.loads((directory / "state" / STATE_RECORD).read_text())
+    saved = record["numerics"]
+    differs = [f"{key} is {expected[key]}, saved {saved[key]}" for key in MUST_MATCH if saved[key] != expected[key]]
+    if differs:
+        raise BadDataError(
+            f"Cannot load checkpoint '{directory}' as the trainer differs: {'; '.join(differs)}. "
+            "Start from its hf/ directory as a model, or use the trainer that saved it"
+        )
+    return record
+
+
+def restore_rng(engine: TrainingEngine, directory: Path) -> None:
+    """This rank's random generators. (DeepSpeed keeps only rank 0's on ZeRO 0 to 2.)"""
+    import torch
+
+    path = directory / "state" / f"rng_rank_{engine.rank}_.pt"
+    numerics.restore_rng_state(torch.load(path, map_location="cpu", weights_only=True))

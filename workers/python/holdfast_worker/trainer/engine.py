@@ -1,0 +1,70 @@
+"""What a training engine does. Two exist: plain torch (one rank) and DeepSpeed (any number). The worker knows only this."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any, Protocol
+
+from holdfast_worker.operation import BadDataError
+
+
+class NonFiniteError(BadDataError):
+    """A loss or gradient norm that is not a finite number: no rank stepped. Redoing it gives the same."""
+
+    code = "non_finite"
+
+
+class TrainingEngine(Protocol):
+    """All methods but `discard` are collective: every rank calls them in the same order."""
+
+    rank: int
+    world_size: int
+    device: str
+    model: Any  # What `policy_forward` calls.
+    module: Any  # The model as transformers made it, for the names that a file gives to its tensors.
+
+    def open(self, source: Any, *, optimizer: dict[str, Any], state: Path | None) -> None:
+        """Takes the source's model, with fresh optimizer state or the one saved under `state`."""
+
+    def backward(self, loss: Any, boundary: bool) -> None:
+        """Accumulates gradients. `boundary` on the last micro-batch of an optimizer step."""
+
+    def step(self, lr: float) -> float:
+        """Clips, steps, clears. Returns the norm before clipping; raises NonFiniteError without having stepped."""
+
+    def discard(self) -> bool:
+        """Drops accumulated gradients. False where the engine cannot say that nothing is left of them."""
+
+    def gather(self, value: Any) -> list[Any]:
+        """Every rank's value, in rank order, on every rank. Also the barrier."""
+
+    def full_weights(self) -> dict[str, Any]:
+        """All tensors that a model file holds, whole, on the CPU, in the trainer's dtype. Empty except on rank 0."""
+
+    def save_state(self, directory: Path) -> None:
+        """Writes this rank's part of optimizer state (and what belongs to it) under `directory`, which exists."""
+
+
+def parameter_groups(model: Any, optimizer: dict[str, Any]) -> list[dict[str, Any]]:
+    """AdamW's parameter groups: weight decay acts on matrices, not on biases and norms. Empty groups are left out."""
+    trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    if optimizer["weight_decay"] == 0:
+        return [{"params": trained, "weight_decay": 0.0}]
+    groups = [
+        {"params": [p for p in trained if p.dim() >= 2], "weight_decay": optimizer["weight_decay"]},
+        {"params": [p for p in trained if p.dim() < 2], "weight_decay": 0.0},
+    ]
+    return [group for group in groups if group["params"]]
+
+
+def adamw_settings(optimizer: dict[str, Any]) -> dict[str, Any]:
+    """AdamW's settings that all groups share."""
+    return {"lr": optimizer["lr"], "betas": tuple(optimizer["betas"]), "eps": optimizer["eps"]}
+
+
+def require_finite(grad_norm: float) -> float:
+    """The norm, or NonFiniteError."""
+    if not math.isfinite(grad_norm):
+        raise NonFiniteError(f"Cannot step as the gradient norm is not finite: current value is {grad_norm}")
+    return grad_norm

@@ -1,0 +1,167 @@
+"""DeepSpeed ZeRO 0 to 3 on any number of ranks: gloo on CPU, NCCL on GPU. No launcher: ranks are started by the agent."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from holdfast_worker.trainer.engine import NonFiniteError, adamw_settings, parameter_groups, require_finite
+from holdfast_worker.trainer.model_source import ModelSource, saved_names
+
+TAG = "step"  # Of the one checkpoint in a state directory. `latest` is not written: DeepSpeed writes it without fsync.
+COLLECTIVE_TIMEOUT = timedelta(hours=2)  # The engine's no-progress limit ends a hang; this is only the last resort.
+BUCKET_GPU = 50_000_000
+BUCKET_CPU_MIN, BUCKET_CPU_MAX = 100_000, 5_000_000
+
+
+def prepare_environment(context: Any, device: str) -> None:
+    """What DeepSpeed and torch.distributed read while they are imported and started."""
+    local_rank = "0" if device == "cpu" else device.split(":")[1]
+    os.environ.update(
+        RANK=str(context.rank),
+        LOCAL_RANK=local_rank,
+        WORLD_SIZE=str(context.world_size),
+        MASTER_ADDR=context.master_addr,
+        MASTER_PORT=str(context.master_port),
+    )
+    os.environ.pop("LOCAL_SIZE", None)  # With it DeepSpeed compiles a shared-memory collective, which needs a compiler.
+    if device == "cpu":
+        os.environ["DS_ACCELERATOR"] = "cpu"
+
+
+class DeepSpeedEngine:
+    """One rank of a ZeRO group. The norm, the clip and the skip of a non-finite step are DeepSpeed's, but on stage 0."""
+
+    def __init__(self, spec: dict[str, Any], *, context: Any, device: str) -> None:
+        import deepspeed
+        import torch.distributed as dist
+
+        self.spec, self.device = spec, device
+        self.rank, self.world_size = context.rank, context.world_size
+        self.stage = spec.get("zero", 2)
+        self.model: Any = None
+        self.module: Any = None
+        backend = "gloo" if device == "cpu" else "nccl"
+        deepspeed.init_distributed(
+            dist_backend=backend, auto_mpi_discovery=False, timeout=COLLECTIVE_TIMEOUT, verbose=False
+        )
+        # Python objects go over gloo: NCCL would send them through the GPU.
+        self.objects = None if backend == "gloo" else dist.new_group(backend="gloo")
+
+    def open(self, source: ModelSource, *, optimizer: dict[str, Any], state: Path | None) -> None:
+        import deepspeed
+
+        self.model = self.module = None  # The old model goes before the new one comes.
+        module = source.open_model(self.spec["dtype"])
+        if self.spec.get("gradient_checkpointing"):
+            module.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+        self.names = saved_names(module)
+        self.clip = optimizer["clip_grad_norm"]
+        groups = parameter_groups(module, optimizer)
+        settings = [{"weight_decay": group["weight_decay"], **adamw_settings(optimizer)} for group in groups]
+        adamw = torch.optim.AdamW(groups, **adamw_settings(optimizer))
+        config = self._config(sum(parameter.numel() for parameter in module.parameters()))
+        self.model = deepspeed.initialize(model=module, optimizer=adamw, config=config)[0]
+        self.module = self.model.module
+        if state is not None:
+            path, _ = self.model.load_checkpoint(str(state), tag=TAG)
+            if path is None:
+                raise RuntimeError(f"Cannot load '{state}' as DeepSpeed found no checkpoint with tag '{TAG}' in it")
+            for group, wanted in zip(self.model.optimizer.param_groups, settings):
+                group.update(wanted)  # What is asked for now, not what was saved: a fork may change it.
+
+    def _config(self, parameters: int) -> dict[str, Any]:
+        """
+        Buckets on CPU are small: the default of 5e8 faults in 2 GB per reduction. No communication overlaps with
+        computation and nothing is reordered, so that the same batch gives the same bits.
+        """
+        bucket = BUCKET_GPU if self.device != "cpu" else min(max(parameters // 8, BUCKET_CPU_MIN), BUCKET_CPU_MAX)
+        return {
+            "train_batch_size": self.world_size,
+            "train_micro_batch_size_per_gpu": 1,
+            "gradient_accumulation_steps": 1,
+            "gradient_clipping": self.clip or 0.0 if self.stage > 0 else 0.0,
+            "bf16": {"enabled": self.spec["dtype"] == "bfloat16"},
+            "zero_force_ds_cpu_optimizer": False,
+            "zero_optimization": {
+                "stage": self.stage,
+                "reduce_bucket_size": bucket,
+                "allgather_bucket_size": bucket,
+                "stage3_prefetch_bucket_size": bucket,
+                "overlap_comm": False,
+                "contiguous_gradients": True,
+                "round_robin_gradients": False,
+            },
+            "steps_per_print": None,
+            "wall_clock_breakdown": False,
+        }
+
+    def backward(self, loss: Any, boundary: bool) -> None:
+        self.model.set_gradient_accumulation_boundary(boundary)
+        self.model.backward(loss, scale_wrt_gas=False)
+
+    def step(self, lr: float) -> float:
+        for group in self.model.optimizer.param_groups:
+            group["lr"] = lr
+        if self.stage == 0 and self.spec["dtype"] == "float32":
+            return self._step_unsharded()
+        self.model.step()
+        if not self.model.was_step_applied():
+            raise NonFiniteError("Cannot step as the gradient norm is not finite: DeepSpeed skipped the step on every rank")
+        return float(self.model.get_global_grad_norm())
+
+    def _step_unsharded(self) -> float:
+        """Without ZeRO in float32 DeepSpeed neither checks nor tells the norm: gradients are already averaged here."""
+        parameters = [parameter for parameter in self.module.parameters() if parameter.grad is not None]
+        norm = torch.nn.utils.get_total_norm([parameter.grad for parameter in parameters])
+        grad_norm = require_finite(norm.item())
+        if self.clip is not None and grad_norm > self.clip:
+            torch.nn.utils.clip_grads_with_norm_(parameters, self.clip, norm)
+        self.model.step()
+        return grad_norm
+
+    def discard(self) -> bool:
+        return False  # Gradients may be reduced and partitioned already: the worker drops the model and loads again.
+
+    def gather(self, value: Any) -> list[Any]:
+        import torch.distributed as dist
+
+        values: list[Any] = [None] * self.world_size
+        dist.all_gather_object(values, value, group=self.objects)
+        return values
+
+    def full_weights(self) -> dict[str, Any]:
+        if self.stage < 3:
+            tensors = self.module.state_dict()
+            return {name: tensors[name].detach().cpu() for name in self.names} if self.rank == 0 else {}
+        return self._gather_partitioned()
+
+    def _gather_partitioned(self) -> dict[str, Any]:
+        """Parameter by parameter, so that at most one is whole on a device at a time."""
+        import deepspeed
+
+        found: dict[str, Any] = {}
+        tensors = {**dict(self.module.named_parameters()), **dict(self.module.named_buffers())}
+        with self._checkpoint_event():
+            for name in self.names:
+                tensor = tensors[name]
+                with deepspeed.zero.GatheredParameters([tensor] if hasattr(tensor, "ds_id") else [], modifier_rank=None):
+                    if self.rank == 0:
+                        found[name] = tensor.detach().cpu().clone()
+        return found
+
+    @contextmanager
+    def _checkpoint_event(self) -> Iterator[None]:
+        """Without it: `Cannot partition a param in flight`."""
+        self.model.optimizer.checkpoint_event_prologue()
+        yield
+        self.model.optimizer.checkpoint_event_epilogue()
+
+    def save_state(self, directory: Path) -> None:
+        self.model.save_checkpoint(str(directory), tag=TAG, save_latest=False)

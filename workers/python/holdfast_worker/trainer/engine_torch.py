@@ -1,0 +1,104 @@
+"""Plain torch on one rank. In bfloat16 it keeps what DeepSpeed keeps: float32 weights and float32 gradient sums."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.nn.utils import clip_grads_with_norm_, get_total_norm
+
+from holdfast_worker.trainer.engine import adamw_settings, parameter_groups, require_finite
+from holdfast_worker.trainer.model_source import ModelSource, saved_names
+
+STATE_NAME = "torch_state.pt"
+
+
+class TorchEngine:
+    """One process, AdamW. `masters` are the float32 weights that the optimizer steps; in float32 the model's own."""
+
+    rank = 0
+    world_size = 1
+
+    def __init__(self, spec: dict[str, Any], device: str) -> None:
+        self.spec = spec
+        self.device = device
+        self.model: Any = None
+        self.module: Any = None
+
+    def open(self, source: ModelSource, *, optimizer: dict[str, Any], state: Path | None) -> None:
+        self.model = self.module = None  # The old model goes before the new one comes.
+        model = source.open_model(self.spec["dtype"]).to(self.device)
+        if self.spec.get("gradient_checkpointing"):
+            model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+        self.parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+        self.mixed = any(parameter.dtype != torch.float32 for parameter in self.parameters)
+        self.masters = [p.detach().float().clone() for p in self.parameters] if self.mixed else self.parameters
+        master_of = dict(zip(map(id, self.parameters), self.masters))
+        groups = parameter_groups(model, optimizer)
+        for group in groups:
+            group["params"] = [master_of[id(parameter)] for parameter in group["params"]]
+        self.clip = optimizer["clip_grad_norm"]
+        self.optimizer = torch.optim.AdamW(groups, **adamw_settings(optimizer), fused=True)
+        if state is not None:
+            self._load_state(state, optimizer)
+        self.model = self.module = model
+
+    def _load_state(self, directory: Path, optimizer: dict[str, Any]) -> None:
+        saved = torch.load(directory / STATE_NAME, map_location=self.device, weights_only=True)
+        settings = [
+            {key: value for key, value in group.items() if key != "params"} for group in self.optimizer.param_groups
+        ]
+        self.optimizer.load_state_dict(saved["optimizer"])
+        for group, wanted in zip(self.optimizer.param_groups, settings):
+            group.update(wanted)  # What is asked for now, not what was saved: a fork may change it.
+        with torch.no_grad():
+            for master, value in zip(self.masters, saved["masters"] if self.mixed else ()):
+                master.copy_(value)
+
+    def backward(self, loss: Any, boundary: bool) -> None:
+        loss.backward()
+        if self.mixed:
+            self._move_gradients()
+
+    def _move_gradients(self) -> None:
+        """Adds the model's gradients to the float32 sums, so that no bit is lost over many micro-batches."""
+        for parameter, master in zip(self.parameters, self.masters):
+            if parameter.grad is None:
+                continue
+            if master.grad is None:
+                master.grad = parameter.grad.float()
+            else:
+                master.grad.add_(parameter.grad)
+            parameter.grad = None
+
+    def step(self, lr: float) -> float:
+        gradients = [master.grad for master in self.masters if master.grad is not None]
+        norm = get_total_norm(gradients)
+        grad_norm = require_finite(norm.item())
+        if self.clip is not None and grad_norm > self.clip:
+            clip_grads_with_norm_(self.masters, self.clip, norm)
+        for group in self.optimizer.param_groups:
+            group["lr"] = lr
+        self.optimizer.step()
+        if self.mixed:
+            with torch.no_grad():
+                torch._foreach_copy_(self.parameters, self.masters)
+        self.discard()
+        return grad_norm
+
+    def discard(self) -> bool:
+        for tensor in (*self.parameters, *self.masters):
+            tensor.grad = None
+        return True
+
+    def gather(self, value: Any) -> list[Any]:
+        return [value]
+
+    def full_weights(self) -> dict[str, Any]:
+        tensors = self.model.state_dict()
+        return {name: tensors[name].detach().cpu() for name in saved_names(self.model)}
+
+    def save_state(self, directory: Path) -> None:
+        masters = list(self.masters) if self.mixed else None  # In float32 the model directory has them.
+        torch.save({"optimizer": self.optimizer.state_dict(), "masters": masters}, directory / STATE_NAME)

@@ -1,0 +1,122 @@
+"""A model directory as the trainer opens it, and as it writes it again: same files, other weights."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from holdfast_worker import weights
+from holdfast_worker.operation import BadDataError
+
+SHARD_BYTES_MAX = "5GB"
+COPIED_BYTES_MAX = 256 << 20  # Of one file beside the weights; the largest tokenizers have about 35 MB.
+WEIGHT_SUFFIXES = {".safetensors", ".bin", ".pt", ".pth", ".h5", ".msgpack", ".gguf", ".onnx", ".lock"}
+
+
+class ModelSource:
+    """Everything of a model directory but its weights, kept in memory so that a publication reads nothing."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self.config = weights.check_model_directory(self.path)
+        self.files: dict[str, bytes] = {}
+        for file in sorted(self.path.iterdir()):
+            if file.is_file() and not _is_weights(file) and file.stat().st_size <= COPIED_BYTES_MAX:
+                self.files[file.name] = file.read_bytes()
+        self._tokenizer: Any = None
+
+    @property
+    def tokenizer(self) -> Any:
+        """Loaded when first asked for: training on trajectories never needs one."""
+        if self._tokenizer is None:
+            from transformers import AutoTokenizer
+
+            self._tokenizer = AutoTokenizer.from_pretrained(self.path, local_files_only=True)
+        return self._tokenizer
+
+    def open_model(self, dtype: str) -> Any:
+        """
+        The model with its weights in `dtype`, dropout off, in training mode. Every parameter is copied once: those of a
+        memory-mapped file stand at odd addresses, and where a vector loop starts can change the last bit of a product.
+        """
+        import torch
+        from transformers import AutoConfig, AutoModelForCausalLM
+
+        config = AutoConfig.from_pretrained(self.path, local_files_only=True)
+        switch_off_dropout(config)
+        options = {"config": config, "dtype": getattr(torch, dtype), "local_files_only": True}
+        try:
+            model = AutoModelForCausalLM.from_pretrained(self.path, **options)
+        except (OSError, ValueError, KeyError) as error:
+            raise BadDataError(f"Cannot open model '{self.path}': {error}") from error
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter.data = parameter.data.clone(memory_format=torch.contiguous_format)
+        return model.train()
+
+    def write(self, directory: Path, *, model: Any, tensors: dict[str, Any], dtype: str) -> None:
+        """Writes a plain Hugging Face directory. `tensors`: as `saved_names` names them, on the CPU."""
+        from safetensors.torch import save_file
+
+        directory.mkdir(parents=True, exist_ok=True)
+        for name, data in self.files.items():
+            (directory / name).write_bytes(_with_dtype(data, dtype) if name == "config.json" else data)
+        tensors = to_file_names(model, tensors)
+        shards, index = split_shards(tensors)
+        for name, members in shards.items():
+            save_file({member: tensors[member] for member in members}, directory / name, metadata={"format": "pt"})
+        if index is not None:
+            (directory / weights.INDEX_NAME).write_text(json.dumps(index, indent=2, sort_keys=True) + "\n")
+
+
+def _is_weights(file: Path) -> bool:
+    return file.suffix in WEIGHT_SUFFIXES or file.name.endswith(".index.json")
+
+
+def _with_dtype(data: bytes, dtype: str) -> bytes:
+    config = json.loads(data)
+    config.pop("torch_dtype", None)
+    config["dtype"] = dtype
+    return (json.dumps(config, indent=2, sort_keys=True) + "\n").encode()
+
+
+def switch_off_dropout(config: Any) -> None:
+    """Sets every dropout probability of a model's configuration to 0: log-probabilities must not depend on chance."""
+    for part in (config, getattr(config, "text_config", None)):
+        for name, value in list(vars(part).items()) if part is not None else []:
+            if ("dropout" in name or name.endswith("pdrop")) and isinstance(value, float):
+                setattr(part, name, 0.0)
+
+
+def saved_names(model: Any) -> list[str]:
+    """
+    The tensors of a model that a file holds: parameters, each shared one once under its first name (no second copy of a
+    tied output head), then the buffers that belong to the state.
+    """
+    unsaved = set(getattr(model, "_keys_to_ignore_on_save", None) or ())
+    parameters = [name for name, _ in model.named_parameters()]
+    every_parameter = {name for name, _ in model.named_parameters(remove_duplicate=False)}
+    buffers = [name for name in model.state_dict() if name not in every_parameter]
+    return [name for name in (*parameters, *buffers) if name not in unsaved]
+
+
+def to_file_names(model: Any, tensors: dict[str, Any]) -> dict[str, Any]:
+    """Undoes the renaming and fusing that transformers 5 does on load for some architectures (experts, fused projections)."""
+    try:
+        from transformers.core_model_loading import revert_weight_conversion
+    except ImportError:  # transformers 4: names in memory are names in files.
+        return tensors
+    return {name: tensor.contiguous() for name, tensor in revert_weight_conversion(model, tensors).items()}
+
+
+def split_shards(tensors: dict[str, Any]) -> tuple[dict[str, list[str]], dict[str, Any] | None]:
+    """File name -> tensor names, and the index if there are several files."""
+    from huggingface_hub import split_torch_state_dict_into_shards
+
+    split = split_torch_state_dict_into_shards(
+        tensors, filename_pattern="model{suffix}.safetensors", max_shard_size=SHARD_BYTES_MAX
+    )
+    if not split.is_sharded:
+        return split.filename_to_tensors, None
+    return split.filename_to_tensors, {"metadata": split.metadata, "weight_map": split.tensor_to_filename}

@@ -1,0 +1,126 @@
+"""What can change the bits of an optimizer step, set once at boot and told to the engine, which records it."""
+
+from __future__ import annotations
+
+import os
+import random
+from importlib import metadata
+from typing import Any
+
+PACKAGES = ("torch", "transformers", "safetensors", "numpy", "deepspeed")
+
+
+def choose_device(spec: dict[str, Any], rank: int) -> str:
+    """`cpu` or `cuda:N`. auto: a GPU where there is one."""
+    import torch
+
+    wanted = spec.get("device", "auto")
+    if wanted not in ("auto", "cpu", "cuda"):
+        raise ValueError(f"Cannot choose a device as trainer.device is '{wanted}': use auto, cpu or cuda")
+    if wanted == "cuda" and not torch.cuda.is_available():
+        raise RuntimeError(
+            f"Cannot use trainer.device cuda as torch {torch.__version__} sees no GPU: "
+            "set trainer.device to cpu, or install a CUDA build of torch"
+        )
+    if wanted == "cpu" or not torch.cuda.is_available():
+        return "cpu"
+    return f"cuda:{rank % torch.cuda.device_count()}"
+
+
+def prepare_environment(spec: dict[str, Any]) -> None:
+    """Variables that must stand before torch starts its thread pools and CUDA its handles."""
+    threads = str(spec.get("threads", 1))
+    os.environ["OMP_NUM_THREADS"] = threads
+    os.environ["MKL_NUM_THREADS"] = threads
+    os.environ["MKL_DYNAMIC"] = "FALSE"
+    os.environ["OMP_DYNAMIC"] = "FALSE"
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
+
+
+def make_deterministic(spec: dict[str, Any], device: str) -> None:
+    """Fixed threads, deterministic kernels, fixed seeds. Raises later, in the operation, where torch has no such kernel."""
+    import numpy
+    import torch
+
+    torch.set_num_threads(spec.get("threads", 1))
+    torch.use_deterministic_algorithms(True)
+    torch.utils.deterministic.fill_uninitialized_memory = False  # Costs a fill of every torch.empty, and proves nothing.
+    if device != "cpu":
+        torch.cuda.set_device(device)
+        torch.backends.cudnn.benchmark = False
+        torch.backends.cuda.enable_mem_efficient_sdp(False)  # Its backward adds in no fixed order.
+        torch.backends.cuda.matmul.allow_tf32 = False
+    seed = spec.get("seed", 0)
+    random.seed(seed)
+    numpy.random.seed(seed % 2**32)
+    torch.manual_seed(seed)
+
+
+def package_versions() -> dict[str, str]:
+    """Installed versions of the packages that compute."""
+    found = {}
+    for name in PACKAGES:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def device_kind(device: str) -> str:
+    """The device as far as it decides which kernels run: `cpu` with its vector width, or the GPU's name."""
+    import torch
+
+    if device == "cpu":
+        return f"cpu {torch.backends.cpu.get_cpu_capability()}"
+    return torch.cuda.get_device_name(device)
+
+
+def describe(spec: dict[str, Any], *, device: str, world_size: int) -> dict[str, Any]:
+    """The `Numerics` record. The micro-batch cut comes with each `train`; until then it is 0."""
+    deepspeed = spec["engine"] == "deepspeed"
+    packages = package_versions()
+    if not deepspeed:
+        packages.pop("deepspeed", None)
+    return {
+        "engine": spec["engine"],
+        "zero": spec.get("zero", 0) if deepspeed else 0,
+        "world_size": world_size,
+        "dtype": spec["dtype"],
+        "threads": spec.get("threads", 1),
+        "device": device_kind(device),
+        "packages": packages,
+        "micro_batch_tokens_max": 0,
+    }
+
+
+def rng_state() -> dict[str, Any]:
+    """Every random generator of this process. Plain values and tensors only, so that it loads without unpickling code."""
+    import numpy
+    import torch
+
+    version, internal, gauss = random.getstate()
+    name, keys, position, has_gauss, cached = numpy.random.get_state()
+    state: dict[str, Any] = {
+        "python": {"version": version, "internal": list(internal), "gauss": gauss},
+        "numpy": {"name": name, "keys": torch.from_numpy(keys.astype("int64")), "rest": [position, has_gauss, cached]},
+        "torch": torch.get_rng_state(),
+    }
+    if torch.cuda.is_available() and torch.cuda.is_initialized():
+        state["cuda"] = torch.cuda.get_rng_state()
+    return state
+
+
+def restore_rng_state(state: dict[str, Any]) -> None:
+    """The counterpart of `rng_state`."""
+    import numpy
+    import torch
+
+    python, numbers = state["python"], state["numpy"]
+    random.setstate((python["version"], tuple(python["internal"]), python["gauss"]))
+    numpy.random.set_state((numbers["name"], numbers["keys"].numpy().astype("uint32"), *numbers["rest"]))
+    torch.set_rng_state(state["torch"])
+    if "cuda" in state and torch.cuda.is_available():
+        torch.cuda.set_rng_state(state["cuda"])

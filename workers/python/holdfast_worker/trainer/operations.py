@@ -1,0 +1,130 @@
+"""Training and scoring of one rank, over any engine: read, cut, run, answer."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import msgpack
+import numpy as np
+import torch
+
+from holdfast_worker.loss.interpreter import LossProgram
+from holdfast_worker.loss.step import Counts, run_step
+from holdfast_worker.operation import BadDataError, OperationIO
+from holdfast_worker.trainer.batch import SequenceData, Update, cut, read_sequences, updates_of
+from holdfast_worker.trainer.engine import NonFiniteError, TrainingEngine
+from holdfast_worker.trainer.forward import policy_forward
+from holdfast_worker.trainer.micro_batches import check_inputs, micro_batch
+from holdfast_worker.trainer.model_source import ModelSource
+
+
+@dataclass
+class Work:
+    """A batch, read and checked before anything is changed."""
+
+    program: Any
+    sequences: list[SequenceData]
+    updates: list[Update]
+    columns: set[str]
+    temperature: float
+    coef: dict[str, float]
+    tokens_max: int
+
+
+class TrainingOperations:
+    """What needs torch. `references`: frozen models by path, opened once."""
+
+    non_finite = NonFiniteError
+
+    def __init__(self, engine: TrainingEngine) -> None:
+        self.engine = engine
+        self.programs: dict[str, Any] = {}
+        self.references: dict[str, Any] = {}
+
+    def prepare(self, args: dict[str, Any], io: OperationIO, source: ModelSource) -> Work:
+        """Reads everything a `train` needs. Raises before the first step, never between two."""
+        batch = json.loads(io.read_artifact(args["batch"]))
+        program = self._program(args["loss"], io)
+        sequences = read_sequences(batch, io.read_artifact, source.tokenizer if batch["kind"] == "supervised" else None)
+        updates = updates_of(batch, sequences)
+        # Without old_logp the loss reads logp.detach(): right for the one step of the version that sampled.
+        optional = {"old_logp"} if len(updates) == 1 else set()
+        columns = check_inputs(program.inputs, sequences, optional=optional)
+        return Work(
+            program, sequences, updates, columns, batch["temperature"], batch["coef"], args["micro_batch_tokens_max"]
+        )
+
+    def _program(self, ref: dict[str, Any], io: OperationIO) -> Any:
+        if ref["sha256"] not in self.programs:
+            self.programs = {ref["sha256"]: LossProgram(json.loads(io.read_artifact(ref)))}
+        return self.programs[ref["sha256"]]
+
+    def step(self, work: Work, update: Update, *, lr: float) -> dict[str, Any]:
+        """One optimizer step: the StepRecord, or NonFiniteError without a step."""
+        engine = self.engine
+        sequences = [work.sequences[place] for place in update.sequences]
+        lengths = [len(sequence.tokens) for sequence in sequences]
+        pieces = cut(lengths, tokens_max=work.tokens_max, world_size=engine.world_size)
+        n_tokens = sum(int(sequence.mask.sum()) for sequence in sequences)
+        counts = Counts(n_tokens=n_tokens, n_sequences=len(sequences), n_groups=update.groups)
+        outcome = run_step(
+            work.program,
+            [
+                micro_batch(sequences, rows, columns=work.columns, device=engine.device)
+                for rows in pieces[engine.rank]
+            ],
+            counts=counts,
+            forward=lambda rows, need: policy_forward(engine.model, rows, need=need, temperature=work.temperature),
+            backward=engine.backward,
+            gather=engine.gather,
+            world_size=engine.world_size,
+        )
+        if not outcome.finite:
+            raise NonFiniteError(f"Cannot step as the loss is not finite (non_finite): {outcome.culprit}")
+        grad_norm = engine.step(lr)
+        return {
+            "loss": outcome.loss,
+            "grad_norm": grad_norm,
+            "lr": lr,
+            "n_tokens": n_tokens,
+            "n_sequences": len(sequences),
+            "micro_batches": sum(1 for rank in pieces for rows in rank if rows),
+            "metrics": {name: value for name, value in outcome.metrics.items() if math.isfinite(value)},
+        }
+
+    def score(self, column: str, args: dict[str, Any], io: OperationIO, *, source: ModelSource, dtype: str) -> bytes:
+        """One column: MessagePack {values: [bin float32 [T] per sequence]}, the same on every rank."""
+        io.check_cancelled()  # Not later: a rank that left would let the others wait in the next gather.
+        batch = json.loads(io.read_artifact(args["batch"]))
+        sequences = read_sequences(batch, io.read_artifact, source.tokenizer if batch["kind"] == "supervised" else None)
+        model = self.engine.model if column == "old_logp" else self._reference(args["reference_path"], dtype)
+        lengths = [len(sequence.tokens) for sequence in sequences]
+        pieces = cut(lengths, tokens_max=args["micro_batch_tokens_max"], world_size=self.engine.world_size)
+        mine: dict[int, bytes] = {}
+        for done, rows in enumerate(pieces[self.engine.rank]):
+            mine.update(self._score_rows(model, sequences, rows, batch["temperature"]))
+            io.progress(column, done + 1, len(pieces[self.engine.rank]))
+        values = {place: value for part in self.engine.gather(mine) for place, value in part.items()}
+        return msgpack.packb({"values": [values[place] for place in range(len(sequences))]})
+
+    @torch.no_grad()
+    def _score_rows(
+        self, model: Any, sequences: list[SequenceData], rows: list[int], temperature: float
+    ) -> dict[int, bytes]:
+        part = micro_batch(sequences, rows, columns=set(), device=self.engine.device)
+        logp = policy_forward(model, part, need={"logp"}, temperature=temperature)["logp"]
+        masked = torch.where(part.mask, logp, 0.0).cpu().numpy()
+        return {
+            place: masked[row, : len(sequences[place].tokens)].astype("<f4").tobytes() for row, place in enumerate(rows)
+        }
+
+    def _reference(self, path: str | None, dtype: str) -> Any:
+        if path is None:
+            raise BadDataError("Cannot score ref_logp as reference_path is null: name the reference model's directory")
+        if path not in self.references:
+            model = ModelSource(path).open_model(dtype).to(self.engine.device).eval()
+            self.references = {path: model.requires_grad_(False)}
+        return self.references[path]

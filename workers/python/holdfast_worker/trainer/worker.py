@@ -1,0 +1,192 @@
+"""The trainer role: one rank's operations, as `workers/operations.ts` declares them.
+
+A trainer holds one version in memory. Every operation names the version it starts from; a trainer that holds another one
+answers `not_resident` and does nothing.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from holdfast_worker import weights
+from holdfast_worker.operation import OperationIO, RankContext
+from holdfast_worker.trainer import numerics
+
+Answer = dict[str, Any]
+
+
+class Worker:
+    """One rank of a trainer group. `held` is the version in memory, None while there is none that can be trusted."""
+
+    def __init__(self, context: RankContext) -> None:
+        self.context = context
+        self.spec = context.spec
+        self.held: str | None = None
+        self.steps_done = 0  # Optimizer steps since the base: the schedule's state.
+        self.optimizer: dict[str, Any] = {}
+        self.source: Any = None
+        self.trained: Answer | None = None  # The answer of the step that made `held`, for an engine that lost it.
+        self.engine: Any = None
+        self.trainer: Any = None
+        self.operations = {
+            "create_model": self.create_model,
+            "inspect_model": self.inspect_model,
+            "load": self.load,
+            "train": self.train,
+            "score": self.score,
+            "publish": self.publish,
+            "save": self.save,
+        }
+
+    def boot(self) -> Answer:
+        """Heavy imports, fixed numerics, and the meeting of all ranks. No model yet."""
+        numerics.prepare_environment(self.spec)
+        self._check_spec()
+        import torch
+        import transformers
+
+        torch.set_num_interop_threads(1)
+        transformers.utils.logging.disable_progress_bar()
+        device = numerics.choose_device(self.spec, self.context.rank)
+        numerics.make_deterministic(self.spec, device)
+        self.engine = self._make_engine(device)
+        from holdfast_worker.trainer.operations import TrainingOperations
+
+        self.trainer = TrainingOperations(self.engine)
+        self.numerics = numerics.describe(self.spec, device=device, world_size=self.context.world_size)
+        return {"device": device, "packages": numerics.package_versions(), "numerics": self.numerics}
+
+    def _check_spec(self) -> None:
+        engine, dtype = self.spec["engine"], self.spec["dtype"]
+        if engine not in ("torch", "deepspeed"):
+            raise ValueError(f"Cannot start a trainer as trainer.engine is '{engine}': use torch or deepspeed")
+        if dtype not in ("float32", "bfloat16"):
+            raise ValueError(f"Cannot start a trainer as trainer.dtype is '{dtype}': use float32 or bfloat16")
+        if engine == "torch" and self.context.world_size != 1:
+            raise ValueError(
+                f"Cannot start a torch trainer as trainer.ranks is {self.context.world_size}: "
+                "it has one rank; use engine: deepspeed for more"
+            )
+
+    def _make_engine(self, device: str) -> Any:
+        if self.spec["engine"] == "torch":
+            from holdfast_worker.trainer.engine_torch import TorchEngine
+
+            return TorchEngine(self.spec, device)
+        from holdfast_worker.trainer import engine_deepspeed
+
+        engine_deepspeed.prepare_environment(self.context, device)
+        return engine_deepspeed.DeepSpeedEngine(self.spec, context=self.context, device=device)
+
+    def create_model(self, args: dict[str, Any], io: OperationIO) -> Answer:
+        """Rank 0 makes the model; a second run makes the same bits again."""
+        from holdfast_worker.trainer.create_model import create_model
+
+        digest = ""
+        if self.context.rank == 0:
+            digest = create_model(args["recipe"], seed=args["seed"], directory=args["dir"])
+        return {"dir": args["dir"], "digest": self.engine.gather(digest)[0]}
+
+    def inspect_model(self, args: dict[str, Any], io: OperationIO) -> Answer:
+        """Reads the directory on every rank: one that does not see it fails here, not later."""
+        config = weights.check_model_directory(args["dir"])
+        tensors, digest = weights.manifest_of_directory(args["dir"])
+        parameters = sum(weights.count_elements(tensor["shape"]) for tensor in tensors)
+        return {"digest": digest, "parameters": parameters, "architecture": config["architectures"][0]}
+
+    def load(self, args: dict[str, Any], io: OperationIO) -> Answer:
+        """Takes a version from a model directory or a checkpoint. Whatever was held before is gone, even on failure."""
+        from holdfast_worker.trainer import checkpoint
+        from holdfast_worker.trainer.model_source import ModelSource
+        from holdfast_worker.trainer.schedule import check_schedule
+
+        self.held, self.trained = None, None
+        check_schedule(args["optimizer"]["schedule"])
+        saved, steps_done, state = args["checkpoint"], 0, None
+        path = Path(args["model_path"])
+        if saved is not None:
+            io.progress("verify", 0)
+            checkpoint.verify(self.engine, saved)
+            steps_done = checkpoint.read_record(Path(saved["dir"]), self.numerics)["steps_done"]
+            path, state = Path(saved["dir"]) / "hf", Path(saved["dir"]) / "state"
+        io.progress("load", 0)
+        self.source = ModelSource(path)
+        self.engine.open(self.source, optimizer=args["optimizer"], state=state)
+        if saved is not None:
+            checkpoint.restore_rng(self.engine, Path(saved["dir"]))
+        self.optimizer, self.steps_done = args["optimizer"], steps_done
+        self.held = args["version"]
+        return {"version": self.held, "numerics": self.numerics}
+
+    def train(self, args: dict[str, Any], io: OperationIO) -> Answer:
+        """From `from` to `to`: one optimizer step per entry of the batch's `updates`."""
+        if self.trained is not None and self.held == args["to"] and self.trained["from"] == args["from"]:
+            return self.trained["answer"]  # The step was taken and its answer lost on the way.
+        if self.held != args["from"]:
+            return {"not_resident": self.held}
+        io.check_cancelled()
+        work = self.trainer.prepare(args, io, self.source)
+        self.held, self.trained = None, None  # Between versions: an error from here on leaves none, unless undone.
+        steps = []
+        for update in work.updates:
+            rate = self._learning_rate()
+            try:
+                steps.append(self.trainer.step(work, update, lr=rate))
+            except self.trainer.non_finite:
+                if self.engine.discard() and not steps:
+                    self.held = args["from"]
+                raise
+            self.steps_done += 1
+            io.progress("train", len(steps), len(work.updates), loss=steps[-1]["loss"])
+        self.held = args["to"]
+        answer = {"version": self.held, "steps": steps}
+        self.trained = {"from": args["from"], "answer": answer}
+        return answer
+
+    def _learning_rate(self) -> float:
+        from holdfast_worker.trainer.schedule import factor
+
+        return self.optimizer["lr"] * factor(self.optimizer["schedule"], self.steps_done)
+
+    def score(self, args: dict[str, Any], io: OperationIO) -> Answer:
+        """Log-probabilities of the batch's tokens. Writes nothing: safe to run twice."""
+        if self.held != args["version"]:
+            return {"not_resident": self.held}
+        for column in args["columns"]:
+            io.blob(self.trainer.score(column, args, io, source=self.source, dtype=self.spec["dtype"]))
+        return {"columns": args["columns"]}
+
+    def publish(self, args: dict[str, Any], io: OperationIO) -> Answer:
+        """The weights as a plain Hugging Face directory, there whole or not at all. A second run writes the same."""
+        from holdfast_worker.trainer.checkpoint import write_hf
+
+        if self.held != args["version"]:
+            return {"not_resident": self.held}
+        target = Path(args["dir"])
+        temporary = target.with_name(f".{target.name}.tmp")
+        if self.context.rank == 0:
+            weights.clear_directory(temporary)
+        write_hf(self.engine, self.source, directory=temporary, dtype=self.spec["dtype"])
+        publication = None
+        if self.context.rank == 0:
+            tensors, digest = weights.manifest_of_directory(temporary)
+            files = weights.files_of_directory(temporary)
+            weights.replace_directory(temporary, target)
+            publication = {"version": self.held, "dir": args["dir"], "digest": digest, "tensors": tensors, "files": files}
+        return self.engine.gather(publication)[0]
+
+    def save(self, args: dict[str, Any], io: OperationIO) -> Answer:
+        """A checkpoint. Each rank answers the files it wrote; the engine commits their union."""
+        from holdfast_worker.trainer import checkpoint
+
+        if self.held != args["version"]:
+            return {"not_resident": self.held}
+        record = {
+            "version": self.held,
+            "steps_done": self.steps_done,
+            "optimizer": self.optimizer,
+            "numerics": self.numerics,
+        }
+        saved = checkpoint.save(self.engine, self.source, directory=Path(args["dir"]), record=record)
+        return {"version": self.held, "dir": args["dir"], "world_size": self.context.world_size, **saved}
