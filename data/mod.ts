@@ -4,6 +4,7 @@ export * from "./codec.ts";
 export * from "./content_id.ts";
 export * from "./digits_task.ts";
 export * from "./errors.ts";
+export * from "./expression.ts";
 export { digestFile, readJsonLines } from "./json_lines.ts";
 export { normalise, RowProblem } from "./normalise.ts";
 export { drawRows, type Order, placeOfDraw } from "./order.ts";
