@@ -96,8 +96,8 @@ class ConfigSource {
   constructor(text: string, { file, overrides = [], cwd = Deno.cwd() }: LoadOptions & { file: string }) {
     this.#file = file;
     this.#yaml = new YamlFile(text);
-    for (const { message, fatal, ...position } of this.#yaml.problems) {
-      this.problems.push({ fatal, problem: { where: this.#where(position), path: "", message, position } });
+    for (const { message, fatal, path, ...position } of this.#yaml.problems) {
+      this.problems.push({ fatal, problem: { where: this.#where(position), path: path.join("."), message, position } });
     }
     const written = writeOut(this.#yaml.value);
     this.#moved = written.moved;

@@ -4,7 +4,9 @@ import { closest, distance } from "fastest-levenshtein";
 export function didYouMean(name: string, known: readonly string[]): string {
   if (known.length === 0) return "";
   const near = closest(name, known);
-  const close = distance(name, near) <= Math.max(1, Math.floor(Math.max(name.length, near.length) / 3));
+  // Two swapped letters are a distance of two, so names of four letters must allow it.
+  const allowed = name.length < 4 ? 1 : Math.max(2, Math.floor(name.length / 3));
+  const close = distance(name, near) <= allowed;
   return close ? ` (did you mean ${near}?)` : "";
 }
 

@@ -1,10 +1,21 @@
-import { type Document, isAlias, isMap, isScalar, isSeq, LineCounter, type Node, parseDocument } from "yaml";
+import {
+  type Document,
+  isAlias,
+  isMap,
+  isPair,
+  isScalar,
+  isSeq,
+  LineCounter,
+  type Node,
+  parseDocument,
+  visit,
+} from "yaml";
 import type { Moved } from "./short_forms.ts";
 import type { Path } from "./schema_walk.ts";
 
 /** Line and column, from 1. */
 export type Position = { line: number; column: number };
-export type SyntaxProblem = Position & { message: string; fatal: boolean };
+export type SyntaxProblem = Position & { path: Path; message: string; fatal: boolean };
 
 type Found = { at: number; exact: boolean };
 
@@ -19,6 +30,7 @@ export class YamlFile {
     this.#document = parseDocument(text, { lineCounter: this.#lines, prettyErrors: false, uniqueKeys: true });
     this.problems = [...this.#document.errors, ...this.#document.warnings].map((error) => ({
       ...this.#position(error.pos[0]),
+      path: this.#keyAt(error.pos[0]),
       // A key that stands twice leaves a tree that can still be checked; other errors do not.
       fatal: error.code !== "DUPLICATE_KEY",
       message: error.code === "DUPLICATE_KEY"
@@ -42,9 +54,33 @@ export class YamlFile {
     try {
       return this.#document.toJS({ maxAliasCount: 100 });
     } catch (error) {
-      this.problems.push({ line: 1, column: 1, fatal: true, message: `not YAML: ${(error as Error).message}` });
+      this.problems.push({
+        line: 1,
+        column: 1,
+        path: [],
+        fatal: true,
+        message: `not YAML: ${(error as Error).message}`,
+      });
       return undefined;
     }
+  }
+
+  /** The path of the key that starts at an offset; empty if none does. */
+  #keyAt(offset: number): Path {
+    let found: Path = [];
+    visit(this.#document, {
+      Pair(_, pair, ancestors) {
+        if (!isScalar(pair.key) || pair.key.range?.[0] !== offset) return;
+        const keys = ancestors.flatMap((node, i): (string | number)[] => {
+          if (isPair(node) && isScalar(node.key)) return [String(node.key.value)];
+          const next = ancestors[i + 1];
+          return isSeq(node) && next !== undefined ? [node.items.indexOf(next)] : [];
+        });
+        found = [...keys, String(pair.key.value)];
+        return visit.BREAK;
+      },
+    });
+    return found;
   }
 
   #find(path: Path, key: boolean): Found {

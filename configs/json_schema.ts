@@ -1,0 +1,91 @@
+import { z } from "zod";
+import { Config } from "./schema.ts";
+
+type Json = Record<string, unknown>;
+
+/**
+ * The JSON Schema (draft-7) of what people write, for editors: short forms are allowed, fields with defaults may be left
+ * out. It cannot say the rules between fields.
+ */
+export function configJsonSchema(): Json {
+  const schema = z.toJSONSchema(Config, { target: "draft-7", io: "input" }) as Json;
+  const definitions: Record<string, Json> = {};
+  const flows = (schema.oneOf ?? schema.anyOf) as Json[];
+  for (const flow of flows) withShortForms(flow.properties as Record<string, Json>, definitions);
+  return dropSafeBounds({ ...schema, title: "Holdfast configuration", definitions }) as Json;
+}
+
+/** Without the bounds of a double's whole numbers, which say nothing to people. */
+function dropSafeBounds(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(dropSafeBounds);
+  if (value === null || typeof value !== "object") return value;
+  const kept = Object.entries(value).filter(([, part]) => Math.abs(Number(part)) !== Number.MAX_SAFE_INTEGER);
+  return Object.fromEntries(kept.map(([key, part]) => [key, dropSafeBounds(part)]));
+}
+
+/** The text of `configs/holdfast.schema.json`. */
+export function configSchemaText(): string {
+  return JSON.stringify(configJsonSchema(), null, 2) + "\n";
+}
+
+/** What `short_forms.ts` writes out. */
+function withShortForms(fields: Record<string, Json>, definitions: Record<string, Json>): void {
+  if (fields.algorithm) {
+    fields.algorithm = either({ type: "string", enum: namesOf(fields.algorithm) }, fields.algorithm);
+  }
+  const entry = (name: string, schema: Json) => {
+    definitions[name] = schema;
+    return { $ref: `#/definitions/${name}` };
+  };
+  if (fields.reward) {
+    fields.reward = oneOrMany(fields.reward, entry("reward", rewardEntry(fields.reward.items as Json)));
+  }
+  const sources = (fields.data?.properties ?? {}) as Record<string, Json>;
+  for (const [part, list] of Object.entries(sources)) {
+    const path = { type: "string", description: "The file's path." };
+    sources[part] = oneOrMany(list, entry("source", { anyOf: [path, list.items as Json] }));
+  }
+}
+
+const PYTHON = { type: "string", pattern: "\\.py:[A-Za-z_]\\w*$" };
+
+function rewardEntry(entry: Json): Json {
+  const names = namesOf(entry).filter((name) => name !== "python");
+  const python = { ...(optionsOf(entry).find((option) => nameOf(option) === "python") as Json) };
+  const { source: _, ...fields } = python.properties as Json;
+  // The same entry with its function where other rewards have their name.
+  const named = {
+    ...python,
+    properties: { ...fields, name: { ...PYTHON, description: "`path.py:function`." } },
+    required: ["name"],
+  };
+  const description = "A reward's name, or `path.py:function`.";
+  return {
+    anyOf: [{ type: "string", enum: names, description }, { ...PYTHON, description }, named, ...optionsOf(entry)],
+  };
+}
+
+function oneOrMany(list: Json, entry: Json): Json {
+  return either(entry, { ...list, items: entry });
+}
+
+function either(short: Json, long: Json): Json {
+  const { description, default: fallback, ...rest } = long;
+  return {
+    ...(description === undefined ? {} : { description }),
+    ...(fallback === undefined ? {} : { default: fallback }),
+    anyOf: [short, rest],
+  };
+}
+
+function optionsOf(union: Json): Json[] {
+  return (union.oneOf ?? union.anyOf ?? [union]) as Json[];
+}
+
+function nameOf(option: Json): string {
+  return String(((option.properties as Record<string, Json>).name as Json).const);
+}
+
+function namesOf(union: Json): string[] {
+  return optionsOf(union).map(nameOf);
+}
