@@ -97,7 +97,7 @@ class FakeEngine:
             pass
 
     async def _converse(self, connection: ServerConnection) -> None:
-        hello = check("agent_message", json.loads(await connection.recv()))
+        hello = check("AgentMessage", json.loads(await connection.recv()))
         await self._keep(hello)
         if hello["engine_boot"] != self.boot:
             self.received_seq = 0
@@ -128,7 +128,7 @@ class FakeEngine:
             assert len(whole) == piece["offset"]
             whole.extend(piece["data"])
             return
-        message = check("agent_message", json.loads(frame))
+        message = check("AgentMessage", json.loads(frame))
         if message["type"] == "ack":
             self._unacked = [item for item in self._unacked if item["seq"] > message["received_seq"]]
         if "seq" in message:

@@ -14,12 +14,12 @@ from typing import Any, Literal
 import msgpack
 from jsonschema import Draft202012Validator
 
-_SCHEMA = json.loads(Path(__file__).with_name("protocol.schema.json").read_text())
-PROTOCOL_VERSION: int = _SCHEMA["protocol"]
-FRAME_BYTES_MAX: int = _SCHEMA["frame_bytes_max"]
+PROTOCOL_VERSION = 1
+FRAME_BYTES_MAX = 4 * 1024 * 1024
 BLOB_CHUNK = FRAME_BYTES_MAX - 4_096  # Leaves room for the frame's own keys and task id.
+SCHEMA_PATH = Path(__file__).with_name("protocol.schema.json")
 
-Side = Literal["agent_message", "engine_message"]
+Side = Literal["AgentMessage", "EngineMessage"]
 
 
 class ProtocolError(Exception):
@@ -29,7 +29,8 @@ class ProtocolError(Exception):
 @cache
 def _validators(side: Side) -> dict[str, Draft202012Validator]:
     """One validator per message type: a union's own error would not say which branch was meant."""
-    return {branch["properties"]["type"]["const"]: Draft202012Validator(branch) for branch in _SCHEMA[side]["oneOf"]}
+    branches = json.loads(SCHEMA_PATH.read_text())["$defs"][side]["oneOf"]
+    return {branch["properties"]["type"]["const"]: Draft202012Validator(branch) for branch in branches}
 
 
 def check(side: Side, message: Any) -> dict[str, Any]:
@@ -54,12 +55,12 @@ def decode_engine(text: str | bytes) -> dict[str, Any]:
         message = json.loads(text)
     except ValueError as error:
         raise ProtocolError(f"Cannot read a control frame as JSON: {error}") from None
-    return check("engine_message", message)
+    return check("EngineMessage", message)
 
 
 def encode_agent(message: dict[str, Any]) -> str:
     """A control frame to the engine."""
-    return json.dumps(check("agent_message", message), separators=(",", ":"), allow_nan=False)
+    return json.dumps(check("AgentMessage", message), separators=(",", ":"), allow_nan=False)
 
 
 def blob_frames(task: str, blob: int, data: bytes) -> Iterator[bytes]:
