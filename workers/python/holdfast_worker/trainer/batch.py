@@ -30,7 +30,6 @@ class Update:
     """What one optimizer step holds: places of sequences in the batch, in batch order."""
 
     sequences: list[int]
-    groups: int
 
 
 def read_sequences(batch: dict[str, Any], read: ReadArtifact, tokenizer: Any) -> list[SequenceData]:
@@ -131,7 +130,7 @@ def updates_of(batch: dict[str, Any], sequences: list[SequenceData]) -> list[Upd
         places = [place for group in sorted(set(groups)) for place in members.get(group, [])]
         if not places:
             raise BadDataError(f"Cannot take an optimizer step as its groups hold no sequence: {groups[:8]}")
-        updates.append(Update(places, len(set(groups))))
+        updates.append(Update(places))
     return updates
 
 

@@ -14,6 +14,9 @@ class NonFiniteError(BadDataError):
 
     code = "non_finite"
 
+    def __init__(self, message: str) -> None:
+        super().__init__(f"non_finite: {message}")
+
 
 class TrainingEngine(Protocol):
     """All methods but `discard` are collective: every rank calls them in the same order."""

@@ -30,7 +30,6 @@ def prepare_environment(context: Any, device: str) -> None:
         MASTER_ADDR=context.master_addr,
         MASTER_PORT=str(context.master_port),
     )
-    os.environ.pop("LOCAL_SIZE", None)  # With it DeepSpeed compiles a shared-memory collective, which needs a compiler.
     if device == "cpu":
         os.environ["DS_ACCELERATOR"] = "cpu"
 
@@ -47,6 +46,8 @@ class DeepSpeedEngine:
         self.stage = spec.get("zero", 2)
         self.model: Any = None
         self.module: Any = None
+        # Serves only inference, and would be compiled here by every rank at once.
+        deepspeed.ops.__compatible_ops__["deepspeed_shm_comm"] = False
         backend = "gloo" if device == "cpu" else "nccl"
         deepspeed.init_distributed(
             dist_backend=backend, auto_mpi_discovery=False, timeout=COLLECTIVE_TIMEOUT, verbose=False
@@ -165,3 +166,6 @@ class DeepSpeedEngine:
 
     def save_state(self, directory: Path) -> None:
         self.model.save_checkpoint(str(directory), tag=TAG, save_latest=False)
+        if self.rank == 0:
+            for script in directory.glob("zero_to_*.py"):  # Not state: hf/ beside it has the whole weights already.
+                script.unlink()

@@ -8,29 +8,23 @@ from typing import Any
 import numpy as np
 import torch
 
-from holdfast_worker.loss.step import MicroBatch
+from holdfast_worker.loss import MicroBatch
 from holdfast_worker.operation import BadDataError
 from holdfast_worker.trainer.batch import SequenceData
 
-LIVE_INPUTS = {"logp", "entropy"}
-SEQUENCE_INPUTS = ("staleness",)
+SEQUENCE_INPUTS = {"staleness"}  # [B]; every other column is [B, T]
 
 
-def check_inputs(inputs: set[str], sequences: Sequence[SequenceData], *, optional: set[str]) -> set[str]:
-    """The token columns to build: what the loss reads, less what is live. Raises where the batch lacks one."""
-    names = {name for name in inputs if name not in LIVE_INPUTS and name not in SEQUENCE_INPUTS}
-    return {name for name in names if _has_column(name, sequences, name in optional)}
-
-
-def _has_column(name: str, sequences: Sequence[SequenceData], optional: bool) -> bool:
-    if all(name in sequence.token_columns for sequence in sequences):
-        return True
-    if optional:
-        return False
-    raise BadDataError(
-        f"Cannot train as the loss reads '{name}' and the batch has no such column: current columns are "
-        f"{sorted(sequences[0].token_columns)}"
-    )
+def check_columns(names: set[str], sequences: Sequence[SequenceData]) -> set[str]:
+    """`names`, after checking that every sequence has those columns."""
+    for name in sorted(names):
+        for sequence in sequences:
+            if name not in sequence.token_columns and name not in sequence.sequence_columns:
+                raise BadDataError(
+                    f"Cannot train as the loss reads '{name}' and the batch has no such column: current columns are "
+                    f"{sorted({*sequence.token_columns, *sequence.sequence_columns})}"
+                )
+    return names
 
 
 def pad(sequences: Sequence[SequenceData], rows: Sequence[int], *, columns: set[str], device: str) -> dict[str, Any]:
@@ -40,7 +34,7 @@ def pad(sequences: Sequence[SequenceData], rows: Sequence[int], *, columns: set[
     width = max([2, *(len(sequence.tokens) for sequence in chosen)])
     tokens = np.zeros((height, width), np.int64)
     mask = np.zeros((height, width), bool)
-    values = {name: np.zeros((height, width), np.float32) for name in columns}
+    values = {name: np.zeros((height, width), np.float32) for name in columns - SEQUENCE_INPUTS}
     for row, sequence in enumerate(chosen):
         length = len(sequence.tokens)
         tokens[row, :length] = sequence.tokens
@@ -49,8 +43,8 @@ def pad(sequences: Sequence[SequenceData], rows: Sequence[int], *, columns: set[
             column[row, :length] = sequence.token_columns[name]
     move = lambda array: torch.from_numpy(array).to(device)  # noqa: E731
     fields = {name: move(column) for name, column in values.items()}
-    for name in SEQUENCE_INPUTS:
-        numbers = [sequence.sequence_columns.get(name, 0.0) for sequence in chosen] or [0.0]
+    for name in columns & SEQUENCE_INPUTS:
+        numbers = [sequence.sequence_columns[name] for sequence in chosen] or [0.0]
         fields[name] = torch.tensor(numbers, dtype=torch.float32, device=device)
     return {
         "tokens": move(tokens),

@@ -11,13 +11,12 @@ import msgpack
 import numpy as np
 import torch
 
-from holdfast_worker.loss.interpreter import LossProgram
-from holdfast_worker.loss.step import Counts, run_step
+from holdfast_worker.loss import LossProgram, count_step, run_step
 from holdfast_worker.operation import BadDataError, OperationIO
 from holdfast_worker.trainer.batch import SequenceData, Update, cut, read_sequences, updates_of
 from holdfast_worker.trainer.engine import NonFiniteError, TrainingEngine
 from holdfast_worker.trainer.forward import policy_forward
-from holdfast_worker.trainer.micro_batches import check_inputs, micro_batch
+from holdfast_worker.trainer.micro_batches import check_columns, micro_batch
 from holdfast_worker.trainer.model_source import ModelSource
 
 
@@ -25,7 +24,7 @@ from holdfast_worker.trainer.model_source import ModelSource
 class Work:
     """A batch, read and checked before anything is changed."""
 
-    program: Any
+    program: LossProgram
     sequences: list[SequenceData]
     updates: list[Update]
     columns: set[str]
@@ -41,26 +40,27 @@ class TrainingOperations:
 
     def __init__(self, engine: TrainingEngine) -> None:
         self.engine = engine
-        self.programs: dict[str, Any] = {}
+        self.programs: dict[tuple[str, bool], LossProgram] = {}
         self.references: dict[str, Any] = {}
 
     def prepare(self, args: dict[str, Any], io: OperationIO, source: ModelSource) -> Work:
         """Reads everything a `train` needs. Raises before the first step, never between two."""
         batch = json.loads(io.read_artifact(args["batch"]))
-        program = self._program(args["loss"], io)
+        # Without old_logp, one step of the version that sampled reads logp.detach() in its place.
+        is_current = len(batch["updates"]) == 1 and "old_logp" not in batch.get("columns", {})
+        program = self._program(args["loss"], io, is_current)
         sequences = read_sequences(batch, io.read_artifact, source.tokenizer if batch["kind"] == "supervised" else None)
         updates = updates_of(batch, sequences)
-        # Without old_logp the loss reads logp.detach(): right for the one step of the version that sampled.
-        optional = {"old_logp"} if len(updates) == 1 else set()
-        columns = check_inputs(program.inputs, sequences, optional=optional)
+        columns = check_columns(program.columns, sequences)
         return Work(
             program, sequences, updates, columns, batch["temperature"], batch["coef"], args["micro_batch_tokens_max"]
         )
 
-    def _program(self, ref: dict[str, Any], io: OperationIO) -> Any:
-        if ref["sha256"] not in self.programs:
-            self.programs = {ref["sha256"]: LossProgram(json.loads(io.read_artifact(ref)))}
-        return self.programs[ref["sha256"]]
+    def _program(self, ref: dict[str, Any], io: OperationIO, is_current: bool) -> LossProgram:
+        key = (ref["sha256"], is_current)
+        if key not in self.programs:
+            self.programs = {key: LossProgram(json.loads(io.read_artifact(ref)), old_is_current=is_current)}
+        return self.programs[key]
 
     def step(self, work: Work, update: Update, *, lr: float) -> dict[str, Any]:
         """One optimizer step: the StepRecord, or NonFiniteError without a step."""
@@ -68,8 +68,8 @@ class TrainingOperations:
         sequences = [work.sequences[place] for place in update.sequences]
         lengths = [len(sequence.tokens) for sequence in sequences]
         pieces = cut(lengths, tokens_max=work.tokens_max, world_size=engine.world_size)
-        n_tokens = sum(int(sequence.mask.sum()) for sequence in sequences)
-        counts = Counts(n_tokens=n_tokens, n_sequences=len(sequences), n_groups=update.groups)
+        counts = count_step([sequence.mask for sequence in sequences], [sequence.group for sequence in sequences])
+        first = update is work.updates[0]  # Only it still has the parameters that old_logp was computed with.
         outcome = run_step(
             work.program,
             [
@@ -81,16 +81,18 @@ class TrainingOperations:
             backward=engine.backward,
             gather=engine.gather,
             world_size=engine.world_size,
+            coef=work.coef,
+            logp_current="old_logp" if first and "old_logp" in work.columns else None,
         )
         if not outcome.finite:
-            raise NonFiniteError(f"Cannot step as the loss is not finite (non_finite): {outcome.culprit}")
+            raise NonFiniteError(f"Cannot step as the loss is not finite : {outcome.culprit}")
         grad_norm = engine.step(lr)
         return {
             "loss": outcome.loss,
             "grad_norm": grad_norm,
             "lr": lr,
-            "n_tokens": n_tokens,
-            "n_sequences": len(sequences),
+            "n_tokens": counts.n_tokens,
+            "n_sequences": counts.n_sequences,
             "micro_batches": sum(1 for rank in pieces for rows in rank if rows),
             "metrics": {name: value for name, value in outcome.metrics.items() if math.isfinite(value)},
         }
