@@ -24,6 +24,8 @@ export type SqliteOptions = {
   clock?: Clock;
   /** How long a write waits for another process's transaction. */
   busy_timeout_ms?: number;
+  /** Bound of the file's size in pages of 4 KiB: a write beyond it fails as on a full disk. */
+  pages_max?: number;
 };
 
 /** Writes of one transaction at most; the rest goes into the next. */
@@ -93,6 +95,7 @@ export class SqliteStore implements Store {
       this.#db.exec(`PRAGMA busy_timeout = ${Math.trunc(options.busy_timeout_ms ?? 5_000)}`);
       this.#db.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON");
       ensureSchema(this.#db, path);
+      if (options.pages_max !== undefined) this.#db.exec(`PRAGMA max_page_count = ${Math.trunc(options.pages_max)}`);
     } catch (error) {
       this.#db.close();
       throw asStoreError(error, "open the journal", path);

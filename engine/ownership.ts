@@ -1,0 +1,115 @@
+import { readFileSync } from "node:fs";
+import { hostname } from "node:os";
+import { type Clock, systemClock } from "./clock.ts";
+import { InvalidInputError, RunOwnedError } from "./errors.ts";
+import type { Owner, RunHead, Store } from "./store.ts";
+
+/** `unknown`: the owner is on another host, or this system does not tell. */
+export type Liveness = "alive" | "dead" | "unknown";
+export type ComputedStatus = "running" | "interrupted" | "done" | "failed" | "cancelled";
+
+/** What ownership asks of the world; tests hand in their own. */
+export type OwnershipOptions = { clock?: Clock; alive?: (owner: Owner) => Liveness };
+
+let thisProcess: Owner | undefined;
+
+/** This process as an owner; the same value for as long as the process lives. */
+export function processOwner(): Owner {
+  const process_start = processStart(Deno.pid) ?? "unknown";
+  thisProcess ??= { boot_id: crypto.randomUUID(), host: hostname(), pid: Deno.pid, process_start };
+  return thisProcess;
+}
+
+/**
+ * When a process started, as text that no other process of that pid shares: the machine's boot and the clock ticks since
+ * then. Null if there is no such process (or only its zombie); undefined where the system does not tell.
+ */
+export function processStart(pid: number): string | null | undefined {
+  const boot = readProc("/proc/sys/kernel/random/boot_id");
+  if (boot === null) return undefined; // No /proc: not Linux.
+  const stat = readProc(`/proc/${pid}/stat`);
+  if (stat === null) return null;
+  // Field 2 is the command in parentheses and may hold anything, so fields are counted after the last one (proc(5)).
+  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+  const [state, ticks] = [fields[0], fields[19]]; // Fields 3 and 22.
+  return state === "Z" || state === "X" ? null : `${boot.trim()}:${ticks}`;
+}
+
+function readProc(path: string): string | null {
+  try {
+    return readFileSync(path, "utf8");
+  } catch { // Absence is the answer that is asked for.
+    return null;
+  }
+}
+
+/** Whether the owner's process still runs: its pid exists and started when the owner did. */
+export function ownerAlive(owner: Owner): Liveness {
+  if (owner.host !== hostname()) return "unknown";
+  const start = processStart(owner.pid);
+  if (start === undefined || owner.process_start === "unknown") return "unknown";
+  return start === owner.process_start ? "alive" : "dead";
+}
+
+/** What people are shown: unfinished without a living owner is `interrupted`. An owner out of sight lives by its lease. */
+export function computedStatus(head: RunHead, options: OwnershipOptions = {}): ComputedStatus {
+  if (head.status !== "created" && head.status !== "running") return head.status;
+  if (head.owner === null) return "interrupted";
+  const liveness = (options.alive ?? ownerAlive)(head.owner);
+  if (liveness !== "unknown") return liveness === "alive" ? "running" : "interrupted";
+  const now = (options.clock ?? systemClock).now();
+  return head.lease_until_ms > now ? "running" : "interrupted";
+}
+
+export type TakeOptions = OwnershipOptions & { lease_ms: number; owner?: Owner };
+
+/**
+ * Takes a run for this process. At once if its engine is dead; if it lives or cannot be seen, only once its lease has
+ * run out.
+ * @throws {RunOwnedError} While a living engine holds it (exit code 2).
+ * @throws {InvalidInputError} If there is no such run, or it has ended for good.
+ */
+export async function takeRun(store: Store, run: string, options: TakeOptions): Promise<RunHead> {
+  const seen = await store.head(run);
+  if (seen === null) throw new InvalidInputError(`Cannot take run '${run}' as there is none of that id`, { run });
+  const alive = options.alive ?? ownerAlive;
+  const force = seen.owner !== null && alive(seen.owner) === "dead";
+  const owner = options.owner ?? processOwner();
+  const { lease_ms } = options;
+  const { claimed, head } = await store.claim(run, owner, { lease_ms, force, seen_epoch: seen.epoch });
+  if (claimed) return head;
+  if (head.status === "done" || head.status === "cancelled") {
+    throw new InvalidInputError(`Cannot take run '${run}' as it has ended: status is ${head.status}`, {
+      run,
+      status: head.status,
+    });
+  }
+  throw owned(head, (options.clock ?? systemClock).now());
+}
+
+function owned(head: RunHead, now: number): RunOwnedError {
+  const { id, owner, lease_until_ms } = head;
+  if (owner === null) {
+    return new RunOwnedError(`Cannot take run '${id}' as another process took it just now: try again`, { run: id });
+  }
+  const where = owner.host === hostname() ? "" : ` on ${owner.host}`;
+  const lease_left_ms = Math.max(0, lease_until_ms - now);
+  return new RunOwnedError(
+    `Cannot take run '${id}' as engine process ${owner.pid}${where} owns it: its lease lasts another ` +
+      `${(lease_left_ms / 1000).toFixed(1)} s. Stop that process first (Ctrl-C there, or 'cancel ${id}')`,
+    { run: id, pid: owner.pid, host: owner.host, lease_left_ms },
+  );
+}
+
+/**
+ * Cancels a run. A living owner is asked and decides when; a run without one is cancelled at once, and so is one whose
+ * owner is dead or out of sight with its lease run out. Answers the head as it is then.
+ */
+export async function cancelRun(store: Store, run: string, options: TakeOptions): Promise<RunHead> {
+  const head = await store.request(run, "cancel");
+  if (head.owner === null || computedStatus(head, options) !== "interrupted") return head;
+  const claim = { lease_ms: options.lease_ms, force: true, seen_epoch: head.epoch };
+  const taken = await store.claim(run, options.owner ?? processOwner(), claim);
+  if (taken.claimed) await store.finish(run, taken.head.epoch, "cancelled");
+  return await store.head(run) ?? head;
+}

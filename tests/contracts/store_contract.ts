@@ -1,0 +1,356 @@
+import { deepStrictEqual, ok, rejects, strictEqual } from "node:assert/strict";
+import { ManualClock } from "../../engine/clock.ts";
+import { EngineError } from "../../engine/errors.ts";
+import type { NewRow, NewRun, Owner, Store } from "../../engine/store.ts";
+
+/** A store under test. `second` opens another connection to the same data, where the driver can have one. */
+export type StoreUnderTest = { store: Store; second?: () => Store; dispose(): Promise<void> };
+export type OpenStore = (clock: ManualClock) => StoreUnderTest;
+
+type Bench = { store: Store; clock: ManualClock; second?: () => Store };
+
+const LEASE = { lease_ms: 10_000 };
+
+export function newRun(id: string): NewRun {
+  return { id, name: `run ${id}`, entry: "flows/mod.ts", graph: "g", graph_hash: "h", config: "{}", packages: "{}" };
+}
+
+export function newOwner(name: string): Owner {
+  return { boot_id: name, host: "host", pid: 7, process_start: "1" };
+}
+
+export function row(key: string, fields: Partial<NewRow> = {}): NewRow {
+  return { kind: "result", key, value: `{"of":"${key}"}`, ...fields };
+}
+
+/** Creates and claims a run; answers its epoch. */
+async function started(store: Store, id = "a"): Promise<number> {
+  await store.create(newRun(id));
+  return (await store.claim(id, newOwner("one"), LEASE)).head.epoch;
+}
+
+async function keys(store: Store, run: string): Promise<string[]> {
+  return (await store.read(run)).map((found) => found.key);
+}
+
+/** What every driver must do. One call declares the whole suite for one driver. */
+export function storeContract(name: string, open: OpenStore): void {
+  const test = (title: string, body: (bench: Bench) => Promise<void>) =>
+    Deno.test(`${name}: ${title}`, async () => {
+      const clock = new ManualClock();
+      const { store, second, dispose } = open(clock);
+      try {
+        await body({ store, clock, second });
+      } finally {
+        await dispose();
+      }
+    });
+  headTests(test);
+  claimTests(test);
+  appendTests(test);
+  readTests(test);
+  endTests(test);
+  if (name.includes("SQLite")) sharedTests(test);
+}
+
+type Declare = (title: string, body: (bench: Bench) => Promise<void>) => void;
+
+function headTests(test: Declare): void {
+  test("create() answers an unowned head that head() and heads() show", async ({ store, clock }) => {
+    const made = await store.create(newRun("a"));
+    deepStrictEqual(made, {
+      ...newRun("a"),
+      status: "created",
+      epoch: 0,
+      last_seq: 0,
+      owner: null,
+      lease_until_ms: 0,
+      requests: [],
+      error: null,
+      created_ms: clock.now(),
+      updated_ms: clock.now(),
+    });
+    deepStrictEqual(await store.head("a"), made);
+    await store.create(newRun("b"));
+    await store.create(newRun("c"));
+    deepStrictEqual((await store.heads()).map((head) => head.id), ["c", "b", "a"]);
+    deepStrictEqual((await store.heads({ limit: 1 })).map((head) => head.id), ["c"]);
+  });
+
+  test("create() refuses an id that is taken and keeps the first run", async ({ store }) => {
+    await store.create(newRun("a"));
+    await rejects(store.create({ ...newRun("a"), name: "other" }), EngineError);
+    strictEqual((await store.head("a"))?.name, "run a");
+  });
+
+  test("a run that does not exist is null to head() and an error to a writer", async ({ store }) => {
+    strictEqual(await store.head("none"), null);
+    await rejects(store.append("none", 1, [row("x")]), EngineError);
+    await rejects(store.claim("none", newOwner("one"), LEASE), EngineError);
+    await rejects(store.request("none", "cancel"), EngineError);
+    deepStrictEqual(await store.read("none"), []);
+  });
+}
+
+function claimTests(test: Declare): void {
+  test("claim() raises the epoch, starts the run and sets the lease", async ({ store, clock }) => {
+    await store.create(newRun("a"));
+    const { claimed, head } = await store.claim("a", newOwner("one"), LEASE);
+    strictEqual(claimed, true);
+    deepStrictEqual([head.epoch, head.status, head.owner?.boot_id], [1, "running", "one"]);
+    strictEqual(head.lease_until_ms, clock.now() + 10_000);
+  });
+
+  test("claim() of another owner waits for the lease; the same owner may claim again", async ({ store, clock }) => {
+    await started(store);
+    const refused = await store.claim("a", newOwner("two"), LEASE);
+    deepStrictEqual([refused.claimed, refused.head.epoch, refused.head.owner?.boot_id], [false, 1, "one"]);
+    strictEqual((await store.claim("a", newOwner("one"), LEASE)).head.epoch, 2);
+    await clock.advance(10_000);
+    const taken = await store.claim("a", newOwner("two"), LEASE);
+    deepStrictEqual([taken.claimed, taken.head.epoch, taken.head.owner?.boot_id], [true, 3, "two"]);
+  });
+
+  test("claim() with force takes a fresh lease, but not from an epoch that the caller has not seen", async ({ store }) => {
+    await started(store);
+    const force = { ...LEASE, force: true, seen_epoch: 1 };
+    strictEqual((await store.claim("a", newOwner("two"), force)).claimed, true);
+    const late = await store.claim("a", newOwner("three"), force);
+    deepStrictEqual([late.claimed, late.head.owner?.boot_id], [false, "two"]);
+  });
+
+  test("renew() extends the lease and fences a superseded owner", async ({ store, clock }) => {
+    const epoch = await started(store);
+    await clock.advance(9_000);
+    deepStrictEqual(await store.renew("a", epoch, 10_000), { fenced: false, requests: [] });
+    await clock.advance(9_000);
+    strictEqual((await store.claim("a", newOwner("two"), LEASE)).claimed, false);
+    await clock.advance(1_000);
+    strictEqual((await store.claim("a", newOwner("two"), LEASE)).claimed, true);
+    deepStrictEqual(await store.renew("a", epoch, 10_000), { fenced: true });
+  });
+
+  test("an owner that is late but not superseded keeps working", async ({ store, clock }) => {
+    const epoch = await started(store);
+    await clock.advance(60_000);
+    deepStrictEqual(await store.append("a", epoch, [row("x")]), { fenced: false, last_seq: 1 });
+    deepStrictEqual(await store.renew("a", epoch, 10_000), { fenced: false, requests: [] });
+    strictEqual((await store.claim("a", newOwner("two"), LEASE)).claimed, false);
+  });
+}
+
+function appendTests(test: Declare): void {
+  test("append() numbers rows without gaps and read() answers them whole", async ({ store, clock }) => {
+    const epoch = await started(store);
+    deepStrictEqual(
+      await store.append("a", epoch, [row("x", { input_hash: "f00" }), row("y", { kind: "note/version" })]),
+      {
+        fenced: false,
+        last_seq: 2,
+      },
+    );
+    await clock.advance(5);
+    await store.append("a", epoch, [row("z")]);
+    strictEqual((await store.head("a"))?.last_seq, 3);
+    const at_ms = clock.now();
+    deepStrictEqual(await store.read("a"), [
+      { ...row("x", { input_hash: "f00" }), seq: 1, epoch, at_ms: at_ms - 5 },
+      { ...row("y", { kind: "note/version" }), seq: 2, epoch, at_ms: at_ms - 5 },
+      { ...row("z"), seq: 3, epoch, at_ms },
+    ]);
+  });
+
+  test("append() with an old epoch writes nothing", async ({ store }) => {
+    const old = await started(store);
+    await store.append("a", old, [row("x")]);
+    const { head } = await store.claim("a", newOwner("two"), { ...LEASE, force: true });
+    deepStrictEqual(await store.append("a", old, [row("stale"), row("staler")]), { fenced: true });
+    deepStrictEqual(await store.append("a", head.epoch, [row("y")]), { fenced: false, last_seq: 2 });
+    deepStrictEqual(await keys(store, "a"), ["x", "y"]);
+  });
+
+  test("appends asked for at once keep their order, and a fenced run loses only its own rows", async ({ store }) => {
+    const a = await started(store, "a");
+    const b = await started(store, "b");
+    await store.claim("b", newOwner("two"), { ...LEASE, force: true });
+    const answers = await Promise.all([
+      store.append("a", a, [row("1")]),
+      store.append("b", b, [row("stale")]),
+      store.append("a", a, [row("2"), row("3")]),
+      store.append("b", b + 1, [row("new")]),
+    ]);
+    deepStrictEqual(answers.map((answer) => answer.fenced ? "fenced" : answer.last_seq), [1, "fenced", 3, 1]);
+    deepStrictEqual(await keys(store, "a"), ["1", "2", "3"]);
+    deepStrictEqual(await keys(store, "b"), ["new"]);
+  });
+
+  test("append() of no rows still checks the epoch", async ({ store }) => {
+    const epoch = await started(store);
+    deepStrictEqual(await store.append("a", epoch, []), { fenced: false, last_seq: 0 });
+    deepStrictEqual(await store.append("a", epoch - 1, []), { fenced: true });
+  });
+
+  test("values are kept to the character", async ({ store }) => {
+    const epoch = await started(store);
+    const values = ['{"a":1e-7}', '"\\u0000 \\ud800 é 漢 🙂"', `"${"x".repeat(65_536)}"`, " [1 ,2]\n"];
+    await store.append("a", epoch, values.map((value, i) => row(`k${i}`, { value })));
+    deepStrictEqual((await store.read("a")).map((found) => found.value), values);
+  });
+}
+
+function readTests(test: Declare): void {
+  const fill = async (store: Store) => {
+    const epoch = await started(store);
+    const rows = ["round/1/a#1", "round/1/b#1", "round/10/a#1", "round/2/a#1", "rounds", "round/2/b#1"].map((key) =>
+      row(key)
+    );
+    await store.append("a", epoch, [...rows, row("round/1", { kind: "round" }), row("round/2", { kind: "round" })]);
+    await started(store, "other");
+    await store.append("other", 1, [row("round/1/a#1"), row("round/9", { kind: "round" })]);
+  };
+
+  test("read() by prefix of the key answers exactly the keys under it, in order of seq", async ({ store }) => {
+    await fill(store);
+    const under = async (prefix: string) => (await store.read("a", { prefix })).map((found) => found.seq);
+    deepStrictEqual(await under("round/1/"), [1, 2]);
+    deepStrictEqual(await under("round/2"), [4, 6, 8]);
+    deepStrictEqual(await under("round/"), [1, 2, 3, 4, 6, 7, 8]);
+    deepStrictEqual(await under("nothing"), []);
+    deepStrictEqual(await under("round_"), []);
+    deepStrictEqual(await under("round%"), []);
+  });
+
+  test("read() by kinds, after a seq, with a limit, newest first", async ({ store }) => {
+    await fill(store);
+    const seqs = async (query: Parameters<Store["read"]>[1]) =>
+      (await store.read("a", query)).map((found) => found.seq);
+    deepStrictEqual(await seqs({ kinds: ["round"] }), [7, 8]);
+    deepStrictEqual(await seqs({ kinds: ["round"], newest_first: true, limit: 1 }), [8]);
+    deepStrictEqual(await seqs({ kinds: ["round"], prefix: "round/1", newest_first: true, limit: 1 }), [7]);
+    deepStrictEqual(await seqs({ kinds: ["round", "result"], prefix: "round/2", newest_first: true }), [8, 6, 4]);
+    deepStrictEqual(await seqs({ kinds: [] }), []);
+    deepStrictEqual(await seqs({ after_seq: 5, limit: 2 }), [6, 7]);
+    deepStrictEqual(await seqs({ after_seq: 2, prefix: "round/2/" }), [4, 6]);
+    deepStrictEqual(await seqs({ newest_first: true, limit: 3 }), [8, 7, 6]);
+    deepStrictEqual(await seqs({ limit: 0 }), []);
+  });
+}
+
+function endTests(test: Declare): void {
+  test("finish() ends the run, releases the lease and closes the journal to its epoch", async ({ store }) => {
+    const epoch = await started(store);
+    deepStrictEqual(await store.finish("a", epoch, "failed", '{"code":"x"}'), { fenced: false, status: "failed" });
+    const head = await store.head("a");
+    deepStrictEqual([head?.status, head?.owner, head?.error], ["failed", null, '{"code":"x"}']);
+    deepStrictEqual(await store.append("a", epoch, [row("late")]), { fenced: true });
+    deepStrictEqual(await store.renew("a", epoch, 10_000), { fenced: true });
+    deepStrictEqual(await store.finish("a", epoch, "done"), { fenced: false, status: "failed" });
+    deepStrictEqual(await store.finish("a", epoch - 1, "done"), { fenced: true });
+  });
+
+  test("a cancel request that came before finish() wins; one that came after changes nothing", async ({ store }) => {
+    const first = await started(store, "first");
+    const asked = await store.request("first", "cancel");
+    deepStrictEqual([asked.status, asked.requests], ["running", ["cancel"]]);
+    deepStrictEqual(await store.renew("first", first, 10_000), { fenced: false, requests: ["cancel"] });
+    deepStrictEqual(await store.finish("first", first, "done"), { fenced: false, status: "cancelled" });
+
+    const late = await started(store, "late");
+    await store.finish("late", late, "done");
+    strictEqual((await store.request("late", "cancel")).status, "done");
+  });
+
+  test("finish() and a cancel asked for at once agree on one status", async ({ store, second }) => {
+    for (let i = 0; i < 10; i++) {
+      const epoch = await started(store, `r${i}`);
+      const asker = second?.() ?? store;
+      const finish = () => store.finish(`r${i}`, epoch, "done");
+      const cancel = () => asker.request(`r${i}`, "cancel");
+      const [first, other] = i % 2 ? [finish(), cancel()] : [cancel(), finish()];
+      await Promise.all([first, other]);
+      const ended = await (i % 2 ? first : other);
+      const head = await store.head(`r${i}`);
+      deepStrictEqual(ended, { fenced: false, status: head?.status });
+      strictEqual(head?.status, i % 2 ? "done" : "cancelled");
+    }
+  });
+
+  test("a request is kept once, in order; the next owner inherits a cancel and not a drain", async ({ store }) => {
+    await started(store);
+    await store.request("a", "drain");
+    await store.request("a", "cancel");
+    deepStrictEqual((await store.request("a", "drain")).requests, ["drain", "cancel"]);
+    const { head } = await store.claim("a", newOwner("two"), { ...LEASE, force: true });
+    deepStrictEqual(head.requests, ["cancel"]);
+  });
+
+  test("cancelling a run that nobody owns takes effect at once; draining one changes nothing", async ({ store }) => {
+    await store.create(newRun("a"));
+    deepStrictEqual((await store.request("a", "drain")).requests, []);
+    strictEqual((await store.request("a", "cancel")).status, "cancelled");
+    strictEqual((await store.claim("a", newOwner("one"), LEASE)).claimed, false);
+    const epoch = await started(store, "b");
+    await store.release("b", epoch);
+    strictEqual((await store.request("b", "cancel")).status, "cancelled");
+  });
+
+  test("release() gives the run back unfinished, to be claimed at once", async ({ store }) => {
+    const epoch = await started(store);
+    await store.release("a", epoch);
+    const head = await store.head("a");
+    deepStrictEqual([head?.status, head?.owner, head?.epoch], ["running", null, 1]);
+    deepStrictEqual(await store.append("a", epoch, [row("late")]), { fenced: true });
+    strictEqual((await store.claim("a", newOwner("two"), LEASE)).claimed, true);
+    await store.release("a", epoch); // Superseded: must not take the run from its new owner.
+    strictEqual((await store.head("a"))?.owner?.boot_id, "two");
+  });
+
+  test("release() with a cancel request open cancels the run", async ({ store }) => {
+    const epoch = await started(store);
+    await store.request("a", "cancel");
+    await store.release("a", epoch);
+    strictEqual((await store.head("a"))?.status, "cancelled");
+  });
+
+  test("a failed run is claimed as failed and reopened by its owner; a done one is not", async ({ store }) => {
+    const epoch = await started(store);
+    await store.append("a", epoch, [row("x")]);
+    await store.finish("a", epoch, "failed", "{}");
+    deepStrictEqual(await store.reopen("a", epoch), { fenced: true });
+    const { claimed, head } = await store.claim("a", newOwner("two"), LEASE);
+    deepStrictEqual([claimed, head.status, head.epoch], [true, "failed", 2]);
+    deepStrictEqual(await store.reopen("a", 2), { fenced: false, last_seq: 1 });
+    const opened = await store.head("a");
+    deepStrictEqual([opened?.status, opened?.error], ["running", null]);
+    await store.finish("a", 2, "done");
+    strictEqual((await store.claim("a", newOwner("three"), LEASE)).claimed, false);
+  });
+}
+
+/** Only of drivers that several connections can share. */
+function sharedTests(test: Declare): void {
+  test("two connections see each other's rows and fence each other", async ({ store, second }) => {
+    const other = second!();
+    const epoch = await started(store);
+    await store.append("a", epoch, [row("x")]);
+    deepStrictEqual(await keys(other, "a"), ["x"]);
+    strictEqual((await other.claim("a", newOwner("two"), { ...LEASE, force: true })).claimed, true);
+    deepStrictEqual(await store.append("a", epoch, [row("stale")]), { fenced: true });
+    await other.append("a", epoch + 1, [row("y")]);
+    deepStrictEqual(await keys(store, "a"), ["x", "y"]);
+  });
+
+  test("of many that claim one dead run at once, exactly one gets it", async ({ store, second }) => {
+    await started(store);
+    const other = second!();
+    const claims = await Promise.all(Array.from({ length: 10 }, (_, i) => {
+      const claim = { ...LEASE, force: true, seen_epoch: 1 };
+      return (i % 2 ? other : store).claim("a", newOwner(`p${i}`), claim);
+    }));
+    strictEqual(claims.filter((answer) => answer.claimed).length, 1);
+    const winner = claims.findIndex((answer) => answer.claimed);
+    const head = await store.head("a");
+    deepStrictEqual([head?.epoch, head?.owner?.boot_id], [2, `p${winner}`]);
+    ok(claims.every((answer) => answer.head.epoch === 2));
+  });
+}
