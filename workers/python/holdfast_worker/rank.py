@@ -63,7 +63,7 @@ class Rank:
         self._module = start["module"]
         self._context = RankContext(**start["context"])
         self._faults = Faults.from_environment(self._context.role, self._context.rank)
-        self._tasks: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
+        self._tasks: queue.SimpleQueue[tuple[dict[str, Any], threading.Event] | None] = queue.SimpleQueue()
         self._cancelled: dict[str, threading.Event] = {}
         self._worker: Any = None
 
@@ -81,8 +81,8 @@ class Rank:
             self._tasks.get()  # The agent collects the other ranks' reports and then ends this group.
             return
         self._channel.send({"type": "ready", "info": info})
-        while (task := self._tasks.get()) is not None:
-            self._operate(task)
+        while (item := self._tasks.get()) is not None:
+            self._operate(*item)
         close = getattr(self._worker, "close", None)
         if close:
             close()
@@ -97,14 +97,14 @@ class Rank:
     def _take(self, message: dict[str, Any]) -> None:
         kind = message["type"]
         if kind == "task":
-            self._cancelled[message["task"]] = threading.Event()
-            self._tasks.put(message)
+            cancelled = self._cancelled[message["task"]] = threading.Event()
+            self._tasks.put((message, cancelled))
         elif kind == "cancel" and message["task"] in self._cancelled:
             self._cancelled[message["task"]].set()
         elif kind == "shutdown":
             self._tasks.put(None)
 
-    def _operate(self, task: dict[str, Any]) -> None:
+    def _operate(self, task: dict[str, Any], cancelled: threading.Event) -> None:
         task_id, op = task["task"], task["op"]
         io = OperationIO(
             key=task["key"],
@@ -113,9 +113,10 @@ class Rank:
             artifacts_dir=self._context.artifacts_dir,
             send_progress=lambda body: self._channel.send({"type": "progress", "task": task_id, **body}),
             keep_blobs=self._context.rank == 0,
-            cancelled=self._cancelled[task_id],
+            cancelled=cancelled,
         )
         phase = phase_of(self._context.role, op)
+        failure = None
         self._faults.at("op", phase)
         try:
             io.check_cancelled()
@@ -123,14 +124,16 @@ class Rank:
         except BaseException as error:
             if not isinstance(error, Cancelled):
                 print_traceback(error)
-            self._channel.send({"type": "error", "task": task_id, "failure": report_of_exception(self._context.rank, error)})
-        else:
-            self._faults.at("op", phase)
-            for index, data in enumerate(io.blobs if self._context.rank == 0 else []):
-                self._channel.send({"type": "blob", "task": task_id, "index": index, "data": data})
-            self._channel.send({"type": "result", "task": task_id, "output": output, "blobs": len(io.blobs)})
-        finally:
+            failure = report_of_exception(self._context.rank, error)
+        if self._cancelled.get(task_id) is cancelled:
             del self._cancelled[task_id]
+        if failure:
+            self._channel.send({"type": "error", "task": task_id, "failure": failure})
+            return
+        self._faults.at("op", phase)
+        for index, data in enumerate(io.blobs if self._context.rank == 0 else []):
+            self._channel.send({"type": "blob", "task": task_id, "index": index, "data": data})
+        self._channel.send({"type": "result", "task": task_id, "output": output, "blobs": len(io.blobs)})
 
     def _operation(self, op: str) -> Any:
         operations = self._worker.operations
