@@ -206,7 +206,10 @@ function asDiskError(error: unknown, what: string, path: string): EngineError {
   const why = full
     ? `the disk of ${path} is full: ${free_bytes} bytes free. Free some space, then resume`
     : `${path} does not allow it: ${(error as Error).message}`;
-  return new InfrastructureError(`Cannot ${what} as ${why}`, { path, code, free_bytes }, { cause: error });
+  return new InfrastructureError(`Cannot ${what} as ${why}`, { path, code, free_bytes }, {
+    cause: error,
+    retryable: !full,
+  });
 }
 
 function freeBytes(path: string): number | null {

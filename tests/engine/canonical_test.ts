@@ -1,0 +1,77 @@
+import { deepStrictEqual, match, notStrictEqual, strictEqual, throws } from "node:assert/strict";
+import fc from "fast-check";
+import { canonicalJson, hashJson, sha256Hex } from "../../engine/canonical.ts";
+import { BadDataError } from "../../engine/errors.ts";
+
+/** Any JSON value without -0, which JSON itself cannot tell from 0. */
+const json = () => fc.jsonValue().map((value) => JSON.parse(JSON.stringify(value)));
+
+/** The same value with every object's properties in another order. */
+function reversed(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(reversed);
+  if (value === null || typeof value !== "object") return value;
+  return Object.fromEntries(Object.entries(value).reverse().map(([key, inner]) => [key, reversed(inner)]));
+}
+
+Deno.test("canonicalJson() reads back as the value, whatever the order of properties", () => {
+  fc.assert(fc.property(json(), (value) => {
+    const text = canonicalJson(value);
+    deepStrictEqual(JSON.parse(text), value);
+    strictEqual(canonicalJson(reversed(value)), text);
+    strictEqual(canonicalJson(JSON.parse(text)), text);
+  }));
+});
+
+Deno.test("canonicalJson() of two values is equal exactly if the values are", () => {
+  fc.assert(fc.property(json(), json(), (a, b) => {
+    let equal = true;
+    try {
+      deepStrictEqual(a, b);
+    } catch {
+      equal = false;
+    }
+    strictEqual(canonicalJson(a) === canonicalJson(b), equal);
+    strictEqual(hashJson(a) === hashJson(b), equal);
+  }));
+});
+
+Deno.test("canonicalJson() sorts keys by UTF-16 unit, writes numbers as JSON does and leaves out undefined fields", () => {
+  strictEqual(
+    canonicalJson({ b: [1e-7, -0, 1e21, "é\n"], a: { z: null, "10": 1, "9": true }, absent: undefined }),
+    '{"a":{"10":1,"9":true,"z":null},"b":[1e-7,0,1e+21,"é\\n"]}',
+  );
+});
+
+Deno.test("canonicalJson() refuses what JSON would change without a word, and names the path", () => {
+  const cycle: Record<string, unknown> = {};
+  cycle.self = cycle;
+  const holes: unknown[] = [1];
+  holes[2] = 3;
+  const cases: [unknown, RegExp][] = [
+    [{ a: [{ b: NaN }] }, /'a\.0\.b' as it is the number NaN/],
+    [{ a: -Infinity }, /the number -Infinity/],
+    [undefined, /the value as it is undefined/],
+    [[undefined], /'0' as it is undefined/],
+    [holes, /'1' as it is undefined/],
+    [{ f: () => 1 }, /'f' as it is a function/],
+    [{ n: 1n }, /'n' as it is a bigint/],
+    [{ when: new Date(0) }, /'when' as it is an instance of Date/],
+    [{ ids: new Int32Array(2) }, /'ids' as it is an instance of Int32Array/],
+    [new Map(), /an instance of Map/],
+    [cycle, /nested deeper than 200 levels/],
+  ];
+  for (const [value, message] of cases) {
+    throws(() => canonicalJson(value), (error: BadDataError) => {
+      strictEqual(error.code, "bad_data");
+      match(error.message, message);
+      return true;
+    });
+  }
+});
+
+Deno.test("sha256Hex() equals the published test vectors, for text and bytes", () => {
+  const abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"; // FIPS 180-2, appendix B.1.
+  strictEqual(sha256Hex("abc"), abc);
+  strictEqual(sha256Hex(new Uint8Array([0x61, 0x62, 0x63])), abc);
+  notStrictEqual(hashJson({ a: 1 }), hashJson({ a: "1" }));
+});
