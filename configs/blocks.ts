@@ -11,13 +11,13 @@ export const RecipeConfig = z.strictObject({
   seed: z.int().nonnegative().default(0).describe("Seed of its random weights."),
 });
 
-const evalSources = z.array(SourceConfig).default([]).describe("Problems to evaluate on, in file order.");
+const EVAL = "Problems to evaluate on, in file order.";
 
 export const TrainingData = z.strictObject({
   train: z.array(SourceConfig).min(1).describe("Rows to train on; every epoch is a new order of all of them."),
-  eval: evalSources,
+  eval: z.array(SourceConfig).default([]).describe(EVAL),
 });
-export const EvaluationData = z.strictObject({ eval: evalSources.unwrap().min(1) });
+export const EvaluationData = z.strictObject({ eval: z.array(SourceConfig).min(1).describe(EVAL) });
 
 const evaluation = {
   problems: z.int().positive().nullable().default(null).describe("Only the first problems; null: all of them."),

@@ -30,7 +30,7 @@ export class YamlFile {
     this.#document = parseDocument(text, { lineCounter: this.#lines, prettyErrors: false, uniqueKeys: true });
     this.problems = [...this.#document.errors, ...this.#document.warnings].map((error) => ({
       ...this.#position(error.pos[0]),
-      path: this.#keyAt(error.pos[0]),
+      path: error.code === "DUPLICATE_KEY" ? this.#keyAt(error.pos[0]) : [],
       // A key that stands twice leaves a tree that can still be checked; other errors do not.
       fatal: error.code !== "DUPLICATE_KEY",
       message: error.code === "DUPLICATE_KEY"

@@ -12,8 +12,8 @@ export const VersionSpan = z.strictObject({ version: z.string(), start: z.int(),
  * temperature, then top-k and top-p. `temperature: 0` is greedy, with log-probabilities at temperature 1.
  */
 export const Sampling = z.strictObject({
-  temperature: z.number().nonnegative().default(1),
-  top_p: z.number().positive().max(1).default(1),
+  temperature: z.number().nonnegative().default(1).describe("Logits are divided by it; 0 is greedy."),
+  top_p: z.number().positive().max(1).default(1).describe("Sample among the fewest tokens that have this probability."),
   top_k: z.int().min(-1).default(-1).describe("-1: the whole vocabulary."),
   tokens_max: z.int().positive().default(128).describe("Tokens that a completion may have at most."),
   stop: z.array(z.string()).default([]).describe("Strings that end a completion, besides the end-of-sequence token."),

@@ -3,7 +3,8 @@ import { defineReward } from "./define.ts";
 import { spellNumber } from "./numbers.ts";
 
 const MARKED = /####\s*(-?\$?[\d.,]*\d)/g;
-const ANY = /-?\$?(?:\d[\d,]*(?:\.\d+)?|\.\d+)/g;
+// A minus right after a digit or a letter is a dash, as in `5-7`.
+const ANY = /(?:(?<![\w)])-)?\$?(?:\d[\d,]*(?:\.\d+)?|\.\d+)/g;
 
 /**
  * 1 if the last `#### number` in the completion equals the row's answer, else 0. Commas, a dollar sign and needless

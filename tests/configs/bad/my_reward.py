@@ -1,0 +1,2 @@
+def score_answer(completion, answer):
+    return 0.0

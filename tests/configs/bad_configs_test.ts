@@ -1,0 +1,51 @@
+import { deepStrictEqual, ok, rejects, strictEqual } from "node:assert/strict";
+import { Ajv } from "ajv";
+import { parse } from "yaml";
+import { ConfigError, configJsonSchema, loadConfig } from "../../configs/mod.ts";
+
+const DIR = decodeURIComponent(new URL("./bad", import.meta.url).pathname);
+const GOLDEN = [...Deno.readDirSync(DIR)].map(({ name }) => name).filter((name) => name.endsWith(".yaml")).sort();
+
+// What a JSON Schema cannot see: rules between fields, files, and YAML itself.
+const BEYOND_THE_SCHEMA = new Set([
+  "duplicate_key.yaml",
+  "lag.yaml",
+  "no_model.yaml",
+  "no_rows.yaml",
+  "not_a_model.yaml",
+  "nothing_to_evaluate.yaml",
+  "python_reward.yaml",
+  "quickstart_digits.yaml",
+  "reward_twice.yaml",
+  "schedule_without_end.yaml",
+  "small_group.yaml",
+  "torch_ranks.yaml",
+  "truncated_sampling.yaml",
+  "uneven_updates.yaml",
+  "yaml_syntax.yaml",
+]);
+
+const validate = new Ajv({ allErrors: true }).compile(configJsonSchema());
+
+Deno.test("there are at least 20 golden bad configurations", () => ok(GOLDEN.length >= 20));
+
+for (const name of GOLDEN) {
+  const file = `${DIR}/${name}`;
+  const text = Deno.readTextFileSync(file);
+
+  Deno.test(`loadConfig() tells exactly what is wrong with bad/${name}`, async () => {
+    const expected = [...text.matchAll(/^# expect (.*)$/gm)].map(([, line]) =>
+      `${file}:${line!.replaceAll("DIR", DIR)}`
+    );
+    await rejects(loadConfig(file), (error) => {
+      ok(error instanceof ConfigError, String(error));
+      deepStrictEqual(error.message.split("\n"), expected);
+      return true;
+    });
+  });
+
+  Deno.test(`the JSON Schema ${BEYOND_THE_SCHEMA.has(name) ? "cannot judge" : "refuses"} bad/${name}`, () => {
+    if (name === "yaml_syntax.yaml") return;
+    strictEqual(validate(parse(text, { uniqueKeys: false })), BEYOND_THE_SCHEMA.has(name));
+  });
+}

@@ -1,0 +1,68 @@
+import { deepStrictEqual, ok, strictEqual } from "node:assert/strict";
+import { Ajv } from "ajv";
+import { parse } from "yaml";
+import { configJsonSchema, configSchemaText, loadConfig } from "../../configs/mod.ts";
+
+const ROOM = decodeURIComponent(new URL("../../configs", import.meta.url).pathname);
+const FIXTURES = decodeURIComponent(new URL("./bad", import.meta.url).pathname);
+const SHIPPED = [...Deno.readDirSync(ROOM)].map(({ name }) => name).filter((name) => name.endsWith(".yaml")).sort();
+const validate = new Ajv({ allErrors: true }).compile(configJsonSchema());
+
+/** What a person adds to run it: the model and the data, which do not ship. */
+const LOCAL: Record<string, string[]> = {
+  "gsm8k_grpo.yaml": ["data.train.0.path=rows.jsonl", "data.eval.0.path=rows.jsonl", "model.path=model"],
+  "sft.yaml": ["data.train.0.path=rows.jsonl", "model.path=model"],
+};
+
+Deno.test("the four configurations ship", () => {
+  deepStrictEqual(SHIPPED, ["gsm8k_grpo.yaml", "quickstart.yaml", "quickstart_small.yaml", "sft.yaml"]);
+});
+
+for (const name of SHIPPED) {
+  const text = Deno.readTextFileSync(`${ROOM}/${name}`);
+  Deno.test(`${name} loads, and the schema accepts it`, async () => {
+    await loadConfig(`${ROOM}/${name}`, { overrides: LOCAL[name] ?? [], cwd: FIXTURES });
+    ok(validate(parse(text)), JSON.stringify(validate.errors));
+  });
+  Deno.test(`${name} starts with its schema line and tells its run command`, () => {
+    strictEqual(text.split("\n")[0], "# yaml-language-server: $schema=./holdfast.schema.json");
+    ok(/^# Run it: {2}deno task rl/m.test(text));
+  });
+}
+
+Deno.test("holdfast.schema.json is fresh", () => {
+  strictEqual(Deno.readTextFileSync(`${ROOM}/holdfast.schema.json`), configSchemaText(), "run deno task schema");
+});
+
+Deno.test("the schema accepts every short form", () => {
+  const online = {
+    flow: "online",
+    rounds: 1,
+    prompts_per_round: 1,
+    samples_per_prompt: 2,
+    model: { path: "m" },
+    algorithm: "grpo",
+  };
+  for (const reward of ["gsm8k", "my.py:f", { name: "my.py:f", weight: 2 }, [{ name: "length" }, "my.py:f"]]) {
+    for (const train of ["a.jsonl", ["a.jsonl"], { path: "a.jsonl" }, [{ path: "a.jsonl" }]]) {
+      ok(validate({ ...online, reward, data: { train } }), JSON.stringify([reward, train, validate.errors]));
+    }
+  }
+});
+
+Deno.test("every field of the schema has a description", () => {
+  const bare: string[] = [];
+  const visit = (node: unknown, path: string) => {
+    if (node === null || typeof node !== "object") return;
+    const { properties = {}, ...rest } = node as {
+      properties?: Record<string, { description?: string; $ref?: string }>;
+    };
+    for (const [name, field] of Object.entries(properties)) {
+      if (!field.description) bare.push(`${path}.${name}`);
+      visit(field, `${path}.${name}`);
+    }
+    for (const [key, part] of Object.entries(rest)) if (typeof part === "object") visit(part, `${path}/${key}`);
+  };
+  visit(configJsonSchema(), "");
+  deepStrictEqual(bare, []);
+});
