@@ -29,6 +29,8 @@ export class ArtifactStore {
   readonly #writeFile: (path: string, bytes: Uint8Array) => Promise<void>;
   readonly #cache: ByteCache;
   readonly #putting = new Map<string, Promise<void>>();
+  /** Folders that are known to be there and durable. At most 256. */
+  readonly #folders = new Set<string>();
   #swept: Promise<void> | undefined;
 
   constructor(dir: string, options: ArtifactOptions = {}) {
@@ -54,7 +56,7 @@ export class ArtifactStore {
       await running;
       return ref;
     }
-    const work = this.#place(this.path(ref), bytes);
+    const work = this.#place(ref, bytes);
     this.#putting.set(ref.sha256, work);
     try {
       await work;
@@ -97,14 +99,18 @@ export class ArtifactStore {
     return found !== null && found.size === ref.bytes;
   }
 
-  async #place(path: string, bytes: Uint8Array): Promise<void> {
+  async #place(ref: ArtifactRef, bytes: Uint8Array): Promise<void> {
+    const path = this.path(ref);
+    const folder = dirname(path);
     try {
       this.#swept ??= this.#sweep();
       await this.#swept;
-      const folder = dirname(path);
-      await Deno.mkdir(folder, { recursive: true });
-      await syncDirectory(this.dir); // The folder may be new, made by us or by another process just now.
-      if (!await holds(path, bytes)) await this.#writeAndRename(path, bytes);
+      if (!this.#folders.has(folder)) {
+        await Deno.mkdir(folder, { recursive: true });
+        await syncDirectory(this.dir); // Also if it was there: another process may have made it just now.
+        this.#folders.add(folder);
+      }
+      if (!await holds(path, ref)) await this.#writeAndRename(path, bytes);
       await syncDirectory(folder); // Also when it was there: the other writer may not have come to this line.
     } catch (error) {
       throw asDiskError(error, `write an artifact of ${bytes.byteLength} bytes`, this.dir);
@@ -170,11 +176,10 @@ class ByteCache {
   }
 }
 
-/** Whether the file holds exactly these bytes. A damaged one is replaced by the next put of its content. */
-async function holds(path: string, bytes: Uint8Array): Promise<boolean> {
+/** Whether the file holds exactly what its name says. A damaged one is replaced by the next put of its content. */
+async function holds(path: string, ref: ArtifactRef): Promise<boolean> {
   const found = await Deno.stat(path).catch(() => null);
-  if (found === null || found.size !== bytes.byteLength) return false;
-  return sha256Hex(await Deno.readFile(path)) === sha256Hex(bytes);
+  return found?.size === ref.bytes && sha256Hex(await Deno.readFile(path)) === ref.sha256;
 }
 
 async function writeDurably(path: string, bytes: Uint8Array): Promise<void> {
