@@ -34,6 +34,8 @@ Answer = TypeVar("Answer")
 class VllmEngine:
     """See `engine.Engine`."""
 
+    extension = EXTENSION
+
     def __init__(self, spec: dict[str, Any]) -> None:
         self.spec = spec
         self.llm: Any = None
@@ -55,7 +57,7 @@ class VllmEngine:
         defaults = {
             "VLLM_CPU_KVCACHE_SPACE": "1",  # GiB; without it vLLM takes half of the machine.
             "VLLM_CPU_OMP_THREADS_BIND": "nobind",  # Other workers share these cores.
-            "VLLM_WORKER_MULTIPROCESSING_METHOD": "spawn",
+            "VLLM_WORKER_MULTIPROC_METHOD": "spawn",
             "VLLM_NO_USAGE_STATS": "1",
             "VLLM_LOGGING_LEVEL": "WARNING",
             "HF_HUB_OFFLINE": "1",
@@ -104,7 +106,7 @@ class VllmEngine:
             "tokenizer": self.model_path,
             "load_format": load_format,
             "logprobs_mode": "processed_logprobs",
-            "worker_extension_cls": EXTENSION,
+            "worker_extension_cls": self.extension,
         }
         self.llm = self._call(self._make(AsyncEngineArgs(**arguments)))
         self.tokenizer = self.llm.get_tokenizer()
@@ -174,9 +176,12 @@ class VllmEngine:
         async def everything() -> list[Completion]:
             ending = Ending(self.tokenizer, self.ends, sampling["stop"])
             how = {"sampling": sampling, "ending": ending, "seed": seed, "sampled": sampled}
-            async with asyncio.TaskGroup() as group:
-                tasks = [group.create_task(self._sample_one(request, how)) for request in requests]
-            return [task.result() for task in tasks]
+            tasks = [asyncio.ensure_future(self._sample_one(request, how)) for request in requests]
+            try:
+                return list(await asyncio.gather(*tasks))
+            finally:
+                for task in tasks:  # Those still going when one has failed; the others are done and do not mind.
+                    task.cancel()
 
         def check() -> None:
             watch.check()

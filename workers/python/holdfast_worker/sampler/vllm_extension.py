@@ -1,8 +1,12 @@
-"""What runs inside vLLM's own worker processes: weights replaced in place. Injected as `worker_extension_cls`."""
+"""What runs inside vLLM's own worker processes: weights replaced in place. Injected as `worker_extension_cls`.
+
+Both of vLLM's model runners (0.32 has two on GPU) answer `get_model` and reload from an iterator layer by layer, keeping the
+storage that captured CUDA graphs read.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from holdfast_worker.operation import BadDataError
@@ -10,19 +14,17 @@ from holdfast_worker.sampler.publication import read_tensors
 
 
 class PublicationExtension:
-    """A base class that vLLM adds to its worker: `self.model_runner` is the device's model runner."""
+    """A base class that vLLM adds to its worker, so no name of its own may be one of the worker's."""
 
     model_runner: Any
+    reload_weights: Callable[..., None]
 
-    def holdfast_replace(self, publication: dict[str, Any], repack: bool = True) -> int:
-        """Replaces all weights by a publication's and returns how many tensors were handed over, hashes checked.
-
-        `repack=False` leaves out the last step below, as vLLM itself does: for the tests of the proof only.
-        """
+    def holdfast_replace(self, publication: dict[str, Any]) -> int:
+        """Replaces all weights by a publication's and returns how many tensors were handed over, hashes checked."""
         model = self.model_runner.get_model()
         expected = {name for name, _ in model.named_parameters()}
         handed: list[str] = []
-        loaded = self._reload(model, self._count(publication, handed))
+        loaded = self._publication_reload(model, self._publication_tensors(publication, handed))
         missing = expected - loaded if loaded is not None else set()
         if missing:
             raise BadDataError(
@@ -34,16 +36,15 @@ class PublicationExtension:
                 f"Cannot load publication '{publication['dir']}' as vLLM took {len(handed)} of its "
                 f"{len(publication['tensors'])} tensors"
             )
-        if repack:
-            self._repack_embeddings(model)
+        self._publication_repack(model)
         return len(handed)
 
-    def _count(self, publication: dict[str, Any], handed: list[str]) -> Iterator[tuple[str, Any]]:
+    def _publication_tensors(self, publication: dict[str, Any], handed: list[str]) -> Iterator[tuple[str, Any]]:
         for name, tensor in read_tensors(publication):
             handed.append(name)
             yield name, tensor
 
-    def _reload(self, model: Any, tensors: Iterator[tuple[str, Any]]) -> set[str] | None:
+    def _publication_reload(self, model: Any, tensors: Iterator[tuple[str, Any]]) -> set[str] | None:
         """vLLM's own reload. It only warns of parameters that nothing was loaded into, so what was loaded is caught here."""
         loaded: list[set[str] | None] = []
         load_weights = model.load_weights
@@ -54,12 +55,12 @@ class PublicationExtension:
 
         model.load_weights = recording
         try:
-            self.model_runner.reload_weights(weights_iterator=tensors)
+            self.reload_weights(weights_iterator=tensors)
         finally:
             del model.load_weights
         return loaded[0]
 
-    def _repack_embeddings(self, model: Any) -> None:
+    def _publication_repack(self, model: Any) -> None:
         """On CPU a (tied) output head computes from a packed copy that vLLM 0.32's reload leaves as it was; elsewhere a no-op."""
         from vllm.model_executor.layers.vocab_parallel_embedding import VocabParallelEmbedding
 

@@ -63,11 +63,12 @@ class Worker:
         self._open(args["model_path"])
         previous = self.proof or publications.take_proof(self.engine, None)
         io.progress("load", 1, 3)
-        self.version = self.proof = self.loaded = None
+        # Whatever fails from here on leaves weights of no version: the next load opens the model anew.
+        self.version = self.proof = self.loaded = self.model_path = None
         count = self.engine.replace(publication)
         io.progress("load", 2, 3)
         proof = publications.prove(self.engine, publication, previous)
-        self.version, self.proof = version, proof
+        self.version, self.proof, self.model_path = version, proof, args["model_path"]
         self.loaded = {
             "version": version,
             "probe": publications.probe_record(proof.short),

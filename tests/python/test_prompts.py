@@ -1,0 +1,69 @@
+"""prompts.py: text and messages become tokens and masks."""
+
+import pytest
+
+from holdfast_worker.operation import BadDataError
+from holdfast_worker.prompts import encode_prompt, encode_supervised
+from holdfast_worker.trainer.create_model import character_tokenizer
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return character_tokenizer()
+
+
+def tokens_of(tokenizer, text):
+    return tokenizer.encode(text, add_special_tokens=False)
+
+
+def test_encode_prompt_leaves_text_as_it_is(tokenizer):
+    assert encode_prompt(tokenizer, "sort 31:") == ("sort 31:", tokens_of(tokenizer, "sort 31:"))
+
+
+def test_encode_prompt_renders_messages_ready_for_the_assistant(tokenizer):
+    text, tokens = encode_prompt(tokenizer, [{"role": "user", "content": "hi"}])
+    assert text == "<user>hi<eos><assistant>"
+    assert tokens == tokens_of(tokenizer, text)
+
+
+def test_encode_supervised_teaches_completion_and_end_of_sequence(tokenizer):
+    tokens, mask = encode_supervised(tokenizer, "31:", "13")
+    assert tokens == [*tokens_of(tokenizer, "31:13"), tokenizer.eos_token_id]
+    assert mask == [0, 0, 0, 1, 1, 1]
+
+
+def test_encode_supervised_of_messages_equals_the_sampled_sequence(tokenizer):
+    prompt = [{"role": "user", "content": "31"}]
+    tokens, mask = encode_supervised(tokenizer, prompt, [{"role": "assistant", "content": "13"}])
+    assert tokens == encode_prompt(tokenizer, prompt)[1] + tokens_of(tokenizer, "13<eos>")
+    assert sum(mask) == 3 and mask[-3:] == [1, 1, 1]
+    assert encode_supervised(tokenizer, prompt, "13") == (tokens, mask)
+
+
+def test_encode_supervised_teaches_every_assistant_turn_and_nothing_else(tokenizer):
+    prompt = [{"role": "user", "content": "a"}]
+    turns = [("assistant", "bb"), ("user", "c"), ("assistant", "d")]
+    tokens, mask = encode_supervised(tokenizer, prompt, [{"role": role, "content": text} for role, text in turns])
+    taught = [token for token, one in zip(tokens, mask) if one]
+    assert tokens == tokens_of(tokenizer, "<user>a<eos><assistant>bb<eos><user>c<eos><assistant>d<eos>")
+    assert taught == tokens_of(tokenizer, "bb<eos>d<eos>")
+
+
+@pytest.mark.parametrize(
+    ("prompt", "completion", "says"),
+    [
+        ("", "x", "no tokens"),
+        ("a", [{"role": "assistant", "content": "b"}] * 2, "2 messages"),
+        ([{"role": "user", "content": "a"}], [{"role": "user", "content": "b"}], "no message of role 'assistant'"),
+    ],
+)
+def test_encode_supervised_names_what_is_wrong(tokenizer, prompt, completion, says):
+    with pytest.raises(BadDataError, match=says):
+        encode_supervised(tokenizer, prompt, completion)
+
+
+def test_encode_prompt_says_that_a_chat_template_is_missing():
+    plain = character_tokenizer()
+    plain.chat_template = None
+    with pytest.raises(BadDataError, match="no chat template"):
+        encode_prompt(plain, [{"role": "user", "content": "a"}])
