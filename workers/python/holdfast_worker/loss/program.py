@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,6 +48,8 @@ class LossProgram:
         self.columns = self.inputs - LIVE - COUNTS - LENGTHS - self.coef
         self.has_pairs = any(node.kind == "pair" for node in self.nodes)
         self.varies, self.grad = self._flows()
+        if not self.grad[self.root]:
+            raise ValueError("Cannot train on this loss as no gradient flows from it to the model")
         self.statistics = self.sums_under(self._factors(self.root))
         self.live_statistics = any(self.varies[i] for i in self.statistics)
 
@@ -79,15 +81,18 @@ class LossProgram:
             return {arg for arg in node.args if not self.grad[arg]}.union(*(self._factors(arg) for arg in node.args))
         raise ValueError(f"Cannot train on this loss as node {i} ({node.op}) is not linear in its sums over the step")
 
-    def below(self, roots: Iterable[int]) -> list[int]:
-        """The nodes that `roots` need, themselves included, in an order in which they can be computed."""
+    def below(self, roots: Iterable[int], leaf: Callable[[int], bool] = lambda i: False) -> list[int]:
+        """
+        The nodes that `roots` need, themselves included, in an order in which they can be computed. What a `leaf` reads
+        is left out.
+        """
         seen: set[int] = set()
         stack = list(roots)
         while stack:
             i = stack.pop()
             if i not in seen:
                 seen.add(i)
-                stack.extend(self.nodes[i].args)
+                stack.extend(() if leaf(i) else self.nodes[i].args)
         return sorted(seen)
 
     def sums_under(self, roots: Iterable[int]) -> list[int]:

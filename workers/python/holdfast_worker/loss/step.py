@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+import torch
 from torch import Tensor
 
-from holdfast_worker.loss.program import LossProgram
+from holdfast_worker.loss.interpreter import MicroBatchValues
+from holdfast_worker.loss.program import COUNTS, LENGTHS, LIVE, LossProgram
+from holdfast_worker.loss.ragged import StepValues, ragged
 
 Forward = Callable[["MicroBatch", set[str]], dict[str, Tensor]]
 Backward = Callable[[Tensor, bool], None]
@@ -33,7 +38,7 @@ class Counts:
     n_tokens: int
     n_sequences: int
     n_groups: int
-    n_pairs: int
+    n_pairs: int = 0
     group_length: dict[int, int] = field(default_factory=dict)  # unmasked tokens of each group
 
 
@@ -93,4 +98,148 @@ def run_step(
     micro-batches. `coef`: values by name, without the prefix. `logp_current` names a column that holds `logp` under
     the parameters as they are, which saves the forward of a statistic.
     """
-    raise NotImplementedError
+    work = _Step(program, micro_batches, counts, dict(coef or {}), gather)
+    work.check(gather(len(micro_batches)))
+    statistics = StepValues(program, work.data, gather)
+    if program.live_statistics:
+        statistics.data.inputs.update(work.live_columns(forward, logp_current))
+    statistics.resolve(program.statistics)
+    shares: list[Tensor] = []
+    kept: list[dict[str, Tensor]] = []
+    for i, mb in enumerate(micro_batches):
+        live = forward(mb, set(program.live))
+        share = work.values(mb, live, statistics).share()
+        backward(share * world_size, i == len(micro_batches) - 1)
+        shares.append(share.detach())
+        kept.append({name: value.detach() for name, value in live.items()})
+    culprits = gather(None if bool(torch.isfinite(torch.stack(shares)).all()) else work.culprit(kept, statistics))
+    found = sorted((culprit for culprit in culprits if culprit is not None), key=_order)
+    if found:
+        return StepOutcome(math.nan, {}, False, found[0])
+    return work.report(kept, statistics)
+
+
+def _order(culprit: Culprit) -> tuple[int, ...]:
+    return tuple(-1 if part is None else part for part in (culprit.node, culprit.sequence, culprit.token))
+
+
+class _Step:
+    """One rank's part of a step: its micro-batches, and the same sequences as ragged float64 data."""
+
+    def __init__(
+        self,
+        program: LossProgram,
+        micro_batches: Sequence[MicroBatch],
+        counts: Counts,
+        coef: dict[str, float],
+        gather: Gather,
+    ) -> None:
+        self.program = program
+        self.micro_batches = micro_batches
+        self.counts = counts
+        self.coef = coef
+        self.gather = gather
+        self.masks = [mb.mask.cpu().numpy() for mb in micro_batches]
+        rows = [row for mb, mask in zip(micro_batches, self.masks) for row in zip(mb.sequences, mask)]
+        self.data = ragged(rows)
+        self.data.inputs.update(self._known())
+        for name in program.inputs & (program.columns | LENGTHS):
+            kind = next(node.kind for node in program.nodes if node.name == name)
+            self.data.inputs[name] = self._flat([self._column(mb, name, kind) for mb in micro_batches], kind)
+
+    def check(self, micro_batches: list[int]) -> None:
+        """What would hang or be silently wrong later."""
+        if len(set(micro_batches)) != 1 or micro_batches[0] == 0:
+            raise ValueError(f"Cannot run a step as ranks bring different numbers of micro-batches: {micro_batches}")
+        if self.program.has_pairs and any(len(mb.sequences) % 2 for mb in self.micro_batches):
+            raise ValueError("Cannot run a step of pairs as a micro-batch has an odd number of rows: pairs are never cut")
+
+    def _known(self) -> dict[str, float]:
+        """The inputs that are one number per step."""
+        numbers = {f"coef.{name}": float(value) for name, value in self.coef.items()}
+        missing = sorted(self.program.coef - set(numbers))
+        if missing:
+            raise KeyError(f"Cannot compute the loss as it reads '{missing[0]}': current coefficients are {sorted(numbers)}")
+        return {**numbers, **{name: float(getattr(self.counts, name)) for name in COUNTS}}
+
+    def _column(self, mb: MicroBatch, name: str, kind: str) -> Tensor:
+        """A non-live input as token [B, T], sequence [B] or pair [B / 2]."""
+        if name == "length":
+            return mb.mask.sum(-1)
+        if name == "group_length":
+            lengths = [self.counts.group_length.get(group, 0) for group in mb.groups]
+            return torch.tensor(lengths, device=mb.mask.device)
+        if name == "margin" and name not in mb.columns:
+            return torch.zeros(len(mb.sequences) // 2, device=mb.mask.device)
+        if name not in mb.columns:
+            raise KeyError(f"Cannot compute the loss as it reads '{name}': current columns are {sorted(mb.columns)}")
+        column = mb.columns[name]
+        return column.unsqueeze(-1).expand(mb.mask.shape) if kind == "token" and column.dim() == 1 else column
+
+    def _flat(self, tensors: Sequence[Tensor], kind: str) -> np.ndarray:
+        """Float64 values of the real rows: token [n], sequence [S] or pair [P]."""
+        parts = [np.zeros(0)]
+        for mb, mask, tensor in zip(self.micro_batches, self.masks, tensors, strict=True):
+            real = np.array(mb.sequences) >= 0
+            array = tensor.detach().to("cpu", torch.float64).numpy()
+            keep = {"token": mask & real[:, None], "sequence": real, "pair": real[::2]}[kind]
+            parts.append(array[keep])
+        return np.concatenate(parts)
+
+    def live_columns(self, forward: Forward, logp_current: str | None) -> dict[str, np.ndarray]:
+        """The live inputs that statistics read: one forward without gradient over the step."""
+        below = self.program.below(self.program.statistics)
+        need = {self.program.nodes[i].name for i in below} & LIVE
+        if need == {"logp"} and logp_current is not None:
+            return {"logp": self._flat([self._column(mb, logp_current, "token") for mb in self.micro_batches], "token")}
+        with torch.no_grad():
+            return self._live_flat([forward(mb, set(need)) for mb in self.micro_batches], need)
+
+    def _live_flat(self, live: Sequence[Mapping[str, Tensor]], need: Iterable[str]) -> dict[str, np.ndarray]:
+        return {
+            name: self._flat([values[name] for values in live], "sequence" if name == "score" else "token")
+            for name in sorted(need)
+        }
+
+    def values(self, mb: MicroBatch, live: Mapping[str, Tensor], statistics: StepValues) -> MicroBatchValues:
+        """The program on one micro-batch, computed in float32, or in float64 where the model is."""
+        double = any(value.dtype == torch.float64 for value in live.values())
+        kinds = {node.name: node.kind for node in self.program.nodes}
+        return MicroBatchValues(
+            self.program,
+            mb.mask,
+            read=lambda name: live[name] if name in LIVE else self._column(mb, name, kinds[name]),
+            whole=lambda i: float(statistics.value(i)),
+            dtype=torch.float64 if double else torch.float32,
+        )
+
+    @torch.no_grad()
+    def culprit(self, kept: Sequence[Mapping[str, Tensor]], statistics: StepValues) -> Culprit:
+        """The first value of this rank that is not finite."""
+        found: list[tuple[int, int | None, int | None]] = []
+        for mb, live in zip(self.micro_batches, kept):
+            bad = self.values(mb, live, statistics).first_not_finite()
+            if bad is not None:
+                found.append(self._place(mb, *bad))
+        whole = statistics.first_not_finite()
+        found += [] if whole is None else [whole]
+        # Every value is finite, so the sum itself left the range of the type.
+        node, sequence, token = min(found, default=(self.program.root, None, None), key=lambda bad: bad[0])
+        return Culprit(node, self.program.describe(node), sequence, token)
+
+    def _place(self, mb: MicroBatch, node: int, index: tuple[int, ...]) -> tuple[int, int, int | None]:
+        row = index[0] * (2 if self.program.nodes[node].kind == "pair" else 1)
+        return node, mb.sequences[row], index[1] if len(index) > 1 else None
+
+    def report(self, kept: Sequence[Mapping[str, Tensor]], statistics: StepValues) -> StepOutcome:
+        """Loss and metrics in float64, added in batch order: the same bits for every cut. Costs no forward."""
+        program = self.program
+        self.data.inputs.update(self._live_flat(kept, program.live))
+        values = StepValues(program, self.data, self.gather)
+        values.sums.update(statistics.sums)
+        roots = [program.root, *program.metrics.values()]
+        values.resolve(program.sums_under(roots))
+        metrics = {name: float(values.value(i)) for name, i in program.metrics.items()}
+        # A metric may be 0 / 0 in a step that is sound; it is left out rather than stopping the run.
+        finite = {name: value for name, value in metrics.items() if math.isfinite(value)}
+        return StepOutcome(float(values.value(program.root)), finite, True, None)
