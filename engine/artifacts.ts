@@ -104,7 +104,10 @@ export class ArtifactStore {
     const folder = dirname(path);
     try {
       this.#swept ??= this.#sweep();
-      await this.#swept;
+      await this.#swept.catch((error) => {
+        this.#swept = undefined; // The next put tries again: a person may have mended the directory by then.
+        throw error;
+      });
       if (!this.#folders.has(folder)) {
         await Deno.mkdir(folder, { recursive: true });
         await syncDirectory(this.dir); // Also if it was there: another process may have made it just now.

@@ -129,14 +129,17 @@ Deno.test("ArtifactStore.put() on a full disk names directory and free bytes, le
     deepStrictEqual(await store.get(await store.put(bytesOf("abcdef"))), bytesOf("abcdef"));
   }));
 
-Deno.test("ArtifactStore: a directory that cannot be made is named", () =>
+Deno.test("ArtifactStore: a directory that cannot be made is named, and works once it can", () =>
   withDirectory(async (dir) => {
     await Deno.writeTextFile(dir, "a file is in the way");
-    await rejects(new ArtifactStore(dir).put(bytesOf("abc")), (error: InfrastructureError) => {
+    const store = new ArtifactStore(dir);
+    await rejects(store.put(bytesOf("abc")), (error: InfrastructureError) => {
       strictEqual(error.code, "infrastructure");
       match(error.message, new RegExp(`^Cannot write an artifact of 3 bytes as ${dir} does not allow it`));
       return true;
     });
+    await Deno.remove(dir);
+    deepStrictEqual(await store.get(await store.put(bytesOf("abc"))), bytesOf("abc"));
   }));
 
 Deno.test("ArtifactStore.path() refuses a name that is not a sha256: nothing outside the directory is read", async () => {
