@@ -19,21 +19,13 @@ export const TrainingData = z.strictObject({
 });
 export const EvaluationData = z.strictObject({ eval: z.array(SourceConfig).min(1).describe(EVAL) });
 
-const evaluation = {
+/** Evaluation of one policy. Training evaluates the one it starts from and the one it ends with. */
+export const EvaluationConfig = z.strictObject({
   problems: z.int().positive().nullable().default(null).describe("Only the first problems; null: all of them."),
   samples_per_prompt: z.int().positive().default(1).describe("Samples per problem: pass@1, and pass@k for k up to it."),
   greedy: z.boolean().default(true).describe("Also the accuracy of the most likely completion."),
-};
-
-/** What the evaluate flow does once. */
-export const EvaluationConfig = z.strictObject(evaluation);
-export type EvaluationConfig = z.infer<typeof EvaluationConfig>;
-
-/** Evaluation beside training: before the first round and after the last. */
-export const TrainingEvaluationConfig = z.strictObject({
-  ...evaluation,
-  every_rounds: z.int().positive().nullable().default(null).describe("Also after every so many rounds."),
 });
+export type EvaluationConfig = z.infer<typeof EvaluationConfig>;
 
 export const CheckpointsConfig = z.strictObject({
   every_rounds: z.int().positive().default(10).describe("A checkpoint after every so many rounds, and after the last."),

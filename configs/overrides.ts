@@ -23,14 +23,15 @@ export function parseOverride(text: string): Override | OverrideProblem {
 export function setAt(value: unknown, { path, to }: { path: Path; to: unknown }): unknown {
   if (path.length === 0) return to;
   const [step, ...rest] = path;
-  if (Array.isArray(value)) {
-    if (typeof step !== "number" || step > value.length) {
+  const list = typeof step === "number" ? value ?? [] : value;
+  if (Array.isArray(list)) {
+    if (typeof step !== "number" || step > list.length) {
       throw new RangeError(
-        `there is no entry '${step}' in a list of ${value.length}; entries are 0 to ${value.length - 1}`,
+        `there is no entry '${step}' in a list of ${list.length}; the next is ${list.length}`,
       );
     }
-    const copy = [...value];
-    copy[step] = setAt(value[step], { path: rest, to });
+    const copy = [...list];
+    copy[step] = setAt(list[step], { path: rest, to });
     return copy;
   }
   if (value !== undefined && value !== null && !isFields(value)) {

@@ -26,6 +26,10 @@ export const SamplerConfig = z.strictObject({
   device: z.enum(["auto", "cpu", "cuda"]).default("auto").describe("Where tensors live."),
   threads: z.int().positive().default(1).describe("CPU threads of each sampler."),
   ...Sampling.shape,
+  max_model_len: z.int().positive().nullable().default(null).describe(
+    "Tokens that a sequence may have, the prompt's too; null: the model's own limit.",
+  ),
+  vllm: z.record(z.string(), z.unknown()).default({}).describe("Further engine arguments of vLLM, by its own names."),
   python: z.string().nullable().default(null).describe("A Python of your own; null: a managed environment."),
 });
 export type SamplerConfig = z.infer<typeof SamplerConfig>;

@@ -11,7 +11,6 @@ import {
   RecipeConfig,
   RecoveryConfig,
   TrainingData,
-  TrainingEvaluationConfig,
 } from "./blocks.ts";
 import { SamplerConfig, TrainerConfig, WorkersConfig } from "./placeholders.ts";
 
@@ -33,7 +32,7 @@ const everyFlow = {
   recovery: RecoveryConfig.prefault({}).describe("What may change when something fails."),
 };
 
-const beside = TrainingEvaluationConfig.nullable().default(null).describe(
+const beside = EvaluationConfig.nullable().default(null).describe(
   "Evaluation before the first round and after the last; null: none.",
 );
 

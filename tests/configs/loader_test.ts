@@ -68,7 +68,10 @@ Deno.test("overrides set YAML values, list entries by index, blocks that are not
     "algorithm.clip_high=0.3",
     "rollouts.slab_groups=null",
     "trainer.optimizer.lr=2e-5",
+    "data.eval.0.path=rows.jsonl",
+    "data.eval.0.limit=3",
   ]);
+  deepStrictEqual(config.data.eval.map(({ path, limit }) => [path, limit]), [[`${DIR}/rows.jsonl`, 3]]);
   strictEqual(config.seed, 7);
   deepStrictEqual(config.trainer.optimizer.betas, [0.8, 0.95]);
   deepStrictEqual(config.sampler.stop, ["\\n"]);
@@ -104,7 +107,7 @@ Deno.test("problems of overrides are told as `override a.b`, after the file's, a
     ], ONLINE.replace("rounds: 2\n", "rounds: 2\ncolour: red\n")),
     [
       "DIR/x.yaml:3:1 colour: unknown key",
-      "override reward.7: there is no entry '7' in a list of 1; entries are 0 to 0",
+      "override reward.7: there is no entry '7' in a list of 1; the next is 1",
       "override prompts_per_round.x: cannot set 'x' inside 4, which is not a block",
       "override lag: the value is not YAML: Flow sequence must end with a ]",
       "override nonsense: an override is written PATH=VALUE, e.g. seed=2",

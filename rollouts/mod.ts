@@ -1,0 +1,4 @@
+export * from "./config.ts";
+export * from "./policy_sampler.ts";
+export * from "./reward_scorer.ts";
+export * from "./slabs.ts";
