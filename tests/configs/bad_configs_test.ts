@@ -6,7 +6,8 @@ import { ConfigError, configJsonSchema, loadConfig } from "../../configs/mod.ts"
 const DIR = decodeURIComponent(new URL("./bad", import.meta.url).pathname);
 const GOLDEN = [...Deno.readDirSync(DIR)].map(({ name }) => name).filter((name) => name.endsWith(".yaml")).sort();
 
-// What a JSON Schema cannot see: rules between fields, files, and YAML itself.
+const NOT_YAML = "yaml_syntax.yaml";
+// What a JSON Schema cannot see: rules between fields, files, and a key that stands twice.
 const BEYOND_THE_SCHEMA = new Set([
   "duplicate_key.yaml",
   "lag.yaml",
@@ -22,7 +23,6 @@ const BEYOND_THE_SCHEMA = new Set([
   "torch_ranks.yaml",
   "truncated_sampling.yaml",
   "uneven_updates.yaml",
-  "yaml_syntax.yaml",
 ]);
 
 const validate = new Ajv({ allErrors: true }).compile(configJsonSchema());
@@ -44,8 +44,8 @@ for (const name of GOLDEN) {
     });
   });
 
+  if (name === NOT_YAML) continue;
   Deno.test(`the JSON Schema ${BEYOND_THE_SCHEMA.has(name) ? "cannot judge" : "refuses"} bad/${name}`, () => {
-    if (name === "yaml_syntax.yaml") return;
     strictEqual(validate(parse(text, { uniqueKeys: false })), BEYOND_THE_SCHEMA.has(name));
   });
 }
