@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { ArtifactRef, Batch, Numerics, Optimizer, Sampling, Slab } from "../data/mod.ts";
+import { ArtifactRef, Numerics, Optimizer, Sampling, Slab } from "../data/mod.ts";
 
 /**
  * The operations of trainers and samplers: what the engine asks for (`args`) and what rank 0 answers (`output`).

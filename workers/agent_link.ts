@@ -1,0 +1,219 @@
+import { decode } from "@msgpack/msgpack";
+import type { Clock } from "../engine/mod.ts";
+import { BlobAssembly } from "./blob_assembly.ts";
+import type { Phase } from "./operation_phase.ts";
+import { AgentMessage, type EngineMessage, FRAME_BYTES_MAX } from "./protocol.ts";
+
+/** What a link needs of a WebSocket. */
+export interface FrameSocket {
+  send(data: string): void;
+  close(code: number, reason: string): void;
+  readonly bufferedAmount: number;
+}
+
+type Without<T, K extends PropertyKey> = T extends unknown ? Omit<T, K> : never;
+type Numbered = Extract<EngineMessage, { seq: number }>;
+/** A reliable message before the link gives it its number and epoch. */
+export type ReliableMessage = Without<Numbered, "seq" | "epoch">;
+export type Hello = Extract<AgentMessage, { type: "hello" }>;
+
+/** A slow reader may hold this much unsent before its socket is dropped; it reconnects and gets the rest again. */
+const UNSENT_BYTES_MAX = 64 * 1024 * 1024;
+/** Frames that come with time are no events of fault tests: their number would be a time in disguise. */
+const UNCOUNTED = new Set(["heartbeat", "progress", "log", "ack"]);
+/** Unacknowledged messages that may wait for an agent. */
+const OUTBOX_MAX = 1024;
+/** An agent that breaks the protocol this often is given up. */
+const VIOLATIONS_MAX = 3;
+
+export type LinkOptions = {
+  agentId: string;
+  run: string;
+  epoch: number;
+  engineBoot: string;
+  clock: Clock;
+  heartbeatMs: number;
+  graceMs: number;
+  /** Fault tests count frames by this. */
+  onFrame: (phase: Phase) => void;
+};
+
+/**
+ * One agent's boot as the engine sees it: numbers what is sent, keeps it until it is acknowledged, sends the rest again when the
+ * agent comes back on another socket, and drops what arrives twice.
+ */
+export class AgentLink {
+  readonly agentId: string;
+  readonly blobs = new BlobAssembly();
+  /** Called once for each message that is new. */
+  onMessage: (message: AgentMessage) => void = () => {};
+  /** Called when the agent breaks the protocol; at `fatal` it must be replaced. */
+  onViolation: (reason: string, fatal: boolean) => void = () => {};
+  #options: LinkOptions;
+  #socket: FrameSocket | null = null;
+  #bootId: string | null = null;
+  #sentSeq = 0;
+  #receivedSeq = 0;
+  #outbox: Numbered[] = [];
+  #phases = new Map<string, Phase>();
+  #heardAt: number;
+  #violations = 0;
+  #closed = false;
+
+  constructor(options: LinkOptions) {
+    this.#options = options;
+    this.agentId = options.agentId;
+    this.#heardAt = options.clock.monotonic();
+  }
+
+  /** Null until the agent's first hello. */
+  get bootId(): string | null {
+    return this.#bootId;
+  }
+
+  get attached(): boolean {
+    return this.#socket !== null;
+  }
+
+  /** Milliseconds since the agent's last frame, or since the link was made. */
+  get silentMs(): number {
+    return this.#options.clock.monotonic() - this.#heardAt;
+  }
+
+  /** Sends now if the agent is there, else when it comes. Throws a RangeError if the frame is too large. */
+  send(message: ReliableMessage, phase: Phase = "other"): void {
+    const numbered = { ...message, epoch: this.#options.epoch, seq: this.#sentSeq + 1 } as Numbered;
+    const bytes = new TextEncoder().encode(JSON.stringify(numbered)).length;
+    if (bytes > FRAME_BYTES_MAX) {
+      throw new RangeError(`Cannot send '${message.type}' as it has ${bytes} bytes: a frame holds ${FRAME_BYTES_MAX}`);
+    }
+    if (this.#outbox.length >= OUTBOX_MAX) {
+      throw new RangeError(
+        `Cannot send to agent '${this.agentId}' as ${OUTBOX_MAX} messages wait for its acknowledgement`,
+      );
+    }
+    this.#sentSeq += 1;
+    this.#outbox.push(numbered);
+    if (numbered.type === "task") {
+      this.#phases.set(numbered.task, phase);
+      this.blobs.expect(numbered.task);
+    }
+    this.#write(numbered);
+  }
+
+  /** The task is over for the engine: later frames about it are nobody's. */
+  forget(task: string): void {
+    this.#phases.delete(task);
+    this.blobs.forget(task);
+  }
+
+  /** Whether a hello may go on with this link: its first boot, or the same boot again. */
+  admits(hello: Hello): boolean {
+    if (this.#closed) return false;
+    if (this.#bootId === null) return hello.engine_boot === null;
+    const engineBoot = hello.engine_boot ?? this.#options.engineBoot; // Its first welcome may have been lost.
+    return this.#bootId === hello.boot_id && engineBoot === this.#options.engineBoot;
+  }
+
+  /** The agent is on `socket` from now on. Answers its hello and sends again what it has not got. */
+  attach(socket: FrameSocket, hello: Hello): void {
+    this.#socket?.close(4000, "replaced by a newer socket of the same boot");
+    this.#bootId = hello.boot_id;
+    this.#socket = socket;
+    this.#heardAt = this.#options.clock.monotonic();
+    const { epoch, engineBoot, run, heartbeatMs, graceMs } = this.#options;
+    const tasks = hello.tasks.map(({ task, state }) => {
+      if (!this.#phases.has(task)) return { task, verdict: "drop" as const };
+      return { task, verdict: state === "finished" ? "deliver" as const : "go_on" as const };
+    });
+    this.#acknowledged(hello.received_seq);
+    this.#write({
+      type: "welcome",
+      epoch,
+      engine_boot: engineBoot,
+      run,
+      heartbeat_ms: heartbeatMs,
+      grace_ms: graceMs,
+      received_seq: this.#receivedSeq,
+      verdict: "go_on",
+      tasks,
+    });
+    for (const message of this.#outbox) this.#write(message);
+    this.onMessage(hello);
+  }
+
+  detach(socket: FrameSocket): void {
+    if (this.#socket === socket) this.#socket = null;
+  }
+
+  /** Ends the link for good: later hellos are answered `drop`. */
+  close(): void {
+    this.#closed = true;
+    this.#socket?.close(1000, "done");
+    this.#socket = null;
+    this.#outbox = [];
+  }
+
+  /** One frame from the agent, on the socket it is attached by. */
+  receive(socket: FrameSocket, data: Uint8Array, binary: boolean): void {
+    if (socket !== this.#socket) return;
+    this.#heardAt = this.#options.clock.monotonic();
+    try {
+      if (binary) this.#receiveBlob(data);
+      else this.#receiveMessage(AgentMessage.parse(JSON.parse(new TextDecoder().decode(data))));
+    } catch (error) {
+      this.#violated(error instanceof Error ? error.message : String(error));
+    }
+  }
+
+  #receiveBlob(data: Uint8Array): void {
+    const frame = decode(data) as { task?: unknown };
+    this.#count({ type: "blob", task: String(frame?.task) });
+    this.blobs.add(frame);
+  }
+
+  #receiveMessage(message: AgentMessage): void {
+    this.#count(message);
+    if (message.type === "hello") throw new RangeError("a socket says hello once");
+    if (message.type === "ack") return this.#acknowledged(message.received_seq);
+    if (!("seq" in message)) return this.onMessage(message);
+    if (message.seq > this.#receivedSeq + 1) {
+      throw new RangeError(`message ${message.seq} came after ${this.#receivedSeq}: one in between is missing`);
+    }
+    const isNew = message.seq === this.#receivedSeq + 1;
+    if (isNew) this.#receivedSeq = message.seq;
+    // A result is acknowledged when it is here, not when its row is durable: agents do not outlive their engine's boot
+    // yet, so nobody could ask for it again.
+    this.#write({ type: "ack", epoch: this.#options.epoch, received_seq: this.#receivedSeq });
+    if (isNew) this.onMessage(message);
+  }
+
+  #acknowledged(seq: number): void {
+    if (seq > this.#sentSeq) throw new RangeError(`message ${seq} was acknowledged, ${this.#sentSeq} is the last sent`);
+    this.#outbox = this.#outbox.filter((message) => message.seq > seq);
+  }
+
+  #violated(reason: string): void {
+    this.#violations += 1;
+    this.#socket?.close(1008, reason.slice(0, 100));
+    this.#socket = null;
+    this.onViolation(reason, this.#violations >= VIOLATIONS_MAX);
+  }
+
+  #count(message: { type: string; task?: string }): void {
+    if (UNCOUNTED.has(message.type)) return;
+    this.#options.onFrame(this.#phases.get(message.task ?? "") ?? "other");
+  }
+
+  #write(message: EngineMessage): void {
+    const socket = this.#socket;
+    if (!socket) return;
+    if (socket.bufferedAmount > UNSENT_BYTES_MAX) {
+      socket.close(1013, "too slow");
+      this.#socket = null;
+      return;
+    }
+    this.#count(message);
+    socket.send(JSON.stringify(message));
+  }
+}

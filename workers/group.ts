@@ -1,0 +1,395 @@
+import {
+  type Clock,
+  type EngineError,
+  FencedError,
+  InfrastructureError,
+  NoProgressError,
+  TimeoutError_,
+  WorkerLostError,
+} from "../engine/mod.ts";
+import type { AgentLink } from "./agent_link.ts";
+import { failureError, leavesGroupWhole } from "./failures.ts";
+import { operationPhase } from "./operation_phase.ts";
+import type { AgentMessage, GroupState, RankState } from "./protocol.ts";
+import { ReplacementBudget } from "./supervision.ts";
+import { unlessAborted } from "./unless_aborted.ts";
+
+/** What a group is: one job, done by `ranks` processes of one Python environment. */
+export type GroupSpec = {
+  /** `trainer`, `sampler/0`, ... */
+  group: string;
+  role: string;
+  ranks: number;
+  /** The environment's interpreter. */
+  python: string;
+  /** Python module with the role's `Worker` class. */
+  module: string;
+  /** Resolved configuration, handed to every rank. */
+  spec: unknown;
+  env?: Record<string, string>;
+  start_timeout_ms?: number;
+};
+
+export type Progress = {
+  rank: number;
+  phase: string;
+  done: number;
+  total: number | null;
+  metrics: Record<string, number>;
+};
+
+export type CallOptions = {
+  /** The journal key and attempt of the work this operation belongs to. */
+  key: string;
+  attempt: number;
+  /** Aborting it cancels the operation and rejects with its reason. */
+  signal?: AbortSignal;
+  /** From the moment the ranks get the operation. Past it the group is replaced. */
+  timeout_ms?: number;
+  /** The longest time without progress of any rank. Past it the group is replaced. */
+  no_progress_ms?: number;
+  onProgress?: (progress: Progress) => void;
+};
+
+/** `outputs` in rank order, `blobs` of rank 0, and the generation that did the work. */
+export type CallResult = { outputs: unknown[]; blobs: Uint8Array[]; generation: number };
+
+export type GroupEvent =
+  | ({ type: "group"; failure: EngineError | null } & GroupState)
+  | { type: "replaced"; group: string; generation: number; replacements: number; error: EngineError };
+
+export type GroupOptions = {
+  run: string;
+  clock: Clock;
+  logDir: string;
+  /** Environment of the ranks, below what the group's own `env` says. */
+  env: Record<string, string>;
+  onEvent: (event: GroupEvent) => void;
+};
+
+type Running = {
+  task: string;
+  op: string;
+  result: PromiseWithResolvers<CallResult>;
+  /** The ranks are free again. */
+  over: PromiseWithResolvers<void>;
+  onProgress: (progress: Progress) => void;
+  progressedAt: number;
+};
+
+const START_TIMEOUT_MS = 300_000;
+/** Calls that may wait for their turn. */
+const QUEUE_MAX = 64;
+/** Ranks that do not let go of a cancelled operation cost the group its life; the agent's own limit is 5 s. */
+const CANCEL_MS = 8_000;
+
+/**
+ * A gang of Python processes with one job, as the engine sees it. Runs one operation at a time; replaces itself when a rank dies
+ * or hangs, at most three times without a completed operation, and then fails for good with the root cause.
+ */
+export class WorkerGroup {
+  readonly spec: GroupSpec;
+  #options: GroupOptions;
+  #link: AgentLink | null = null;
+  #generation = 0;
+  #state: GroupState["state"] = "starting";
+  #ranks: RankState[] = [];
+  #info: Record<string, unknown> = {};
+  #gate = closedGate();
+  #tail: Promise<void> = Promise.resolve();
+  #waiting = 0;
+  #running: Running | null = null;
+  #tasks = 0;
+  #budget = new ReplacementBudget();
+  #failure: EngineError | null = null;
+
+  constructor(spec: GroupSpec, options: GroupOptions) {
+    this.spec = spec;
+    this.#options = options;
+  }
+
+  /** Counts the gangs that had this group's name, from 1. Whatever an earlier one held in memory is gone. */
+  get generation(): number {
+    return this.#generation;
+  }
+
+  get state(): GroupState["state"] {
+    return this.#state;
+  }
+
+  get ranks(): readonly RankState[] {
+    return this.#ranks;
+  }
+
+  /** Why the group was given up. */
+  get failure(): EngineError | null {
+    return this.#failure;
+  }
+
+  /** Settles when all ranks are ready: what rank 0 says of itself (device, packages, repeats). */
+  async ready(signal?: AbortSignal): Promise<{ generation: number; info: Record<string, unknown> }> {
+    await unlessAborted(this.#gate.promise, signal);
+    return { generation: this.#generation, info: this.#info };
+  }
+
+  /**
+   * Runs `op` on all ranks, after the calls before it. Waits for the group to be ready, through replacements.
+   * @throws {EngineError} With the root cause; `worker_lost` if the ranks went while they worked.
+   */
+  async call(op: string, args: unknown, options: CallOptions): Promise<CallResult> {
+    if (this.#failure) throw this.#failure;
+    if (this.#waiting >= QUEUE_MAX) {
+      throw new InfrastructureError(
+        `Cannot queue '${op}' on ${this.spec.group} as ${this.#waiting} calls wait: the limit is ${QUEUE_MAX}`,
+        { group: this.spec.group, op },
+      );
+    }
+    const before = this.#tail;
+    const done = Promise.withResolvers<void>();
+    this.#tail = done.promise;
+    this.#waiting += 1;
+    let running: Running | null = null;
+    try {
+      await unlessAborted(before, options.signal);
+      await unlessAborted(this.#gate.promise, options.signal);
+      running = this.#dispatch(op, args, options);
+      return await this.#settled(running, options);
+    } finally {
+      this.#waiting -= 1;
+      before.then(() => running?.over.promise).then(done.resolve);
+    }
+  }
+
+  /** Starts a new generation on this agent. */
+  attach(link: AgentLink): void {
+    if (this.#state === "failed" || this.#state === "stopped") return;
+    this.#link = link;
+    this.#start();
+  }
+
+  /** The agent went, and every rank with it. A new agent's `attach` goes on, if the budget allows one. */
+  agentLost(error: EngineError): void {
+    if (this.#state === "failed" || this.#state === "stopped") return;
+    this.#link = null;
+    this.#lost(error);
+  }
+
+  /** Ends the group for good, from the engine's side. The agent's shutdown ends the processes. */
+  end(error: EngineError): void {
+    if (this.#state === "failed" || this.#state === "stopped") return;
+    this.#closeRunning(error);
+    this.#giveUp(error, error instanceof FencedError ? "failed" : "stopped");
+  }
+
+  /** A message of the agent that concerns this group or its running task. */
+  receive(message: AgentMessage): void {
+    switch (message.type) {
+      case "group":
+        return this.#groupChanged(message);
+      case "progress":
+        return this.#progressed(message);
+      case "result":
+        return this.#finished(message);
+      case "error":
+        return this.#failed(message);
+    }
+  }
+
+  /** Rank states as the last heartbeat says. */
+  refresh(state: GroupState): void {
+    if (state.generation === this.#generation && this.#state !== "failed") this.#ranks = state.ranks;
+  }
+
+  #start(): void {
+    const { group, role, ranks, python, module, spec, env, start_timeout_ms } = this.spec;
+    this.#generation += 1;
+    this.#state = "starting";
+    this.#ranks = [];
+    this.#link?.send({
+      type: "start_group",
+      group,
+      role,
+      ranks,
+      python,
+      module,
+      spec,
+      generation: this.#generation,
+      env: { ...this.#options.env, ...env },
+      log_dir: this.#options.logDir,
+      start_timeout_ms: start_timeout_ms ?? START_TIMEOUT_MS,
+    });
+    this.#emitState();
+  }
+
+  #dispatch(op: string, args: unknown, options: CallOptions): Running {
+    const { group, role } = this.spec;
+    if (this.#failure) throw this.#failure;
+    this.#tasks += 1;
+    const running: Running = {
+      task: `${group}/g${this.#generation}/t${this.#tasks}`,
+      op,
+      result: Promise.withResolvers<CallResult>(),
+      over: Promise.withResolvers<void>(),
+      onProgress: options.onProgress ?? (() => {}),
+      progressedAt: this.#options.clock.monotonic(),
+    };
+    running.result.promise.catch(() => {}); // The caller may have gone already, by its signal.
+    const { key, attempt } = options;
+    const generation = this.#generation;
+    const message = { type: "task" as const, task: running.task, group, generation, key, attempt, op, args };
+    this.#link!.send(message, operationPhase(role, op));
+    this.#running = running;
+    return running;
+  }
+
+  async #settled(running: Running, options: CallOptions): Promise<CallResult> {
+    const over = new AbortController();
+    if (options.timeout_ms !== undefined) this.#limit(running, options.timeout_ms, over.signal);
+    if (options.no_progress_ms !== undefined) this.#limitSilence(running, options.no_progress_ms, over.signal);
+    try {
+      return await unlessAborted(running.result.promise, options.signal);
+    } finally {
+      over.abort(new Error("the operation is over"));
+      if (options.signal?.aborted && this.#running === running) this.#cancel(running);
+    }
+  }
+
+  /** The ranks are told; if they hold on to the operation, the group is replaced. */
+  #cancel(running: Running): void {
+    this.#link?.send({ type: "cancel", task: running.task });
+    const free = new AbortController();
+    running.over.promise.then(() => free.abort(new Error("free")));
+    this.#options.clock.sleep(CANCEL_MS, free.signal).then(() => this.#hung(running, CANCEL_MS, "cancelled"), () => {});
+  }
+
+  #limit(running: Running, limitMs: number, signal: AbortSignal): void {
+    this.#options.clock.sleep(limitMs, signal).then(() => this.#hung(running, limitMs, "started"), () => {});
+  }
+
+  #hung(running: Running, limitMs: number, since: string): void {
+    if (this.#running !== running) return;
+    const { group } = this.spec;
+    const text = `Cannot finish '${running.op}' on ${group} as it still runs ${limitMs} ms after it was ${since}`;
+    this.#lost(new TimeoutError_(text, { group, op: running.op, limit_ms: limitMs }));
+  }
+
+  #limitSilence(running: Running, limitMs: number, signal: AbortSignal): void {
+    const { clock } = this.#options;
+    const { group } = this.spec;
+    const watch = async () => {
+      for (let left = limitMs; left > 0; left = running.progressedAt + limitMs - clock.monotonic()) {
+        await clock.sleep(left, signal);
+      }
+      if (this.#running !== running) return;
+      const text = `Cannot finish '${running.op}' on ${group} as nothing has moved for ${limitMs} ms`;
+      this.#lost(new NoProgressError(text, { group, op: running.op, limit_ms: limitMs }));
+    };
+    watch().catch(() => {}); // The operation is over.
+  }
+
+  #groupChanged(message: Extract<AgentMessage, { type: "group" }>): void {
+    if (message.generation !== this.#generation || this.#state === "failed" || this.#state === "stopped") return;
+    this.#ranks = message.ranks;
+    if (message.state === "ready") {
+      this.#state = "ready";
+      this.#info = message.info;
+      this.#emitState();
+      this.#gate.resolve();
+    } else if (message.state === "failed" || message.state === "stopped") {
+      this.#lost(this.#groupError(message));
+    }
+  }
+
+  #groupError(message: Extract<AgentMessage, { type: "group" }>): EngineError {
+    const { group } = this.spec;
+    const place = { run: this.#options.run, group, generation: message.generation, op: this.#running?.op };
+    if (message.failures.length > 0) return failureError(message.failures, place);
+    return new WorkerLostError(`Cannot go on with ${group} as its agent says that it is ${message.state}`, { group });
+  }
+
+  #progressed(message: Extract<AgentMessage, { type: "progress" }>): void {
+    if (this.#running?.task !== message.task) return;
+    this.#running.progressedAt = this.#options.clock.monotonic();
+    const { rank, phase, done, total, metrics } = message;
+    this.#running.onProgress({ rank, phase, done, total, metrics });
+  }
+
+  #finished(message: Extract<AgentMessage, { type: "result" }>): void {
+    const running = this.#running;
+    if (running?.task !== message.task) return;
+    try {
+      const blobs = this.#link!.blobs.take(message.task, message.blobs);
+      this.#budget.progressed();
+      running.result.resolve({ outputs: message.outputs, blobs, generation: this.#generation });
+    } catch (error) {
+      running.result.reject(error);
+    }
+    this.#free(running);
+  }
+
+  #failed(message: Extract<AgentMessage, { type: "error" }>): void {
+    const running = this.#running;
+    if (running?.task !== message.task) return;
+    const { group, ranks } = this.spec;
+    const place = { run: this.#options.run, group, generation: this.#generation, op: running.op };
+    const error = failureError(message.failures, place);
+    if (!leavesGroupWhole(message.failures, ranks)) return this.#lost(error);
+    running.result.reject(error);
+    this.#free(running);
+  }
+
+  #free(running: Running): void {
+    this.#link?.forget(running.task);
+    this.#running = null;
+    running.over.resolve();
+  }
+
+  #closeRunning(error: EngineError): void {
+    const running = this.#running;
+    if (!running) return;
+    running.result.reject(error);
+    this.#free(running);
+  }
+
+  /** This generation is over: its operation fails, and a new one starts unless the budget is spent. */
+  #lost(error: EngineError): void {
+    if (this.#state === "ready") this.#gate = closedGate();
+    this.#state = "starting";
+    this.#closeRunning(error);
+    if (!this.#budget.spend(error)) return this.#giveUp(this.#final(error), "failed");
+    const { group } = this.spec;
+    const generation = this.#generation + 1;
+    this.#options.onEvent({ type: "replaced", group, generation, replacements: this.#budget.spent, error });
+    if (this.#link) this.#start();
+  }
+
+  #final(error: EngineError): EngineError {
+    if (this.#budget.spent === 0) return error;
+    const { group } = this.spec;
+    const text = `${error.message}\n  ${group} was replaced ${this.#budget.spent} times without a completed operation`;
+    return new WorkerLostError(text, { ...error.facts, replacements: this.#budget.spent }, {
+      cause: error,
+      retryable: false,
+    });
+  }
+
+  #giveUp(error: EngineError, state: "failed" | "stopped"): void {
+    if (this.#state === "ready") this.#gate = closedGate();
+    this.#failure = error;
+    this.#state = state;
+    this.#gate.reject(error);
+    this.#emitState();
+  }
+
+  #emitState(): void {
+    const { group } = this.spec;
+    const state = { group, generation: this.#generation, state: this.#state, ranks: this.#ranks };
+    this.#options.onEvent({ type: "group", ...state, failure: this.#failure });
+  }
+}
+
+function closedGate(): PromiseWithResolvers<void> {
+  const gate = Promise.withResolvers<void>();
+  gate.promise.catch(() => {}); // A group may be given up while nobody waits for it.
+  return gate;
+}

@@ -1,0 +1,96 @@
+import { fileURLToPath } from "node:url";
+import { type Clock, InfrastructureError } from "../engine/mod.ts";
+import { kill, type Nonce, NONCE_VARIABLE, nonceText, sameNonce, sweep } from "./process_sweep.ts";
+
+/** Where the Python package lies. */
+export const PYTHON_ROOT = fileURLToPath(new URL("./python", import.meta.url));
+
+export type AgentStart = {
+  agentId: string;
+  hubFile: string;
+  /** The agent's own output; ranks have logs of their own. */
+  logPath: string;
+};
+
+/** A started agent. */
+export type AgentProcess = {
+  pid: number;
+  /** Says how the process ended. */
+  exited: Promise<string>;
+  /** Ends the agent and everything that it started, and waits until nothing is left. */
+  destroy(): Promise<void>;
+};
+
+/** Starts agents. The rest (ranks, groups, operations) goes over the protocol. */
+export interface Launcher {
+  start(agent: AgentStart): Promise<AgentProcess>;
+}
+
+export type LocalLauncherOptions = {
+  /** An interpreter with websockets, msgpack and jsonschema: any managed environment has them. */
+  python: string;
+  nonce: Nonce;
+  artifactsDir: string;
+  /** HOME/runs/RUN/faults, for faults on purpose. */
+  faultsDir: string;
+  clock: Clock;
+  env?: Record<string, string>;
+};
+
+/** Database addresses and passwords are the engine's: ranks run user code. */
+const SECRET = /^(HOLDFAST_STORE|DATABASE_URL|PG[A-Z]+)$/;
+
+/** Agents as child processes on this machine, each in a session of its own, so that Ctrl-C reaches only the engine. */
+export function localLauncher(options: LocalLauncherOptions): Launcher {
+  return { start: (agent) => startAgent(agent, options) };
+}
+
+async function startAgent(agent: AgentStart, options: LocalLauncherOptions): Promise<AgentProcess> {
+  const { python, nonce, clock } = options;
+  const log = agent.logPath;
+  await Deno.mkdir(log.slice(0, log.lastIndexOf("/")), { recursive: true });
+  const argv = [python, "-m", "holdfast_worker.agent", "--hub-file", agent.hubFile, "--agent-id", agent.agentId];
+  // The shell gives the agent a log that outlives us (a pipe would break with us) and makes way for it.
+  const command = new Deno.Command("/bin/sh", {
+    args: ["-c", 'log="$1"; shift; exec "$@" >>"$log" 2>&1', "agent", log, ...argv],
+    clearEnv: true,
+    env: agentEnvironment(options),
+    stdin: "null",
+    stdout: "null",
+    stderr: "null",
+    detached: true,
+  });
+  const child = spawn(command, python);
+  const exited = child.status.then(({ code, signal }) =>
+    signal ? `the agent was killed by ${signal} (log: ${log})` : `the agent ended with exit code ${code} (log: ${log})`
+  );
+  const destroy = async () => {
+    kill(-child.pid, "SIGKILL");
+    await sweep(sameNonce(nonce), { clock });
+    await exited;
+  };
+  return { pid: child.pid, exited, destroy };
+}
+
+function spawn(command: Deno.Command, python: string): Deno.ChildProcess {
+  try {
+    return command.spawn();
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new InfrastructureError(`Cannot start the agent with '${python}': ${reason}`, { python }, { cause: error });
+  }
+}
+
+function agentEnvironment(options: LocalLauncherOptions): Record<string, string> {
+  const inherited = Object.entries(Deno.env.toObject()).filter(([name]) => !SECRET.test(name));
+  const env: Record<string, string> = Object.fromEntries(inherited);
+  return {
+    ...env,
+    ...options.env,
+    PYTHONPATH: [PYTHON_ROOT, env.PYTHONPATH].filter(Boolean).join(":"),
+    PYTHONUNBUFFERED: "1",
+    [NONCE_VARIABLE]: nonceText(options.nonce),
+    HOLDFAST_ARTIFACTS: options.artifactsDir,
+    HOLDFAST_FAULTS_DIR: options.faultsDir,
+  };
+}

@@ -1,0 +1,16 @@
+/** What a moment of a run counts as in fault tests; design section 6 draws kill points by it. */
+export type Phase = "generation" | "publication" | "training" | "checkpoint" | "other";
+
+const PHASES: Record<string, Phase> = {
+  generate: "generation",
+  publish: "publication",
+  train: "training",
+  score: "training",
+  save: "checkpoint",
+};
+
+/** `load` is part of publication at a sampler; at a trainer it is recovery, which has no phase of its own. */
+export function operationPhase(role: string, op: string): Phase {
+  if (role === "sampler" && op === "load") return "publication";
+  return PHASES[op] ?? "other";
+}

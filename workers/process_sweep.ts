@@ -1,0 +1,125 @@
+import process from "node:process";
+import type { Clock } from "../engine/mod.ts";
+
+/** In the environment of every process we start: `HOME/RUN/ENGINE_PID.ENGINE_START`, so that a later start finds what was left. */
+export const NONCE_VARIABLE = "HOLDFAST_NONCE";
+
+export type Nonce = { home: string; run: string; enginePid: number; engineStart: string };
+
+/** As it stands in the environment. Run ids may not contain a slash. */
+export function nonceText({ home, run, enginePid, engineStart }: Nonce): string {
+  return `${home}/${run}/${enginePid}.${engineStart}`;
+}
+
+function parseNonce(text: string): Nonce | null {
+  const match = /^([^/]+)\/([^/]+)\/(\d+)\.(\d*)$/.exec(text);
+  if (!match) return null;
+  return { home: match[1]!, run: match[2]!, enginePid: Number(match[3]), engineStart: match[4]! };
+}
+
+/** This process's nonce for a run. */
+export function ownNonce(home: string, run: string): Nonce {
+  return { home, run, enginePid: process.pid, engineStart: processStart(process.pid) ?? "" };
+}
+
+/** The nonce of a home, made once: sweeps never touch another home's processes. */
+export async function homeNonce(home: string): Promise<string> {
+  const path = `${home}/nonce`;
+  await Deno.mkdir(home, { recursive: true });
+  const fresh = crypto.randomUUID();
+  try {
+    await Deno.writeTextFile(path, fresh + "\n", { createNew: true });
+    return fresh;
+  } catch (error) {
+    if (!(error instanceof Deno.errors.AlreadyExists)) throw error;
+  }
+  const found = (await Deno.readTextFile(path)).trim();
+  if (found) return found;
+  await Deno.writeTextFile(path, fresh + "\n"); // A start that died between create and write left it empty.
+  return fresh;
+}
+
+/** Clock ticks after boot at which a process started; null if there is none, or the system has no /proc. */
+export function processStart(pid: number): string | null {
+  try {
+    const stat = Deno.readTextFileSync(`/proc/${pid}/stat`);
+    const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" "); // From field 3 on; the name may hold anything.
+    return fields[0] === "Z" || fields[0] === "X" ? null : fields[19] ?? null;
+  } catch {
+    return null;
+  }
+}
+
+/** Living processes that carry a nonce of ours. Without /proc (macOS) it finds none: then the guard pipes must do. */
+export function nonceCarriers(): { pid: number; nonce: Nonce }[] {
+  const found: { pid: number; nonce: Nonce }[] = [];
+  for (const pid of processIds()) {
+    const nonce = nonceOf(pid);
+    if (nonce && processStart(pid) !== null) found.push({ pid, nonce });
+  }
+  return found;
+}
+
+/** Kills with SIGKILL every carrier that `doomed` names, until none is left or the time is over. Returns how many were found. */
+export async function sweep(
+  doomed: (nonce: Nonce) => boolean,
+  { clock, limitMs = 5000 }: { clock: Clock; limitMs?: number },
+): Promise<number> {
+  const killed = new Set<number>();
+  const until = clock.monotonic() + limitMs;
+  while (true) {
+    const carriers = nonceCarriers().filter(({ pid, nonce }) => pid !== process.pid && doomed(nonce));
+    if (carriers.length === 0) return killed.size;
+    for (const { pid } of carriers) {
+      killed.add(pid);
+      kill(pid, "SIGKILL");
+    }
+    if (clock.monotonic() >= until) return killed.size;
+    await clock.sleep(20);
+  }
+}
+
+/**
+ * What a start of `own.run` may end: whatever an earlier engine of this run left, since its epoch is over, and what engines of
+ * this home that are dead have left of other runs.
+ */
+export function leftBehind(own: Nonce): (nonce: Nonce) => boolean {
+  return (other) => {
+    if (other.home !== own.home) return false;
+    const alive = processStart(other.enginePid) === other.engineStart;
+    return other.run === own.run || !alive;
+  };
+}
+
+/** Whether a process carries exactly this nonce. */
+export function sameNonce(own: Nonce): (nonce: Nonce) => boolean {
+  return (other) => nonceText(other) === nonceText(own);
+}
+
+/** Sends a signal; a process that is gone is what was wanted. A negative id names a process group. */
+export function kill(pid: number, signal: "SIGKILL" | "SIGTERM"): void {
+  try {
+    process.kill(pid, signal);
+  } catch (error) {
+    const code = (error as { code?: string }).code;
+    if (code !== "ESRCH" && code !== "EPERM") throw error;
+  }
+}
+
+function processIds(): number[] {
+  try {
+    return [...Deno.readDirSync("/proc")].map(({ name }) => Number(name)).filter(Number.isInteger);
+  } catch {
+    return [];
+  }
+}
+
+function nonceOf(pid: number): Nonce | null {
+  try {
+    const environment = Deno.readTextFileSync(`/proc/${pid}/environ`);
+    const assignment = environment.split("\0").find((entry) => entry.startsWith(`${NONCE_VARIABLE}=`));
+    return assignment ? parseNonce(assignment.slice(NONCE_VARIABLE.length + 1)) : null;
+  } catch {
+    return null; // Another user's, or gone.
+  }
+}

@@ -1,0 +1,333 @@
+import { dirname, join } from "node:path";
+import process from "node:process";
+import { z } from "zod";
+import {
+  CancelledError,
+  type Clock,
+  type EngineError,
+  FencedError,
+  InfrastructureError,
+  systemClock,
+  WorkerLostError,
+} from "../engine/mod.ts";
+import type { AgentLink } from "./agent_link.ts";
+import { type GroupEvent, type GroupSpec, WorkerGroup } from "./group.ts";
+import { Hub } from "./hub.ts";
+import { type AgentProcess, type Launcher, localLauncher } from "./local_launcher.ts";
+import type { Phase } from "./operation_phase.ts";
+import { homeNonce, leftBehind, type Nonce, ownNonce, processStart, sweep } from "./process_sweep.ts";
+import type { AgentMessage } from "./protocol.ts";
+import { ReplacementBudget, watchAgent } from "./supervision.ts";
+
+/** What `show` says of one rank, or of a group that has none. */
+export const WorkerState = z.strictObject({
+  role: z.string(),
+  group: z.string(),
+  generation: z.int(),
+  rank: z.int().nullable(),
+  pid: z.int().nullable(),
+  state: z.string(),
+});
+export type WorkerState = z.infer<typeof WorkerState>;
+
+const WorkersFile = z.strictObject({ engine_pid: z.int(), engine_start: z.string(), workers: z.array(WorkerState) });
+
+export type WorkersEvent =
+  | GroupEvent
+  | {
+    type: "agent";
+    agent_id: string;
+    state: "started" | "attached" | "lost" | "stopped";
+    pid: number;
+    reason?: string;
+  }
+  | { type: "log"; group: string; rank: number; line: string }
+  | { type: "fenced"; epoch: number };
+
+export type WorkersOptions = {
+  run: string;
+  /** The epoch that the engine appends with. */
+  epoch: number;
+  home: string;
+  /** Which start of the run this is: logs lie in HOME/logs/RUN/attempt_N. */
+  attempt: number;
+  /** Interpreter of the agent: one with websockets, msgpack and jsonschema. Not needed with a launcher of one's own. */
+  python?: string;
+  artifactsDir?: string;
+  clock?: Clock;
+  launcher?: Launcher;
+  host?: string;
+  port?: number;
+  graceMs?: number;
+  heartbeatMs?: number;
+  /** An agent that sends nothing for this long is lost. */
+  silentMs?: number;
+  /** An agent must have said hello within this long. */
+  agentStartMs?: number;
+  /** Environment of every rank. */
+  env?: Record<string, string>;
+  onEvent?: (event: WorkersEvent) => void;
+  /** Fault tests count hub frames by this. */
+  onFrame?: (phase: Phase) => void;
+};
+
+const DEFAULTS = {
+  clock: systemClock,
+  host: "127.0.0.1",
+  port: 0,
+  graceMs: 2000,
+  heartbeatMs: 1000,
+  silentMs: 5000,
+  agentStartMs: 30_000,
+  env: {},
+  onEvent: () => {},
+  onFrame: () => {},
+} satisfies Partial<WorkersOptions>;
+
+type Settings = Required<Omit<WorkersOptions, "python" | "artifactsDir">>;
+type Agent = { id: string; link: AgentLink; process: AgentProcess; watch: AbortController };
+
+/**
+ * All worker groups of a run: starts the hub and the host's agent, starts groups on it, keeps both alive, and ends everything.
+ *
+ * @example
+ * ```ts
+ * const workers = await Workers.start({ run, epoch, home, attempt: 1, python });
+ * const trainer = workers.group({ group: "trainer", role: "trainer", ranks: 2, python, module: "holdfast_worker.trainer.worker", spec });
+ * const { outputs } = await trainer.call("train", args, { key, attempt, signal });
+ * await workers.stop();
+ * ```
+ */
+export class Workers {
+  #settings: Settings;
+  #hub: Hub;
+  #nonce: Nonce;
+  #groups = new Map<string, WorkerGroup>();
+  #agent: Agent | null = null;
+  #agentBudget = new ReplacementBudget();
+  #agents = 0;
+  #ended: EngineError | null = null;
+  #supervised: Promise<void> = Promise.resolve();
+  #writing: Promise<void> = Promise.resolve();
+  #writeWanted = false;
+
+  private constructor(settings: Settings, hub: Hub, nonce: Nonce) {
+    this.#settings = settings;
+    this.#hub = hub;
+    this.#nonce = nonce;
+  }
+
+  /** Ends what earlier engines of this run left, then starts hub and agent. Groups are started by `group`. */
+  static async start(options: WorkersOptions): Promise<Workers> {
+    const nonce = ownNonce(await homeNonce(options.home), options.run);
+    const settings = settingsOf(options, nonce);
+    await sweep(leftBehind(nonce), { clock: settings.clock });
+    const hub = await Hub.start({ ...settings, file: join(settings.home, "runs", settings.run, "hub.json") });
+    const workers = new Workers(settings, hub, nonce);
+    try {
+      await workers.#startAgent();
+    } catch (error) {
+      await hub.close();
+      throw error;
+    }
+    return workers;
+  }
+
+  /** HOME/logs/RUN/attempt_N. */
+  get logDir(): string {
+    const { home, run, attempt } = this.#settings;
+    return join(home, "logs", run, `attempt_${attempt}`);
+  }
+
+  /** Starts a group; `call` waits until it is ready. Names are unique in a run. */
+  group(spec: GroupSpec): WorkerGroup {
+    if (this.#groups.has(spec.group)) {
+      throw new InfrastructureError(`Cannot start group '${spec.group}' as the run has one of that name`, { ...spec });
+    }
+    const { run, clock, env } = this.#settings;
+    const onEvent = (event: GroupEvent) => this.#emit(event);
+    const group = new WorkerGroup(spec, { run, clock, env, logDir: this.logDir, onEvent });
+    this.#groups.set(spec.group, group);
+    if (this.#ended) group.end(this.#ended);
+    else if (this.#agent) group.attach(this.#agent.link);
+    return group;
+  }
+
+  groups(): WorkerGroup[] {
+    return [...this.#groups.values()];
+  }
+
+  /** One entry per rank, or one with `rank: null` for a group whose ranks are not known. */
+  states(): WorkerState[] {
+    return this.groups().flatMap((group): WorkerState[] => {
+      const { role, group: name } = group.spec;
+      const known = { role, group: name, generation: group.generation };
+      if (group.ranks.length === 0) return [{ ...known, rank: null, pid: null, state: group.state }];
+      const gone = group.state === "failed" || group.state === "stopped";
+      return group.ranks.map(({ rank, pid, state }) => ({ ...known, rank, pid, state: gone ? group.state : state }));
+    });
+  }
+
+  /** Ends all ranks and the agent: asked first, killed after the grace. Nothing is alive when it settles. */
+  async stop(): Promise<void> {
+    if (!this.#ended) {
+      this.#ended = new CancelledError("Cannot run an operation as the workers were stopped");
+      for (const group of this.groups()) group.end(this.#ended);
+      await this.#stopAgent();
+    }
+    await this.#supervised;
+    await this.#hub.close({ keepFile: this.#ended instanceof FencedError });
+    await this.#writing;
+  }
+
+  async #startAgent(): Promise<void> {
+    this.#agents += 1;
+    const id = `local-${this.#agents}`;
+    const link = this.#hub.expect(id);
+    link.onMessage = (message) => this.#receive(message);
+    const logPath = join(this.logDir, `agent.${this.#agents}.log`);
+    const started = await this.#settings.launcher.start({ agentId: id, hubFile: this.#hub.file, logPath });
+    if (this.#ended) return await started.destroy(); // Stopped in the meantime.
+    this.#agent = { id, link, process: started, watch: new AbortController() };
+    this.#emit({ type: "agent", agent_id: id, state: "started", pid: started.pid });
+    this.#supervised = this.#supervise(this.#agent);
+    for (const group of this.groups()) group.attach(link);
+  }
+
+  async #supervise(agent: Agent): Promise<void> {
+    const { clock, silentMs, agentStartMs } = this.#settings;
+    const { exited } = agent.process;
+    const limits = { clock, silentMs, startMs: agentStartMs, exited, signal: agent.watch.signal };
+    const end = await watchAgent(agent.link, limits);
+    if (!end || this.#ended) return;
+    this.#agent = null;
+    this.#hub.forget(agent.id);
+    await agent.process.destroy();
+    this.#emit({ type: "agent", agent_id: agent.id, state: "lost", pid: agent.process.pid, reason: end.reason });
+    const text = `Cannot go on with the workers of this host as their agent was lost: ${end.reason}`;
+    const error = new WorkerLostError(text, { agent_id: agent.id, reason: end.reason });
+    for (const group of this.groups()) group.agentLost(error);
+    if (this.#ended) return;
+    if (!this.#agentBudget.spend(error)) return this.#giveUp(error);
+    try {
+      await this.#startAgent();
+    } catch (cause) {
+      this.#giveUp(cause instanceof InfrastructureError ? cause : error);
+    }
+  }
+
+  #giveUp(error: EngineError): void {
+    const options = { cause: error, retryable: false };
+    const text = `${error.message}\n  It was started ${this.#agents} times without a completed operation`;
+    this.#ended = new WorkerLostError(text, error.facts, options);
+    for (const group of this.groups()) group.end(this.#ended);
+  }
+
+  async #stopAgent(): Promise<void> {
+    const agent = this.#agent;
+    if (!agent) return;
+    const { clock, graceMs } = this.#settings;
+    agent.watch.abort();
+    const late = new AbortController();
+    if (agent.link.attached) {
+      agent.link.send({ type: "shutdown" });
+      const waited = clock.sleep(graceMs, late.signal).catch(() => {});
+      await Promise.race([agent.process.exited, waited]);
+      late.abort(new Error("the agent has ended"));
+    }
+    await agent.process.destroy();
+    this.#hub.forget(agent.id);
+    this.#agent = null;
+    this.#emit({ type: "agent", agent_id: agent.id, state: "stopped", pid: agent.process.pid });
+  }
+
+  #receive(message: AgentMessage): void {
+    switch (message.type) {
+      case "hello":
+        return this.#emitAttached();
+      case "fenced":
+        return this.#fenced(message.epoch);
+      case "heartbeat":
+        for (const state of message.groups) this.#groups.get(state.group)?.refresh(state);
+        return;
+      case "log":
+        return this.#emit(message);
+      case "group":
+        return this.#groups.get(message.group)?.receive(message);
+      case "result":
+        this.#agentBudget.progressed();
+        break;
+    }
+    if (!("task" in message)) return;
+    this.#groups.get(message.task.slice(0, message.task.lastIndexOf("/g")))?.receive(message);
+  }
+
+  #emitAttached(): void {
+    const agent = this.#agent;
+    if (agent) this.#emit({ type: "agent", agent_id: agent.id, state: "attached", pid: agent.process.pid });
+  }
+
+  /** Another engine owns the run: every call fails, connections drop, and no process and no file is touched. */
+  #fenced(epoch: number): void {
+    if (this.#ended) return;
+    const text = `Cannot go on with this run as epoch ${epoch} owns it: this engine has ${this.#settings.epoch}`;
+    this.#ended = new FencedError(text, { epoch, own_epoch: this.#settings.epoch });
+    this.#agent?.watch.abort();
+    if (this.#agent) this.#hub.forget(this.#agent.id);
+    this.#agent = null;
+    for (const group of this.groups()) group.end(this.#ended);
+    this.#emit({ type: "fenced", epoch });
+  }
+
+  #emit(event: WorkersEvent): void {
+    if (event.type === "group") this.#writeStates();
+    this.#settings.onEvent(event);
+  }
+
+  /** For `show` of another process. The last state wins; a state in between may be skipped. */
+  #writeStates(): void {
+    if (this.#writeWanted || this.#ended instanceof FencedError) return;
+    this.#writeWanted = true;
+    const { home, run } = this.#settings;
+    this.#writing = this.#writing.then(async () => {
+      this.#writeWanted = false;
+      const { enginePid: engine_pid, engineStart: engine_start } = this.#nonce;
+      await writeJson(workersFile(home, run), { engine_pid, engine_start, workers: this.states() });
+    }).catch(() => {}); // Only shown: a full disk is found, and told, by what must be durable.
+  }
+}
+
+/** Worker states of a run whose engine may be another process; empty if that engine is gone. */
+export async function readWorkerStates(home: string, run: string): Promise<WorkerState[]> {
+  try {
+    const file = WorkersFile.parse(JSON.parse(await Deno.readTextFile(workersFile(home, run))));
+    const alive = file.engine_pid === process.pid || processStart(file.engine_pid) === file.engine_start;
+    return alive ? file.workers : [];
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return [];
+    throw error;
+  }
+}
+
+function workersFile(home: string, run: string): string {
+  return join(home, "runs", run, "workers.json");
+}
+
+async function writeJson(path: string, value: unknown): Promise<void> {
+  await Deno.mkdir(dirname(path), { recursive: true });
+  await Deno.writeTextFile(`${path}.new`, JSON.stringify(value) + "\n");
+  await Deno.rename(`${path}.new`, path);
+}
+
+function settingsOf(options: WorkersOptions, nonce: Nonce): Settings {
+  const given = Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
+  const settings = { ...DEFAULTS, ...(given as WorkersOptions) };
+  const { home, run, clock, python } = settings;
+  if (settings.launcher) return { ...settings, launcher: settings.launcher };
+  if (!python) {
+    throw new InfrastructureError("Cannot start the workers' agent as no Python interpreter was given: set `python`");
+  }
+  const artifactsDir = settings.artifactsDir ?? join(home, "artifacts");
+  const faultsDir = join(home, "runs", run, "faults");
+  return { ...settings, launcher: localLauncher({ python, nonce, artifactsDir, faultsDir, clock }) };
+}
