@@ -136,8 +136,9 @@ class FakeEngine:
                 return
             if self.acknowledge:
                 self.received_seq = message["seq"]
-                await self.raw({"type": "ack", "received_seq": message["seq"]})
         await self._keep(message)
+        if "seq" in message and self.acknowledge:
+            await self.raw({"type": "ack", "received_seq": message["seq"]})
 
     async def _keep(self, message: Message) -> None:
         async with self._news:
@@ -153,7 +154,8 @@ class FakeEngine:
         self._seq += 1
         numbered = {**message, "seq": self._seq}
         self._unacked.append(numbered)
-        await self.raw(numbered)
+        if self.connection:  # Else it goes out with the welcome.
+            await self.raw(numbered)
         return numbered
 
     async def next(self, kind: str, where: Callable[[Message], bool] = lambda _: True) -> Message:

@@ -1,0 +1,460 @@
+"""The agent as a real process with real ranks, against a tiny hub."""
+
+import asyncio
+import hashlib
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fake_engine import TOKEN, FakeEngine, alive, until_dead
+
+from holdfast_worker.protocol import FRAME_BYTES_MAX
+
+END_S = 5.0  # The promise: no process outlives engine and agent by more.
+
+
+def served(tmp_path: Path, test: Callable[[FakeEngine], Awaitable[None]], **options: Any) -> None:
+    async def run() -> None:
+        async with FakeEngine(tmp_path, **options) as engine:
+            await test(engine)
+
+    asyncio.run(asyncio.wait_for(run(), 60))
+
+
+async def exit_code(engine: FakeEngine) -> int:
+    return await asyncio.to_thread(engine.agents[-1].wait, 10)
+
+
+def pids(state: dict[str, Any]) -> list[int]:
+    return [rank["pid"] for rank in state["ranks"]]
+
+
+async def ready_with_children(engine: FakeEngine, **fields: Any) -> list[int]:
+    """Starts a group whose ranks have two children each. Returns all their process ids."""
+    await engine.start_group(spec={"children": 2}, **fields)
+    answer = await engine.call("pids")
+    return [pid for output in answer["outputs"] for pid in [output["pid"], *output["children"]]]
+
+
+def test_agent_says_hello_with_the_hubs_token(tmp_path: Path) -> None:
+    async def test(engine: FakeEngine) -> None:
+        agent = engine.start_agent()
+        hello = await engine.next("hello")
+        assert (hello["agent_id"], hello["pid"], hello["engine_boot"]) == ("host/0", agent.pid, None)
+        assert engine.headers[-1]["Authorization"] == f"Bearer {TOKEN}"
+        assert TOKEN not in Path(f"/proc/{agent.pid}/cmdline").read_text() + Path(f"/proc/{agent.pid}/environ").read_text()
+
+    served(tmp_path, test)
+
+
+def test_ranks_know_their_place_and_no_secret(tmp_path: Path) -> None:
+    async def test(engine: FakeEngine) -> None:
+        engine.start_agent(DATABASE_URL="x", HOLDFAST_TOKEN="x", MY_STORE="postgres://u:p@h/d", HARMLESS="kept")
+        await engine.start_group(ranks=2, role="trainer")
+        outputs = (await engine.call("environment"))["outputs"]
+        envs = [output["env"] for output in outputs]
+        assert [env["RANK"] for env in envs] == [env["LOCAL_RANK"] for env in envs] == ["0", "1"]
+        assert [env["WORLD_SIZE"] for env in envs] == ["2", "2"]
+        assert envs[0]["MASTER_PORT"] == envs[1]["MASTER_PORT"] and envs[0]["MASTER_ADDR"] == "127.0.0.1"
+        assert envs[0]["HOLDFAST_ARTIFACTS"] == str(engine.home / "artifacts")
+        assert envs[0]["HARMLESS"] == "kept"
+        assert not {"DATABASE_URL", "HOLDFAST_TOKEN", "MY_STORE"} & set(envs[0])
+        assert TOKEN not in json.dumps(outputs) and str(engine.home / "hub.json") not in json.dumps(outputs)
+
+    served(tmp_path, test)
+
+
+def test_result_holds_every_ranks_output_in_order_and_rank_0s_blobs(tmp_path: Path) -> None:
+    sizes = [3, 0, 2 * FRAME_BYTES_MAX + 5]
+
+    async def test(engine: FakeEngine) -> None:
+        engine.start_agent()
+        await engine.start_group(ranks=2)
+        task = await engine.task("echo", {"x": [1.5, None, "ü"]}, key="round/1/train", attempt=2)
+        assert (await engine.next("accepted"))["task"] == task["task"]
+        answer = await engine.answer(task["task"])
+        expected = {"args": {"x": [1.5, None, "ü"]}, "key": "round/1/train", "attempt": 2}
+        assert answer["outputs"] == [{"rank": 0, **expected}, {"rank": 1, **expected}]
+        answer = await engine.call("blob", {"sizes": sizes})
+        blobs = [bytes(engine.blobs[(answer["task"], i)]) for i in range(3)]
+        assert blobs == [bytes([i]) * size for i, size in enumerate(sizes)]
+        assert answer["blobs"] == [{"sha256": hashlib.sha256(b).hexdigest(), "bytes": len(b)} for b in blobs]
+        assert max(engine.frame_sizes) <= FRAME_BYTES_MAX
+
+    served(tmp_path, test)
+
+
+def test_progress_and_heartbeats_name_their_rank(tmp_path: Path) -> None:
+    async def test(engine: FakeEngine) -> None:
+        engine.start_agent()
+        state = await engine.start_group()
+        task = await engine.task("progress", {"steps": 4})
+        progress = await engine.next("progress", lambda m: m["done"] == 4)
+        assert progress == {
+            "type": "progress", "task": task["task"], "rank": 0, "phase": "steps", "done": 4, "total": 4, "metrics": {"loss": 0.25}
+        }
+        heartbeat = await engine.next("heartbeat", lambda m: m["groups"][0]["ranks"][0]["state"] == "ready")
+        assert pids(heartbeat["groups"][0]) == pids(state)
+
+    served(tmp_path, test)
+
+
+def test_heartbeats_go_on_while_a_rank_holds_the_gil(tmp_path: Path) -> None:
+    async def test(engine: FakeEngine) -> None:
+        engine.start_agent()
+        await engine.start_group()
+        task = await engine.task("hold_gil", {"ms": 700})
+        await engine.next("progress")
+        before = len(engine.seen)
+        await engine.answer(task["task"])
+        beats = [m for m in engine.seen[before:] if m["type"] == "heartbeat"]
+        assert len(beats) >= 5, len(beats)
+        assert beats[2]["groups"][0]["ranks"][0]["state"] == "busy"
+
+    served(tmp_path, test)
+
+
+def test_a_dropped_line_is_taken_up_again_and_what_was_not_acknowledged_comes_again(tmp_path: Path) -> None:
+    async def test(engine: FakeEngine) -> None:
+        engine.start_agent()
+        state = await engine.start_group()
+        engine.acknowledge = False
+        task = await engine.task("blob", {"sizes": [10]})
+        await engine.answer(task["task"])
+        engine.blobs.clear()
+        engine.seen.clear()
+        engine._taken = 0
+        engine.cut()
+        hello = await engine.next("hello")
+        assert hello["engine_boot"] == engine.boot and hello["received_seq"] == 2
+        assert [(t["task"], t["state"]) for t in hello["tasks"]] == [(task["task"], "finished")]
+        assert pids(hello["groups"][0]) == pids(state)
+        engine.acknowledge = True
+        again = await engine.answer(task["task"])
+        assert bytes(engine.blobs[(task["task"], 0)]) == bytes(10)
+        await engine.next("result", lambda m: m == again)
+        engine.cut()
+        assert (await engine.next("hello"))["tasks"] == []
+
+    served(tmp_path, test, grace_ms=5_000)
+
+
+def test_a_task_runs_once_however_often_it_is_delivered(tmp_path: Path) -> None:
+    async def test(engine: FakeEngine) -> None:
+        engine.start_agent()
+        await engine.start_group()
+        engine.acknowledge = False
+        task = await engine.task("count", task="same")
+        await engine.answer("same")
+        await engine.raw(task)
+        await engine.send({key: value for key, value in task.items() if key != "seq"})
+        assert (await engine.call("count"))["outputs"] == [{"count": 2}]
+        assert [m["outputs"] for m in engine.seen if m["type"] == "result" and m["task"] == "same"] == [[{"count": 1}]]
+
+    served(tmp_path, test)
+
+
+def test_a_repeated_start_changes_nothing_and_says_how_it_went(tmp_path: Path) -> None:
+    async def test(engine: FakeEngine) -> None:
+        engine.start_agent()
+        first = await engine.start_group()
+        again = await engine.start_group()
+        assert pids(again) == pids(first)
+        assert again["info"] == first["info"]
+
+    served(tmp_path, test)
+
+
+def test_the_old_generation_is_dead_before_the_new_one_starts(tmp_path: Path) -> None:
+    async def test(engine: FakeEngine) -> None:
+        engine.start_agent()
+        old = await ready_with_children(engine, ranks=2)
+        hanging = await engine.task("hang")
+        await engine.next("progress")
+        await engine.send(engine.start_message(generation=2, ranks=2))
+        stopped = await engine.next("group")
+        assert (stopped["generation"], stopped["state"]) == (1, "stopped")
+        assert not any(map(alive, old))
+        assert (await engine.answer(hanging["task"]))["type"] == "error"
+        assert (await engine.next("group"))["generation"] == 2
+        assert (await engine.call("echo", generation=2))["type"] == "result"
+        failed = await engine.call("echo", generation=1)
+        assert "generation 2 (ready)" in failed["failures"][0]["message"]
+
+    served(tmp_path, test)
+
+
+def test_a_lower_epoch_is_answered_fenced_and_does_nothing(tmp_path: Path) -> None:
+    async def test(engine: FakeEngine) -> None:
+        engine.start_agent()
+        await engine.start_group()
+        await engine.raw({"type": "shutdown", "epoch": 2, "seq": 99})
+        assert (await engine.next("fenced")) == {"type": "fenced", "epoch": 3}
+        assert (await engine.call("echo"))["type"] == "result"
+
+    served(tmp_path, test, epoch=3)
+
+
+def test_a_crash_ends_the_whole_group_and_names_the_rank_that_died(tmp_path: Path) -> None:
+    async def test(engine: FakeEngine) -> None:
+        engine.start_agent()
+        all_pids = await ready_with_children(engine, ranks=2)
+        answer = await engine.call("crash", {"rank": 1, "signal": "SIGTERM"})
+        assert [(f["rank"], f["cause"], f["signal"]) for f in answer["failures"]] == [(1, "signal", "SIGTERM")]
+        assert "about to crash" in answer["failures"][0]["log_tail"]
+        assert answer["failures"][0]["log_path"].endswith("logs/trainer.rank1.gen1.log")
+        state = await engine.next("group")
+        assert state["state"] == "failed" and state["failures"] == answer["failures"]
+        assert not any(map(alive, all_pids))
+        assert "generation 1 (failed)" in (await engine.call("echo"))["failures"][0]["message"]
+
+    served(tmp_path, test)
+
+
+def test_an_exit_is_reported_with_its_code(tmp_path: Path) -> None:
+    async def test(engine: FakeEngine) -> None:
+        engine.start_agent()
+        await engine.start_group()
+        failure = (await engine.call("exit_code", {"code": 17}))["failures"][0]
+        assert (failure["cause"], failure["exit_code"], failure["signal"]) == ("exit", 17, None)
+
+    served(tmp_path, test)
+
+
+def test_all_ranks_reports_are_gathered_so_that_the_root_can_be_told_from_its_cascade(tmp_path: Path) -> None:
+    async def test(engine: FakeEngine) -> None:
+        engine.start_agent()
+        await engine.start_group(ranks=2)
+        answer = await engine.call("raise_peer", {"root": 1})
+        assert [(f["rank"], f["cause"], f["exception"]) for f in answer["failures"]] == [
+            (0, "peer", "RuntimeError"),
+            (1, "other", "OSError"),
+        ]
+        assert (await engine.next("group"))["state"] == "failed"
+
+    served(tmp_path, test)
+
+
+@pytest.mark.parametrize(
+    ("ranks", "op", "args", "cause", "lives"),
+    [
+        (1, "raise_user_code", {}, "user_code", True),
+        (2, "raise_bad_data", {}, "bad_data", True),
+        (2, "raise_user_code", {"rank": 1}, "user_code", False),
+        (2, "raise_user_code", {"rank": 1, "others_s": 0}, "user_code", False),
+        (1, "raise_other", {}, "other", False),
+        (1, "raise_oom", {}, "out_of_memory", False),
+    ],
+)
+def test_a_group_survives_a_failure_only_if_no_rank_can_have_changed(
+    tmp_path: Path, ranks: int, op: str, args: dict[str, Any], cause: str, lives: bool
+) -> None:
+    async def test(engine: FakeEngine) -> None:
+        engine.start_agent()
+        await engine.start_group(ranks=ranks)
+        answer = await engine.call(op, args)
+        assert answer["type"] == "error"
+        assert {failure["cause"] for failure in answer["failures"]} == {cause}
+        if lives:
+            assert (await engine.call("echo"))["type"] == "result"
+        else:
+            assert (await engine.next("group"))["state"] == "failed"
+
+    served(tmp_path, test)
+
+
+def test_cancel_ends_an_operation_and_leaves_the_group(tmp_path: Path) -> None:
+    async def test(engine: FakeEngine) -> None:
+        engine.start_agent()
+        await engine.start_group(ranks=2)
+        task = await engine.task("sleep_until_cancelled")
+        queued = await engine.task("sleep_until_cancelled")
+        await engine.next("progress")
+        for item in (queued, task):
+            await engine.send({"type": "cancel", "task": item["task"]})
+        for item in (task, queued):
+            failures = (await engine.answer(item["task"]))["failures"]
+            assert {failure["cause"] for failure in failures} == {"cancelled"}
+        assert (await engine.call("echo"))["type"] == "result"
+
+    served(tmp_path, test)
+
+
+@pytest.mark.parametrize(
+    ("mode", "cause", "says"),
+    [
+        ("import_error", "import_error", "a_module_that_is_not_there"),
+        ("raise", "other", "the boot was asked to fail"),
+        ("exit", "exit", "exit code 7"),
+        ("hang", "timeout", "not ready after 900 ms"),
+    ],
+)
+def test_a_rank_that_does_not_come_up_fails_its_group_with_the_cause(tmp_path: Path, mode: str, cause: str, says: str) -> None:
+    async def test(engine: FakeEngine) -> None:
+        engine.start_agent()
+        limit = 900 if mode == "hang" else 15_000
+        spec = {"boot": mode, "boot_rank": 1, "children": 1}
+        await engine.send(engine.start_message(ranks=2, spec=spec, start_timeout_ms=limit))
+        state = await engine.next("group")
+        assert state["state"] == "failed"
+        assert [(f["rank"], f["cause"]) for f in state["failures"]] == [(1, cause)]
+        assert says in state["failures"][0]["message"]
+        assert "booting rank 1 of trainer" in state["failures"][0]["log_tail"]
+        await until_dead(pids(state), within_s=0.5)
+
+    served(tmp_path, test)
+
+
+def test_a_python_that_is_not_there_is_one_clear_sentence(tmp_path: Path) -> None:
+    async def test(engine: FakeEngine) -> None:
+        engine.start_agent()
+        await engine.send(engine.start_message(python="/nowhere/bin/python"))
+        failure = (await engine.next("group"))["failures"][0]
+        assert failure["message"].startswith("Cannot start /nowhere/bin/python: ")
+
+    served(tmp_path, test)
+
+
+def test_a_taken_rendezvous_port_is_replaced(tmp_path: Path) -> None:
+    async def test(engine: FakeEngine) -> None:
+        engine.start_agent()
+        await engine.start_group(spec={"boot": "port_taken_once"})
+        port = (await engine.call("environment"))["outputs"][0]["env"]["MASTER_PORT"]
+        assert port != (engine.home / "logs" / "port_was_taken").read_text()
+
+    served(tmp_path, test)
+
+
+def test_stop_group_ends_its_processes_and_says_so(tmp_path: Path) -> None:
+    async def test(engine: FakeEngine) -> None:
+        engine.start_agent()
+        all_pids = await ready_with_children(engine)
+        await engine.send({"type": "stop_group", "group": "trainer", "generation": 1, "grace_ms": 2_000})
+        state = await engine.next("group")
+        assert (state["state"], state["ranks"][0]["exit_code"]) == ("stopped", 0)
+        assert not any(map(alive, all_pids))
+
+    served(tmp_path, test)
+
+
+@pytest.mark.parametrize("way", ["shutdown", "SIGTERM"])
+def test_agent_told_to_end_ends_its_ranks_first_even_busy_ones_and_exits_0(tmp_path: Path, way: str) -> None:
+    async def test(engine: FakeEngine) -> None:
+        agent = engine.start_agent()
+        all_pids = await ready_with_children(engine)
+        await engine.task("hang")
+        await engine.next("progress")
+        if way == "shutdown":
+            await engine.send({"type": "shutdown"})
+        else:
+            agent.send_signal(signal.SIGTERM)
+        assert (await engine.next("group"))["state"] == "stopped"
+        assert not any(map(alive, all_pids))
+        assert await exit_code(engine) == 0
+
+    served(tmp_path, test)
+
+
+def test_nothing_is_left_when_the_agent_is_killed(tmp_path: Path) -> None:
+    async def test(engine: FakeEngine) -> None:
+        agent = engine.start_agent()
+        all_pids = await ready_with_children(engine, ranks=2)
+        await engine.task("hold_gil", {"ms": 60_000})
+        await engine.next("progress")
+        os.kill(all_pids[3], signal.SIGSTOP)  # Rank 1 reads nothing and runs no thread.
+        agent.kill()
+        await until_dead(all_pids, END_S)
+
+    served(tmp_path, test)
+
+
+def test_nothing_is_left_when_the_engine_does_not_come_back(tmp_path: Path) -> None:
+    async def test(engine: FakeEngine) -> None:
+        engine.start_agent()
+        all_pids = await ready_with_children(engine)
+        started = time.monotonic()
+        await engine.die()
+        assert await exit_code(engine) == 3
+        assert not any(map(alive, all_pids))
+        assert 0.4 <= time.monotonic() - started <= END_S
+
+    served(tmp_path, test, grace_ms=400)
+
+
+def test_an_engine_of_another_boot_that_says_drop_ends_the_agent(tmp_path: Path) -> None:
+    async def test(engine: FakeEngine) -> None:
+        engine.start_agent()
+        all_pids = await ready_with_children(engine)
+        port, engine.boot, engine.verdict = engine.port, "engine-boot-2", "drop"
+        await engine.die()
+        await engine.listen(port)
+        hello = await engine.next("hello", lambda m: m["engine_boot"] == "engine-boot-1")
+        assert hello["groups"][0]["state"] == "ready"
+        assert await exit_code(engine) == 0
+        assert not any(map(alive, all_pids))
+
+    served(tmp_path, test, grace_ms=5_000)
+
+
+def test_the_hub_file_is_read_again_before_every_connect(tmp_path: Path) -> None:
+    async def test(engine: FakeEngine) -> None:
+        engine.start_agent()
+        state = await engine.start_group()
+        await engine.die()
+        await engine.listen(0)  # Another port, written to hub.json.
+        assert pids((await engine.next("hello"))["groups"][0]) == pids(state)
+
+    served(tmp_path, test, grace_ms=5_000)
+
+
+def test_fault_drop_cuts_the_line_once_and_costs_nothing(tmp_path: Path) -> None:
+    async def test(engine: FakeEngine) -> None:
+        engine.start_agent(HOLDFAST_FAULT="drop:agent@frame:6", HOLDFAST_FAULTS_DIR=str(tmp_path / "faults"))
+        await engine.start_group()
+        for _ in range(3):
+            assert (await engine.call("echo"))["type"] == "result"
+        assert len([m for m in engine.seen if m["type"] == "hello"]) == 2
+        assert os.listdir(tmp_path / "faults") == ["drop:agent@frame:6"]
+
+    served(tmp_path, test, grace_ms=5_000)
+
+
+def test_fault_kill_ends_a_rank_between_its_work_and_its_result_once_per_run(tmp_path: Path) -> None:
+    async def test(engine: FakeEngine) -> None:
+        faults = {"HOLDFAST_FAULT": "kill:trainer.1@op:2", "HOLDFAST_FAULTS_DIR": str(tmp_path / "faults")}
+        engine.start_agent(**faults, HOLDFAST_EVENTS=str(tmp_path / "events"))
+        await engine.start_group(ranks=2)
+        failures = (await engine.call("echo"))["failures"]
+        assert [(f["rank"], f["signal"]) for f in failures] == [(1, "SIGKILL")]
+        assert (await engine.next("group"))["state"] == "failed"
+        await engine.start_group(ranks=2, generation=2)
+        assert (await engine.call("echo", generation=2))["type"] == "result"
+        events = [json.loads(line) for line in (tmp_path / "events").read_text().splitlines()]
+        assert [e["n"] for e in events if (e["place"], e["rank"]) == ("trainer", 1)] == [1, 2, 1, 2]
+        assert {e["event"] for e in events if e["place"] == "agent"} == {"frame"}
+
+    served(tmp_path, test)
+
+
+def test_agent_refuses_a_fault_it_cannot_read(tmp_path: Path) -> None:
+    async def test(engine: FakeEngine) -> None:
+        engine.start_agent(HOLDFAST_FAULT="kill:agent@noon:1")
+        assert await exit_code(engine) == 2
+        assert "Cannot read HOLDFAST_FAULT 'kill:agent@noon:1'" in (tmp_path / "agent.log").read_text()
+
+    served(tmp_path, test)
+
+
+def test_agent_imports_no_torch(tmp_path: Path) -> None:
+    async def test(engine: FakeEngine) -> None:
+        agent = engine.start_agent()
+        await engine.start_group()
+        assert "torch" not in Path(f"/proc/{agent.pid}/maps").read_text().replace(str(Path(sys.prefix)), "")
+
+    served(tmp_path, test)
