@@ -39,7 +39,7 @@ type RoundResult<C, U extends string> =
 
 /** Adds nodes to one scope of a graph: the run itself, the body of a loop, a branch of a `when`. */
 export interface GraphBuilder {
-  /** Runs a stage once in this scope. `as` names the node; else the stage's name, `#2` for its second use. */
+  /** Runs a stage once in this scope. `as` names the node; else the stage's name, `~2` for its second use. */
   stage<I, O>(stage: Stage<I, O>, wiring: Wiring<NoInfer<I>>, options?: { as?: string }): Ref<O>;
   /** Runs a stage for every item of a list, each as soon as the item is there. The result has the list's order. */
   map<I extends { item: unknown }, O>(
@@ -238,7 +238,7 @@ class Builder implements GraphBuilder {
     }
     const used = (this.#names.get(name) ?? 0) + 1;
     this.#names.set(name, used);
-    return used === 1 ? name : `${name}#${used}`;
+    return used === 1 ? name : `${name}~${used}`;
   }
 }
 

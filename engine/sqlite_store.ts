@@ -316,7 +316,8 @@ function toRow(row: unknown): JournalRow {
 
 /**
  * The index is named, not left to the planner, which without statistics prefers any equality on `kind` to a narrow range
- * of keys: with a prefix, only the keys under it are read; `newest_first` with kinds walks back from the last such row.
+ * of keys: with a prefix, only the keys under it are read; `newest_first` with kinds walks back from the last such row,
+ * and `after_seq` reads what is newer, however much history lies under the prefix.
  */
 function selectRows(run: string, query: ReadQuery): { sql: string; values: (string | number)[] } {
   const { kinds, prefix, after_seq, limit, newest_first } = query;
@@ -335,7 +336,8 @@ function selectRows(run: string, query: ReadQuery): { sql: string; values: (stri
     values.push(after_seq);
   }
   const walksBack = kinds !== undefined && newest_first === true && limit !== undefined;
-  const index = prefix && !walksBack ? "journal_key" : kinds ? "journal_kind" : "journal_seq";
+  const isTail = after_seq !== undefined && after_seq > 0;
+  const index = prefix && !walksBack && !isTail ? "journal_key" : kinds ? "journal_kind" : "journal_seq";
   const order = newest_first ? "DESC" : "ASC";
   values.push(limit ?? -1);
   const sql = `SELECT seq, epoch, at_ms, kind, key, input_hash, value FROM journal INDEXED BY ${index}

@@ -1,0 +1,290 @@
+/** The engine: creates runs, owns them while it executes their graph, and says how they ended. */
+import type { ArtifactStore } from "./artifacts.ts";
+import { canonicalJson } from "./canonical.ts";
+import { type Clock, systemClock } from "./clock.ts";
+import { CancelledError, DrainedError, errorToJson, FencedError, InvalidInputError } from "./errors.ts";
+import { type EngineError, type ErrorJson, ReplayDriftError } from "./errors.ts";
+import type { EventListener } from "./events.ts";
+import { Execution, quietly } from "./executor.ts";
+import { ScopeRun } from "./executor_scope.ts";
+import type { GraphDefinition } from "./graph.ts";
+import type { Graph } from "./graph_types.ts";
+import { type AppendFaults, Journal } from "./journal.ts";
+import { loadJournal, REOPENED } from "./journal_load.ts";
+import { takeRun } from "./ownership.ts";
+import type { Provided } from "./resource.ts";
+import { type Backoff, DEFAULT_BACKOFF } from "./retry.ts";
+import { Slots } from "./slots.ts";
+import type { Owner, RunHead, Store } from "./store.ts";
+
+export type EngineOptions = {
+  store: Store;
+  artifacts: ArtifactStore;
+  clock?: Clock;
+  resources?: readonly Provided[];
+  /** Tasks that may run at once on each worker group; 1 where a group is not listed. */
+  slots?: Readonly<Record<string, number>>;
+  backoff?: Backoff;
+  faults?: AppendFaults;
+  owner?: Owner;
+  /** How long the run stays this engine's without a sign of life. */
+  lease_ms?: number;
+  /** How often the lease is extended and requests are looked for. */
+  renew_ms?: number;
+  /** How long running bodies may take to end after a cancel. */
+  cancel_grace_ms?: number;
+  onEvent?: EventListener;
+};
+
+export type CreateOptions = {
+  id?: string;
+  name?: string;
+  /** The module that defines the graph: `resume` imports it. */
+  entry?: string;
+  packages?: Record<string, string>;
+};
+
+export type ExecuteOptions = {
+  /** Once aborted, nothing new starts; what is in flight finishes and is recorded. */
+  drain?: AbortSignal;
+  /** Go on although the graph is not the one that the run was created with. */
+  accept?: boolean;
+};
+
+export type Outcome<T = unknown> =
+  | { status: "done"; output: T }
+  | { status: "failed"; error: ErrorJson }
+  | { status: "cancelled" | "interrupted" | "fenced" };
+
+/** Where a run's output is recorded: a `note/output` row of this key. */
+const OUTPUT = { kind: "note/output", key: "run" } as const;
+
+export class Engine {
+  readonly #options: EngineOptions & { clock: Clock; lease_ms: number; renew_ms: number; cancel_grace_ms: number };
+  readonly #slots: Slots;
+  readonly #resources: ReadonlyMap<string, unknown>;
+  readonly #executions = new Map<string, Execution>();
+
+  constructor(options: EngineOptions) {
+    this.#options = { clock: systemClock, lease_ms: 15_000, renew_ms: 1000, cancel_grace_ms: 10_000, ...options };
+    this.#slots = new Slots(options.slots);
+    this.#resources = new Map((options.resources ?? []).map(({ name, value }) => [name, value]));
+  }
+
+  /** Records a run's head. Nothing of it runs. Throws zod's error if the configuration does not fit. */
+  async create<In, Config, T>(
+    definition: GraphDefinition<In, Config, T>,
+    config: NoInfer<In>,
+    options: CreateOptions = {},
+  ): Promise<RunHead> {
+    const resolved = definition.config.parse(config);
+    const { name, hash, lines, draw } = definition.build(config);
+    return await this.#options.store.create({
+      id: options.id ?? `${name}-${crypto.randomUUID().slice(0, 8)}`,
+      name: options.name ?? name,
+      entry: options.entry ?? "",
+      graph: JSON.stringify({ name, hash, lines, text: draw(), mermaid: draw("mermaid") }),
+      graph_hash: hash,
+      config: canonicalJson(resolved ?? null),
+      packages: canonicalJson(options.packages ?? {}),
+    });
+  }
+
+  /**
+   * Runs the graph to its end, from wherever the journal says it is. A failed run is opened again, with one new budget
+   * for the entries that failed. A run that has ended answers how.
+   * @throws {RunOwnedError} While another living engine owns the run.
+   * @throws {ReplayDriftError} If the graph is another one, unless `accept`.
+   */
+  async execute<T>(run: string, graph: Graph<T>, options: ExecuteOptions = {}): Promise<Outcome<T>> {
+    const { store, clock, owner, lease_ms } = this.#options;
+    const before = await this.#known(run);
+    if (before.status === "done") return { status: "done", output: await this.#recordedOutput(run) as T };
+    if (before.status === "cancelled") return { status: "cancelled" };
+    if (before.graph_hash !== graph.hash && !options.accept) throw graphChanged(before, graph);
+    const head = await takeRun(store, run, { lease_ms, clock, owner });
+    const execution = await this.#open(head, graph);
+    this.#executions.set(run, execution);
+    const onDrain = () => execution.drain();
+    options.drain?.addEventListener("abort", onDrain);
+    if (options.drain?.aborted) onDrain();
+    const done = new AbortController();
+    const keeping = quietly(this.#keepLease(execution, { requests: head.requests, signal: done.signal }));
+    try {
+      const outcome = await this.#drive(execution, graph);
+      execution.event({ type: "run_ended", status: outcome.status });
+      return outcome;
+    } finally {
+      done.abort();
+      await keeping.catch(() => {});
+      options.drain?.removeEventListener("abort", onDrain);
+      execution.stop(new DrainedError(`Cannot go on with run '${run}' as this engine has let it go`));
+      this.#executions.delete(run);
+    }
+  }
+
+  /** Gives the signal that a body waits for with `ctx.signalled(name)`. */
+  async signal(run: string, name: string, value: unknown = null): Promise<void> {
+    const execution = this.#executions.get(run);
+    if (!execution) throw new InvalidInputError(`Cannot signal run '${run}' as this engine is not executing it`);
+    const { journal } = execution.settings;
+    await journal.append([await journal.row("signal", name, value)]);
+    execution.giveSignal(name, value);
+  }
+
+  async #known(run: string): Promise<RunHead> {
+    const head = await this.#options.store.head(run);
+    if (!head) throw new InvalidInputError(`Cannot execute run '${run}' as there is no such run`, { run });
+    return head;
+  }
+
+  async #open(head: RunHead, graph: Graph): Promise<Execution> {
+    const { store, artifacts, clock, faults, backoff = DEFAULT_BACKOFF, onEvent } = this.#options;
+    const { id: run, epoch } = head;
+    let last_seq = head.last_seq;
+    if (head.status === "failed") {
+      const reopened = await store.reopen(run, epoch);
+      if (!reopened.fenced) last_seq = reopened.last_seq;
+    }
+    const onBroken = (error: Error) => execution.stop(error);
+    const journal = new Journal({ store, artifacts, run, epoch, last_seq, faults, onBroken });
+    const execution = new Execution({
+      run,
+      epoch,
+      seed: seedOf(head.config),
+      graph_hash: graph.hash,
+      journal,
+      artifacts,
+      clock,
+      slots: this.#slots,
+      backoff,
+      resources: this.#resources,
+      onEvent,
+    });
+    if (head.status === "failed") {
+      await journal.append([await journal.row("recovery", REOPENED, { cause: "resume", error: head.error })]);
+    }
+    execution.event({ type: "run_started", epoch, resumed: last_seq > 0, name: head.name });
+    await loadJournal(journal, { nodes: [...graph.nodes], output: graph.output });
+    return execution;
+  }
+
+  async #drive<T>(execution: Execution, graph: Graph<T>): Promise<Outcome<T>> {
+    const root = new ScopeRun(execution, { scope: { nodes: [...graph.nodes], output: graph.output }, path: "" });
+    const quiet = execution.quiet();
+    const whole = root.start().then(async () => ({ output: await root.resolve(graph.output) }));
+    // A failure of the graph drains the run: what is in flight is recorded before it ends.
+    const finished = await Promise.race([quiet, whole.catch(() => quiet)]);
+    if (finished) return await this.#finish(execution, finished.output as T);
+    if (execution.reason) return await this.#stopped(execution, execution.reason);
+    if (execution.failure) return await this.#failed(execution, execution.failure);
+    const { run, epoch, journal } = execution.settings;
+    await journal.idle();
+    await this.#options.store.release(run, epoch);
+    return { status: "interrupted" };
+  }
+
+  async #finish<T>(execution: Execution, output: T): Promise<Outcome<T>> {
+    const { run, epoch, journal } = execution.settings;
+    await journal.append([await journal.row(OUTPUT.kind, OUTPUT.key, output)]);
+    const ended = await this.#options.store.finish(run, epoch, "done");
+    if (ended.fenced) return { status: "fenced" };
+    return ended.status === "done" ? { status: "done", output } : { status: "cancelled" };
+  }
+
+  async #failed(execution: Execution, failure: Error): Promise<Outcome<never>> {
+    const { run, epoch, journal } = execution.settings;
+    const error = errorToJson(failure);
+    await journal.idle();
+    const ended = await this.#options.store.finish(run, epoch, "failed", JSON.stringify(error));
+    if (ended.fenced) return { status: "fenced" };
+    return ended.status === "failed" ? { status: "failed", error } : { status: "cancelled" };
+  }
+
+  async #stopped(execution: Execution, reason: Error): Promise<Outcome<never>> {
+    if (reason instanceof FencedError) return { status: "fenced" };
+    if (!(reason instanceof CancelledError)) throw reason;
+    const { run, epoch, journal, clock } = execution.settings;
+    const waited = new AbortController();
+    const grace = quietly(clock.sleep(this.#options.cancel_grace_ms, waited.signal));
+    await Promise.race([execution.settled(), grace]);
+    waited.abort();
+    journal.close(reason);
+    const ended = await this.#options.store.finish(run, epoch, "cancelled");
+    return { status: ended.fenced ? "fenced" : "cancelled" };
+  }
+
+  /** Extends the lease and obeys requests until the execution ends. */
+  async #keepLease(
+    execution: Execution,
+    { requests, signal }: { requests: readonly string[]; signal: AbortSignal },
+  ): Promise<void> {
+    const { store, clock, lease_ms, renew_ms } = this.#options;
+    const { run, epoch } = execution.settings;
+    obey(execution, requests);
+    for (;;) {
+      await clock.sleep(renew_ms, signal);
+      try {
+        const renewed = await store.renew(run, epoch, lease_ms);
+        if (renewed.fenced) execution.stop(takenOver(run, epoch));
+        else obey(execution, renewed.requests);
+        await this.#pollSignals(execution);
+      } catch (error) {
+        // Late but not superseded: an owner keeps working, and the next append says whether the store is back.
+        execution.event({ type: "log", key: "", text: `The lease could not be extended: ${(error as Error).message}` });
+      }
+    }
+  }
+
+  async #pollSignals(execution: Execution): Promise<void> {
+    const { run, journal } = execution.settings;
+    for (const name of execution.awaited) {
+      const rows = await this.#options.store.read(run, { kinds: ["signal"], prefix: name });
+      const row = rows.find(({ key }) => key === name);
+      if (row) execution.giveSignal(name, await journal.fetch(JSON.parse(row.value)));
+    }
+  }
+
+  async #recordedOutput(run: string): Promise<unknown> {
+    const { store, artifacts } = this.#options;
+    const [row] = await store.read(run, { kinds: [OUTPUT.kind], newest_first: true, limit: 1 });
+    const reader = new Journal({ store, artifacts, run, epoch: 0, last_seq: 0, onBroken() {} });
+    return row ? await reader.fetch(JSON.parse(row.value)) : undefined;
+  }
+}
+
+function obey(execution: Execution, requests: readonly string[]): void {
+  const { run } = execution.settings;
+  if (requests.includes("cancel")) {
+    execution.stop(new CancelledError(`Cannot go on with run '${run}': it is cancelled`));
+  } else if (requests.includes("drain")) execution.drain();
+}
+
+function takenOver(run: string, epoch: number): EngineError {
+  return new FencedError(`Cannot go on with run '${run}' as epoch ${epoch}: another engine has taken it over`, {
+    run,
+    epoch,
+  });
+}
+
+function graphChanged(head: RunHead, graph: Graph): ReplayDriftError {
+  const before = new Set((JSON.parse(head.graph) as { lines?: string[] }).lines ?? []);
+  const now = new Set(graph.lines);
+  const difference = [
+    ...[...before].filter((line) => !now.has(line)).map((line) => `- ${line}`),
+    ...[...now].filter((line) => !before.has(line)).map((line) => `+ ${line}`),
+  ];
+  return new ReplayDriftError(
+    `Cannot resume run '${head.id}' as its graph is another one:\n${
+      difference.join("\n")
+    }\nUse --accept to go on with it.`,
+    { run: head.id, difference },
+  );
+}
+
+/** A configuration's `seed`, else 0. */
+function seedOf(config: string): number {
+  const parsed: unknown = JSON.parse(config);
+  if (typeof parsed !== "object" || parsed === null || !("seed" in parsed)) return 0;
+  return typeof parsed.seed === "number" ? parsed.seed : 0;
+}

@@ -1,0 +1,77 @@
+/** When a replay asks for something else than the journal holds. */
+import { canonicalJson } from "./canonical.ts";
+import { ReplayDriftError } from "./errors.ts";
+import type { Frame } from "./executor_frame.ts";
+import { partsOf, type StageTask } from "./executor_task.ts";
+import { addTally, type Entry, type Intent } from "./journal_tree.ts";
+
+/** The recorded input is another one: stop, run again, or keep what is recorded, as the stage says. */
+export function checkInput(task: StageTask & { input_hash: string }): void {
+  const { entry, stage } = task;
+  if (stage.replay === "rerun") return forget(task);
+  if (stage.replay === "accept") return;
+  const difference = inputDifference(task);
+  throw new ReplayDriftError(
+    `Cannot replay '${entry.key}' as its input is not the recorded one:\n${difference.join("\n")}\n` +
+      "Undo the change, start a new run, or set the stage's replay to 'rerun' or 'accept'.",
+    { key: entry.key, difference },
+  );
+}
+
+/** A body that ran again must ask again for every child that its record holds. */
+export function checkChildren(task: StageTask, frame: Frame): void {
+  const { entry, stage } = task;
+  if (entry.children.size <= frame.asked.size || stage.replay === "accept") return;
+  const unasked = [...entry.children].filter(([name, child]) => !frame.asked.has(name) && child.result !== undefined);
+  if (unasked.length === 0) return;
+  if (stage.replay === "rerun") {
+    for (const [name, child] of unasked) {
+      task.scope.addTally(negative(child.tally()));
+      entry.children.delete(name);
+    }
+    return;
+  }
+  const difference = unasked.map(([, child]) => `- ${child.key} (recorded, not asked for)`);
+  throw new ReplayDriftError(
+    `Cannot replay '${entry.key}' as its body no longer asks for what it did before:\n${difference.join("\n")}`,
+    { key: entry.key, difference },
+  );
+}
+
+function forget({ entry, scope }: StageTask): void {
+  scope.addTally(negative(entry.tally()));
+  entry.forget();
+}
+
+function negative(counts: Record<string, number>): Record<string, number> {
+  return addTally({}, Object.fromEntries(Object.entries(counts).map(([name, count]) => [name, -count])));
+}
+
+function inputDifference(
+  { entry, stage, input }: { entry: Entry; stage: StageTask["stage"]; input: unknown },
+): string[] {
+  if (entry.intent === undefined) return ["(the recorded input is not known)"];
+  const before = JSON.parse(entry.intent) as Intent;
+  const lines: string[] = [];
+  if (before.stage !== stage.name || before.version !== stage.version) {
+    lines.push(`- stage ${before.stage}@${before.version}`, `+ stage ${stage.name}@${stage.version}`);
+  }
+  const old = before.parts ? before.parts : fieldTexts(before.input);
+  const now = before.parts ? partsOf(input) : fieldTexts(input);
+  for (const field of new Set([...Object.keys(old), ...Object.keys(now)])) {
+    if (old[field] === now[field]) continue;
+    if (old[field] !== undefined) lines.push(`- ${field}: ${shown(old[field], before.parts)}`);
+    if (now[field] !== undefined) lines.push(`+ ${field}: ${shown(now[field], before.parts)}`);
+  }
+  return lines;
+}
+
+function fieldTexts(input: unknown): Record<string, string> {
+  if (typeof input !== "object" || input === null) return { input: canonicalJson(input) };
+  const fields = Object.entries(input).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(fields.map(([field, value]) => [field, canonicalJson(value)]));
+}
+
+function shown(text: string, parts: Record<string, string> | undefined): string {
+  return parts ? `sha256 ${text.slice(0, 12)}` : text.length > 200 ? `${text.slice(0, 200)}…` : text;
+}

@@ -1,0 +1,222 @@
+/** Runs one stage to its recorded result: replay, attempts, limits, retries. */
+import { z } from "zod";
+import { canonicalJson, sha256Hex } from "./canonical.ts";
+import { BadDataError, type ErrorJson, errorToJson, NoProgressError, TimeoutError_, UserCodeError } from "./errors.ts";
+import { errorFromJson, StageFailedError } from "./errors.ts";
+import { type Execution, quietly } from "./executor.ts";
+import { checkChildren, checkInput } from "./executor_drift.ts";
+import { Frame } from "./executor_frame.ts";
+import { partsOf, type StageTask } from "./executor_task.ts";
+import { addTally, type Entry, type Failure, type Intent } from "./journal_tree.ts";
+import { randomStream } from "./random.ts";
+import { nextAttempt } from "./retry.ts";
+import type { Release } from "./slots.ts";
+import type { Stage } from "./stage.ts";
+import type { NewRow } from "./store.ts";
+
+/** Larger inputs are recorded as a hash per field. Characters of JSON. */
+const INTENT_INPUT_MAX = 4096;
+/** How long a body that was told to stop may hold up its next attempt. */
+const ABANDON_MS = 5000;
+
+type Checked = StageTask & { input_hash: string; input_text: string };
+
+/** The stage's output, from the journal if it is there. Rejects when the stage has failed for good. */
+export async function runStage(execution: Execution, task: StageTask): Promise<unknown> {
+  const { entry, stage } = task;
+  const input_text = canonicalJson(task.input);
+  const input_hash = sha256Hex(`${stage.name}@${stage.version}\n${input_text}`);
+  const checked = { ...task, input_hash, input_text };
+  if (entry.input_hash !== undefined && entry.input_hash !== input_hash) checkInput(checked);
+  if (entry.result !== undefined) {
+    const output = await execution.settings.journal.output(entry.result);
+    const row = task.staged?.(output);
+    if (row) await execution.settings.journal.append([row], stage.phase);
+    return output;
+  }
+  for (;;) {
+    const last = entry.failures.at(-1);
+    if (last && last.next_ms === null) throw givenUp(entry, last.error);
+    if (last) await sleepUntil(execution, last.next_ms ?? 0);
+    if (task.parent?.closed) throw task.parent.closed;
+    const outcome = await attempt(execution, checked);
+    if ("output" in outcome) return outcome.output;
+  }
+}
+
+async function sleepUntil({ settings: { clock }, signal }: Execution, at_ms: number): Promise<void> {
+  const wait = at_ms - clock.now();
+  if (wait > 0) await clock.sleep(wait, signal);
+}
+
+function givenUp(entry: Entry, error: ErrorJson): StageFailedError {
+  return new StageFailedError(
+    `Cannot finish '${entry.key}' after ${entry.attempts} attempt(s): ${error.message}`,
+    { key: entry.key, attempts: entry.attempts, error },
+    { cause: errorFromJson(error), cause_kind: error.cause_kind },
+  );
+}
+
+type Outcome = { output: unknown } | { failed: Failure };
+
+async function attempt(execution: Execution, task: Checked): Promise<Outcome> {
+  if (execution.state !== "open") await execution.park();
+  const release: Release = task.slot === undefined ? () => {} : await execution.settings.slots.acquire(task.slot);
+  try {
+    // The state may have changed while waiting for the slot.
+    if (execution.state !== "open") await execution.park();
+    return await attemptInSlot(execution, task);
+  } finally {
+    release();
+  }
+}
+
+async function attemptInSlot(execution: Execution, task: Checked): Promise<Outcome> {
+  const { entry, stage } = task;
+  const { clock } = execution.settings;
+  const frame = new Frame(execution, { task, attempt: ++entry.attempts, run_stage: runStage });
+  frame.begin();
+  try {
+    await recordIntent(execution, task);
+    const { name, runs_on, phase } = stage;
+    execution.event({ type: "stage_started", key: entry.key, stage: name, runs_on, phase, attempt: frame.attempt });
+    const started = clock.monotonic();
+    const output = await runBody(execution, { task, frame });
+    const ms = Math.round(clock.monotonic() - started);
+    const kept = await recordResult(execution, { task, frame, output, ms });
+    execution.event({ type: "stage_finished", key: entry.key, stage: name, runs_on, phase, ms, output: kept });
+    return { output: kept };
+  } catch (error) {
+    // A failure of the run, or of the body that called this one, is not this stage's.
+    const ended = execution.reason ?? task.parent?.closed;
+    if (ended) throw ended;
+    return { failed: await recordFailure(execution, { task, error }) };
+  } finally {
+    frame.end();
+  }
+}
+
+/** Durable before work starts outside the engine; for the engine's own stages it goes along with the next commit. */
+async function recordIntent({ settings: { journal } }: Execution, task: Checked): Promise<void> {
+  const { entry, stage, input_hash, input_text } = task;
+  const { name, version, runs_on, phase } = stage;
+  const intent: Intent = { stage: name, version, runs_on, phase, attempt: entry.attempts };
+  if (input_text.length <= INTENT_INPUT_MAX) intent.input = task.input;
+  else intent.parts = partsOf(task.input);
+  const value = canonicalJson(intent);
+  const row: NewRow = { kind: "intent", key: entry.key, input_hash, value };
+  entry.input_hash = input_hash;
+  entry.intent = value;
+  if (runs_on === "engine") journal.defer([row], phase);
+  else await journal.append([row], phase);
+}
+
+/** The body's parsed output, within the stage's limits. */
+async function runBody(execution: Execution, { task, frame }: { task: Checked; frame: Frame }): Promise<unknown> {
+  const { stage, entry } = task;
+  const input = stage.input.safeParse(task.input);
+  if (!input.success) {
+    throw new BadDataError(`Cannot start '${entry.key}' as its input does not fit: ${z.prettifyError(input.error)}`);
+  }
+  const body = stage.body(input.data, frame);
+  const limited = stage.timeout_ms !== undefined || stage.no_progress_ms !== undefined;
+  const raw = limited ? await withinLimits(execution, { stage, frame, body }) : await body;
+  const output = stage.output.safeParse(raw);
+  if (!output.success) {
+    throw new UserCodeError(
+      `Cannot record '${entry.key}' as its output does not fit: ${z.prettifyError(output.error)}`,
+    );
+  }
+  frame.checkAwaited();
+  checkChildren(task, frame);
+  return output.data;
+}
+
+type Limited = { stage: Stage; frame: Frame; body: Promise<unknown> };
+
+async function withinLimits(execution: Execution, { stage, frame, body }: Limited): Promise<unknown> {
+  const { clock } = execution.settings;
+  const done = new AbortController();
+  const limits = [
+    ...(stage.timeout_ms === undefined ? [] : [overTime(execution, { stage, frame, signal: done.signal })]),
+    ...(stage.no_progress_ms === undefined ? [] : [overSilence(execution, { stage, frame, signal: done.signal })]),
+  ].map(quietly);
+  try {
+    return await Promise.race([body, ...limits]);
+  } catch (error) {
+    frame.stop(error as Error);
+    // A body that ends when told must not meet its own next attempt; one that hangs must not block it.
+    const ended = body.then(() => execution.late(frame.key, frame.attempt), () => {});
+    await Promise.race([ended, quietly(clock.sleep(ABANDON_MS, done.signal))]);
+    throw error;
+  } finally {
+    done.abort();
+  }
+}
+
+type Limit = { stage: Stage; frame: Frame; signal: AbortSignal };
+
+async function overTime({ settings: { clock } }: Execution, { stage, frame, signal }: Limit): Promise<never> {
+  const limit_ms = stage.timeout_ms!;
+  await clock.sleep(limit_ms, signal);
+  throw new TimeoutError_(`Cannot finish '${frame.key}' in time: its limit is ${limit_ms} ms`, { limit_ms });
+}
+
+async function overSilence({ settings: { clock } }: Execution, { stage, frame, signal }: Limit): Promise<never> {
+  const limit_ms = stage.no_progress_ms!;
+  for (;;) {
+    const silent_ms = clock.monotonic() - frame.progressed_ms;
+    if (silent_ms >= limit_ms) {
+      throw new NoProgressError(`Cannot go on with '${frame.key}': no progress for ${limit_ms} ms`, { limit_ms });
+    }
+    await clock.sleep(limit_ms - silent_ms, signal);
+  }
+}
+
+type Finished = { task: Checked; frame: Frame; output: unknown; ms: number };
+
+/** One append: the stage's notes, its result with its tally, and the round that it closes. */
+async function recordResult(execution: Execution, { task, frame, output, ms }: Finished): Promise<unknown> {
+  const { entry, stage, input_hash, scope } = task;
+  const { journal } = execution.settings;
+  const text = canonicalJson(output === undefined ? null : output);
+  const placed = journal.place(text);
+  const recorded = typeof placed === "string" ? placed : await placed;
+  const notes = await frame.takeNotes();
+  const tally = frame.takeTally();
+  const counted = tally ? `"tally":${canonicalJson(tally)},` : "";
+  const value = `{${counted}"attempt":${frame.attempt},"ms":${ms},"output":${recorded}}`;
+  // What others see is what a replay would show them.
+  const kept: unknown = JSON.parse(text);
+  const ended = execution.reason ?? frame.closed;
+  if (ended) {
+    execution.late(entry.key, frame.attempt);
+    throw ended;
+  }
+  if (tally) scope.addTally(addTally({}, tally));
+  const round = task.staged?.(kept);
+  const rows: NewRow[] = [...notes, { kind: "result", key: entry.key, input_hash, value }];
+  if (round) rows.push(round);
+  await journal.append(rows, stage.phase);
+  entry.result = value;
+  entry.children.clear();
+  frame.announceNotes();
+  return kept;
+}
+
+async function recordFailure(
+  execution: Execution,
+  { task, error }: { task: Checked; error: unknown },
+): Promise<Failure> {
+  const { entry, stage } = task;
+  const { clock, journal, seed, backoff } = execution.settings;
+  const json = errorToJson(error);
+  const jitter = randomStream(seed, entry.key, "retry", entry.attempts)();
+  const now_ms = clock.now();
+  const next_ms = nextAttempt(stage, entry.failures, { error: json, now_ms, backoff, jitter });
+  const failure: Failure = { attempt: entry.attempts, error: json, next_ms };
+  await journal.append([await journal.row("failure", entry.key, failure)], stage.phase);
+  entry.failures.push(failure);
+  execution.event({ type: "stage_failed", key: entry.key, stage: stage.name, ...failure });
+  return failure;
+}

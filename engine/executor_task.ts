@@ -1,0 +1,28 @@
+/** What it takes to run one stage. */
+import { hashJson } from "./canonical.ts";
+import type { Frame } from "./executor_frame.ts";
+import type { Entry } from "./journal_tree.ts";
+import type { Stage } from "./stage.ts";
+import type { NewRow } from "./store.ts";
+
+/** Whoever counts tallies: the scope of a graph, up to the run. */
+export type TallyScope = { addTally(counts: Record<string, number>): void };
+
+export type StageTask = {
+  entry: Entry;
+  stage: Stage;
+  input: unknown;
+  scope: TallyScope;
+  /** The slot to hold while running; none for the children of a body that runs in the engine. */
+  slot?: string;
+  /** Told of the result when it is on its way to the store; may add a row to its append. */
+  staged?(output: unknown): NewRow | undefined;
+  /** The body that called this stage. */
+  parent?: Frame;
+};
+
+/** A hash per field of an input. */
+export function partsOf(input: unknown): Record<string, string> {
+  if (typeof input !== "object" || input === null) return { input: hashJson(input) };
+  return Object.fromEntries(Object.entries(input).map(([field, value]) => [field, hashJson(value ?? null)]));
+}

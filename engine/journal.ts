@@ -1,0 +1,166 @@
+/** Writes a run's rows in group commits, and moves large values to artifacts. Reading on replay is `journal_load.ts`. */
+import type { ArtifactRef, ArtifactStore } from "./artifacts.ts";
+import { canonicalJson } from "./canonical.ts";
+import { FencedError } from "./errors.ts";
+import { Entry, type RoundRecord } from "./journal_tree.ts";
+import type { NewRow, RowKind, Store } from "./store.ts";
+
+/** Longer JSON moves to an artifact. Characters, near enough to bytes. */
+const INLINE_MAX = 64 * 1024;
+/** The one field of a value that has moved. A user's value that begins like this is moved too, to stay unambiguous. */
+const MOVED = '{"$artifact":';
+/** Rows per statement: bounds how much one commit holds back. */
+const BATCH_ROWS_MAX = 2000;
+
+/** Told of every durable group commit, before anybody sees its results. */
+export type AppendFaults = { at(event: "append", phase: string): void };
+
+export type JournalOptions = {
+  store: Store;
+  artifacts: ArtifactStore;
+  run: string;
+  epoch: number;
+  last_seq: number;
+  faults?: AppendFaults;
+  /** Called once, when nothing can be appended any more: fenced, or the store is broken. */
+  onBroken(error: Error): void;
+};
+
+type Group = { rows: NewRow[]; phase: string; resolve(): void; reject(error: Error): void };
+
+export class Journal {
+  readonly root = new Entry("");
+  /** Closed rounds that replay needs, by the loop's path; oldest first. */
+  readonly rounds = new Map<string, RoundRecord[]>();
+  /** The newest row known to be durable. */
+  last_seq: number;
+  #pending: Group[] = [];
+  #flushing = false;
+  #broken: Error | undefined;
+  #idle: (() => void)[] = [];
+
+  constructor(readonly options: JournalOptions) {
+    this.last_seq = options.last_seq;
+  }
+
+  /**
+   * Appends all rows or none. Settles when they are durable; appends of one moment share a commit. Rows become durable in
+   * the order of the calls.
+   */
+  append(rows: NewRow[], phase = "other"): Promise<void> {
+    if (this.#broken) return Promise.reject(this.#broken);
+    return new Promise((resolve, reject) => {
+      this.#pending.push({ rows, phase, resolve, reject });
+      this.#start();
+    });
+  }
+
+  /** Appends with the next commit, which it only causes if nothing else does in this turn of the event loop. */
+  defer(rows: NewRow[], phase = "other"): void {
+    if (this.#broken) return;
+    this.#pending.push({ rows, phase, resolve() {}, reject() {} });
+    setTimeout(() => this.#pending.length > 0 && this.#start(), 0);
+  }
+
+  /** Refuses every later append. */
+  close(reason: Error): void {
+    this.#broken ??= reason;
+  }
+
+  /** Settles when nothing is on its way to the store. */
+  idle(): Promise<void> {
+    if (this.#pending.length > 0) this.#start();
+    if (!this.#flushing) return Promise.resolve();
+    return new Promise((resolve) => this.#idle.push(resolve));
+  }
+
+  #start(): void {
+    if (this.#flushing) return;
+    this.#flushing = true;
+    queueMicrotask(() => this.#flush());
+  }
+
+  async #flush(): Promise<void> {
+    while (this.#pending.length > 0) {
+      const groups = this.#take();
+      try {
+        await this.#commit(groups);
+        for (const group of groups) group.resolve();
+      } catch (error) {
+        this.#break(error as Error, groups);
+      }
+    }
+    this.#flushing = false;
+    for (const wake of this.#idle.splice(0)) wake();
+  }
+
+  #take(): Group[] {
+    let rows = 0;
+    const count = this.#pending.findIndex((group) => (rows += group.rows.length) > BATCH_ROWS_MAX);
+    return this.#pending.splice(0, count <= 0 ? (count === 0 ? 1 : this.#pending.length) : count);
+  }
+
+  async #commit(groups: Group[]): Promise<void> {
+    if (this.#broken) throw this.#broken;
+    const { store, run, epoch, faults } = this.options;
+    const rows = groups.length === 1 ? groups[0]!.rows : groups.flatMap((group) => group.rows);
+    const appended = await store.append(run, epoch, rows);
+    if (appended.fenced) {
+      throw new FencedError(`Cannot append to run '${run}' as epoch ${epoch}: another engine has taken it over`, {
+        run,
+        epoch,
+      });
+    }
+    this.last_seq = appended.last_seq;
+    if (faults) {
+      const phase = groups.find((group) => group.phase !== "other")?.phase ?? "other";
+      faults.at("append", phase);
+    }
+  }
+
+  #break(error: Error, groups: Group[]): void {
+    const first = this.#broken === undefined;
+    this.#broken ??= error;
+    for (const group of [...groups, ...this.#pending.splice(0)]) group.reject(this.#broken);
+    if (first) this.options.onBroken(error);
+  }
+
+  /** The value's recorded text, or nothing if it is too long to stay in a row. */
+  encodeInline(value: unknown): string | undefined {
+    const text = canonicalJson(value === undefined ? null : value);
+    return isLong(text) ? undefined : text;
+  }
+
+  /** The text that stands in the row for this JSON text: itself, or the artifact that it was written to. */
+  place(text: string): string | Promise<string> {
+    if (!isLong(text)) return text;
+    const put = this.options.artifacts.put(new TextEncoder().encode(text));
+    return put.then((ref) => JSON.stringify({ $artifact: ref }));
+  }
+
+  /** The value behind a row's parsed value. */
+  fetch(value: unknown): unknown | Promise<unknown> {
+    const ref = movedTo(value);
+    return ref ? this.options.artifacts.getJson(ref) : value;
+  }
+
+  /** The output behind a result row's text. */
+  output(result: string): unknown | Promise<unknown> {
+    return this.fetch((JSON.parse(result) as { output: unknown }).output);
+  }
+
+  /** A row with its value as text in it. */
+  async row(kind: RowKind, key: string, value: unknown): Promise<NewRow> {
+    return { kind, key, value: await this.place(canonicalJson(value === undefined ? null : value)) };
+  }
+}
+
+function isLong(text: string): boolean {
+  return text.length > INLINE_MAX || text.startsWith(MOVED);
+}
+
+/** The artifact that holds a recorded value, if it has moved. */
+export function movedTo(value: unknown): ArtifactRef | undefined {
+  if (typeof value !== "object" || value === null || !("$artifact" in value)) return undefined;
+  return value.$artifact as ArtifactRef;
+}

@@ -1,0 +1,266 @@
+/** For tests of graphs and stages: a store in memory that can crash, and workers that do what the test says. */
+import { type Clock, ManualClock, systemClock } from "./clock.ts";
+import { InvalidInputError } from "./errors.ts";
+import { defineResource, type Resource } from "./resource.ts";
+import type {
+  Appended,
+  Claimed,
+  ClaimOptions,
+  FinalStatus,
+  JournalRow,
+  NewRow,
+  NewRun,
+  Owner,
+  ReadQuery,
+  RequestKind,
+  RunHead,
+  Store,
+} from "./store.ts";
+
+export { ManualClock };
+
+type Shared = { heads: Map<string, RunHead>; journals: Map<string, JournalRow[]> };
+export type MemoryStoreOptions = {
+  clock?: Clock;
+  /** The store throws `Crashed` at every use once this many appends are durable. */
+  crash_after_appends?: number;
+};
+
+/** What a `MemoryStore` throws after its crash. */
+export class Crashed extends Error {
+  constructor() {
+    super("crashed");
+    this.name = "Crashed";
+  }
+}
+
+/** Keeps everything in memory, as deep copies. */
+export class MemoryStore implements Store {
+  /** Appends since this store (not what it shares) was made. */
+  appends = 0;
+  readonly #shared: Shared;
+  readonly #clock: Clock;
+  readonly #limit: number;
+
+  constructor(options: MemoryStoreOptions = {}, shared?: Shared) {
+    this.#shared = shared ?? { heads: new Map(), journals: new Map() };
+    this.#clock = options.clock ?? systemClock;
+    this.#limit = options.crash_after_appends ?? Infinity;
+  }
+
+  /** The same data for a new engine, as a new process would find it: owners are gone. */
+  restarted(options: MemoryStoreOptions = {}): MemoryStore {
+    for (const head of this.#shared.heads.values()) head.owner = null;
+    return new MemoryStore({ clock: this.#clock, ...options }, this.#shared);
+  }
+
+  /** All rows of a run. */
+  rows(run: string): readonly JournalRow[] {
+    return this.#shared.journals.get(run) ?? [];
+  }
+
+  create(run: NewRun): Promise<RunHead> {
+    return this.#do(() => {
+      if (this.#shared.heads.has(run.id)) {
+        throw new InvalidInputError(`Cannot create run '${run.id}' as there is one of that id`, { run: run.id });
+      }
+      const now = this.#clock.now();
+      const none = { epoch: 0, last_seq: 0, owner: null, lease_until_ms: 0, requests: [], error: null };
+      const head: RunHead = { ...run, status: "created", ...none, created_ms: now, updated_ms: now };
+      this.#shared.heads.set(run.id, head);
+      this.#shared.journals.set(run.id, []);
+      return structuredClone(head);
+    });
+  }
+
+  head(run: string): Promise<RunHead | null> {
+    return this.#do(() => structuredClone(this.#shared.heads.get(run) ?? null));
+  }
+
+  heads({ limit = Infinity }: { limit?: number } = {}): Promise<RunHead[]> {
+    return this.#do(() => structuredClone([...this.#shared.heads.values()].reverse().slice(0, limit)));
+  }
+
+  claim(run: string, owner: Owner, { lease_ms, force, seen_epoch }: ClaimOptions): Promise<Claimed> {
+    return this.#do((): Claimed => {
+      const head = this.#known(run);
+      const others = head.owner !== null && head.owner.boot_id !== owner.boot_id;
+      const held = others && head.lease_until_ms > this.#clock.now() && !force;
+      const ended = head.status === "done" || head.status === "cancelled";
+      const late = seen_epoch !== undefined && seen_epoch !== head.epoch;
+      if (held || ended || late) return { claimed: false, head: structuredClone(head) };
+      head.requests = head.requests.filter((kind) => kind !== "drain");
+      if (head.status === "created") head.status = "running";
+      Object.assign(head, { owner, epoch: head.epoch + 1, lease_until_ms: this.#clock.now() + lease_ms });
+      return { claimed: true, head: structuredClone(head) };
+    });
+  }
+
+  renew(run: string, epoch: number, lease_ms: number): ReturnType<Store["renew"]> {
+    return this.#do(() => {
+      const head = this.#owned(run, epoch);
+      if (!head) return { fenced: true as const };
+      head.lease_until_ms = this.#clock.now() + lease_ms;
+      return { fenced: false as const, requests: [...head.requests] };
+    });
+  }
+
+  append(run: string, epoch: number, rows: NewRow[]): Promise<Appended> {
+    return this.#do((): Appended => {
+      const head = this.#owned(run, epoch);
+      if (!head) return { fenced: true };
+      this.appends++;
+      const at_ms = this.#clock.now();
+      const journal = this.#shared.journals.get(run)!;
+      for (const row of rows) journal.push({ ...row, seq: ++head.last_seq, epoch, at_ms });
+      return { fenced: false, last_seq: head.last_seq };
+    });
+  }
+
+  read(run: string, query: ReadQuery = {}): Promise<JournalRow[]> {
+    return this.#do(() => {
+      const { kinds, prefix = "", after_seq = 0, limit = Infinity, newest_first } = query;
+      const found = this.rows(run).filter((row) =>
+        row.seq > after_seq && row.key.startsWith(prefix) && (!kinds || kinds.includes(row.kind))
+      );
+      return (newest_first ? found.reverse() : found).slice(0, limit).map((row) => ({ ...row }));
+    });
+  }
+
+  request(run: string, kind: RequestKind): Promise<RunHead> {
+    return this.#do(() => {
+      const head = this.#known(run);
+      const ended = head.status === "done" || head.status === "cancelled" || head.status === "failed";
+      if (!ended && head.owner === null && kind === "cancel") head.status = "cancelled";
+      else if (!ended && head.owner !== null && !head.requests.includes(kind)) head.requests.push(kind);
+      return structuredClone(head);
+    });
+  }
+
+  finish(run: string, epoch: number, status: FinalStatus, error?: string): ReturnType<Store["finish"]> {
+    return this.#do(() => {
+      const head = this.#owned(run, epoch);
+      if (!head) return this.#endedAs(run, epoch);
+      head.status = head.requests.includes("cancel") ? "cancelled" : status;
+      head.error = head.status === "failed" ? error ?? null : null;
+      head.owner = null;
+      return { fenced: false as const, status: head.status };
+    });
+  }
+
+  #endedAs(run: string, epoch: number): Awaited<ReturnType<Store["finish"]>> {
+    const { epoch: current, status } = this.#known(run);
+    if (current !== epoch || status === "created" || status === "running") return { fenced: true };
+    return { fenced: false, status };
+  }
+
+  release(run: string, epoch: number): Promise<void> {
+    return this.#do(() => {
+      const head = this.#owned(run, epoch);
+      if (!head) return;
+      head.owner = null;
+      if (head.requests.includes("cancel")) head.status = "cancelled";
+    });
+  }
+
+  reopen(run: string, epoch: number): Promise<Appended> {
+    return this.#do((): Appended => {
+      const head = this.#known(run);
+      if (head.epoch !== epoch || head.owner === null || head.status !== "failed") return { fenced: true };
+      Object.assign(head, { status: "running", error: null });
+      return { fenced: false, last_seq: head.last_seq };
+    });
+  }
+
+  close(): Promise<void> {
+    return Promise.resolve();
+  }
+
+  #known(run: string): RunHead {
+    const head = this.#shared.heads.get(run);
+    if (!head) throw new InvalidInputError(`Cannot find run '${run}' as there is none of that id`, { run });
+    return head;
+  }
+
+  #owned(run: string, epoch: number): RunHead | undefined {
+    const head = this.#known(run);
+    return head.epoch === epoch && head.owner !== null && head.status === "running" ? head : undefined;
+  }
+
+  // deno-lint-ignore require-await -- async, so that every error is a rejection
+  async #do<T>(body: () => T): Promise<T> {
+    if (this.appends >= this.#limit) throw new Crashed();
+    return body();
+  }
+}
+
+export type FakeTask = {
+  key: string;
+  input: unknown;
+  signal: AbortSignal;
+  finish(output: unknown): void;
+  fail(error: Error): void;
+};
+
+/** Workers of one group, as a resource: tasks wait until the test ends them, or are answered at once by `answer`. */
+export class FakeWorkers {
+  /** Every start, in order. */
+  readonly started: string[] = [];
+  /** Every end, in order. */
+  readonly finished: string[] = [];
+  /** Tasks that wait for the test. */
+  readonly open = new Map<string, FakeTask>();
+  /** The most tasks that were open at once. */
+  open_max = 0;
+  #watchers: { ready(): boolean; resolve(): void }[] = [];
+
+  constructor(readonly answer?: (task: { key: string; input: unknown }) => unknown) {}
+
+  /** For a stage's body: `ctx.resource(token).run(ctx, input)`. */
+  run({ key, signal }: { key: string; signal: AbortSignal }, input: unknown): Promise<unknown> {
+    const task = { key, signal, input };
+    this.started.push(key);
+    const answered = new Promise<unknown>((resolve, reject) => {
+      const abort = () => fail(task.signal.reason);
+      const end = () => {
+        this.open.delete(task.key);
+        task.signal.removeEventListener("abort", abort);
+        this.finished.push(task.key);
+        this.#tell();
+      };
+      const finish = (output: unknown) => (end(), resolve(output));
+      const fail = (error: Error) => (end(), reject(error));
+      this.open.set(task.key, { ...task, finish, fail });
+      task.signal.addEventListener("abort", abort);
+      this.open_max = Math.max(this.open_max, this.open.size);
+      if (this.answer) Promise.resolve(this.answer(task)).then(finish, fail);
+    });
+    this.#tell();
+    return answered;
+  }
+
+  /** The task of this key, once it has been started. */
+  async task(key: string): Promise<FakeTask> {
+    await this.until(() => this.open.has(key));
+    return this.open.get(key)!;
+  }
+
+  /** Settles once the condition holds; it is looked at whenever a task starts or ends. */
+  until(ready: () => boolean): Promise<void> {
+    return new Promise((resolve) => {
+      this.#watchers.push({ ready, resolve });
+      this.#tell();
+    });
+  }
+
+  #tell(): void {
+    const ready = this.#watchers.filter((watcher) => watcher.ready());
+    this.#watchers = this.#watchers.filter((watcher) => !ready.includes(watcher));
+    for (const watcher of ready) watcher.resolve();
+  }
+}
+
+/** Token of a group of fake workers. */
+export function fakeWorkers(group: string): Resource<FakeWorkers> {
+  return defineResource<FakeWorkers>(group);
+}
