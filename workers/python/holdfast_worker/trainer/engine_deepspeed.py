@@ -70,6 +70,8 @@ class DeepSpeedEngine:
         config = self._config(sum(parameter.numel() for parameter in module.parameters()))
         self.model = deepspeed.initialize(model=module, optimizer=adamw, config=config)[0]
         self.module = self.model.module
+        if self.stage == 0 and self.spec["dtype"] == "bfloat16":
+            self._undo_first_step()
         if state is not None:
             path, _ = self.model.load_checkpoint(str(state), tag=TAG)
             if path is None:
@@ -88,6 +90,8 @@ class DeepSpeedEngine:
             "train_micro_batch_size_per_gpu": 1,
             "gradient_accumulation_steps": 1,
             "gradient_clipping": self.clip or 0.0 if self.stage > 0 else 0.0,
+            # bfloat16 sums lose bits over many micro-batches; stage 0 has no other.
+            "data_types": {"grad_accum_dtype": "fp32" if self.stage > 0 or self.spec["dtype"] == "float32" else None},
             "bf16": {"enabled": self.spec["dtype"] == "bfloat16"},
             "zero_force_ds_cpu_optimizer": False,
             "zero_optimization": {
@@ -103,6 +107,17 @@ class DeepSpeedEngine:
             "wall_clock_breakdown": False,
         }
 
+    def _undo_first_step(self) -> None:
+        """
+        Stage 0 in bfloat16 makes the optimizer's state by a step with zero gradients (0.19.8, fp16/unfused_optimizer.py):
+        it decays the weights and leaves Adam's step count, hence its bias correction, one too high.
+        """
+        wrapper = self.model.optimizer
+        wrapper.optimizer.state.clear()
+        with torch.no_grad():
+            for masters, weights in zip(wrapper.fp32_groups, wrapper.fp16_groups):
+                torch._foreach_copy_(masters, weights)
+
     def backward(self, loss: Any, boundary: bool) -> None:
         self.model.set_gradient_accumulation_boundary(boundary)
         self.model.backward(loss, scale_wrt_gas=False)
@@ -110,7 +125,7 @@ class DeepSpeedEngine:
     def step(self, lr: float) -> float:
         for group in self.model.optimizer.param_groups:
             group["lr"] = lr
-        if self.stage == 0 and self.spec["dtype"] == "float32":
+        if self.stage == 0:
             return self._step_unsharded()
         self.model.step()
         if not self.model.was_step_applied():
@@ -118,9 +133,12 @@ class DeepSpeedEngine:
         return float(self.model.get_global_grad_norm())
 
     def _step_unsharded(self) -> float:
-        """Without ZeRO in float32 DeepSpeed neither checks nor tells the norm: gradients are already averaged here."""
+        """
+        Without ZeRO DeepSpeed tells no norm in float32, and in bfloat16 one of bfloat16 precision (off by 1 %). Gradients
+        are already averaged here.
+        """
         parameters = [parameter for parameter in self.module.parameters() if parameter.grad is not None]
-        norm = torch.nn.utils.get_total_norm([parameter.grad for parameter in parameters])
+        norm = torch.nn.utils.get_total_norm([parameter.grad.float() for parameter in parameters])
         grad_norm = require_finite(norm.item())
         if self.clip is not None and grad_norm > self.clip:
             torch.nn.utils.clip_grads_with_norm_(parameters, self.clip, norm)
