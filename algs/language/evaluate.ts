@@ -1,0 +1,156 @@
+import { type Expression, type ExpressionNode, type Kind, operands } from "../../data/mod.ts";
+
+/** One sequence of T positions. Chosen and rejected sequences of a pair follow each other. */
+export type EvaluatedSequence = {
+  group: number;
+  mask: readonly number[]; // [T]
+  /** Token inputs [T], live ones too; sequence inputs one number; `margin` on the chosen sequence, else 0. */
+  inputs: Readonly<Record<string, number | readonly number[]>>;
+};
+
+/** A whole optimizer step, ragged. */
+export type EvaluatedStep = { sequences: readonly EvaluatedSequence[]; coef?: Readonly<Record<string, number>> };
+
+/** Values of every node: token [n] over unmasked tokens, sequence [S], pair [P], step [1]. */
+export type Evaluation = { loss: number; metrics: Record<string, number>; values: Float64Array[] };
+
+/**
+ * The reference: computes an expression in float64, whole step at once, with no cut and no mask (masked tokens are not
+ * there at all). With `frozen`, each `detach` has its value of that evaluation, so that differences of the loss are
+ * differences of what is differentiated.
+ */
+export function evaluate(expression: Expression, step: EvaluatedStep, frozen?: Evaluation): Evaluation {
+  const layout = layoutOf(step);
+  const values: Float64Array[] = [];
+  for (const [i, node] of expression.nodes.entries()) {
+    values.push(
+      node.op === "detach" && frozen ? frozen.values[i]! : compute(node, { step, layout, values, expression }),
+    );
+  }
+  const metrics = Object.entries(expression.metrics).map(([name, root]) => [name, values[root]![0]!]);
+  return { loss: values[expression.loss]![0]!, metrics: Object.fromEntries(metrics), values };
+}
+
+/** Where the unmasked tokens are: owner [n] is the sequence of each, position [n] its place there. */
+export type Layout = { owner: Int32Array; position: Int32Array; length: Float64Array; size: Record<Kind, number> };
+
+/** The order in which `evaluate` holds the values of a step. */
+export function layoutOf({ sequences }: EvaluatedStep): Layout {
+  const owner: number[] = [];
+  const position: number[] = [];
+  for (const [s, { mask }] of sequences.entries()) {
+    for (const [t, bit] of mask.entries()) if (bit) owner.push(s) && position.push(t);
+  }
+  const length = new Float64Array(sequences.length);
+  for (const s of owner) length[s]!++;
+  return {
+    owner: Int32Array.from(owner),
+    position: Int32Array.from(position),
+    length,
+    size: { token: owner.length, sequence: sequences.length, pair: Math.floor(sequences.length / 2), step: 1 },
+  };
+}
+
+type Scope = { step: EvaluatedStep; layout: Layout; values: readonly Float64Array[]; expression: Expression };
+
+const logSigmoid = (x: number) => Math.min(x, 0) - Math.log1p(Math.exp(-Math.abs(x)));
+
+const ELEMENTWISE: Record<string, (...x: number[]) => number> = {
+  add: (a, b) => a! + b!,
+  sub: (a, b) => a! - b!,
+  mul: (a, b) => a! * b!,
+  div: (a, b) => a! / b!,
+  minimum: (a, b) => Math.min(a!, b!),
+  maximum: (a, b) => Math.max(a!, b!),
+  lt: (a, b) => (a! < b! ? 1 : 0),
+  le: (a, b) => (a! <= b! ? 1 : 0),
+  where: (condition, a, b) => (condition !== 0 ? a! : b!),
+  neg: (x) => -x!,
+  exp: (x) => Math.exp(x!),
+  log: (x) => Math.log(x!),
+  square: (x) => x! * x!,
+  sigmoid: (x) => Math.exp(logSigmoid(x!)),
+  logSigmoid: (x) => logSigmoid(x!),
+  detach: (x) => x!,
+};
+
+function compute(node: ExpressionNode, scope: Scope): Float64Array {
+  const { layout, values, expression } = scope;
+  switch (node.op) {
+    case "input":
+      return readInput(node.name, node.kind, scope);
+    case "scalar":
+      return Float64Array.of(node.value);
+    case "perSequenceSum":
+    case "perSequenceMean": {
+      const sums = new Float64Array(layout.size.sequence);
+      values[node.args[0]]!.forEach((x, i) => sums[layout.owner[i]!]! += x);
+      return node.op === "perSequenceSum" ? sums : sums.map((sum, s) => sum / Math.max(layout.length[s]!, 1));
+    }
+    case "chosen":
+    case "rejected": {
+      const from = node.op === "chosen" ? 0 : 1;
+      return new Float64Array(layout.size.pair).map((_, p) => values[node.args[0]]![2 * p + from]!);
+    }
+    case "stepSum":
+      return Float64Array.of(stepSum(values[node.args[0]]!, expression.nodes[node.args[0]]!.kind, layout));
+    default: {
+      const { op } = node;
+      const work = op === "clamp"
+        ? (x: number) => Math.min(Math.max(x, node.lo ?? -Infinity), node.hi ?? Infinity)
+        : ELEMENTWISE[op]!;
+      const at = operands(node).map((arg) => reader(values[arg]!, expression.nodes[arg]!.kind, { node, layout }));
+      return new Float64Array(layout.size[node.kind]).map((_, i) => work(...at.map((read) => read(i)) as [number]));
+    }
+  }
+}
+
+/** Reads an operand at an index of the node's own kind: coarser kinds broadcast. */
+function reader(value: Float64Array, kind: Kind, { node, layout }: { node: ExpressionNode; layout: Layout }) {
+  if (kind === node.kind) return (i: number) => value[i]!;
+  return kind === "step" ? () => value[0]! : (i: number) => value[layout.owner[i]!]!;
+}
+
+/** Sequences without a token, and pairs with one, count nowhere. */
+function stepSum(value: Float64Array, kind: Kind, { length }: Layout): number {
+  const counts = (i: number) => {
+    if (kind === "sequence") return length[i]! > 0;
+    return kind !== "pair" || (length[2 * i]! > 0 && length[2 * i + 1]! > 0);
+  };
+  return value.reduce((sum, x, i) => (counts(i) ? sum + x : sum), 0);
+}
+
+function readInput(name: string, kind: Kind, { step, layout }: Scope): Float64Array {
+  const { sequences, coef } = step;
+  if (kind === "step") {
+    return Float64Array.of(name.startsWith("coef.") ? given(coef?.[name.slice(5)], name) : count(name, step));
+  }
+  if (name === "length") return layout.length;
+  if (name === "group_length") {
+    const same = ({ group }: EvaluatedSequence) => sequences.flatMap((other, s) => (other.group === group ? [s] : []));
+    return Float64Array.from(sequences, (one) => same(one).reduce((sum, s) => sum + layout.length[s]!, 0));
+  }
+  if (kind === "pair") {
+    return new Float64Array(layout.size.pair).map((_, p) => Number(sequences[2 * p]!.inputs[name] ?? 0));
+  }
+  if (kind === "sequence") return Float64Array.from(sequences, ({ inputs }) => Number(given(inputs[name], name)));
+  return new Float64Array(layout.size.token).map((_, i) => {
+    const column = given(sequences[layout.owner[i]!]!.inputs[name], name);
+    return typeof column === "number" ? column : column[layout.position[i]!]!;
+  });
+}
+
+function given<T>(value: T | undefined, name: string): T {
+  if (value === undefined) throw new RangeError(`Cannot evaluate the loss as it reads '${name}', which the step lacks`);
+  return value;
+}
+
+function count(name: string, step: EvaluatedStep): number {
+  const { length, size } = layoutOf(step);
+  const full = step.sequences.filter((_, s) => length[s]! > 0);
+  if (name === "n_tokens") return size.token;
+  if (name === "n_sequences") return full.length;
+  if (name === "n_groups") return new Set(full.map(({ group }) => group)).size;
+  return Array.from({ length: size.pair }, (_, p) => Math.min(length[2 * p]!, length[2 * p + 1]!)).filter(Boolean)
+    .length;
+}

@@ -1,0 +1,20 @@
+export { LossError } from "./errors.ts";
+export { evaluate, type EvaluatedSequence, type EvaluatedStep, type Evaluation, layoutOf } from "./evaluate.ts";
+export { Expr } from "./expr.ts";
+export { type InputName, INPUTS, liveModel } from "./inputs.ts";
+export {
+  chosen,
+  groupMean,
+  pairMean,
+  perSequenceMean,
+  perSequenceSum,
+  rejected,
+  scalar,
+  sequenceMean,
+  stepSum,
+  tokenMean,
+  where,
+} from "./operations.ts";
+export { k3, surrogate } from "./policy_terms.ts";
+export { expressionText } from "./print.ts";
+export { type LossFunction, type LossInputs, type LossParts, traceLoss } from "./trace.ts";
