@@ -1,0 +1,181 @@
+import pc from "picocolors";
+import type { EngineEvent } from "../engine/mod.ts";
+
+/** Where progress goes: a terminal that can be redrawn, or a pipe that gets one line per round. */
+export type Screen = { write(text: string): void; columns: number; tty: boolean; color: boolean };
+
+const BARS = "▁▂▃▄▅▆▇█";
+const SPARK_POINTS = 40;
+const RATE_WINDOW_MS = 10_000;
+
+/** Newest values as a row of bars, scaled between their own least and greatest. */
+export function sparkline(values: number[], points = SPARK_POINTS): string {
+  const shown = values.slice(-points);
+  const [least, most] = [Math.min(...shown), Math.max(...shown)];
+  const scale = most > least ? (BARS.length - 1) / (most - least) : 0;
+  return shown.map((value) => BARS[Math.round((value - least) * scale)]).join("");
+}
+
+/** Seconds as a person reads them: `8 s`, `3 min 20 s`, `2 h 5 min`. */
+export function duration(seconds: number): string {
+  const s = Math.max(0, Math.round(seconds));
+  if (s < 60) return `${s} s`;
+  if (s < 3600) return `${Math.floor(s / 60)} min ${s % 60} s`;
+  return `${Math.floor(s / 3600)} h ${Math.floor((s % 3600) / 60)} min`;
+}
+
+type Loop = { name: string; round: number; times: number; startedAt: number; startedRound: number };
+
+/**
+ * Shows a run as it goes: stages, round, reward, tokens per second, time left. Reads events only, so that what is shown can
+ * never change what is done.
+ */
+export class LiveView {
+  readonly #screen: Screen;
+  readonly #now: () => number;
+  readonly #running = new Map<string, string>();
+  readonly #metrics: Record<string, number> = {};
+  readonly #rewards: number[] = [];
+  readonly #tokens: { at: number; tokens: number }[] = [];
+  #loop: Loop | null = null;
+  #drawn = 0;
+  #setupStep = "";
+
+  constructor(options: { screen: Screen; now: () => number }) {
+    this.#screen = options.screen;
+    this.#now = options.now;
+  }
+
+  on(event: EngineEvent): void {
+    switch (event.type) {
+      case "stage_started":
+        this.#running.set(event.key, event.stage);
+        break;
+      case "stage_finished":
+        this.#running.delete(event.key);
+        break;
+      case "stage_failed":
+        this.#running.delete(event.key);
+        this.note(retryLine(event));
+        break;
+      case "metrics":
+        this.#take(event.metrics);
+        break;
+      case "note":
+        if (event.kind === "recovery") this.note(recoveryLine(event.value));
+        if (event.kind === "note/evaluation") this.note(evaluationLine(event.value));
+        break;
+      case "round_closed":
+        this.#closed(event);
+        break;
+    }
+    this.#redraw();
+  }
+
+  /** A line that stays, above the live part. */
+  note(text: string): void {
+    this.#clear();
+    this.#screen.write(`${text}\n`);
+  }
+
+  /** What is being set up: one line that the next one replaces; on a pipe only the first of each kind is written. */
+  setup(text: string): void {
+    if (!this.#screen.tty) {
+      const step = text.split(" ").slice(0, 3).join(" ");
+      if (step !== this.#setupStep) this.#screen.write(`${step}\n`);
+      this.#setupStep = step;
+      return;
+    }
+    this.#clear();
+    this.#screen.write(`  ${text.slice(0, this.#screen.columns - 4)}\n`);
+    this.#drawn = 1;
+  }
+
+  /** Removes the live part; what was noted stays. */
+  end(): void {
+    this.#clear();
+  }
+
+  #take(metrics: Record<string, number>): void {
+    Object.assign(this.#metrics, metrics);
+    const made = (metrics["perf/generated_tokens"] ?? 0) + (metrics["perf/trained_tokens"] ?? 0);
+    if (made > 0) this.#tokens.push({ at: this.#now(), tokens: made });
+    while (this.#tokens.length && this.#tokens[0]!.at < this.#now() - RATE_WINDOW_MS) this.#tokens.shift();
+    if (metrics["reward/mean"] !== undefined) this.#rewards.push(metrics["reward/mean"]);
+  }
+
+  #closed({ loop, round, times }: { loop: string; round: number; times: number }): void {
+    if (this.#loop?.name !== loop) {
+      this.#loop = { name: loop, round, times, startedAt: this.#now(), startedRound: round };
+    }
+    this.#loop.round = round;
+    if (!this.#screen.tty) this.#screen.write(`${this.#roundLine()}\n`);
+  }
+
+  #roundLine(): string {
+    const loop = this.#loop!;
+    const left = this.#secondsLeft();
+    const metric = (name: string, label: string, digits: number) =>
+      this.#metrics[name] === undefined ? [] : [`${label} ${this.#metrics[name]!.toFixed(digits)}`];
+    return [
+      `${loop.name} ${loop.round}/${loop.times}`,
+      ...(loop.name.includes("round") ? metric("reward/mean", "reward", 3) : []),
+      ...metric("policy/loss", "loss", 4),
+      ...metric("optim/grad_norm", "grad", 3),
+      `${this.#tokensPerSecond()} tokens/s`,
+      ...(left === null ? [] : [`${duration(left)} left`]),
+    ].join("  ").slice(0, 199);
+  }
+
+  /** From the rounds seen since the loop began here: a resumed run's earlier rounds do not count as fast ones. */
+  #secondsLeft(): number | null {
+    const { round, times, startedAt, startedRound } = this.#loop!;
+    if (round === startedRound) return null;
+    return ((this.#now() - startedAt) / (round - startedRound)) * (times - round) / 1000;
+  }
+
+  #tokensPerSecond(): number {
+    const [first] = this.#tokens;
+    if (!first) return 0;
+    const seconds = Math.max(1, this.#now() - first.at) / 1000;
+    return Math.round(this.#tokens.reduce((sum, { tokens }) => sum + tokens, 0) / Math.max(seconds, 0.5));
+  }
+
+  #redraw(): void {
+    if (!this.#screen.tty) return;
+    this.#clear();
+    const stages = [...new Set(this.#running.values())].join(", ") || "waiting";
+    const lines = [
+      this.#paint(pc.dim, `  now      ${stages}`),
+      ...(this.#loop ? [`  progress ${this.#roundLine()}`] : []),
+      ...(this.#rewards.length > 1 ? [this.#paint(pc.green, `  reward   ${sparkline(this.#rewards)}`)] : []),
+    ].map((line) => line.slice(0, this.#screen.columns + 10));
+    this.#screen.write(lines.map((line) => `${line}\n`).join(""));
+    this.#drawn = lines.length;
+  }
+
+  #paint(color: (text: string) => string, text: string): string {
+    return this.#screen.color ? color(text) : text;
+  }
+
+  #clear(): void {
+    if (this.#drawn > 0) this.#screen.write(`\x1b[${this.#drawn}F\x1b[J`);
+    this.#drawn = 0;
+  }
+}
+
+function retryLine(event: Extract<EngineEvent, { type: "stage_failed" }>): string {
+  const next = event.next_ms === null ? "given up" : "trying again";
+  return `${event.key} failed (attempt ${event.attempt}, ${next}): ${event.error.message}`;
+}
+
+function recoveryLine(value: unknown): string {
+  const { cause, action, batches_redone } = value as { cause: string; action: string; batches_redone: number };
+  return `recovered from ${cause}: ${action}, ${batches_redone} batches redone`;
+}
+
+function evaluationLine(value: unknown): string {
+  const { name, problems, avg_at_k, pass_at_k, samples_per_problem: k } = value as Record<string, number>;
+  const sampled = Number(k) > 1 ? `, pass@${k} ${Number(pass_at_k).toFixed(3)}` : "";
+  return `evaluation ${name}: ${Number(avg_at_k).toFixed(3)} right of ${problems} problems${sampled}`;
+}

@@ -1,0 +1,186 @@
+import { Command, CommanderError } from "commander";
+import { ConfigError, loadConfig, parseConfig } from "../configs/mod.ts";
+import { DataError } from "../data/mod.ts";
+import { cancelRun, EngineError } from "../engine/mod.ts";
+import { Home } from "../flows/mod.ts";
+import { listCheckpoints } from "./checkpoints.ts";
+import { printSchema, showConfig } from "./config.ts";
+import { previewData } from "./data_preview.ts";
+import { doctor } from "./doctor.ts";
+import { showLogs } from "./logs.ts";
+import { print } from "./output.ts";
+import { printPlan } from "./plan.ts";
+import { testReward } from "./reward_test.ts";
+import { EXIT } from "./exit.ts";
+import { listRollouts } from "./rollouts.ts";
+import { resumeCommand, runCommand } from "./run.ts";
+import { findRun, listRuns, showRun, wholeNumber } from "./runs.ts";
+
+const QUICKSTART = new URL("../configs/quickstart.yaml", import.meta.url);
+
+type Global = { home: string; store?: string; id?: string };
+type Flags = Record<string, string | boolean | undefined>;
+
+const whole = (name: string, least = 1) => (text: string) => wholeNumber(text, { name, least });
+
+function program(): Command {
+  const rl = new Command("rl");
+  rl.description("Holdfast: durable post-training runs. With no command: the quickstart.")
+    .option("--home <dir>", "where runs, checkpoints and environments are kept", ".holdfast")
+    .option("--store <url>", "where the journal is kept (default: a SQLite file in the home)")
+    .option("--id <id>", "the new run's id")
+    .exitOverride().showSuggestionAfterError()
+    .configureOutput({ outputError: (text, write) => write(text) });
+  runVerbs(rl);
+  readVerbs(rl);
+  toolVerbs(rl);
+  return rl;
+}
+
+/** A command of its own `--home`, `--store` and `--id`, so that they may stand before or after the verb. */
+function verb(parent: Command, usage: string, description: string): Command {
+  return parent.command(usage).description(description)
+    .option("--home <dir>", "as above").option("--store <url>", "as above").option("--id <id>", "as above");
+}
+
+function globals(command: Command): Global {
+  const all = command.optsWithGlobals() as Global;
+  const own = command.opts() as Partial<Global>;
+  return { home: own.home ?? all.home ?? ".holdfast", store: own.store ?? all.store, id: own.id ?? all.id };
+}
+
+async function withHome<T>(command: Command, work: (home: Home) => Promise<T>): Promise<T> {
+  const { home: dir, store } = globals(command);
+  const home = Home.open(dir, { store: store ?? null });
+  try {
+    return await work(home);
+  } finally {
+    await home.close();
+  }
+}
+
+function runVerbs(rl: Command): void {
+  rl.action(async (_: Flags, command: Command) => {
+    const text = await Deno.readTextFile(QUICKSTART);
+    const loaded = await parseConfig(text, { file: QUICKSTART.pathname });
+    Deno.exitCode = await withHome(command, (home) => runCommand(home, loaded, globals(command)));
+  });
+  for (const name of ["run", "eval"]) {
+    const usage = `${name} <config> [overrides...]`;
+    verb(rl, usage, name === "run" ? "start a run" : "evaluate a model: a run of the evaluate flow")
+      .action(async (file: string, overrides: string[], _: Flags, command: Command) => {
+        const loaded = await loadConfig(file, { overrides, cwd: Deno.cwd() });
+        Deno.exitCode = await withHome(
+          command,
+          (home) => runCommand(home, loaded, { ...globals(command), verb: name }),
+        );
+      });
+  }
+  verb(rl, "resume [run]", "go on with a run; without a name, with the newest that can be")
+    .option("--accept", "go on although the graph is another than the run began with")
+    .action(async (id: string | undefined, flags: Flags, command: Command) => {
+      Deno.exitCode = await withHome(command, (home) => resumeCommand(home, id, { accept: flags.accept === true }));
+    });
+  verb(rl, "cancel <run>", "end a run for good")
+    .action(async (id: string, _: Flags, command: Command) => {
+      await withHome(command, async (home) => {
+        const head = await cancelRun(home.store, (await findRun(home, id)).id, { lease_ms: 10_000 });
+        print(
+          head.status === "cancelled" ? `run ${id} is cancelled` : `run ${id} was asked to cancel; its engine ends it`,
+        );
+      });
+    });
+}
+
+function readVerbs(rl: Command): void {
+  verb(rl, "runs", "list runs").option("--json").option("--status <status>", "only runs of this status")
+    .action((flags: { json?: boolean; status?: string }, command: Command) =>
+      withHome(command, (home) => listRuns(home, flags))
+    );
+  verb(rl, "show [run]", "show a run").option("--json")
+    .action((id: string | undefined, flags: { json?: boolean }, command: Command) =>
+      withHome(command, (home) => showRun(home, id, flags))
+    );
+  verb(rl, "logs [run]", "show the workers' logs").option("--json")
+    .option("--lines <n>", "last lines of each log", whole("--lines"), 20)
+    .option("--attempt <n>", "of an earlier start of the run", whole("--attempt"))
+    .action((id: string | undefined, flags: { json?: boolean; lines: number; attempt?: number }, command: Command) =>
+      withHome(command, (home) => showLogs(home, id, flags))
+    );
+  verb(rl, "rollouts [run]", "show what was sampled").option("--json")
+    .option("--round <n>", "of this round (default: the newest)", whole("--round"))
+    .option("--worst <n>", "the samples with the least reward", whole("--worst"))
+    .option("--best <n>", "the samples with the most reward", whole("--best"))
+    .option("--limit <n>", "how many", whole("--limit"), 8)
+    .action((id: string | undefined, flags: Parameters<typeof listRollouts>[2], command: Command) =>
+      withHome(command, (home) => listRollouts(home, id, flags))
+    );
+  verb(rl, "checkpoints [run]", "list checkpoints").option("--json").option(
+    "--verify",
+    "hold every file against its hash",
+  )
+    .action(async (id: string | undefined, flags: { json?: boolean; verify?: boolean }, command: Command) => {
+      const whole = await withHome(command, (home) => listCheckpoints(home, id, flags));
+      if (!whole) Deno.exitCode = EXIT.failed;
+    });
+}
+
+function toolVerbs(rl: Command): void {
+  verb(rl, "plan <config> [overrides...]", "draw the graph and count its cost; starts nothing").option("--json")
+    .option("--format <format>", "text or mermaid", "text")
+    .action(async (file: string, overrides: string[], flags: { json?: boolean; format?: string }) => {
+      printPlan(await loadConfig(file, { overrides, cwd: Deno.cwd() }), flags);
+    });
+  const reward = rl.command("reward").description("work on rewards");
+  verb(reward, "test <reward>", "score rows offline with a reward's name or path.py:function").option("--json")
+    .requiredOption("--data <file>", "JSONL rows; their completion, else their answer, is scored")
+    .option("-n, --count <n>", "how many rows", whole("--count"), 8)
+    .option("--timeout-ms <ms>", "limit of one call", whole("--timeout-ms"), 10_000)
+    .action(
+      async (
+        name: string,
+        flags: { json?: boolean; data: string; count: number; timeoutMs: number },
+        command: Command,
+      ) => {
+        const { home } = globals(command);
+        const good = await testReward(name, { ...flags, timeout_ms: flags.timeoutMs, home });
+        if (!good) Deno.exitCode = EXIT.failed;
+      },
+    );
+  const data = rl.command("data").description("work on data");
+  verb(data, "preview <file>", "show rows as a run reads them").option("--json")
+    .option("-n, --rows <n>", "how many", whole("--rows"), 3)
+    .action((file: string, flags: { json?: boolean; rows: number }) => previewData(file, flags));
+  verb(rl, "doctor", "look at this machine").option("--json")
+    .action(async (flags: { json?: boolean }, command: Command) => {
+      if (!await doctor({ home: globals(command).home, ...flags })) Deno.exitCode = 1;
+    });
+  const config = rl.command("config").description("work on configurations");
+  config.command("schema").description("print the JSON Schema that editors read").action(printSchema);
+  verb(config, "show <config> [overrides...]", "print the resolved configuration").option("--json")
+    .option("--origin", "say where each value comes from")
+    .action((file: string, overrides: string[], flags: { json?: boolean; origin?: boolean }) =>
+      showConfig(file, overrides, flags)
+    );
+}
+
+/** Runs the command line; returns the exit code. */
+export async function main(args: string[]): Promise<number> {
+  try {
+    await program().parseAsync(args, { from: "user" });
+    return Deno.exitCode;
+  } catch (error) {
+    if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.done : EXIT.bad_input;
+    if (error instanceof ConfigError || error instanceof DataError) {
+      console.error(error.message);
+      return EXIT.bad_input;
+    }
+    if (error instanceof EngineError) {
+      console.error(error.message);
+      return ["invalid_input", "run_owned", "bad_data"].includes(error.code) ? EXIT.bad_input : EXIT.failed;
+    }
+    throw error;
+  }
+}
+
+if (import.meta.main) Deno.exit(await main(Deno.args));

@@ -1,0 +1,40 @@
+/** What every command prints with: one place decides about colour, width and JSON. */
+import type { Screen } from "./live.ts";
+
+const encoder = new TextEncoder();
+
+/** The terminal or pipe behind standard error: progress and messages. */
+export function errorScreen(): Screen {
+  const tty = Deno.stderr.isTerminal();
+  return {
+    tty,
+    color: tty && !Deno.env.get("NO_COLOR"),
+    columns: tty ? Deno.consoleSize().columns : 200,
+    write: (text) => void Deno.stderr.writeSync(encoder.encode(text)),
+  };
+}
+
+/** A result, on standard output: the only thing that may be piped on. */
+export function print(text: string): void {
+  console.log(text);
+}
+
+export function printJson(value: unknown): void {
+  console.log(JSON.stringify(value, null, 2));
+}
+
+/** Rows under a header, columns as wide as their widest cell. */
+export function table(header: string[], rows: string[][]): string {
+  const widths = header.map((cell, i) => Math.max(cell.length, ...rows.map((row) => row[i]!.length)));
+  const line = (row: string[]) => row.map((cell, i) => cell.padEnd(widths[i]!)).join("  ").trimEnd();
+  return [header, ...rows].map(line).join("\n");
+}
+
+/** How long ago, as a person says it. */
+export function age(ms: number): string {
+  const s = Math.floor(ms / 1000);
+  if (s < 120) return `${s} s`;
+  if (s < 7200) return `${Math.floor(s / 60)} min`;
+  if (s < 172_800) return `${Math.floor(s / 3600)} h`;
+  return `${Math.floor(s / 86_400)} days`;
+}

@@ -1,0 +1,85 @@
+import { decodeSlab, type GroupRef } from "../data/mod.ts";
+import { InvalidInputError, type JournalRow } from "../engine/mod.ts";
+import { type Home, ScoredGroup } from "../flows/mod.ts";
+import { print, printJson } from "./output.ts";
+import { findRun, newestRun } from "./runs.ts";
+
+export type RolloutOptions = { json?: boolean; round?: number; worst?: number; best?: number; limit: number };
+
+/** One sample as it is shown. */
+type Shown = {
+  round: number;
+  draw: number;
+  sample: number;
+  reward: number | null;
+  parts: Record<string, number>;
+  stop: string;
+  tokens: number;
+  policy: string;
+  prompt: string;
+  completion: string;
+  failed: string | null;
+};
+
+/** `rollouts RUN`: what was sampled in a round, with its rewards. */
+export async function listRollouts(home: Home, id: string | undefined, options: RolloutOptions): Promise<void> {
+  const head = await findRun(home, id ?? await newestRun(home));
+  const results = await home.store.read(head.id, { kinds: ["result"] });
+  const scored = results.filter((row) => /(^|\/)round\/\d+\/score_group/.test(row.key));
+  if (scored.length === 0) {
+    throw new InvalidInputError(`Cannot show rollouts of '${head.id}' as none is scored yet`, {});
+  }
+  const roundOf = (row: JournalRow) => Number(/round\/(\d+)\//.exec(row.key)![1]);
+  const round = options.round ?? Math.max(...scored.map(roundOf));
+  const samples: Shown[] = [];
+  for (const row of scored.filter((row) => roundOf(row) === round)) samples.push(...await samplesOf(home, row, round));
+  if (samples.length === 0) {
+    throw new InvalidInputError(`Cannot show round ${round} of '${head.id}' as it has no scored groups`, { round });
+  }
+  const chosen = choose(samples, options);
+  if (options.json) return printJson(chosen);
+  for (const sample of chosen) print(describe(sample));
+}
+
+function choose(samples: Shown[], { worst, best, limit }: RolloutOptions): Shown[] {
+  const byReward = samples.toSorted((a, b) => (a.reward ?? -Infinity) - (b.reward ?? -Infinity));
+  if (worst !== undefined) return byReward.slice(0, worst);
+  if (best !== undefined) return byReward.toReversed().slice(0, best);
+  return samples.slice(0, limit);
+}
+
+async function samplesOf(home: Home, row: JournalRow, round: number): Promise<Shown[]> {
+  const { output } = JSON.parse(row.value) as { output: unknown };
+  const group = ScoredGroup.parse(output);
+  const ref: GroupRef = group.group;
+  const slab = decodeSlab(await home.artifacts.get(ref.slab));
+  const made = slab.groups[ref.index]!;
+  return ref.samples.map((place, i) => {
+    const trajectory = made.trajectories[place]!;
+    return {
+      round,
+      draw: ref.draw,
+      sample: place,
+      reward: group.rewards[i] ?? null,
+      parts: Object.fromEntries(Object.entries(group.parts).map(([name, scores]) => [name, scores[i]!])),
+      stop: trajectory.stop,
+      tokens: group.lengths[i] ?? 0,
+      policy: slab.version,
+      prompt: made.prompt_text,
+      completion: trajectory.text,
+      failed: group.failed,
+    };
+  });
+}
+
+function describe(sample: Shown): string {
+  const parts = Object.entries(sample.parts).map(([name, score]) => `${name} ${score}`).join(", ");
+  return [
+    `round ${sample.round} draw ${sample.draw} sample ${sample.sample}: reward ${
+      sample.reward ?? sample.failed
+    } (${parts}), ` +
+    `${sample.tokens} tokens, ${sample.stop}, policy ${sample.policy.slice(0, 12)}`,
+    `  prompt      ${JSON.stringify(sample.prompt)}`,
+    `  completion  ${JSON.stringify(sample.completion)}`,
+  ].join("\n");
+}

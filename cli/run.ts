@@ -1,0 +1,132 @@
+import type { LoadedConfig } from "../configs/mod.ts";
+import { readConfig } from "../configs/mod.ts";
+import { type Graph, type GraphDefinition, InvalidInputError, type Outcome, type RunHead } from "../engine/mod.ts";
+import { createRun, executeRun, flowDefinition, type Home, SHIPPED } from "../flows/mod.ts";
+import { LiveView } from "./live.ts";
+import { EXIT } from "./exit.ts";
+import { errorScreen } from "./output.ts";
+import { findRun } from "./runs.ts";
+
+/** `run CONFIG`: records the run, then executes it. Returns the exit code. */
+export async function runCommand(
+  home: Home,
+  loaded: LoadedConfig,
+  options: { id?: string; verb?: string },
+): Promise<number> {
+  const { config } = loaded;
+  if (options.verb === "eval" && config.flow !== "evaluate") {
+    throw new InvalidInputError(
+      `Cannot evaluate with ${loaded.file} as its flow is '${config.flow}': set flow: evaluate, or use 'run'`,
+      { flow: config.flow },
+    );
+  }
+  const definition = flowDefinition(config.flow);
+  const head = await createRun(home, definition, {
+    config,
+    id: options.id,
+    name: config.name,
+    entry: `${SHIPPED}${config.flow}`,
+  });
+  return await follow(home, { head, definition: definition as AnyDefinition, config, accept: false });
+}
+
+/** `resume [RUN]`. Returns the exit code. */
+export async function resumeCommand(home: Home, id: string | undefined, options: { accept: boolean }): Promise<number> {
+  const head = await findRun(home, id);
+  if (head.status === "done") {
+    errorScreen().write(`run ${head.id} is done already: nothing to resume\n`);
+    return EXIT.done;
+  }
+  if (head.status === "cancelled") {
+    throw new InvalidInputError(`Cannot resume run '${head.id}' as it was cancelled: start a new one`, {
+      run: head.id,
+    });
+  }
+  const { definition, config } = await entryOf(head);
+  return await follow(home, { head, definition, config, accept: options.accept });
+}
+
+/** The graph definition that a run was made of: one that ships, or an export of the user's module. */
+async function entryOf(head: RunHead): Promise<{ definition: AnyDefinition; config: unknown }> {
+  const recorded: unknown = JSON.parse(head.config);
+  if (head.entry.startsWith(SHIPPED)) {
+    const config = readConfig(recorded);
+    return { definition: flowDefinition(config.flow) as AnyDefinition, config };
+  }
+  const [module, name] = head.entry.split("#");
+  const loaded = (await import(module!)) as Record<string, AnyDefinition>;
+  const definition = loaded[name ?? "default"];
+  if (definition) return { definition, config: recorded };
+  throw new InvalidInputError(`Cannot resume run '${head.id}' as ${module} exports no graph '${name}'`, {
+    entry: head.entry,
+  });
+}
+
+/** A definition whose configuration its own schema checks when it is built. */
+type AnyDefinition = Pick<GraphDefinition, "name"> & { build(config: unknown): Graph };
+type Following = { head: RunHead; definition: AnyDefinition; config: unknown; accept: boolean };
+
+/** Executes a run with its progress shown. Ctrl-C once stops at the next durable point, twice at once. */
+async function follow(home: Home, { head, definition, config, accept }: Following): Promise<number> {
+  const screen = errorScreen();
+  const live = new LiveView({ screen, now: () => performance.now() });
+  const drain = new AbortController();
+  const release = onInterrupt(() => {
+    if (drain.signal.aborted) {
+      live.note(`stopped at once. Go on with: deno task rl resume ${head.id}`);
+      Deno.exit(EXIT.interrupted);
+    }
+    live.note(`stopping run ${head.id} at the next durable point; once more stops at once`);
+    drain.abort();
+  });
+  live.note(`run ${head.id}`);
+  try {
+    const outcome = await executeRun(home, { head, graph: definition.build(config) }, {
+      drain: drain.signal,
+      accept,
+      onEvent: (event) => live.on(event),
+      onSetup: ({ kind, step, detail }) => live.setup(`environment ${kind}: ${step} ${detail}`),
+    });
+    live.end();
+    return report(head, { outcome, home, note: (text) => screen.write(`${text}\n`) });
+  } finally {
+    live.end();
+    release();
+  }
+}
+
+type Reporting = { outcome: Outcome; home: Home; note: (text: string) => void };
+
+function report(head: RunHead, { outcome, home, note }: Reporting): number {
+  switch (outcome.status) {
+    case "done":
+      note(
+        `run ${head.id} is done. The model is in ${
+          home.runDir(head.id)
+        }/final. Look at it with: deno task rl show ${head.id}`,
+      );
+      return EXIT.done;
+    case "failed":
+      note(`run ${head.id} failed: ${outcome.error.message}`);
+      note(`Nothing recorded is lost. Mend the cause, then go on with: deno task rl resume ${head.id}`);
+      return EXIT.failed;
+    case "cancelled":
+      note(`run ${head.id} was cancelled`);
+      return EXIT.failed;
+    case "fenced":
+      note(`another engine has taken run ${head.id} over; this one has stopped`);
+      return EXIT.failed;
+    case "interrupted":
+      note(`run ${head.id} is interrupted. Go on with: deno task rl resume ${head.id}`);
+      return EXIT.interrupted;
+  }
+}
+
+/** Calls `act` at SIGINT and SIGTERM; returns what undoes it. */
+function onInterrupt(act: () => void): () => void {
+  const signals = ["SIGINT", "SIGTERM"] as const;
+  for (const signal of signals) Deno.addSignalListener(signal, act);
+  return () => {
+    for (const signal of signals) Deno.removeSignalListener(signal, act);
+  };
+}

@@ -1,0 +1,107 @@
+import { BadDataError, computedStatus, InvalidInputError, type RunHead } from "../engine/mod.ts";
+import { type Home, type RunView, runView } from "../flows/mod.ts";
+import { distance } from "fastest-levenshtein";
+import { age, print, printJson, table } from "./output.ts";
+
+/** The head of a run, or an error that names the runs there are. Without a name: the newest that can be resumed. */
+export async function findRun(home: Home, id: string | undefined): Promise<RunHead> {
+  const heads = await home.store.heads({ limit: 1000 });
+  if (id === undefined) return newestResumable(heads);
+  const head = await home.store.head(id);
+  if (head) return head;
+  const near = heads.map((known) => known.id).toSorted((a, b) => distance(id, a) - distance(id, b))[0];
+  const hint = near === undefined ? "there are no runs yet" : `did you mean '${near}'?`;
+  throw new InvalidInputError(`Cannot find run '${id}' in ${home.dir}: ${hint} 'runs' lists them`, { run: id });
+}
+
+function newestResumable(heads: RunHead[]): RunHead {
+  const found = heads.filter((head) => ["interrupted", "failed"].includes(computedStatus(head)))
+    .toSorted((a, b) => b.updated_ms - a.updated_ms)[0];
+  if (found) return found;
+  throw new InvalidInputError(`Cannot resume as no run is interrupted or failed: 'runs' lists them`, {});
+}
+
+/** `runs`: every run, newest first. */
+export async function listRuns(home: Home, options: { json?: boolean; status?: string }): Promise<void> {
+  const heads = (await home.store.heads({ limit: 1000 })).toSorted((a, b) => b.created_ms - a.created_ms);
+  const runs = heads.map((head) => {
+    const live = home.liveFacts(head.id);
+    const status = computedStatus(head);
+    return {
+      id: head.id,
+      name: head.name,
+      status,
+      graph: head.graph,
+      reward: live.metrics["reward/mean"] ?? null,
+      resumable: status === "interrupted" || status === "failed",
+      created_at: new Date(head.created_ms).toISOString(),
+      error: head.error === null ? null : (JSON.parse(head.error) as { message: string }).message,
+    };
+  }).filter((run) => options.status === undefined || run.status === options.status);
+  if (options.json) return printJson(runs);
+  if (runs.length === 0) {
+    return print("no runs yet: start one with 'run CONFIG', or with no command at all for the quickstart");
+  }
+  const rows = runs.map((run) => [
+    run.id,
+    run.status,
+    run.graph,
+    run.reward === null ? "-" : run.reward.toFixed(3),
+    age(Date.now() - Date.parse(run.created_at)),
+    (run.error ?? "").split("\n")[0]!.slice(0, 60),
+  ]);
+  print(table(["run", "status", "graph", "reward", "age", "last error"], rows));
+}
+
+/** `show RUN`. */
+export async function showRun(home: Home, id: string | undefined, options: { json?: boolean }): Promise<void> {
+  const head = await findRun(home, id ?? (await newestRun(home)));
+  const view = await runView(home.store, head, home.liveFacts(head.id));
+  if (options.json) return printJson(view);
+  print(describe(view));
+}
+
+/** Id of the run that was started last. */
+export async function newestRun(home: Home): Promise<string> {
+  const heads = await home.store.heads({ limit: 1000 });
+  const newest = heads.toSorted((a, b) => b.created_ms - a.created_ms)[0];
+  if (newest) return newest.id;
+  throw new InvalidInputError(`Cannot show a run as there is none in ${home.dir}: start one with 'run CONFIG'`, {});
+}
+
+function describe(view: RunView): string {
+  const { ledger, generated } = view;
+  const reasons = (counts: Record<string, number>) =>
+    Object.entries(counts).map(([reason, n]) => `${reason} ${n}`).join(", ") || "0";
+  const lines: [string, string][] = [
+    ["run", `${view.id}${view.name === view.id ? "" : ` (${view.name})`}`],
+    ["status", view.status + (view.engine_pid === null ? "" : `, engine pid ${view.engine_pid}`)],
+    ["graph", `${view.graph} ${view.graph_hash.slice(0, 12)}, epoch ${view.epoch}`],
+    ["round", view.loop === null ? "0" : `${view.loop} ${view.round}`],
+    ["policy", view.policy === null ? "-" : `${view.policy.version.slice(0, 12)} digest ${view.policy.digest ?? "-"}`],
+    [
+      "ledger",
+      `read ${ledger.read} = trained ${ledger.trained} + filtered ${
+        reasons(ledger.filtered)
+      } + stale ${ledger.stale} + ` +
+      `failed ${reasons(ledger.failed)} + pending ${ledger.pending}`,
+    ],
+    ["generated", `${generated.groups} groups, ${generated.samples} samples, ${generated.tokens} tokens`],
+    ...view.workers.map((w): [string, string] => ["worker", `${w.role} rank ${w.rank} pid ${w.pid} ${w.state}`]),
+    ...view.recoveries.map((r): [string, string] => [
+      "recovery",
+      `${r.cause}: ${r.action}, ${r.batches_redone} batches redone in ${r.seconds.toFixed(1)} s`,
+    ]),
+    ...view.evaluations.map((e): [string, string] => ["evaluation", `${e.name}: ${Number(e.avg_at_k).toFixed(3)}`]),
+    ...Object.entries(view.metrics).map(([name, n]): [string, string] => ["metric", `${name} ${n}`]),
+    ...(view.error === null ? [] : [["error", (view.error as { message: string }).message] as [string, string]]),
+  ];
+  return lines.map(([name, text]) => `${name.padEnd(10)} ${text}`).join("\n");
+}
+
+/** Reads an option as a whole number of at least `least`. */
+export function wholeNumber(text: string, { name, least }: { name: string; least: number }): number {
+  const number = Number(text);
+  if (Number.isSafeInteger(number) && number >= least) return number;
+  throw new BadDataError(`Cannot use '${text}' for ${name}: give a whole number of at least ${least}`, { name });
+}

@@ -1,0 +1,80 @@
+import { resolve } from "node:path";
+import { ArtifactStore, InvalidInputError, SqliteStore, type Store } from "../engine/mod.ts";
+import type { LiveFacts, WorkerView } from "./run_view.ts";
+
+/** A directory with the journal, the artifacts and the runs' files. Opened by commands and by scripts alike. */
+export class Home {
+  readonly dir: string;
+  readonly store: Store;
+  readonly artifacts: ArtifactStore;
+
+  constructor(dir: string, options: { store: Store; artifacts: ArtifactStore }) {
+    this.dir = dir;
+    this.store = options.store;
+    this.artifacts = options.artifacts;
+  }
+
+  /** Opens `dir` (made if it is not there). `store`: null for the file in the home. */
+  static open(dir: string, options: { store?: string | null } = {}): Home {
+    const home = resolve(dir);
+    const url = options.store ?? null;
+    if (url !== null) {
+      throw new InvalidInputError(
+        `Cannot open the store '${url}' as only the SQLite file in the home is there yet: leave out --store`,
+        { store: url },
+      );
+    }
+    try {
+      Deno.mkdirSync(`${home}/runs`, { recursive: true });
+    } catch (cause) {
+      throw new InvalidInputError(
+        `Cannot use '${home}' as the home: ${(cause as Error).message}. Give a directory you may write to with --home`,
+        { home },
+        { cause },
+      );
+    }
+    const store = new SqliteStore(`${home}/holdfast.db`);
+    return new Home(home, { store, artifacts: new ArtifactStore(`${home}/artifacts`) });
+  }
+
+  runDir(run: string): string {
+    return `${this.dir}/runs/${run}`;
+  }
+
+  checkpointsDir(run: string): string {
+    return `${this.dir}/checkpoints/${run}`;
+  }
+
+  /** Logs of the attempt, the engine's n-th start at this run. */
+  logDir(run: string, attempt: number): string {
+    return `${this.dir}/logs/${run}/attempt_${attempt}`;
+  }
+
+  /** What a running engine wrote about itself; empty if there is nothing. */
+  liveFacts(run: string): LiveFacts {
+    return {
+      workers: readJson<WorkerView[]>(`${this.runDir(run)}/workers.json`) ?? [],
+      metrics: readJson<Record<string, number>>(`${this.runDir(run)}/metrics.json`) ?? {},
+    };
+  }
+
+  /** Replaces a small file of a run whole: a reader sees the old one or the new one. */
+  writeFact(run: string, options: { name: string; value: unknown }): void {
+    const path = `${this.runDir(run)}/${options.name}`;
+    Deno.writeTextFileSync(`${path}.new`, JSON.stringify(options.value));
+    Deno.renameSync(`${path}.new`, path);
+  }
+
+  async close(): Promise<void> {
+    await this.store.close();
+  }
+}
+
+function readJson<T>(path: string): T | null {
+  try {
+    return JSON.parse(Deno.readTextFileSync(path)) as T;
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return null;
+    throw error;
+  }
+}

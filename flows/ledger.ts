@@ -1,0 +1,33 @@
+/**
+ * The ledger: what became of every draw. read = trained + filtered(reason) + stale + failed(reason) + pending.
+ * Stages count with `ctx.tally`; the engine adds up a round's counts and checks them as it closes.
+ */
+export type Ledger = {
+  read: number;
+  trained: number;
+  filtered: Record<string, number>;
+  stale: number;
+  failed: Record<string, number>;
+  pending: number;
+};
+
+/** Reads the engine's totals as a ledger. Pending is what is read and in no other state yet. */
+export function ledgerOf(tally: Record<string, number>): Ledger {
+  const reasons = (prefix: string) =>
+    Object.fromEntries(
+      Object.entries(tally).filter(([name]) => name.startsWith(`${prefix}.`))
+        .map(([name, n]): [string, number] => [name.slice(prefix.length + 1), n])
+        .toSorted(([a], [b]) => (a < b ? -1 : 1)),
+    );
+  const sum = (counts: Record<string, number>) => Object.values(counts).reduce((total, n) => total + n, 0);
+  const [filtered, failed] = [reasons("filtered"), reasons("failed")];
+  const [read, trained, stale] = [tally.read ?? 0, tally.trained ?? 0, tally.stale ?? 0];
+  return { read, trained, filtered, stale, failed, pending: read - trained - stale - sum(filtered) - sum(failed) };
+}
+
+/** The loop's audit: no draw may be in two states, and in this flow none may be left over when a round closes. */
+export function checkLedger({ tally, round }: { tally: Record<string, number>; round: number }): string | null {
+  const ledger = ledgerOf(tally);
+  if (ledger.pending === 0) return null;
+  return `round ${round} closed with ${ledger.pending} draws in no state: ${JSON.stringify(ledger)}`;
+}

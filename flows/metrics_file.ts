@@ -1,0 +1,42 @@
+import type { EngineEvent } from "../engine/mod.ts";
+import type { Home } from "./home.ts";
+
+/**
+ * Metrics of a run as files that anything can read: `metrics.jsonl`, one line per emission with the key of the work it is
+ * of, and `metrics.json`, the last value of each. They are shown and never read back by the run itself.
+ */
+export class MetricsFile {
+  readonly #home: Home;
+  readonly #run: string;
+  readonly #last: Record<string, number>;
+  readonly #lines: string[] = [];
+  #epoch = 0;
+
+  constructor(home: Home, run: string) {
+    this.#home = home;
+    this.#run = run;
+    this.#last = { ...home.liveFacts(run).metrics };
+  }
+
+  on(event: EngineEvent): void {
+    if (event.type === "run_started") this.#epoch = event.epoch;
+    if (event.type === "metrics") {
+      Object.assign(this.#last, event.metrics);
+      const { key, at_ms, metrics } = event;
+      this.#lines.push(JSON.stringify({ key, epoch: this.#epoch, at_ms, metrics }));
+    }
+    if (event.type === "round_closed") this.flush();
+  }
+
+  /** Writes what was collected. A full disk loses metrics, never the run: what must not be lost is in the journal. */
+  flush(): void {
+    if (this.#lines.length === 0) return;
+    try {
+      const text = this.#lines.splice(0).map((line) => `${line}\n`).join("");
+      Deno.writeTextFileSync(`${this.#home.runDir(this.#run)}/metrics.jsonl`, text, { append: true });
+      this.#home.writeFact(this.#run, { name: "metrics.json", value: this.#last });
+    } catch (error) {
+      console.error(`Metrics of run ${this.#run} could not be written: ${(error as Error).message}`);
+    }
+  }
+}

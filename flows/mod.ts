@@ -1,0 +1,23 @@
+/** The stage graphs that ship, and how a run of any graph is executed. */
+export { evaluations } from "./evaluate.ts";
+export * from "./home.ts";
+export * from "./ledger.ts";
+export * from "./resources.ts";
+export * from "./run_view.ts";
+export { createRun, executeRun, rowTables, type SessionOptions } from "./session.ts";
+export { assignCredit } from "./stages/assign_credit.ts";
+export { checkpointPolicy } from "./stages/checkpoint_policy.ts";
+export { createModel } from "./stages/create_model.ts";
+export { drawEvaluation, drawPrompts } from "./stages/draw_prompts.ts";
+export { drawSupervised } from "./stages/draw_rows.ts";
+export { exportPolicy } from "./stages/export_policy.ts";
+export { GeneratedGroup, generateSlab } from "./stages/generate_slab.ts";
+export { openData } from "./stages/open_data.ts";
+export { preparePolicy } from "./stages/prepare_policy.ts";
+export { Published, publishPolicy } from "./stages/publish_policy.ts";
+export { ScoredGroup, scoreGroup } from "./stages/score_group.ts";
+export { scoreTokens } from "./stages/score_tokens.ts";
+export { Evaluation, passAtK, summariseEvaluation } from "./stages/summarise_evaluation.ts";
+export { trainPolicy } from "./stages/train_policy.ts";
+export * from "./table.ts";
+export { tryPythonReward } from "./try_reward.ts";

@@ -1,0 +1,105 @@
+import {
+  computedStatus,
+  type JournalRow,
+  type RoundRecord,
+  type RowKind,
+  type RunHead,
+  type Store,
+} from "../engine/mod.ts";
+import { type Ledger, ledgerOf } from "./ledger.ts";
+
+/** What `show RUN --json` prints. Read from the journal, so it is the same whoever asks, and while the run is on. */
+export type RunView = {
+  id: string;
+  name: string;
+  status: string;
+  graph: string;
+  graph_hash: string;
+  epoch: number;
+  engine_pid: number | null;
+  workers: WorkerView[];
+  loop: string | null;
+  round: number;
+  policy: { version: string; number: number; digest: string | null } | null;
+  ledger: Ledger;
+  generated: { groups: number; samples: number; tokens: number };
+  recoveries: { cause: string; action: string; version: string; batches_redone: number; seconds: number }[];
+  evaluations: Record<string, unknown>[];
+  metrics: Record<string, number>;
+  error: unknown;
+  created_at: string;
+  updated_at: string;
+};
+export type WorkerView = { role: string; rank: number; pid: number; state: string };
+
+/** What the engine's own files say of a run that is on; the journal knows nothing of it. */
+export type LiveFacts = { workers: WorkerView[]; metrics: Record<string, number> };
+
+/** Reads a run's state. `live`: what HOME/runs/RUN holds beside the journal. */
+export async function runView(store: Store, head: RunHead, live: LiveFacts): Promise<RunView> {
+  const read = async (...kinds: RowKind[]) => await store.read(head.id, { kinds });
+  const rounds = await read("round");
+  const versions = await read("note/version");
+  const generations = (await read("note/generation")).map(value<{ groups: number; samples: number }>);
+  const delivered = (await read("note/generated")).map(value<{ tokens: number }>);
+  const sum = <T>(list: T[], of: (item: T) => number) => list.reduce((total, item) => total + of(item), 0);
+  const status = computedStatus(head);
+  return {
+    id: head.id,
+    name: head.name,
+    status,
+    graph: head.graph,
+    graph_hash: head.graph_hash,
+    epoch: head.epoch,
+    engine_pid: status === "running" ? head.owner?.pid ?? null : null,
+    workers: status === "running" ? live.workers : [],
+    ...lastRound(rounds),
+    policy: await policyView(store, head.id, versions.at(-1)),
+    ledger: ledgerOf(lastTotals(rounds)),
+    generated: {
+      groups: sum(generations, (g) => g.groups),
+      samples: sum(generations, (g) => g.samples),
+      tokens: sum(delivered, (d) => d.tokens),
+    },
+    recoveries: (await read("recovery")).map(value<RunView["recoveries"][number]>),
+    evaluations: (await read("note/evaluation")).map(value<Record<string, unknown>>),
+    metrics: live.metrics,
+    error: head.error === null ? null : JSON.parse(head.error),
+    created_at: new Date(head.created_ms).toISOString(),
+    updated_at: new Date(head.updated_ms).toISOString(),
+  };
+}
+
+function value<T>(row: JournalRow): T {
+  return JSON.parse(row.value) as T;
+}
+
+function lastRound(rounds: JournalRow[]): { loop: string | null; round: number } {
+  const last = rounds.at(-1);
+  if (!last) return { loop: null, round: 0 };
+  return { loop: last.key.split("/").slice(0, -1).join("/") || last.key, round: value<RoundRecord>(last).round };
+}
+
+/** Totals of every loop, added up: each round row holds the totals of its loop so far. */
+function lastTotals(rounds: JournalRow[]): Record<string, number> {
+  const newest = new Map<string, Record<string, number>>();
+  for (const row of rounds) newest.set(row.key.replace(/\/\d+$/, ""), value<RoundRecord>(row).total);
+  const totals: Record<string, number> = {};
+  for (const total of newest.values()) {
+    for (const [name, n] of Object.entries(total)) totals[name] = (totals[name] ?? 0) + n;
+  }
+  return totals;
+}
+
+/** The newest version, with its digest once its weights were exported or published. */
+async function policyView(store: Store, run: string, newest: JournalRow | undefined): Promise<RunView["policy"]> {
+  if (!newest) return null;
+  const digests = new Map<string, string>();
+  for (const row of await store.read(run, { kinds: ["note/publication", "note/exported", "note/checkpoint"] })) {
+    const note = value<{ publication?: { version: string; digest: string }; version?: string; digest?: string }>(row);
+    const named = note.publication ?? note;
+    if (named.version && named.digest) digests.set(named.version, named.digest);
+  }
+  const { number } = value<{ number: number }>(newest);
+  return { version: newest.key, number, digest: digests.get(newest.key) ?? null };
+}

@@ -1,0 +1,41 @@
+import { z } from "zod";
+import { drawRows, Slab } from "../../data/mod.ts";
+import { defineStage } from "../../engine/mod.ts";
+import { cutSlabs } from "../../rollouts/mod.ts";
+import { OpenedSplit, openedTable } from "./open_data.ts";
+
+/** How draws are cut into slabs: by the configured number of samplers, never by how many are alive. */
+const SlabCut = z.strictObject({ slab_groups: z.int().positive().nullable(), samplers: z.int().positive() });
+
+/** Draws the prompts of one round in the run's order and cuts them into slabs. Pure: safe to run twice. */
+export const drawPrompts = defineStage({
+  name: "draw_prompts",
+  version: 1,
+  input: z.strictObject({
+    data: OpenedSplit,
+    round: z.int().positive(),
+    count: z.int().positive(),
+    seed: z.int(),
+    slabs: SlabCut,
+  }),
+  output: z.array(Slab),
+  phase: "generation",
+  run({ data, round, count, seed, slabs }, ctx) {
+    const draws = drawRows(openedTable(data, ctx), { seed, from: (round - 1) * count, count });
+    ctx.tally({ read: draws.length });
+    return cutSlabs(draws, slabs);
+  },
+});
+
+/** The first `count` rows of a split, each once, for an evaluation: they are no draws of the ledger. */
+export const drawEvaluation = defineStage({
+  name: "draw_evaluation",
+  version: 1,
+  input: z.strictObject({ data: OpenedSplit, count: z.int().positive().nullable(), slabs: SlabCut }),
+  output: z.array(Slab),
+  run({ data, count, slabs }, ctx) {
+    const table = openedTable(data, ctx);
+    const size = Math.min(count ?? table.size, table.size);
+    return cutSlabs(Array.from({ length: size }, (_, place) => ({ draw: place, row: table.row(place) })), slabs);
+  },
+});

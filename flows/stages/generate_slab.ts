@@ -1,0 +1,42 @@
+import { z } from "zod";
+import { GroupRef, Row, Sampling, Slab } from "../../data/mod.ts";
+import { defineStage } from "../../engine/mod.ts";
+import { Sampler } from "../resources.ts";
+import { Published } from "./publish_policy.ts";
+
+/** A generated group: where its trajectories are, and the row that rewards read. */
+export const GeneratedGroup = z.strictObject({ id: z.string(), row: Row, group: GroupRef });
+export type GeneratedGroup = z.infer<typeof GeneratedGroup>;
+
+/**
+ * Samples every group of a slab at exactly the published version, as one batch that nothing joins. A second run makes
+ * the slab anew, whole: with a sampler that repeats, the same bits.
+ */
+export const generateSlab = defineStage({
+  name: "generate_slab",
+  version: 1,
+  input: z.strictObject({
+    item: Slab,
+    published: Published,
+    samples_per_prompt: z.int().positive(),
+    sampling: Sampling,
+    seed: z.int(),
+  }),
+  output: z.array(GeneratedGroup).describe("In the slab's order."),
+  runs_on: "sampler",
+  phase: "generation",
+  async run({ item: slab, published, samples_per_prompt, sampling, seed }, ctx) {
+    const samples = slab.draws.length * samples_per_prompt;
+    await ctx.record("note/generation", ctx.key, { groups: slab.draws.length, samples });
+    const made = await ctx.resource(Sampler).generate({ published, slab, samples_per_prompt, sampling, seed }, ctx);
+    const ref = await ctx.artifacts.put(made.slab);
+    ctx.note("generated", ctx.key, { groups: made.groups, samples: made.samples, tokens: made.tokens });
+    ctx.emit({ metrics: { "perf/generated_tokens": made.tokens, "time/generate_s": made.seconds } });
+    const all = Array.from({ length: samples_per_prompt }, (_, sample) => sample);
+    return slab.draws.map(({ draw, row }, index) => ({
+      id: `draw-${draw}`,
+      row,
+      group: { draw, slab: ref, index, samples: all },
+    }));
+  },
+});

@@ -1,0 +1,67 @@
+import { z } from "zod";
+import { type ArtifactRef, decodeSlab, type GeneratedSlab, GroupRef, StopReason } from "../../data/mod.ts";
+import { type ArtifactStore, defineStage } from "../../engine/mod.ts";
+import { RewardConfig, scoringFunctions } from "../../rewards/mod.ts";
+import { Rewards } from "../resources.ts";
+import { GeneratedGroup } from "./generate_slab.ts";
+
+/** A group with one reward per remaining sample. `failed` names why the whole group is out, `detail` says more. */
+export const ScoredGroup = z.strictObject({
+  id: z.string(),
+  group: GroupRef,
+  rewards: z.array(z.number()).describe("[G] in the order of group.samples."),
+  parts: z.record(z.string(), z.array(z.number())).describe("[G] each reward function's score, unweighted."),
+  lengths: z.array(z.int()).describe("[G] sampled tokens."),
+  stops: z.array(StopReason).describe("[G]"),
+  failed: z.string().nullable(),
+  detail: z.string().nullable(),
+});
+export type ScoredGroup = z.infer<typeof ScoredGroup>;
+
+/** Scores every trajectory of one group. Reads one artifact and writes nothing: safe to run twice. */
+export const scoreGroup = defineStage({
+  name: "score_group",
+  version: 1,
+  input: z.strictObject({
+    item: GeneratedGroup,
+    rewards: z.array(RewardConfig).min(1),
+    on_failed_sample: z.enum(["drop_group", "drop_sample"]),
+  }),
+  output: ScoredGroup,
+  phase: "generation",
+  async run({ item, rewards, on_failed_sample }, ctx) {
+    const made = (await decodedSlab(item.group.slab, ctx.artifacts)).groups[item.group.index]!;
+    const trajectories = item.group.samples.map((sample) => made.trajectories[sample]!);
+    const work = { functions: scoringFunctions(rewards), prompt: made.prompt_text, row: item.row, trajectories };
+    const scores = await ctx.resource(Rewards).score(work, ctx);
+    const kept = scores.flatMap((score, i) => (score.failed === null ? [i] : []));
+    const failure = scores.find((score) => score.failed !== null) ?? null;
+    const whole = on_failed_sample === "drop_group" ? failure === null : kept.length > 0;
+    const names = Object.keys(scores[kept[0] ?? 0]?.parts ?? {});
+    return {
+      id: item.id,
+      group: { ...item.group, samples: kept.map((i) => item.group.samples[i]!) },
+      rewards: kept.map((i) => scores[i]!.reward),
+      parts: Object.fromEntries(names.map((name) => [name, kept.map((i) => scores[i]!.parts[name]!)])),
+      lengths: kept.map((i) => trajectories[i]!.action_mask.reduce((sum, bit) => sum + bit, 0)),
+      stops: kept.map((i) => trajectories[i]!.stop),
+      failed: whole ? null : failure!.failed,
+      detail: failure?.detail ?? null,
+    };
+  },
+});
+
+/** All groups of a slab are scored one after another, so the newest slabs are kept decoded. */
+const DECODED_MAX = 4;
+const decoded = new Map<string, GeneratedSlab>();
+
+async function decodedSlab(ref: ArtifactRef, artifacts: ArtifactStore): Promise<GeneratedSlab> {
+  const known = decoded.get(ref.sha256) ?? decodeSlab(await artifacts.get(ref));
+  decoded.delete(ref.sha256);
+  decoded.set(ref.sha256, known);
+  for (const oldest of decoded.keys()) {
+    if (decoded.size <= DECODED_MAX) break;
+    decoded.delete(oldest);
+  }
+  return known;
+}

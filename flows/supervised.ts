@@ -1,0 +1,40 @@
+import { SupervisedConfig } from "../configs/mod.ts";
+import type { Policy } from "../data/mod.ts";
+import { graph, type GraphBuilder, type Ref } from "../engine/mod.ts";
+import { evaluations } from "./evaluate.ts";
+import { checkpointPolicy } from "./stages/checkpoint_policy.ts";
+import { drawSupervised } from "./stages/draw_rows.ts";
+import { exportPolicy } from "./stages/export_policy.ts";
+import { openData } from "./stages/open_data.ts";
+import { preparePolicy } from "./stages/prepare_policy.ts";
+import { trainPolicy } from "./stages/train_policy.ts";
+
+/** What the rounds of supervised training read of a configuration; the quickstart makes one from its own. */
+export type SupervisedRounds = Pick<
+  SupervisedConfig,
+  "seed" | "rounds" | "rows_per_round" | "algorithm" | "trainer" | "checkpoints"
+>;
+
+/** Rounds of one optimizer step each over supervised rows. Returns the last policy. */
+export function supervisedRounds(g: GraphBuilder, config: SupervisedRounds, start: Ref<Policy>): Ref<Policy> {
+  const { seed, algorithm, rows_per_round: count, rounds: last, checkpoints } = config;
+  const { optimizer, micro_batch_tokens_max } = config.trainer;
+  const data = g.stage(openData, { split: "train" });
+  const rounds = g.loop("step", { times: last, carry: { policy: start } }, (r) => {
+    const policy = r.carried("policy");
+    const batch = r.stage(drawSupervised, { data, round: r.index, count, seed });
+    const trained = r.stage(trainPolicy, { batch, policy, algorithm, optimizer, micro_batch_tokens_max });
+    return { policy: r.stage(checkpointPolicy, { policy: trained, round: r.index, last, ...checkpoints }) };
+  });
+  return rounds.policy;
+}
+
+/** Supervised fine-tuning. */
+export const supervised = graph("supervised", SupervisedConfig, (g, config) => {
+  const start = g.stage(preparePolicy, { model_path: config.model.path, optimizer: config.trainer.optimizer });
+  const before = evaluations(g, { ...config, label: "before" }, start);
+  const policy = supervisedRounds(g, config, start);
+  const exported = g.stage(exportPolicy, { policy, name: "final" });
+  const after = evaluations(g, { ...config, label: "after" }, policy);
+  return { policy, exported, evaluations: [...before, ...after] };
+});

@@ -1,0 +1,42 @@
+import { InvalidInputError } from "../engine/mod.ts";
+import { ensureEnvironment, PYTHON_ROOT } from "../workers/mod.ts";
+
+export type TriedItem = { id: string; prompt: string; completion: string; row: Record<string, unknown> };
+export type TriedReward = {
+  row_id: string;
+  completion: string;
+  score: number | null;
+  error: string | null;
+  ms: number;
+};
+
+/** Scores items with a Python reward function in one process of its own, as the reward pool would. */
+export async function tryPythonReward(
+  source: string,
+  options: { rows: TriedItem[]; timeout_ms: number; home: string },
+): Promise<TriedReward[]> {
+  const python = await ensureEnvironment("torch", { home: options.home });
+  const child = new Deno.Command(python, {
+    args: ["-m", "holdfast_worker.rewards.try_function", source, "--timeout-ms", String(options.timeout_ms)],
+    env: { PYTHONPATH: PYTHON_ROOT },
+    stdin: "piped",
+    stdout: "piped",
+    stderr: "piped",
+  }).spawn();
+  const writer = child.stdin.getWriter();
+  await writer.write(new TextEncoder().encode(options.rows.map((row) => `${JSON.stringify(row)}\n`).join("")));
+  await writer.close();
+  const { code, stdout, stderr } = await child.output();
+  const text = new TextDecoder();
+  if (code !== 0) {
+    throw new InvalidInputError(`Cannot test reward '${source}':\n${text.decode(stderr).trimEnd()}`, { source, code });
+  }
+  const results = text.decode(stdout).trim().split("\n").filter(Boolean).map((line) => JSON.parse(line) as Answer);
+  return options.rows.map(({ id, completion }) => {
+    const result = results.find((one) => one.id === id);
+    const error = result?.outcome === "ok" ? null : `${result?.outcome ?? "missing"}: ${result?.error ?? ""}`;
+    return { row_id: id, completion, score: error === null ? result!.score : null, error, ms: result?.ms ?? 0 };
+  });
+}
+
+type Answer = { id: string; outcome: string; score: number | null; error: string | null; ms: number };

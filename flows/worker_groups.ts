@@ -1,0 +1,172 @@
+import type { Config } from "../configs/mod.ts";
+import { Numerics } from "../data/mod.ts";
+import { type ArtifactStore, type Clock, type JournalRow, systemClock } from "../engine/mod.ts";
+import { PolicySampler, RewardScorer } from "../rollouts/mod.ts";
+import {
+  type CallOptions,
+  type CallResult,
+  type EnvironmentKind,
+  type GroupSpec,
+  type Operator,
+  PolicyTrainer,
+  type WorkerGroup,
+  Workers,
+  type WorkersOptions,
+} from "../workers/mod.ts";
+
+/** What of a configuration decides which processes a run has. */
+export type WorkerBlocks =
+  & Pick<Config, "sampler" | "seed">
+  & { trainer: Omit<Config["trainer"], "optimizer">; reward_processes: number; grace_s: number };
+
+export type WorkerGroupsOptions = {
+  run: string;
+  home: string;
+  blocks: WorkerBlocks;
+  artifacts: ArtifactStore;
+  /** What earlier engines recorded of versions and checkpoints. */
+  recorded: JournalRow[];
+  /** The interpreter of an environment, made if it is missing; or the user's own. */
+  python: (kind: EnvironmentKind, own: string | null) => Promise<string>;
+  clock?: Clock;
+  onEvent?: WorkersOptions["onEvent"];
+  onFrame?: WorkersOptions["onFrame"];
+};
+
+/** A group that is named before it can be started: the first operation waits until it is there. */
+class LazyGroup implements Operator {
+  readonly #started = Promise.withResolvers<WorkerGroup>();
+
+  constructor(readonly start: (workers: Workers) => Promise<GroupSpec>) {
+    // Nobody may be waiting when it fails; whoever calls later is told.
+    this.#started.promise.catch(() => undefined);
+  }
+
+  begin(workers: Promise<Workers>): void {
+    const group = workers.then(async (running) => running.group(await this.start(running)));
+    group.then(this.#started.resolve, this.#started.reject);
+  }
+
+  group(): Promise<WorkerGroup> {
+    return this.#started.promise;
+  }
+
+  async call(op: string, args: unknown, options: CallOptions): Promise<CallResult> {
+    return await (await this.group()).call(op, args, options);
+  }
+}
+
+/**
+ * The worker groups of a run, as the resources that stages ask for. Nothing is started before `start`, which returns at
+ * once: processes boot while the engine replays. The reward processes start with their first use.
+ */
+export class WorkerGroups {
+  readonly trainer: PolicyTrainer;
+  readonly sampler: PolicySampler;
+  readonly rewards: RewardScorer;
+  readonly #options: WorkerGroupsOptions;
+  readonly #early: LazyGroup[];
+  readonly #ready = Promise.withResolvers<Workers>();
+  #workers: Promise<Workers> | null = null;
+
+  constructor(options: WorkerGroupsOptions) {
+    this.#options = options;
+    this.#ready.promise.catch(() => undefined);
+    const { blocks, artifacts, recorded } = options;
+    const trainer = new LazyGroup(() => this.#trainerSpec());
+    const samplers = Array.from(
+      { length: blocks.sampler.replicas },
+      (_, i) => new LazyGroup(() => this.#samplerSpec(i)),
+    );
+    this.#early = [trainer, ...samplers];
+    this.trainer = new PolicyTrainer({
+      operator: trainer,
+      artifacts,
+      clock: options.clock ?? systemClock,
+      numerics: async (micro_batch_tokens_max) => {
+        const { info } = await (await trainer.group()).ready();
+        return Numerics.parse({ ...(info.numerics as Record<string, unknown>), micro_batch_tokens_max });
+      },
+      recorded: recorded.map(({ kind, key, value }) => ({ kind, key, value: JSON.parse(value) })),
+    });
+    this.sampler = new PolicySampler({ operators: samplers });
+    this.rewards = new RewardScorer({ pool: this.#onFirstUse(() => this.#rewardSpec()) });
+  }
+
+  /** Starts hub, agent and groups under `epoch`. What fails is what the first operation throws. */
+  start({ epoch }: { epoch: number }): void {
+    this.#workers = this.#boot(epoch);
+    this.#workers.then(this.#ready.resolve, this.#ready.reject);
+    for (const group of this.#early) group.begin(this.#workers);
+  }
+
+  /** Ends every process of the run. */
+  async stop(): Promise<void> {
+    const workers = await this.#workers?.catch(() => null);
+    await workers?.stop();
+  }
+
+  async #boot(epoch: number): Promise<Workers> {
+    const { run, home, blocks, onEvent, onFrame, clock, artifacts } = this.#options;
+    const python = await this.#trainerPython();
+    const graceMs = blocks.grace_s * 1000;
+    const places = { run, home, artifactsDir: artifacts.dir };
+    return await Workers.start({ ...places, epoch, attempt: epoch, python, graceMs, clock, onEvent, onFrame });
+  }
+
+  #onFirstUse(spec: () => Promise<GroupSpec>): Operator {
+    let group: LazyGroup | null = null;
+    return {
+      call: (op, args, options) => {
+        if (group === null) {
+          group = new LazyGroup(spec);
+          group.begin(this.#ready.promise);
+        }
+        return group.call(op, args, options);
+      },
+    };
+  }
+
+  async #trainerPython(): Promise<string> {
+    const { engine, python } = this.#options.blocks.trainer;
+    return await this.#options.python(engine, python);
+  }
+
+  async #trainerSpec(): Promise<GroupSpec> {
+    const { trainer, seed } = this.#options.blocks;
+    const { engine, zero, dtype, gradient_checkpointing, threads, device } = trainer;
+    return {
+      group: "trainer",
+      role: "trainer",
+      ranks: trainer.ranks,
+      python: await this.#trainerPython(),
+      module: "holdfast_worker.trainer.worker",
+      spec: { engine, zero, dtype, gradient_checkpointing, threads, device, seed },
+    };
+  }
+
+  async #samplerSpec(index: number): Promise<GroupSpec> {
+    const { sampler, seed } = this.#options.blocks;
+    const { engine, dtype, threads, device, vllm } = sampler;
+    const kind = engine === "huggingface" ? "torch" : device === "cuda" ? "vllm" : "vllm_cpu";
+    return {
+      group: `sampler/${index}`,
+      role: "sampler",
+      ranks: 1,
+      python: await this.#options.python(kind, sampler.python),
+      module: "holdfast_worker.sampler.worker",
+      spec: { engine, dtype, threads, device, seed, vllm },
+    };
+  }
+
+  async #rewardSpec(): Promise<GroupSpec> {
+    return {
+      group: "reward",
+      role: "reward",
+      ranks: 1,
+      python: await this.#trainerPython(),
+      module: "holdfast_worker.rewards.worker",
+      spec: { processes: this.#options.blocks.reward_processes },
+    };
+  }
+}

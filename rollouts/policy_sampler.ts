@@ -1,0 +1,97 @@
+import type { Policy, Sampling, Slab } from "../data/mod.ts";
+import { InfrastructureError } from "../engine/mod.ts";
+import { type Caller, NotResident, OPERATIONS, type Operator, type Publication } from "../workers/mod.ts";
+
+/** A policy whose weights were written out for samplers. */
+export type Published = { policy: Policy; publication: Publication };
+export type Generated = {
+  version: string;
+  groups: number;
+  samples: number;
+  tokens: number;
+  seconds: number;
+  slab: Uint8Array;
+};
+
+/**
+ * The samplers as stages see them. Any of them takes the next slab; one that does not hold the wanted version loads its
+ * publication first. What a slab contains never depends on which sampler made it.
+ */
+export class PolicySampler {
+  readonly #operators: Operator[];
+  readonly #idle: Operator[];
+  readonly #waiting: ((operator: Operator) => void)[] = [];
+
+  constructor(options: { operators: Operator[] }) {
+    this.#operators = options.operators;
+    this.#idle = [...options.operators];
+  }
+
+  get count(): number {
+    return this.#operators.length;
+  }
+
+  /** Puts a publication on every sampler; each proves that the weights reached its kernels. */
+  async load({ policy, publication }: Published, caller: Caller): Promise<{ probe_sha256: string; seconds: number }[]> {
+    return await Promise.all(this.#operators.map((wanted) =>
+      this.#using(wanted, async (operator) => {
+        const loaded = await this.#load(operator, { policy, publication }, caller);
+        return { probe_sha256: loaded.probe.sha256, seconds: loaded.seconds };
+      })
+    ));
+  }
+
+  /** Generates one slab at exactly the published version. The bytes are MessagePack of a GeneratedSlab. */
+  async generate(
+    input: { published: Published; slab: Slab; samples_per_prompt: number; sampling: Sampling; seed: number },
+    caller: Caller,
+  ): Promise<Generated> {
+    const { published, ...rest } = input;
+    const args = { version: published.policy.version, ...rest };
+    return await this.#using(null, async (operator) => {
+      let answer = await operator.call("generate", args, caller);
+      const refused = NotResident.safeParse(answer.outputs[0]);
+      if (refused.success) {
+        await this.#load(operator, published, caller);
+        if (refused.data.not_resident === null) {
+          await caller.record("recovery", caller.key, {
+            cause: "worker_lost",
+            action: "load_publication",
+            version: args.version,
+            batches_redone: 0,
+            seconds: 0,
+          });
+        }
+        answer = await operator.call("generate", args, caller);
+      }
+      const output = OPERATIONS.sampler.generate.output.options[1].parse(answer.outputs[0]);
+      const slab = answer.blobs[0];
+      if (!slab) {
+        throw new InfrastructureError("Cannot take a slab as the sampler sent no data with its result", { ...output });
+      }
+      return { ...output, slab };
+    });
+  }
+
+  async #load(operator: Operator, { policy, publication }: Published, caller: Caller) {
+    const args = { version: policy.version, model_path: policy.model_path, publication };
+    return OPERATIONS.sampler.load.output.parse((await operator.call("load", args, caller)).outputs[0]);
+  }
+
+  /** Runs `work` with `wanted`, or with any sampler that is idle, oldest request first. */
+  async #using<T>(wanted: Operator | null, work: (operator: Operator) => Promise<T>): Promise<T> {
+    const operator = wanted ?? this.#idle.shift() ??
+      await new Promise<Operator>((resolve) => this.#waiting.push(resolve));
+    try {
+      return await work(operator);
+    } finally {
+      if (wanted === null) this.#release(operator);
+    }
+  }
+
+  #release(operator: Operator): void {
+    const next = this.#waiting.shift();
+    if (next) next(operator);
+    else this.#idle.push(operator);
+  }
+}

@@ -1,0 +1,116 @@
+import { z } from "zod";
+import type { Row, Trajectory } from "../data/mod.ts";
+import { InfrastructureError } from "../engine/mod.ts";
+import type { CallOptions, Operator } from "../workers/mod.ts";
+
+/** One configured reward as the scorer needs it; the rewards room makes it from a configuration entry. */
+export interface ScoringFunction {
+  readonly name: string;
+  readonly weight: number;
+  readonly runs_on: "engine" | "process";
+  /** For `process`: what the reward worker imports, `path.py:function`. */
+  readonly source: string | null;
+  readonly timeout_ms: number;
+  score(sample: ScoredSample): Promise<number> | number;
+}
+
+export type ScoredSample = {
+  prompt: string;
+  completion: string;
+  row: Record<string, unknown>;
+  answer: string | undefined;
+  tokens: number;
+  signal: AbortSignal;
+};
+
+/** What one reward function gave one sample: a score, or why there is none. Never a zero in place of a failure. */
+type Outcome = { score: number } | { failed: string; detail: string };
+
+/** A sample's reward is the sum of weight x score; `failed` names the first function that gave none. */
+export type SampleScore = {
+  reward: number;
+  parts: Record<string, number>;
+  failed: string | null;
+  detail: string | null;
+};
+
+/** What the reward worker answers for one item. */
+const PoolResult = z.object({
+  id: z.string(),
+  outcome: z.string(),
+  score: z.number().nullish(),
+  error: z.string().nullish(),
+});
+
+/** Scores samples: engine rewards here and now, process rewards in the reward group's pool with a hard time limit. */
+export class RewardScorer {
+  readonly #pool: Operator | null;
+
+  /** `pool`: the `reward` worker group, null if no configured reward needs a process. */
+  constructor(options: { pool: Operator | null }) {
+    this.#pool = options.pool;
+  }
+
+  async score(
+    group: { functions: ScoringFunction[]; prompt: string; row: Row; trajectories: Trajectory[] },
+    options: CallOptions & { signal: AbortSignal },
+  ): Promise<SampleScore[]> {
+    const samples = group.trajectories.map((trajectory): ScoredSample => ({
+      prompt: group.prompt,
+      completion: trajectory.text,
+      row: group.row.columns,
+      answer: group.row.answer,
+      tokens: trajectory.action_mask.reduce((sum, bit) => sum + bit, 0),
+      signal: options.signal,
+    }));
+    const columns = await Promise.all(
+      group.functions.map((f) => f.runs_on === "engine" ? here(f, samples) : this.#pooled(f, samples, options)),
+    );
+    return samples.map((_, i) => combine(group.functions, columns.map((column) => column[i]!)));
+  }
+
+  async #pooled(f: ScoringFunction, samples: ScoredSample[], options: CallOptions): Promise<Outcome[]> {
+    if (this.#pool === null) {
+      throw new InfrastructureError(`Cannot score with '${f.name}' as no reward processes were started`, {
+        reward: f.name,
+      });
+    }
+    const items = samples.map(({ prompt, completion, row, answer }, i) => ({
+      id: String(i),
+      prompt,
+      completion,
+      row: { ...row, answer },
+    }));
+    const args = { function: f.source, items, timeout_ms: f.timeout_ms };
+    const key = `${options.key}/${f.name}`;
+    const { outputs } = await this.#pool.call("score", args, { ...options, key });
+    const { results } = z.object({ results: z.array(PoolResult) }).parse(outputs[0]);
+    return samples.map((_, i): Outcome => {
+      const result = results.find(({ id }) => id === String(i));
+      if (result?.outcome === "ok" && typeof result.score === "number") return { score: result.score };
+      return { failed: `reward_${result?.outcome ?? "missing"}`, detail: `${f.name}: ${result?.error ?? "no detail"}` };
+    });
+  }
+}
+
+/** An engine reward is pure: a throw is a failure at once, as a second call would throw again. */
+async function here(f: ScoringFunction, samples: ScoredSample[]): Promise<Outcome[]> {
+  return await Promise.all(samples.map(async (sample): Promise<Outcome> => {
+    try {
+      return { score: await f.score(sample) };
+    } catch (error) {
+      return { failed: "reward_error", detail: `${f.name}: ${error instanceof Error ? error.message : String(error)}` };
+    }
+  }));
+}
+
+function combine(functions: ScoringFunction[], outcomes: Outcome[]): SampleScore {
+  const failure = outcomes.find((outcome) => "failed" in outcome);
+  const scores = outcomes.map((outcome) => ("score" in outcome ? outcome.score : 0));
+  return {
+    reward: failure ? 0 : functions.reduce((sum, { weight }, i) => sum + weight * scores[i]!, 0),
+    parts: failure ? {} : Object.fromEntries(functions.map(({ name }, i) => [name, scores[i]!])),
+    failed: failure?.failed ?? null,
+    detail: failure?.detail ?? null,
+  };
+}

@@ -1,0 +1,89 @@
+/**
+ * The gate: `deno task test`. Format, lint with the import table, types, fresh schemas, then every test of both languages, with
+ * the Python environments made first. Ends with one line `N passed, N failed` that counts all of it.
+ *
+ * Arguments narrow the run: `deno task test engine` runs the tests whose path contains "engine".
+ */
+import { ensureTestEnvironments } from "./environments.ts";
+
+const ROOT = new URL("../", import.meta.url).pathname;
+const REPORTS = await Deno.makeTempDir({ prefix: "holdfast-gate-" });
+
+type Count = { passed: number; failed: number };
+const total: Count = { passed: 0, failed: 0 };
+
+/** Runs a command with its output shown; true if it exits 0. */
+async function shown(command: string, args: string[], env: Record<string, string> = {}): Promise<boolean> {
+  const child = new Deno.Command(command, { args, cwd: ROOT, env, stdin: "null" }).spawn();
+  return (await child.status).success;
+}
+
+/** A check that counts as one: its name and verdict are printed. */
+async function check(name: string, args: string[]): Promise<void> {
+  const started = performance.now();
+  const ok = await shown(Deno.execPath(), args);
+  total[ok ? "passed" : "failed"] += 1;
+  console.log(`${ok ? "ok    " : "FAILED"} ${name} (${((performance.now() - started) / 1000).toFixed(1)} s)`);
+}
+
+/** Adds the counts of a JUnit report. A report that is missing or counts nothing is a failure, never a pass. */
+async function addReport(name: string, path: string, exitedWell: boolean): Promise<void> {
+  const text = await Deno.readTextFile(path).catch(() => "");
+  const suites = [...text.matchAll(/<testsuite\s([^>]*)>/g)].map((match) => match[1]!);
+  const sum = (field: string) =>
+    suites.reduce((n, attributes) => n + Number(new RegExp(`\\b${field}="(\\d+)"`).exec(attributes)?.[1] ?? 0), 0);
+  const failed = sum("failures") + sum("errors");
+  const skipped = sum("skipped") + sum("disabled");
+  const passed = sum("tests") - failed - skipped;
+  total.passed += passed;
+  total.failed += failed;
+  const inCi = Deno.env.get("CI") === "true";
+  if (passed + failed === 0 || (!exitedWell && failed === 0) || (inCi && skipped > 0)) total.failed += 1;
+  console.log(
+    `${name}: ${passed} passed, ${failed} failed, ${skipped} skipped${exitedWell ? "" : " (exited with an error)"}`,
+  );
+}
+
+async function testFiles(dir: string, pattern: RegExp): Promise<string[]> {
+  const found: string[] = [];
+  for await (const entry of Deno.readDir(`${ROOT}${dir}`)) {
+    const path = `${dir}/${entry.name}`;
+    if (entry.isDirectory) found.push(...await testFiles(path, pattern));
+    else if (pattern.test(entry.name)) found.push(path);
+  }
+  return found.sort();
+}
+
+const wanted = Deno.args.filter((argument) => !argument.startsWith("-"));
+const chosen = (files: string[]) =>
+  wanted.length ? files.filter((file) => wanted.some((part) => file.includes(part))) : files;
+
+if (wanted.length === 0) {
+  await check("format", ["fmt", "--check", "--quiet"]);
+  await check("lint", ["lint", "--quiet"]);
+  await check("types", ["check", "--quiet", "."]);
+}
+
+const env = await ensureTestEnvironments();
+
+const deno = chosen(await testFiles("tests", /_test\.ts$/));
+if (deno.length) {
+  const report = `${REPORTS}/deno.xml`;
+  const ok = await shown(Deno.execPath(), ["test", "-A", "--quiet", `--junit-path=${report}`, ...deno], env);
+  await addReport("Deno", report, ok);
+}
+
+const python = chosen(await testFiles("tests/python", /^test_.*\.py$/));
+for (
+  const [role, interpreter] of [["vllm", env.HOLDFAST_TEST_VLLM_PYTHON], ["torch", env.HOLDFAST_TEST_PYTHON]] as const
+) {
+  const mine = python.filter((file) => file.includes("_vllm") === (role === "vllm"));
+  if (mine.length === 0) continue;
+  const report = `${REPORTS}/${role}.xml`;
+  const args = ["-m", "pytest", "-q", "-p", "no:cacheprovider", `--junitxml=${report}`, ...mine];
+  const ok = await shown(interpreter!, args, { ...env, PYTHONPATH: `${ROOT}workers/python` });
+  await addReport(`pytest (${role})`, report, ok);
+}
+
+console.log(`${total.passed} passed, ${total.failed} failed`);
+Deno.exit(total.failed === 0 && total.passed > 0 ? 0 : 1);
