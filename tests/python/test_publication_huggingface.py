@@ -89,7 +89,10 @@ def broken_manifest(publication, kind):
     return broken
 
 
-@pytest.mark.parametrize(("kind", "says"), [("hash", "not the recorded one"), ("missing", "is missing"), ("more", "not in its manifest")])
+@pytest.mark.parametrize(
+    ("kind", "says"),
+    [("hash", "not the recorded one"), ("missing", "is missing"), ("more", "not in its manifest")],
+)
 def test_load_is_refused_when_tensors_are_not_the_manifests(worker, model, tmp_path, kind, says):
     shutil.copytree(model, tmp_path / "tiny")
     publication = fixtures.publish_changed(tmp_path / "tiny", "v2", names=None, seed=2)
@@ -114,7 +117,8 @@ def test_load_is_refused_when_a_tensor_of_the_model_is_left_out(worker, model, t
 
 def test_probe_fails_when_any_one_tensor_of_a_publication_is_left_stale(worker, model, tmp_path):
     shutil.copytree(model, tmp_path / "tiny")
-    first, publication = fixtures.publish(model, "v1"), fixtures.publish_changed(tmp_path / "tiny", "v2", names=None, seed=2)
+    first = fixtures.publish(model, "v1")
+    publication = fixtures.publish_changed(tmp_path / "tiny", "v2", names=None, seed=2)
     cold = cold_probe(worker, publication)
     for entry in publication["tensors"]:
         fixtures.load(worker, model, first)

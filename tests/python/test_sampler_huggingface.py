@@ -1,4 +1,4 @@
-"""The Hugging Face engine through the sampler's operations: what is recorded is what the model would say, bit for bit again."""
+"""The Hugging Face engine through the sampler's operations: what is recorded is what the model says, twice."""
 
 import hashlib
 import subprocess
@@ -32,7 +32,14 @@ def test_boot_reports_device_packages_and_repeats(worker):
 
 @pytest.mark.parametrize(
     "sampling",
-    [{}, {"temperature": 0.7}, {"top_k": 5}, {"top_p": 0.6}, {"temperature": 0.7, "top_k": 20, "top_p": 0.9}, {"temperature": 0}],
+    [
+        {},
+        {"temperature": 0.7},
+        {"top_k": 5},
+        {"top_p": 0.6},
+        {"temperature": 0.7, "top_k": 20, "top_p": 0.9},
+        {"temperature": 0},
+    ],
 )
 def test_generate_records_the_log_probability_of_the_distribution_sampled_from(worker, sampling):
     answer, slab = fixtures.generate(worker, fixtures.slab_arguments("v1", **sampling))
@@ -73,6 +80,14 @@ def test_generate_does_not_depend_on_other_groups_for_its_randomness(worker):
     assert [one["tokens"].tolist() for one in half] == [one["tokens"].tolist() for one in whole[12:]]
 
 
+def test_generate_cuts_long_slabs_into_pieces_in_order(worker, monkeypatch):
+    arguments = fixtures.slab_arguments("v1")
+    whole = fixtures.trajectories(fixtures.generate(worker, arguments)[1])
+    monkeypatch.setattr("holdfast_worker.sampler.huggingface.ROWS_MAX", 7)
+    pieces = fixtures.trajectories(fixtures.generate(worker, arguments)[1])
+    assert [one["tokens"].tolist() for one in pieces] == [one["tokens"].tolist() for one in whole]
+
+
 REPEAT = """
 import sys, hashlib
 from pathlib import Path
@@ -94,7 +109,7 @@ def test_generate_repeats_bits_in_another_process(worker, model):
 
 
 def test_generate_ends_rows_at_the_end_token_and_counts_it(worker):
-    _, slab = fixtures.generate(worker, fixtures.slab_arguments("v1", draws=12, tokens_max=60))
+    _, slab = fixtures.generate(worker, fixtures.slab_arguments("v1", draws=12, tokens_max=150))
     end = worker.engine.tokenizer.eos_token_id
     stopped = [one for one in fixtures.trajectories(slab) if one["stop"] == "stop"]
     cut = [one for one in fixtures.trajectories(slab) if one["stop"] == "length"]
@@ -105,8 +120,9 @@ def test_generate_ends_rows_at_the_end_token_and_counts_it(worker):
         assert one["text"] == worker.engine.tokenizer.decode(completion[:-1])
     for one in cut:
         completion = one["tokens"][one["versions"][0]["start"] :].tolist()
-        assert len(completion) == 60 and end not in completion
-    assert fixtures.logp_errors(worker.engine.model, slab).max() <= 1e-5  # Rows have left the batch by then.
+        assert len(completion) == 150 and end not in completion
+    # Rows have left the batch by then, and the cache has grown.
+    assert fixtures.logp_errors(worker.engine.model, slab).max() <= 1e-5
 
 
 def test_generate_stops_at_a_stop_string_and_cuts_the_text_before_it(worker):

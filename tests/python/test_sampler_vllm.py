@@ -86,8 +86,8 @@ def kill_group(group: int) -> list[int]:
 def run_evidence(variant: str, folder: Path) -> Run:
     if not PYTHON:
         pytest.fail(
-            "Cannot test the vLLM sampler as HOLDFAST_TEST_VLLM_PYTHON is not set: set it to the python of an environment with vLLM, "
-            "or set HOLDFAST_FAST=1 to leave these tests out"
+            "Cannot test the vLLM sampler as HOLDFAST_TEST_VLLM_PYTHON is not set: set it to the python of an "
+            "environment with vLLM, or set HOLDFAST_FAST=1 to leave these tests out"
         )
     make_models(folder, RECIPES[variant])
     log = folder / "log"
@@ -196,8 +196,19 @@ def test_vllms_processes_die_with_the_ranks_group(run):
     assert run.survivors == []
 
 
-def test_bfloat16_log_probabilities_are_near_hugging_faces(tmp_path):
-    run = run_evidence("bfloat16", tmp_path)
+@pytest.fixture(scope="module")
+def bfloat16(tmp_path_factory) -> Run:
+    return run_evidence("bfloat16", tmp_path_factory.mktemp("bfloat16"))
+
+
+def test_generate_given_up_leaves_an_engine_that_publishes_and_samples_on(bfloat16):
+    assert bfloat16.found["cancelled"] is True
+    assert bfloat16.found["load_after_cancel"] == "first"
+    assert bfloat16.found["answer_after_cancel"]["samples"] == 24
+
+
+def test_bfloat16_log_probabilities_are_near_hugging_faces(bfloat16):
+    run = bfloat16
     errors = fixtures.logp_errors(run.reference("second").bfloat16(), run.slab("one"))
     assert len(errors) > 100
     assert errors.mean() <= 0.15

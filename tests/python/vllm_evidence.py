@@ -1,7 +1,7 @@
 """Runs vLLM samplers and writes down what they said, for `test_sampler_vllm.py`, which judges it.
 
-Run by the python that has vLLM: `vllm_evidence.py VARIANT FOLDER`. FOLDER has the models `base`, `first`, `second`, `third`. An engine takes
-about 20 s to start, so that one is used for everything that it can show, and the cold load that ends it is the next.
+Run by the python that has vLLM: `vllm_evidence.py VARIANT FOLDER`. FOLDER has the models `base`, `first`, `second`,
+`third`. An engine takes about 20 s to start, so one is used for all that it can show, and the cold load is the second.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import sampler_fixtures as fixtures
 
-from holdfast_worker.operation import BadDataError
+from holdfast_worker.operation import BadDataError, Cancelled, OperationIO
 from holdfast_worker.sampler.publication import probe_sequences
 from holdfast_worker.sampler.worker import Worker
 
@@ -80,7 +80,7 @@ class Evidence:
         self.found["second_again"] = self.probe()
 
     def cold_verdict(self) -> None:
-        """Third, with the one tensor that changed left as it was in second. Ends in an engine that loaded third cold."""
+        """Third, with the one tensor that changed left as in second. Ends in an engine that loaded third cold."""
         how = {"publication": fixtures.publish(self.folder / "second", "second"), "names": [ONE_TENSOR], "repack": True}
         self.worker.engine._call(self.worker.engine.llm.collective_rpc("holdfast_break", kwargs={"stale": how}))
         try:
@@ -90,6 +90,19 @@ class Evidence:
             self.found["verdict"] = str(error)
         self.found["after_verdict"] = fixtures.generate(self.worker, fixtures.slab_arguments("third"))[0]
         self.found["third_cold"] = self.probe()
+
+    def cancelled(self) -> None:
+        """A slab given up in its middle leaves an engine that publishes and samples on."""
+        io = OperationIO.alone()
+        io.send_progress = lambda message: io.cancelled.set()
+        arguments = fixtures.slab_arguments("second", draws=32, samples=8, tokens_max=400)
+        try:
+            self.worker.operations["generate"](arguments, io)
+            self.found["cancelled"] = False
+        except Cancelled:
+            self.found["cancelled"] = True
+        self.found["load_after_cancel"] = self.load("first")["version"]
+        self.found["answer_after_cancel"] = fixtures.generate(self.worker, fixtures.slab_arguments("first"))[0]
 
     def corrupted(self) -> None:
         """A manifest with a wrong hash reaches the loader: it is refused inside vLLM's process."""
@@ -109,6 +122,7 @@ def main() -> None:
     evidence.publications()
     if variant == "bfloat16":
         evidence.sample(["one"])
+        evidence.cancelled()
     else:
         evidence.sample(list(SAMPLINGS))
         evidence.stale_tensors()

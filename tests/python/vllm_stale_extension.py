@@ -15,7 +15,7 @@ class StaleExtension(PublicationExtension):
     holdfast_stale: dict[str, Any] | None = None
 
     def holdfast_break(self, stale: dict[str, Any] | None) -> None:
-        """`{"publication", "names", "repack"}`: hand over these tensors of an older publication, and whether to repack."""
+        """`{"publication", "names", "repack"}`: hand over an older publication's tensors; whether to repack."""
         self.holdfast_stale = stale
 
     def _publication_tensors(self, publication: dict[str, Any], handed: list[str]) -> Iterator[tuple[str, Any]]:

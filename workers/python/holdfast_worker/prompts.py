@@ -1,8 +1,8 @@
 """From prompts and completions to token ids. The only place where training tokens are made from text.
 
-A prompt is plain text or a list of chat messages `{"role", "content"}` (`data/prompt.ts`). Text is encoded as it is, with
-the special tokens that the tokenizer itself puts in front (Llama's begin-of-sequence). Messages are rendered by the model's
-chat template, which writes its own special tokens.
+A prompt is plain text or a list of chat messages `{"role", "content"}` (`data/prompt.ts`). Text is encoded as it is,
+with the special tokens that the tokenizer itself puts in front (Llama's begin-of-sequence). Messages are rendered by
+the model's chat template, which writes its own special tokens.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def encode_prompt(tokenizer: Any, prompt: Prompt) -> tuple[str, list[int]]:
 def encode_supervised(tokenizer: Any, prompt: Prompt, completion: Prompt) -> tuple[list[int], list[int]]:
     """Tokens [T] and mask [T] of a supervised row: the mask is 1 on what the model would have sampled.
 
-    Each assistant turn is its content followed by the end-of-sequence token, exactly as a sampler would have recorded it:
+    Each assistant turn is its content followed by the end-of-sequence token, as a sampler would have recorded it:
     prompt and completion are encoded apart, so that no token spans the border.
     """
     end = end_token(tokenizer)
@@ -47,7 +47,8 @@ def end_token(tokenizer: Any) -> int:
     """The end-of-sequence token's id."""
     if tokenizer.eos_token_id is None:
         raise BadDataError(
-            "Cannot end a sequence as the tokenizer has no end-of-sequence token: set `eos_token` in tokenizer_config.json"
+            "Cannot end a sequence as the tokenizer has no end-of-sequence token: set `eos_token` in "
+            "tokenizer_config.json"
         )
     return int(tokenizer.eos_token_id)
 
@@ -80,8 +81,8 @@ def _encode_turns(tokenizer: Any, prompt: Sequence[dict], parts: dict[str, Any])
 def _joined(completion: Sequence[dict]) -> str:
     if len(completion) != 1:
         raise BadDataError(
-            f"Cannot encode a supervised row as its prompt is plain text and its completion has {len(completion)} messages: "
-            "give the prompt as messages too"
+            f"Cannot encode a supervised row as its prompt is plain text and its completion has {len(completion)} "
+            "messages: give the prompt as messages too"
         )
     return completion[0]["content"]
 
@@ -89,7 +90,8 @@ def _joined(completion: Sequence[dict]) -> str:
 def _render(tokenizer: Any, messages: Sequence[dict]) -> str:
     if not getattr(tokenizer, "chat_template", None):
         raise BadDataError(
-            "Cannot render chat messages as the model's tokenizer has no chat template: use plain-text prompts or a chat model"
+            "Cannot render chat messages as the model's tokenizer has no chat template: use plain-text prompts or a "
+            "chat model"
         )
     return tokenizer.apply_chat_template(list(messages), tokenize=False, add_generation_prompt=True)
 

@@ -30,7 +30,7 @@ def log_distribution(logits: Tensor, sampling: dict[str, Any]) -> Tensor:
 
 
 def _nucleus(scaled: Tensor, top_p: float) -> Tensor:
-    """Keeps the likeliest tokens up to the first with which their sum reaches `top_p`. Ties: the lower token id first."""
+    """Keeps the likeliest tokens up to the first with which their sum reaches `top_p`; ties by token id."""
     ordered, order = torch.sort(scaled, dim=-1, descending=True, stable=True)
     probability = torch.softmax(ordered, dim=-1)
     before = torch.cumsum(probability, dim=-1, dtype=torch.float64) - probability

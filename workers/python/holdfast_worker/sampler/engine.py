@@ -13,7 +13,7 @@ from holdfast_worker.sampler.slab import Completion, SampleRequest
 
 @dataclass(frozen=True)
 class Watch:
-    """How a long operation is followed and stopped: `tokens` sampled so far of at most `total`; `check` raises if cancelled."""
+    """How a long operation is followed (tokens so far, at most in all) and stopped (`check` raises if cancelled)."""
 
     progress: Callable[[int, int], None] = lambda tokens, total: None
     check: Callable[[], None] = lambda: None
@@ -37,7 +37,7 @@ class Engine(Protocol):
         """Replaces all weights in place, checking the hash of each tensor handed over. Returns how many there were."""
 
     def probe(self, sequences: Sequence[Sequence[int]]) -> np.ndarray:
-        """float32: log pi(token | tokens before it) at temperature 1 of every position but the first, sequence after sequence."""
+        """float32: log pi(token | tokens before it) at temperature 1 of all positions but each sequence's first."""
 
     def cold_probe(self, directory: str, sequences: Sequence[Sequence[int]]) -> np.ndarray:
         """As `probe`, of the same weights loaded from `directory` in the ordinary way."""

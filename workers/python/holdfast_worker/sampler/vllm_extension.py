@@ -1,7 +1,7 @@
 """What runs inside vLLM's own worker processes: weights replaced in place. Injected as `worker_extension_cls`.
 
-Both of vLLM's model runners (0.32 has two on GPU) answer `get_model` and reload from an iterator layer by layer, keeping the
-storage that captured CUDA graphs read.
+Both of vLLM's model runners (0.32 has two on GPU) answer `get_model` and reload from an iterator layer by layer,
+keeping the storage that captured CUDA graphs read.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class PublicationExtension:
             yield name, tensor
 
     def _publication_reload(self, model: Any, tensors: Iterator[tuple[str, Any]]) -> set[str] | None:
-        """vLLM's own reload. It only warns of parameters that nothing was loaded into, so what was loaded is caught here."""
+        """vLLM's own reload. It only warns of parameters that got nothing, so what was loaded is caught here."""
         loaded: list[set[str] | None] = []
         load_weights = model.load_weights
 
@@ -61,7 +61,7 @@ class PublicationExtension:
         return loaded[0]
 
     def _publication_repack(self, model: Any) -> None:
-        """On CPU a (tied) output head computes from a packed copy that vLLM 0.32's reload leaves as it was; elsewhere a no-op."""
+        """On CPU a tied head computes from a packed copy that vLLM 0.32's reload leaves stale; elsewhere a no-op."""
         from vllm.model_executor.layers.vocab_parallel_embedding import VocabParallelEmbedding
 
         for module in model.modules():
