@@ -1,0 +1,65 @@
+import { type EnvironmentKind, environmentKind } from "./environments.ts";
+import type { GroupSpec } from "./group.ts";
+import type { SamplerConfig } from "./sampler_config.ts";
+import type { TrainerConfig } from "./trainer_config.ts";
+
+type Device = TrainerConfig["device"];
+/** What a group needs besides its block: the interpreter, the run's seed, and the limit of its start. */
+export type SpecOptions = { python: string; seed: number; start_timeout_ms?: number };
+
+/** Whether an NVIDIA driver is loaded here. The worker's own `auto` asks torch; this only picks packages and variables. */
+export function hasGpu(): boolean {
+  try {
+    Deno.statSync("/dev/nvidiactl");
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function onGpu(device: Device): boolean {
+  return device === "cuda" || (device === "auto" && hasGpu());
+}
+
+/** The environment that a trainer's or sampler's processes run in. */
+export function environmentOf(
+  block: { engine: TrainerConfig["engine"] | SamplerConfig["engine"]; device: Device },
+): EnvironmentKind {
+  return environmentKind(block.engine, onGpu(block.device));
+}
+
+/** The trainer's group: what it is told is all that decides its numerics. */
+export function trainerGroup(config: Omit<TrainerConfig, "optimizer">, options: SpecOptions): GroupSpec {
+  const { engine, zero, dtype, gradient_checkpointing, threads, device, ranks } = config;
+  const { python, seed, start_timeout_ms } = options;
+  return {
+    group: "trainer",
+    role: "trainer",
+    ranks,
+    python,
+    module: "holdfast_worker.trainer.worker",
+    env: { ...threadsEnv(threads), ...(onGpu(device) ? {} : { DS_ACCELERATOR: "cpu" }) },
+    spec: { engine, zero, dtype, gradient_checkpointing, threads, device, seed },
+    start_timeout_ms,
+  };
+}
+
+/** One sampler's group. */
+export function samplerGroup(config: SamplerConfig, options: SpecOptions & { replica: number }): GroupSpec {
+  const { engine, dtype, threads, device, max_model_len, kv_cache_gib, vllm } = config;
+  const { python, seed, replica, start_timeout_ms } = options;
+  return {
+    group: `sampler/${replica}`,
+    role: "sampler",
+    ranks: 1,
+    python,
+    module: "holdfast_worker.sampler.worker",
+    env: { ...threadsEnv(threads), VLLM_CPU_KVCACHE_SPACE: String(kv_cache_gib) },
+    spec: { engine, dtype, threads, device, seed, max_model_len, vllm },
+    start_timeout_ms,
+  };
+}
+
+function threadsEnv(threads: number): Record<string, string> {
+  return { OMP_NUM_THREADS: String(threads), MKL_NUM_THREADS: String(threads), TOKENIZERS_PARALLELISM: "false" };
+}

@@ -1,0 +1,35 @@
+import { TextLineStream } from "./text_line_stream.ts";
+
+export type CommandOutcome = { success: boolean; code: number; lines: string[] };
+
+export type RunOptions = {
+  env?: Record<string, string>;
+  signal?: AbortSignal;
+  onLine?: (line: string) => void;
+};
+
+/** Lines that an outcome keeps; pip may write thousands. */
+const LINES_KEPT = 400;
+
+/** Runs a short-lived command with its output and errors as lines. A command that cannot be started is an outcome, too. */
+export async function runCommand(argv: string[], options: RunOptions = {}): Promise<CommandOutcome> {
+  const lines: string[] = [];
+  const [command, ...args] = argv;
+  const take = async (stream: ReadableStream<Uint8Array>) => {
+    for await (const line of stream.pipeThrough(new TextDecoderStream()).pipeThrough(new TextLineStream())) {
+      lines.push(line);
+      if (lines.length > LINES_KEPT) lines.shift();
+      options.onLine?.(line);
+    }
+  };
+  try {
+    const { env, signal } = options;
+    const child = new Deno.Command(command!, { args, env, signal, stdin: "null", stdout: "piped", stderr: "piped" })
+      .spawn();
+    const [status] = await Promise.all([child.status, take(child.stdout), take(child.stderr)]);
+    return { success: status.success, code: status.code, lines };
+  } catch (error) {
+    if (options.signal?.aborted) throw options.signal.reason;
+    return { success: false, code: 127, lines: [...lines, error instanceof Error ? error.message : String(error)] };
+  }
+}

@@ -1,0 +1,23 @@
+import { z } from "zod";
+import { Sampling } from "../data/mod.ts";
+
+/** The `sampler:` block: the worker groups that generate, and how tokens are drawn. */
+export const SamplerConfig = z.strictObject({
+  engine: z.enum(["huggingface", "vllm"]).default("huggingface").describe("Who generates."),
+  replicas: z.int().positive().max(1024).default(1).describe("Samplers; each holds the whole model."),
+  ...Sampling.shape,
+  dtype: z.enum(["float32", "bfloat16"]).default("float32").describe("Type of the weights and activations."),
+  threads: z.int().positive().default(1).describe("CPU threads of each sampler."),
+  device: z.enum(["auto", "cpu", "cuda"]).default("auto").describe("Where tensors live; auto: a GPU if there is one."),
+  max_model_len: z.int().positive().nullable().default(null).describe(
+    "Tokens that a sequence may have, the prompt's too; null: the model's own limit.",
+  ),
+  kv_cache_gib: z.number().positive().default(1).describe("GiB of vLLM's key-value cache on CPU."),
+  vllm: z.record(z.string(), z.unknown()).default({}).describe(
+    "Further engine arguments of vLLM, by its own names (gpu_memory_utilization, enforce_eager, ...).",
+  ),
+  python: z.string().min(1).nullable().default(null).describe(
+    "Interpreter of an environment of your own, which is only checked; null: a managed one.",
+  ),
+});
+export type SamplerConfig = z.infer<typeof SamplerConfig>;

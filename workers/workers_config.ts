@@ -1,0 +1,17 @@
+import { z } from "zod";
+
+/** The `workers:` block: time limits and places of the worker processes. */
+export const WorkersConfig = z.strictObject({
+  grace_s: z.number().nonnegative().max(3600).default(2).describe(
+    "Seconds that workers wait for an engine that is gone, before they end.",
+  ),
+  silent_s: z.number().positive().max(3600).default(5).describe(
+    "Seconds without a heartbeat after which a host's agent is lost and its workers are replaced.",
+  ),
+  start_timeout_s: z.number().positive().max(86_400).default(300).describe(
+    "Seconds within which all ranks of a group must be ready.",
+  ),
+  host: z.string().min(1).default("127.0.0.1").describe("Address that the hub listens on."),
+  port: z.int().min(0).max(65_535).default(0).describe("Port that the hub listens on; 0: any free one."),
+});
+export type WorkersConfig = z.infer<typeof WorkersConfig>;
