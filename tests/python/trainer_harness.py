@@ -36,6 +36,42 @@ SPEC: dict[str, Any] = {
     "seed": 1,
 }
 
+# -logp summed over the step and divided by n_tokens.
+SUPERVISED_LOSS: dict[str, Any] = {
+    "version": 1,
+    "inputs": ["logp", "n_tokens"],
+    "nodes": [
+        {"op": "input", "kind": "token", "name": "logp"},
+        {"op": "neg", "kind": "token", "args": [0]},
+        {"op": "stepSum", "kind": "step", "args": [1]},
+        {"op": "input", "kind": "step", "name": "n_tokens"},
+        {"op": "div", "kind": "step", "args": [2, 3]},
+    ],
+    "loss": 4,
+    "metrics": {},
+}
+# -exp(logp - old_logp) * advantage, likewise; the mean ratio as a metric.
+POLICY_LOSS: dict[str, Any] = {
+    "version": 1,
+    "inputs": ["advantage", "logp", "n_tokens", "old_logp"],
+    "nodes": [
+        {"op": "input", "kind": "token", "name": "logp"},
+        {"op": "input", "kind": "token", "name": "old_logp"},
+        {"op": "sub", "kind": "token", "args": [0, 1]},
+        {"op": "exp", "kind": "token", "args": [2]},
+        {"op": "input", "kind": "token", "name": "advantage"},
+        {"op": "mul", "kind": "token", "args": [3, 4]},
+        {"op": "neg", "kind": "token", "args": [5]},
+        {"op": "stepSum", "kind": "step", "args": [6]},
+        {"op": "input", "kind": "step", "name": "n_tokens"},
+        {"op": "div", "kind": "step", "args": [7, 8]},
+        {"op": "stepSum", "kind": "step", "args": [3]},
+        {"op": "div", "kind": "step", "args": [10, 8]},
+    ],
+    "loss": 9,
+    "metrics": {"policy/ratio": 11},
+}
+
 
 class Artifacts:
     """A content-addressed directory, as the engine writes it."""
@@ -118,6 +154,37 @@ def start_worker(artifacts: Artifacts, **spec: Any) -> Any:
     return worker
 
 
+class Trainer:
+    """The operations of a worker in this process, with the arguments that tests do not vary filled in."""
+
+    def __init__(self, directory: Path, **spec: Any) -> None:
+        self.directory = directory
+        self.artifacts = Artifacts(directory / "artifacts")
+        self.worker = start_worker(self.artifacts, **spec)
+
+    def call(self, op: str, **args: Any) -> dict[str, Any]:
+        self.io = io_of(self.artifacts)
+        return self.worker.operations[op](args, self.io)
+
+    def create(self, recipe: str = "tiny_qwen") -> str:
+        return self.call("create_model", recipe=recipe, seed=1, dir=str(self.directory / "model"))["dir"]
+
+    def load(self, version: str = "v0", checkpoint: dict[str, Any] | None = None, **optimizer: Any) -> dict[str, Any]:
+        model = str(self.directory / "model")
+        settings = {**OPTIMIZER, **optimizer}
+        return self.call("load", version=version, model_path=model, optimizer=settings, checkpoint=checkpoint)
+
+    def train(self, batch: dict[str, Any], *, between: tuple[str, str], **options: Any) -> dict[str, Any]:
+        return self.call(
+            "train",
+            **{"from": between[0]},
+            to=between[1],
+            batch=self.artifacts.put_json(batch),
+            loss=self.artifacts.put_json(options.get("loss", POLICY_LOSS)),
+            micro_batch_tokens_max=options.get("tokens_max", 64),
+        )
+
+
 def io_of(artifacts: Artifacts) -> OperationIO:
     return OperationIO.alone(str(artifacts.directory))
 
@@ -147,7 +214,8 @@ def run_ranks(tmp: Path, script: list[dict[str, Any]], *, artifacts: Artifacts, 
         answer.unlink(missing_ok=True)
         job.write_text(json.dumps({"context": {**context, "rank": rank}, "script": script, "answer": str(answer)}))
         log = open(tmp / f"rank_{rank}.log", "w")
-        command = [deepspeed_python(), str(Path(__file__).with_name("trainer_rank.py")), str(job)]
+        python = deepspeed_python() if context["spec"]["engine"] == "deepspeed" else sys.executable
+        command = [python, str(Path(__file__).with_name("trainer_rank.py")), str(job)]
         processes.append(subprocess.Popen(command, env=environment, stdout=log, stderr=subprocess.STDOUT))
     try:
         codes = [process.wait(timeout=240) for process in processes]

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import math
 from dataclasses import dataclass
 from typing import Any
 
 import msgpack
-import numpy as np
 import torch
 
 from holdfast_worker.loss import LossProgram, count_step, run_step
@@ -94,7 +92,7 @@ class TrainingOperations:
             "n_tokens": counts.n_tokens,
             "n_sequences": counts.n_sequences,
             "micro_batches": sum(1 for rank in pieces for rows in rank if rows),
-            "metrics": {name: value for name, value in outcome.metrics.items() if math.isfinite(value)},
+            "metrics": outcome.metrics,
         }
 
     def score(self, column: str, args: dict[str, Any], io: OperationIO, *, source: ModelSource, dtype: str) -> bytes:
@@ -130,3 +128,13 @@ class TrainingOperations:
             model = ModelSource(path).open_model(dtype).to(self.engine.device).eval()
             self.references = {path: model.requires_grad_(False)}
         return self.references[path]
+
+
+def describe_culprit(culprit: Any) -> str:
+    """Node, sequence and token of the first value that is not finite, as far as they are known."""
+    if culprit is None:
+        return "an unknown node"
+    parts = [f"node {culprit.node} ({culprit.text})"]
+    parts += [] if culprit.sequence is None else [f"sequence {culprit.sequence} of the step"]
+    parts += [] if culprit.token is None else [f"token {culprit.token}"]
+    return ", ".join(parts)

@@ -1,0 +1,111 @@
+"""Batches become sequences, and sequences micro-batches."""
+
+from __future__ import annotations
+
+import msgpack
+import numpy as np
+import pytest
+
+from holdfast_worker.operation import BadDataError
+from holdfast_worker.trainer.batch import cut, read_sequences, updates_of
+from holdfast_worker.trainer.micro_batches import check_columns, micro_batch
+from trainer_harness import Artifacts, io_of, trajectory_batch
+
+
+@pytest.fixture
+def artifacts(tmp_path):
+    return Artifacts(tmp_path)
+
+
+def sequences_of(artifacts, batch):
+    return read_sequences(batch, io_of(artifacts).read_artifact, None)
+
+
+@pytest.mark.parametrize("world_size", [1, 2, 3])
+@pytest.mark.parametrize("tokens_max", [1, 20, 64, 4096])
+def test_cut_holds_every_sequence_once_within_the_budget_and_equally_many_per_rank(world_size, tokens_max):
+    lengths = np.random.default_rng(world_size).integers(2, 30, 41).tolist()
+    ranks = cut(lengths, tokens_max=tokens_max, world_size=world_size)
+    pieces = [piece for rank in ranks for piece in rank if piece]
+    assert sorted(place for piece in pieces for place in piece) == list(range(41))
+    assert all(len(piece) == 1 or len(piece) * max(lengths[place] for place in piece) <= tokens_max for piece in pieces)
+    assert len({len(rank) for rank in ranks}) == 1
+    assert all(any(rank) for rank in ranks)
+
+
+def test_cut_gives_one_micro_batch_where_all_fits_and_breaks_ties_by_place():
+    assert cut([4, 4, 2], tokens_max=12, world_size=1) == [[[2, 0, 1]]]
+
+
+def test_cut_fills_up_with_empty_micro_batches():
+    assert cut([5, 5, 5], tokens_max=5, world_size=2) == [[[0], [2]], [[1], []]]
+
+
+def test_read_sequences_follows_the_batch_and_not_the_slab(artifacts):
+    batch = trajectory_batch(artifacts, [[5, 6], [7, 8]])
+    batch["groups"] = [
+        {**batch["groups"][1], "samples": [1]},
+        {**batch["groups"][0], "samples": [0, 1]},
+    ]
+    batch["columns"] = {"advantage": {"kind": "sequence", "values": [1, 2, 3]}}
+    batch["staleness"] = [0, 1, 2]
+    sequences = sequences_of(artifacts, batch)
+    assert [len(sequence.tokens) for sequence in sequences] == [8, 5, 6]
+    assert [sequence.group for sequence in sequences] == [0, 1, 1]
+    assert [sequence.token_columns["advantage"].tolist()[-1] for sequence in sequences] == [1, 2, 3]
+    assert [sequence.sequence_columns["staleness"] for sequence in sequences] == [0, 1, 2]
+    assert sequences[1].mask.tolist() == [False, False, False, True, True]
+
+
+def test_read_sequences_takes_token_columns_from_their_artifact(artifacts):
+    batch = trajectory_batch(artifacts, [[4, 5]])
+    values = [np.arange(4, dtype="<f4"), np.arange(5, dtype="<f4")]
+    batch["columns"]["old_logp"] = {
+        "kind": "token",
+        "artifact": artifacts.put(msgpack.packb({"values": [value.tobytes() for value in values]})),
+    }
+    assert sequences_of(artifacts, batch)[1].token_columns["old_logp"].tolist() == [0, 1, 2, 3, 4]
+
+
+def test_read_sequences_refuses_columns_of_another_batch(artifacts):
+    batch = trajectory_batch(artifacts, [[4, 5]])
+    batch["columns"]["advantage"]["values"].pop()
+    with pytest.raises(BadDataError, match="'advantage' as it has 1 values: the batch has 2 sequences"):
+        sequences_of(artifacts, batch)
+
+
+def test_read_sequences_refuses_a_slab_that_holds_another_draw(artifacts):
+    batch = trajectory_batch(artifacts, [[4], [5]])
+    batch["groups"][1]["draw"] = 7
+    with pytest.raises(BadDataError, match="holds draw 1 at 1: the batch names draw 7"):
+        sequences_of(artifacts, batch)
+
+
+def test_read_sequences_refuses_preferences_for_now(artifacts):
+    with pytest.raises(BadDataError, match="kind 'preference' yet"):
+        sequences_of(artifacts, {"kind": "preference"})
+
+
+def test_updates_of_keep_batch_order_and_refuse_an_empty_step(artifacts):
+    batch = trajectory_batch(artifacts, [[4], [5, 5], [6]], updates=[[2, 1], [0]])
+    sequences = sequences_of(artifacts, batch)
+    assert [update.sequences for update in updates_of(batch, sequences)] == [[1, 2, 3], [0]]
+    with pytest.raises(BadDataError, match="hold no sequence"):
+        updates_of({"updates": [[]]}, sequences)
+
+
+def test_micro_batch_pads_on_the_right_and_masks_a_filler_whole(artifacts):
+    sequences = sequences_of(artifacts, trajectory_batch(artifacts, [[4, 6]]))
+    part = micro_batch(sequences, [1, 0], columns={"advantage", "staleness"}, device="cpu")
+    assert part.tokens.shape == part.mask.shape == part.columns["advantage"].shape == (2, 6)
+    assert part.columns["staleness"].tolist() == [0, 0]
+    assert part.mask[1].tolist() == [False, False, False, True, False, False]
+    assert (part.sequences, part.groups) == ([1, 0], [0, 0])
+    filler = micro_batch(sequences, [], columns={"advantage"}, device="cpu")
+    assert (filler.sequences, filler.mask.any().item()) == ([-1], False)
+
+
+def test_check_columns_names_what_the_batch_lacks(artifacts):
+    sequences = sequences_of(artifacts, trajectory_batch(artifacts, [[4]]))
+    with pytest.raises(BadDataError, match="reads 'ref_logp' .*current columns are .'advantage', 'behaviour_logp', 'staleness'"):
+        check_columns({"ref_logp"}, sequences)
