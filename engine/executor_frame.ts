@@ -3,7 +3,7 @@ import type { ArtifactStore } from "./artifacts.ts";
 import { canonicalJson } from "./canonical.ts";
 import type { CallOptions, Context, Emission, Recorded, StepContext } from "./context.ts";
 import { AmbiguousKeyError, InfrastructureError, InvalidInputError, UserCodeError } from "./errors.ts";
-import type { Execution } from "./executor.ts";
+import { type Execution, quietly } from "./executor.ts";
 import type { StageTask } from "./executor_task.ts";
 import { addTally, type Entry } from "./journal_tree.ts";
 import { segment } from "./keys.ts";
@@ -264,8 +264,13 @@ export class Frame implements Context {
     });
   }
 
+  /** A body that throws between making its calls and awaiting them must not end the process with a stray rejection. */
+  #child<T>(name: string, options: CallOptions, body: (entry: Entry) => Promise<T>): Promise<T> {
+    return quietly(this.#named(name, options, body));
+  }
+
   /** Names the call, and counts it as open: a body that waits for its calls is not what a drain waits for. */
-  async #child<T>(name: string, { id }: CallOptions, body: (entry: Entry) => Promise<T>): Promise<T> {
+  async #named<T>(name: string, { id }: CallOptions, body: (entry: Entry) => Promise<T>): Promise<T> {
     this.#check();
     const named = this.#names.get(name) ?? { calls: 0, open: 0 };
     if (id === undefined && named.open > 0) throw this.#ambiguous(name, `${named.open} more of it open`);

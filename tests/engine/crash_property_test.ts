@@ -1,0 +1,175 @@
+import { deepStrictEqual, ok, strictEqual } from "node:assert/strict";
+import fc from "fast-check";
+import { z } from "zod";
+import { type Context, defineStage, graph, type GraphDefinition, InfrastructureError } from "../../engine/mod.ts";
+import { Crashed, MemoryStore } from "../../engine/testing.ts";
+import { bench, NoConfig } from "./fixtures.ts";
+
+/** A small graph: a loop whose rounds draw lists, map over them with steps and child stages, and fold what came out. */
+type Plan = {
+  times: number;
+  lag: number;
+  lists: number[];
+  steps: number;
+  children: number;
+  /** Failures of a body before it succeeds, by a number drawn from its key. */
+  failures: number[];
+  branch: boolean;
+  evaluate: boolean;
+  crashes: number[];
+};
+
+const plans: fc.Arbitrary<Plan> = fc.record({
+  times: fc.integer({ min: 1, max: 3 }),
+  lag: fc.integer({ min: 0, max: 2 }),
+  lists: fc.array(fc.integer({ min: 0, max: 3 }), { minLength: 1, maxLength: 3 }),
+  steps: fc.integer({ min: 0, max: 2 }),
+  children: fc.integer({ min: 0, max: 2 }),
+  failures: fc.array(fc.integer({ min: 0, max: 2 }), { minLength: 1, maxLength: 5 }),
+  branch: fc.boolean(),
+  evaluate: fc.boolean(),
+  crashes: fc.array(fc.integer({ min: 1, max: 40 }), { minLength: 1, maxLength: 3 }),
+});
+
+const ATTEMPTS_MAX = 3;
+
+/** Counts starts of bodies, and sees at once if a completed one starts again. */
+class Watch {
+  readonly starts = new Map<string, number>();
+  readonly violations: string[] = [];
+  store: MemoryStore | undefined;
+
+  start(key: string): number {
+    const count = (this.starts.get(key) ?? 0) + 1;
+    this.starts.set(key, count);
+    if (this.store?.rows("run").some((row) => row.kind === "result" && row.key === key)) this.violations.push(key);
+    return count;
+  }
+}
+
+type Definition = GraphDefinition<Record<string, never>, Record<string, never>, unknown>;
+
+function planned(plan: Plan, watch: Watch): Definition {
+  const child = defineStage({
+    ...{ name: "child", version: 1, input: z.strictObject({ n: z.number() }), output: z.number(), runs_on: "sampler" },
+    attempts_max: ATTEMPTS_MAX,
+    run: ({ n }, ctx) => {
+      failSometimes(ctx);
+      ctx.tally({ children: 1 });
+      return n * 10;
+    },
+  });
+  const failSometimes = (ctx: Context) => {
+    const recorded = watch.start(ctx.key);
+    const failures = plan.failures[keyNumber(ctx.key) % plan.failures.length]!;
+    if (recorded <= failures) throw new InfrastructureError(`on purpose ${recorded}`);
+  };
+  const work = async (n: number, ctx: Context): Promise<number> => {
+    failSometimes(ctx);
+    let sum = n;
+    for (let step = 0; step < plan.steps; step++) {
+      sum += await ctx.step("step", ({ key }) => {
+        watch.start(key);
+        return n + step;
+      });
+    }
+    const calls = Array.from({ length: plan.children }, (_, id) => ctx.call(child, { n: id }, { id }));
+    ctx.tally({ worked: 1 });
+    ctx.note("worked", ctx.key, { n });
+    return (await Promise.all(calls)).reduce((a, b) => a + b, sum);
+  };
+  const draw = defineStage({
+    ...{ name: "draw", version: 1, output: z.array(z.array(z.number())), attempts_max: ATTEMPTS_MAX },
+    input: z.strictObject({ round: z.number() }),
+    run: ({ round }, ctx) => {
+      failSometimes(ctx);
+      return plan.lists.map((length, list) => Array.from({ length }, (_, place) => round * 100 + list * 10 + place));
+    },
+  });
+  const each = defineStage({
+    ...{ name: "each", version: 1, output: z.number(), attempts_max: ATTEMPTS_MAX },
+    input: z.strictObject({ item: z.number(), policy: z.number() }),
+    run: async ({ item, policy }, ctx) => policy + await work(item, ctx),
+  });
+  const echo = defineStage({
+    ...{ name: "echo", version: 1, output: z.array(z.number()), attempts_max: ATTEMPTS_MAX },
+    input: z.strictObject({ item: z.array(z.number()) }),
+    run: ({ item }, ctx) => {
+      failSometimes(ctx);
+      return item;
+    },
+  });
+  const fold = defineStage({
+    ...{ name: "fold", version: 1, output: z.number(), runs_on: "trainer", attempts_max: ATTEMPTS_MAX },
+    input: z.strictObject({ values: z.array(z.number()), policy: z.number() }),
+    run: ({ values, policy }, ctx) => {
+      failSometimes(ctx);
+      return values.reduce((sum, value) => (sum * 31 + value) % 10007, policy);
+    },
+  });
+  return graph("planned", NoConfig, (g) => {
+    const rounds = g.loop("round", { times: plan.times, carry: { policy: g.constant(1) } }, (r) => {
+      const lists = r.map(echo, r.stage(draw, { round: r.index }), {}, { id: (list) => list[0] ?? "empty" });
+      const values = r.map(each, r.flat(lists), { policy: r.carried("policy", { lag: plan.lag }) });
+      const folded = r.stage(fold, { values, policy: r.carried("policy") });
+      const flag = r.constant(plan.branch);
+      return { policy: r.when(flag, (b) => b.stage(fold, { values: [7], policy: folded }), () => folded) };
+    });
+    return plan.evaluate ? g.stage(fold, { values: [1], policy: rounds.policy }) : rounds.policy;
+  });
+}
+
+/** Lists of one length share an id only if they are empty: keep at most one of those. */
+function usable(plan: Plan): Plan {
+  const lists = plan.lists.filter((length, place) => length > 0 || plan.lists.indexOf(0) === place);
+  return { ...plan, lists };
+}
+
+function keyNumber(key: string): number {
+  return [...key].reduce((sum, letter) => (sum * 33 + letter.charCodeAt(0)) % 65_521, 5);
+}
+
+/** Runs to the end, through as many crashes as the plan has. */
+async function runPlan(
+  plan: Plan,
+  crashes: readonly number[],
+): Promise<{ ended: unknown; rounds: unknown; watch: Watch }> {
+  const watch = new Watch();
+  const definition = planned(plan, watch);
+  const built = definition.build({});
+  let store = new MemoryStore();
+  await bench({ store }).engine.create(definition, {}, { id: "run" });
+  for (const crash of [...crashes, undefined]) {
+    store = store.restarted({ crash_after_appends: crash });
+    watch.store = store;
+    const { engine } = bench({ store, backoff: { first_ms: 0, max_ms: 0 }, slots: { sampler: 2 } });
+    try {
+      const ended = await engine.execute("run", built);
+      const rounds = store.rows("run").filter((row) => row.kind === "round").map((row) => {
+        const { open_after_seq: _, ...rest } = JSON.parse(row.value);
+        return { key: row.key, ...rest };
+      });
+      return { ended, rounds, watch };
+    } catch (error) {
+      if (!(error instanceof Crashed)) throw error;
+    }
+  }
+  throw new Error("the last engine does not crash");
+}
+
+Deno.test("a run killed after any append ends as if it had not been, and starts no completed body again", async () => {
+  await fc.assert(
+    fc.asyncProperty(plans.map(usable), async (plan) => {
+      const calm = await runPlan(plan, []);
+      const killed = await runPlan(plan, plan.crashes);
+      strictEqual((calm.ended as { status: string }).status, "done");
+      deepStrictEqual(killed.ended, calm.ended);
+      deepStrictEqual(killed.rounds, calm.rounds);
+      deepStrictEqual(killed.watch.violations, []);
+      for (const [key, starts] of killed.watch.starts) {
+        ok(starts <= ATTEMPTS_MAX + plan.crashes.length, `${key} started ${starts} times`);
+      }
+    }),
+    { numRuns: 80 },
+  );
+});
