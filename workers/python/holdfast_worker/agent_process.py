@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast_worker.channel import CHANNEL_VARIABLE, GUARD_VARIABLE, AsyncChannel
+from holdfast_worker.process_table import alive_in_group, carriers, process_start
 
 PACKAGE_ROOT = str(Path(__file__).resolve().parent.parent)
 GROUP_VARIABLE = "HOLDFAST_GROUP"  # In every process of a generation, so that one that left the process group is found.
@@ -172,48 +173,6 @@ class RankProcess:
         kills = memory_kills()
         grew = kills is not None and self._memory_kills is not None and kills > self._memory_kills
         return f"its cgroup counted {kills - self._memory_kills} out-of-memory kills" if grew else None
-
-
-def process_start(pid: int) -> str | None:
-    """Field 22 of /proc/PID/stat: clock ticks after boot."""
-    fields = _stat(pid)
-    return fields[19] if fields else None
-
-
-def _stat(pid: int) -> list[str] | None:
-    """Fields of /proc/PID/stat from the state (field 3) on; the name before it may hold blanks and brackets."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return None
-
-
-def _pids() -> list[int]:
-    try:
-        return [int(name) for name in os.listdir("/proc") if name.isdigit()]
-    except OSError:
-        return []
-
-
-def alive_in_group(pgid: int) -> bool:
-    """Whether a process of this group is neither dead nor a zombie."""
-    for pid in _pids():
-        fields = _stat(pid)
-        if fields and fields[0] not in "ZX" and fields[2] == str(pgid):
-            return True
-    return False
-
-
-def carriers(assignment: bytes) -> list[int]:
-    """Processes whose environment at start had this assignment."""
-    found = []
-    for pid in _pids():
-        try:
-            if assignment in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
-                found.append(pid)
-        except OSError:
-            continue
-    return found
 
 
 def memory_kills() -> int | None:
