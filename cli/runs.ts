@@ -1,5 +1,5 @@
 import { BadDataError, computedStatus, InvalidInputError, type RunHead } from "../engine/mod.ts";
-import { type Home, type RunView, runView } from "../flows/mod.ts";
+import { graphName, type Home, type RunView, runView } from "../flows/mod.ts";
 import { distance } from "fastest-levenshtein";
 import { age, print, printJson, table } from "./output.ts";
 
@@ -31,7 +31,7 @@ export async function listRuns(home: Home, options: { json?: boolean; status?: s
       id: head.id,
       name: head.name,
       status,
-      graph: head.graph,
+      graph: graphName(head),
       reward: live.metrics["reward/mean"] ?? null,
       resumable: status === "interrupted" || status === "failed",
       created_at: new Date(head.created_ms).toISOString(),

@@ -48,7 +48,7 @@ export async function runView(store: Store, head: RunHead, live: LiveFacts): Pro
     id: head.id,
     name: head.name,
     status,
-    graph: head.graph,
+    graph: graphName(head),
     graph_hash: head.graph_hash,
     epoch: head.epoch,
     engine_pid: status === "running" ? head.owner?.pid ?? null : null,
@@ -68,6 +68,11 @@ export async function runView(store: Store, head: RunHead, live: LiveFacts): Pro
     created_at: new Date(head.created_ms).toISOString(),
     updated_at: new Date(head.updated_ms).toISOString(),
   };
+}
+
+/** The head keeps the whole drawing; people want the name. */
+export function graphName(head: RunHead): string {
+  return (JSON.parse(head.graph) as { name: string }).name;
 }
 
 function value<T>(row: JournalRow): T {

@@ -51,17 +51,17 @@ export const scoreGroup = defineStage({
   },
 });
 
-/** All groups of a slab are scored one after another, so the newest slabs are kept decoded. */
+/** All groups of a slab are scored at once, so the newest slabs are kept decoded, and decoded once. */
 const DECODED_MAX = 4;
-const decoded = new Map<string, GeneratedSlab>();
+const decoded = new Map<string, Promise<GeneratedSlab>>();
 
 async function decodedSlab(ref: ArtifactRef, artifacts: ArtifactStore): Promise<GeneratedSlab> {
-  const known = decoded.get(ref.sha256) ?? decodeSlab(await artifacts.get(ref));
-  decoded.delete(ref.sha256);
-  decoded.set(ref.sha256, known);
-  for (const oldest of decoded.keys()) {
-    if (decoded.size <= DECODED_MAX) break;
-    decoded.delete(oldest);
-  }
-  return known;
+  const known = decoded.get(ref.sha256);
+  if (known) return await known;
+  for (const oldest of decoded.keys()) if (decoded.size >= DECODED_MAX) decoded.delete(oldest);
+  const decoding = artifacts.get(ref).then(decodeSlab);
+  decoded.set(ref.sha256, decoding);
+  // A read that failed must not be remembered: the next attempt reads again.
+  decoding.catch(() => decoded.delete(ref.sha256));
+  return await decoding;
 }
