@@ -2,7 +2,7 @@ import { deepStrictEqual, match, notDeepStrictEqual, ok, strictEqual } from "nod
 import { z } from "zod";
 import { type Context, defineStage, type EngineEvent, graph } from "../../engine/mod.ts";
 import { Crashed, MemoryStore } from "../../engine/testing.ts";
-import { bench, NoConfig, runOnce, soleStage } from "./fixtures.ts";
+import { bench, runOnce, soleStage } from "./fixtures.ts";
 
 const child = defineStage({
   name: "child",

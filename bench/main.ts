@@ -1,0 +1,29 @@
+/** `deno task bench NAME [--json]`: runs one benchmark; with --json its last line is one JSON object. */
+import { benchEngine } from "./engine.ts";
+
+/** What a benchmark measured; times in milliseconds unless the name says otherwise. */
+export type Measured = Record<string, number | string | null>;
+type Benchmark = { about: string; run(args: readonly string[]): Promise<Measured> };
+
+/** One line for each benchmark. */
+const BENCHMARKS: Record<string, Benchmark> = {
+  engine: { about: "durable steps per second, replay time, the engine's share of a round", run: benchEngine },
+};
+
+async function main(args: readonly string[]): Promise<number> {
+  const [name, ...rest] = args.filter((arg) => arg !== "--json");
+  const benchmark = name === undefined ? undefined : BENCHMARKS[name];
+  if (!benchmark) {
+    const lines = Object.entries(BENCHMARKS).map(([known, { about }]) => `  ${known}  ${about}`);
+    console.error(
+      `${name === undefined ? "Name a benchmark" : `Cannot run '${name}'`}: there are\n${lines.join("\n")}`,
+    );
+    return 2;
+  }
+  const measured = await benchmark.run(rest);
+  if (args.includes("--json")) console.log(JSON.stringify(measured));
+  else for (const [field, value] of Object.entries(measured)) console.log(`${field.padEnd(32)} ${value}`);
+  return 0;
+}
+
+if (import.meta.main) Deno.exit(await main(Deno.args));
