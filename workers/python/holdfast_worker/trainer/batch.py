@@ -114,7 +114,8 @@ def _check_count(name: str, found: int, expected: int) -> None:
 def _spread(name: str, value: Any, length: int) -> np.ndarray:
     """[T] float32: one number broadcasts over the sequence."""
     if not isinstance(value, np.ndarray):
-        return np.full(length, value, np.float32)
+        with np.errstate(over="ignore"):  # What does not fit is infinite, and the step names it.
+            return np.full(length, value, np.float32)
     if len(value) != length:
         raise BadDataError(f"Cannot read column '{name}' as a sequence of {length} tokens has {len(value)} values")
     return value

@@ -83,7 +83,7 @@ class TrainingOperations:
             logp_current="old_logp" if first and "old_logp" in work.columns else None,
         )
         if not outcome.finite:
-            raise NonFiniteError(f"Cannot step as the loss is not finite : {outcome.culprit}")
+            raise NonFiniteError(f"Cannot step as the loss is not finite: first at {describe_culprit(outcome.culprit)}")
         grad_norm = engine.step(lr)
         return {
             "loss": outcome.loss,

@@ -43,10 +43,8 @@ class Worker:
         """Heavy imports, fixed numerics, and the meeting of all ranks. No model yet."""
         numerics.prepare_environment(self.spec)
         self._check_spec()
-        import torch
         import transformers
 
-        torch.set_num_interop_threads(1)
         transformers.utils.logging.disable_progress_bar()
         device = numerics.choose_device(self.spec, self.context.rank)
         numerics.make_deterministic(self.spec, device)

@@ -1,0 +1,156 @@
+"""The trainer's operations on DeepSpeed: two real ranks over gloo, against the torch engine and across a restart."""
+
+from __future__ import annotations
+
+import msgpack
+import numpy as np
+import pytest
+
+from holdfast_worker import weights
+from trainer_harness import OPTIMIZER, POLICY_LOSS, Artifacts, Trainer, deepspeed_python, run_ranks, trajectory_batch
+
+LENGTHS = [[16, 9, 12, 7]] * 5
+TOKENS_MAX = 100  # An odd number of micro-batches, so that one rank runs a filler.
+
+
+@pytest.fixture(autouse=True)
+def needs_deepspeed():
+    deepspeed_python()
+
+
+class Script:
+    """The operations of a run, as every rank gets them."""
+
+    def __init__(self, directory, artifacts):
+        self.directory, self.artifacts = directory, artifacts
+        self.tasks = []
+
+    def add(self, op, **args):
+        self.tasks.append({"op": op, "args": args})
+        return self
+
+    def create(self):
+        return self.add("create_model", recipe="tiny_qwen", seed=1, dir=str(self.directory / "model"))
+
+    def load(self, version="v0", checkpoint=None):
+        model = str(self.directory / "model")
+        return self.add("load", version=version, model_path=model, optimizer=OPTIMIZER, checkpoint=checkpoint)
+
+    def train(self, start, end, **columns):
+        for k in range(start, end):
+            batch = trajectory_batch(self.artifacts, LENGTHS, seed=k)
+            batch["columns"].update(columns)
+            self.add(
+                "train",
+                **{"from": f"v{k}", "to": f"v{k + 1}"},
+                batch=self.artifacts.put_json(batch),
+                loss=self.artifacts.put_json(POLICY_LOSS),
+                micro_batch_tokens_max=TOKENS_MAX,
+            )
+        return self
+
+    def publish(self, version, name):
+        return self.add("publish", version=version, dir=str(self.directory / name))
+
+    def save(self, version):
+        return self.add("save", version=version, dir=str(self.directory / "checkpoint"))
+
+    def run(self, **spec):
+        return run_ranks(self.directory, self.tasks, artifacts=self.artifacts, ranks=2, **spec)
+
+
+@pytest.fixture
+def script(tmp_path):
+    artifacts = Artifacts(tmp_path / "artifacts")
+    return lambda: Script(tmp_path, artifacts)
+
+
+def whole(saved):
+    """The checkpoint that the engine commits: the files of all ranks."""
+    return {**saved[0], "files": [file for part in saved for file in part["files"]]}
+
+
+def torch_steps(directory, count):
+    trainer = Trainer(directory)
+    trainer.create()
+    trainer.load()
+    answers = [
+        trainer.train(
+            trajectory_batch(trainer.artifacts, LENGTHS, seed=k), between=(f"v{k}", f"v{k + 1}"), tokens_max=TOKENS_MAX
+        )
+        for k in range(count)
+    ]
+    return [answer["steps"][0] for answer in answers]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_zero_2_goes_on_from_a_checkpoint_in_new_processes_with_the_same_bits(script, tmp_path, dtype):
+    first = script().create().load().train(0, 3).save("v3").train(3, 6).publish("v6", "one").run(zero=2, dtype=dtype)
+    saved = [answers[6] for answers in first]
+    checkpoint = whole(saved)
+    assert {file["path"] for file in checkpoint["files"]} == {
+        path.relative_to(checkpoint["dir"]).as_posix() for path in weights.list_files(checkpoint["dir"])
+    }
+    assert sum("rng_rank_" in file["path"] for file in checkpoint["files"]) == 2
+    assert [any("pp_rank_1_" in file["path"] for file in part["files"]) for part in saved] == [False, True]
+    assert checkpoint["digest"] == weights.digest_of_directory(tmp_path / "checkpoint" / "hf")
+
+    second = script().load("v3", checkpoint).train(3, 6).publish("v6", "two").run(zero=2, dtype=dtype)
+    assert second[0][2:5] == first[0][7:10]
+    assert second[0][5]["digest"] == first[0][10]["digest"]
+    assert [answers[2:6] for answers in second] == [second[0][2:6]] * 2
+
+
+@pytest.mark.parametrize("zero", [0, 1, 2, 3])
+def test_two_ranks_take_the_steps_of_one_torch_rank(script, tmp_path, zero):
+    answers = script().create().load().train(0, 3).publish("v3", "out").run(zero=zero)[0]
+    expected = torch_steps(tmp_path / "torch", 3)
+    for ours, theirs in zip([answer["steps"][0] for answer in answers[3:6]], expected, strict=True):
+        assert ours["loss"] == pytest.approx(theirs["loss"], rel=1e-5)
+        assert ours["grad_norm"] == pytest.approx(theirs["grad_norm"], rel=1e-5)
+        assert (ours["lr"], ours["n_tokens"], ours["n_sequences"]) == (
+            theirs["lr"],
+            theirs["n_tokens"],
+            theirs["n_sequences"],
+        )
+    assert answers[6]["digest"] == weights.digest_of_directory(tmp_path / "out")
+    assert answers[6]["tensors"] == weights.manifest_of_directory(tmp_path / "out")[0]
+
+
+def test_zero_2_refuses_a_flipped_shard_on_every_rank_and_scores_on_both(script, tmp_path):
+    batch = trajectory_batch(Artifacts(tmp_path / "artifacts"), LENGTHS, seed=9)
+    score = {
+        "version": "v1",
+        "batch": Artifacts(tmp_path / "artifacts").put_json(batch),
+        "columns": ["old_logp", "ref_logp"],
+        "reference_path": str(tmp_path / "model"),
+        "micro_batch_tokens_max": TOKENS_MAX,
+    }
+    first = script().create().load().train(0, 1).save("v1").add("score", **score).publish("v1", "out").run(zero=2)
+    values = [msgpack.unpackb(bytes.fromhex(blob))["values"] for blob in first[0][5]["blobs"]]
+    assert [len(column) for column in values] == [20, 20]
+    alone = torch_scores(tmp_path, score)
+    for ours, theirs in zip(values, alone, strict=True):
+        for left, right in zip(ours, theirs, strict=True):
+            assert np.frombuffer(left, "<f4") == pytest.approx(np.frombuffer(right, "<f4"), abs=1e-5)
+
+    checkpoint = whole([answers[4] for answers in first])
+    name = next(file["path"] for file in checkpoint["files"] if "pp_rank_1_" in file["path"])
+    data = bytearray((tmp_path / "checkpoint" / name).read_bytes())
+    data[len(data) // 2] ^= 1
+    (tmp_path / "checkpoint" / name).write_bytes(data)
+    huge = {"advantage": {"kind": "sequence", "values": [1e300] + [0.0] * 19}}
+    second = script().load("v1", checkpoint).load().train(0, 1, **huge).publish("v0", "no").run(zero=2)
+    for answers in second:
+        assert answers[1]["error"] == "BadDataError"
+        assert f"'{name}' is not the recorded one" in answers[1]["message"]
+        assert answers[3]["error"] == "NonFiniteError"
+        assert "(advantage), sequence 0 of the step" in answers[3]["message"]
+        assert answers[4] == {"not_resident": None}
+
+
+def torch_scores(directory, score):
+    trainer = Trainer(directory)
+    trainer.call("load", version="v1", model_path=str(directory / "out"), optimizer=OPTIMIZER, checkpoint=None)
+    trainer.call("score", **score)
+    return [msgpack.unpackb(blob)["values"] for blob in trainer.io.blobs]

@@ -1,0 +1,290 @@
+"""The trainer's operations on the torch engine, in this process; what must survive a process, in another one."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import msgpack
+import numpy as np
+import pytest
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from holdfast_worker import weights
+from holdfast_worker.operation import BadDataError
+from holdfast_worker.trainer.engine import NonFiniteError
+from trainer_harness import (
+    OPTIMIZER,
+    POLICY_LOSS,
+    SUPERVISED_LOSS,
+    Trainer,
+    run_ranks,
+    trajectory_batch,
+)
+
+LENGTHS = [[16, 9, 12, 7]] * 3
+
+
+@pytest.fixture
+def trainer(tmp_path):
+    trainer = Trainer(tmp_path)
+    trainer.create()
+    trainer.load()
+    return trainer
+
+
+def steps(trainer, versions, **options):
+    """Trains from each version to the next; the batch depends on the version."""
+    answers = []
+    for before, after in zip(versions, versions[1:]):
+        batch = trajectory_batch(trainer.artifacts, LENGTHS, seed=int(before[1:]))
+        answers.append(trainer.train(batch, between=(before, after), **options))
+    return [step for answer in answers for step in answer["steps"]]
+
+
+def published(trainer, version, name="out"):
+    return trainer.call("publish", version=version, dir=str(trainer.directory / name))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_training_from_a_checkpoint_in_a_new_process_gives_the_bits_of_training_on(tmp_path, dtype):
+    trainer = Trainer(tmp_path, dtype=dtype)
+    trainer.create()
+    trainer.load()
+    steps(trainer, ["v0", "v1", "v2", "v3"])
+    checkpoint = trainer.call("save", version="v3", dir=str(tmp_path / "checkpoint"))
+    expected = steps(trainer, ["v3", "v4", "v5"])
+    digest = published(trainer, "v5")["digest"]
+
+    batches = [trainer.artifacts.put_json(trajectory_batch(trainer.artifacts, LENGTHS, seed=k)) for k in (3, 4)]
+    loss = trainer.artifacts.put_json(POLICY_LOSS)
+    load = {"version": "v3", "model_path": "unused", "optimizer": OPTIMIZER, "checkpoint": checkpoint}
+    train = [
+        {"from": f"v{k}", "to": f"v{k + 1}", "batch": batch, "loss": loss, "micro_batch_tokens_max": 64}
+        for k, batch in zip((3, 4), batches)
+    ]
+    script = [{"op": "load", "args": load}, *({"op": "train", "args": args} for args in train)]
+    script.append({"op": "publish", "args": {"version": "v5", "dir": str(tmp_path / "again")}})
+    answers = run_ranks(tmp_path, script, artifacts=trainer.artifacts, ranks=1, engine="torch", dtype=dtype)[0]
+    assert [step for answer in answers[2:4] for step in answer["steps"]] == expected
+    assert answers[4]["digest"] == digest
+
+
+def test_train_answers_not_resident_and_changes_nothing(trainer):
+    before = published(trainer, "v0")["digest"]
+    batch = trajectory_batch(trainer.artifacts, LENGTHS)
+    assert trainer.train(batch, between=("v7", "v8")) == {"not_resident": "v0"}
+    assert trainer.call("publish", version="v7", dir=str(trainer.directory / "no")) == {"not_resident": "v0"}
+    assert trainer.call("save", version="v7", dir=str(trainer.directory / "no")) == {"not_resident": "v0"}
+    assert published(trainer, "v0")["digest"] == before
+
+
+def test_train_answers_again_what_was_lost_on_the_way(trainer):
+    batch = trajectory_batch(trainer.artifacts, LENGTHS)
+    first = trainer.train(batch, between=("v0", "v1"))
+    digest = published(trainer, "v1")["digest"]
+    assert trainer.train(batch, between=("v0", "v1")) == first
+    assert published(trainer, "v1")["digest"] == digest
+
+
+def test_train_redone_from_the_base_repeats_loss_and_norm_bit_for_bit(trainer):
+    first = steps(trainer, ["v0", "v1", "v2"])
+    trainer.load()
+    assert steps(trainer, ["v0", "v1", "v2"]) == first
+
+
+def test_train_gives_the_same_gradient_for_every_cut(trainer):
+    batch = trajectory_batch(trainer.artifacts, LENGTHS)
+    whole = trainer.train(batch, between=("v0", "v1"), tokens_max=4096)["steps"][0]
+    trainer.load()
+    single = trainer.train(batch, between=("v0", "v1"), tokens_max=1)["steps"][0]
+    assert (whole["micro_batches"], single["micro_batches"]) == (1, 12)
+    assert single["loss"] == pytest.approx(whole["loss"], rel=1e-5)
+    assert single["grad_norm"] == pytest.approx(whole["grad_norm"], rel=1e-4)
+    assert (whole["n_tokens"], whole["n_sequences"]) == (sum(LENGTHS[0]) * 3 - 36, 12)
+
+
+def test_train_takes_one_step_per_update_and_follows_the_schedule(trainer):
+    old = np.zeros(12).tolist()
+    batch = trajectory_batch(trainer.artifacts, LENGTHS, updates=[[0], [1, 2]])
+    batch["columns"]["old_logp"] = {"kind": "sequence", "values": old}
+    taken = trainer.train(batch, between=("v0", "v1"))["steps"]
+    assert [step["lr"] for step in taken] == [0.5 * OPTIMIZER["lr"], OPTIMIZER["lr"]]
+    assert [step["n_sequences"] for step in taken] == [4, 8]
+
+
+def test_train_needs_old_logp_once_a_batch_serves_several_updates(trainer):
+    batch = trajectory_batch(trainer.artifacts, LENGTHS, updates=[[0], [1, 2]])
+    with pytest.raises(BadDataError, match="'old_logp' and the batch has no such column"):
+        trainer.train(batch, between=("v0", "v1"))
+    assert published(trainer, "v0")["version"] == "v0"
+
+
+def test_train_without_old_logp_reads_the_current_policy(trainer):
+    step = trainer.train(trajectory_batch(trainer.artifacts, LENGTHS), between=("v0", "v1"))["steps"][0]
+    assert step["metrics"] == {"policy/ratio": 1.0}
+
+
+@pytest.mark.parametrize("advantage", [1e300, 3e38])
+def test_train_takes_no_step_where_loss_or_norm_is_not_finite(trainer, advantage):
+    before = published(trainer, "v0")["digest"]
+    batch = trajectory_batch(trainer.artifacts, LENGTHS)
+    batch["columns"]["advantage"]["values"][5] = advantage
+    with pytest.raises(NonFiniteError, match="non_finite: Cannot step"):
+        trainer.train(batch, between=("v0", "v1"))
+    assert published(trainer, "v0")["digest"] == before
+    after = trainer.train(trajectory_batch(trainer.artifacts, LENGTHS), between=("v0", "v1"))["steps"]
+    trainer.load()
+    assert trainer.train(trajectory_batch(trainer.artifacts, LENGTHS), between=("v0", "v1"))["steps"] == after
+
+
+def test_train_names_the_sequence_that_made_the_loss_not_finite(trainer):
+    batch = trajectory_batch(trainer.artifacts, LENGTHS)
+    batch["columns"]["advantage"]["values"][5] = 1e300
+    with pytest.raises(NonFiniteError, match=r"\(advantage\), sequence 5 of the step, token 3"):
+        trainer.train(batch, between=("v0", "v1"))
+
+
+def test_train_learns_supervised_rows(trainer):
+    rows = [
+        {"row_id": str(place), "prompt": f"copy {place} =", "completion": f"{place}", "columns": {}} for place in range(8)
+    ]
+    batch = {"kind": "supervised", "rows": rows, "temperature": 1, "coef": {}, "updates": [list(range(8))] * 16}
+    taken = trainer.train(batch, between=("v0", "v1"), loss=SUPERVISED_LOSS)["steps"]
+    assert taken[0]["n_tokens"] == 16
+    assert taken[-1]["loss"] < taken[0]["loss"] / 2
+
+
+def test_gradient_checkpointing_changes_no_bit(tmp_path):
+    results = []
+    for checkpointing in (False, True):
+        trainer = Trainer(tmp_path / str(checkpointing), gradient_checkpointing=checkpointing)
+        trainer.create()
+        trainer.load()
+        results.append(steps(trainer, ["v0", "v1"]))
+    assert results[0] == results[1]
+
+
+def test_score_is_the_models_log_probability_at_the_temperature(trainer):
+    steps(trainer, ["v0", "v1"])
+    reference = trainer.directory / "model"
+    batch = trajectory_batch(trainer.artifacts, [[9, 5], [7]], temperature=0.7)
+    answer = trainer.call(
+        "score",
+        version="v1",
+        batch=trainer.artifacts.put_json(batch),
+        columns=["old_logp", "ref_logp"],
+        reference_path=str(reference),
+        micro_batch_tokens_max=12,
+    )
+    assert answer == {"columns": ["old_logp", "ref_logp"]}
+    slab = msgpack.unpackb(trainer.io.read_artifact(batch["groups"][0]["slab"]))
+    trajectories = [trajectory for group in slab["groups"] for trajectory in group["trajectories"]]
+    publication = published(trainer, "v1")["dir"]
+    for blob, path in zip(trainer.io.blobs, (publication, reference)):
+        values = [np.frombuffer(value, "<f4") for value in msgpack.unpackb(blob)["values"]]
+        model = AutoModelForCausalLM.from_pretrained(path)
+        for trajectory, value in zip(trajectories, values, strict=True):
+            assert value == pytest.approx(independent_logp(model, trajectory, temperature=0.7), abs=1e-5)
+
+
+def independent_logp(model, trajectory, *, temperature):
+    tokens = torch.tensor(np.frombuffer(trajectory["tokens"], "<i4").astype(np.int64))
+    mask = np.frombuffer(trajectory["action_mask"], np.uint8)
+    with torch.no_grad():
+        table = (model(tokens[None]).logits[0] / temperature).log_softmax(-1)
+    logp = table[:-1].gather(1, tokens[1:, None])[:, 0].numpy()
+    return np.concatenate([[0.0], logp]) * mask
+
+
+@pytest.mark.parametrize("recipe", ["tiny_qwen", "tiny_qwen_untied"])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_publish_writes_what_from_pretrained_opens(tmp_path, recipe, dtype):
+    trainer = Trainer(tmp_path, dtype=dtype)
+    model_dir = trainer.create(recipe)
+    trainer.load()
+    steps(trainer, ["v0", "v1"])
+    publication = published(trainer, "v1")
+    directory = Path(publication["dir"])
+    model = AutoModelForCausalLM.from_pretrained(directory)
+    assert str(model.dtype) == f"torch.{dtype}"
+    ours = trainer.worker.engine.module.state_dict()
+    assert all(torch.equal(ours[name], tensor) for name, tensor in model.state_dict().items())
+    assert AutoTokenizer.from_pretrained(directory).encode("a 1") == AutoTokenizer.from_pretrained(model_dir).encode("a 1")
+    names = [tensor.name for tensor in weights.locate_tensors(model_dir)]
+    assert [tensor["name"] for tensor in publication["tensors"]] == names
+    assert publication["digest"] == weights.digest_of_directory(directory)
+    assert publication["tensors"] == weights.manifest_of_directory(directory)[0]
+    weights.verify_files(directory, publication["files"])
+    assert published(trainer, "v1")["digest"] == publication["digest"]
+    assert sorted(path.name for path in directory.parent.iterdir() if path.name.startswith(".")) == []
+
+
+def test_publish_of_an_untrained_version_has_the_digest_of_the_model(trainer):
+    inspected = trainer.call("inspect_model", dir=str(trainer.directory / "model"))
+    assert published(trainer, "v0")["digest"] == inspected["digest"]
+    assert inspected["architecture"] == "Qwen2ForCausalLM"
+    assert inspected["parameters"] == sum(p.numel() for p in trainer.worker.engine.module.parameters())
+
+
+def test_save_answers_all_files_and_the_digest_of_its_model(trainer):
+    steps(trainer, ["v0", "v1"])
+    checkpoint = trainer.call("save", version="v1", dir=str(trainer.directory / "checkpoint"))
+    directory = Path(checkpoint["dir"])
+    assert [file["path"] for file in checkpoint["files"]] == [
+        path.relative_to(directory).as_posix() for path in weights.list_files(directory)
+    ]
+    assert checkpoint["digest"] == published(trainer, "v1")["digest"]
+    assert checkpoint["digest"] == weights.digest_of_directory(directory / "hf")
+    assert (checkpoint["version"], checkpoint["world_size"]) == ("v1", 1)
+
+
+@pytest.mark.parametrize("path", ["hf/model.safetensors", "state/torch_state.pt", "state/rng_rank_0_.pt"])
+def test_load_refuses_a_checkpoint_with_one_flipped_bit_and_names_the_file(trainer, path):
+    checkpoint = trainer.call("save", version="v0", dir=str(trainer.directory / "checkpoint"))
+    data = bytearray((trainer.directory / "checkpoint" / path).read_bytes())
+    data[len(data) // 2] ^= 4
+    (trainer.directory / "checkpoint" / path).write_bytes(data)
+    with pytest.raises(BadDataError, match=f"'{path}' is not the recorded one"):
+        trainer.load(checkpoint=checkpoint)
+    assert trainer.call("publish", version="v0", dir="unused") == {"not_resident": None}
+
+
+def test_load_refuses_a_checkpoint_of_another_trainer(trainer, tmp_path):
+    checkpoint = trainer.call("save", version="v0", dir=str(tmp_path / "checkpoint"))
+    other = Trainer(tmp_path, dtype="bfloat16")
+    with pytest.raises(BadDataError, match="dtype is bfloat16, saved float32"):
+        other.load(checkpoint=checkpoint)
+
+
+def test_load_from_a_checkpoint_takes_the_optimizer_that_is_asked_for(trainer):
+    steps(trainer, ["v0", "v1", "v2"])
+    checkpoint = trainer.call("save", version="v2", dir=str(trainer.directory / "checkpoint"))
+    trainer.load("v2", checkpoint, lr=0.5, betas=[0.5, 0.6])
+    taken = steps(trainer, ["v2", "v3"])
+    assert taken[0]["lr"] == 0.5
+    assert trainer.worker.engine.optimizer.param_groups[0]["betas"] == (0.5, 0.6)
+
+
+def test_inspect_model_says_what_a_directory_lacks(trainer, tmp_path):
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(BadDataError, match="lacks config.json"):
+        trainer.call("inspect_model", dir=str(tmp_path / "empty"))
+
+
+def test_boot_tells_device_packages_and_numerics(trainer):
+    numerics = trainer.load()["numerics"]
+    assert (numerics["engine"], numerics["zero"], numerics["world_size"]) == ("torch", 0, 1)
+    assert (numerics["dtype"], numerics["threads"]) == ("float32", 1)
+    assert numerics["packages"]["torch"] == torch.__version__
+    assert json.loads(json.dumps(numerics)) == numerics
+
+
+@pytest.mark.parametrize(
+    ("spec", "text"),
+    [({"engine": "jax"}, "use torch or deepspeed"), ({"dtype": "float16"}, "use float32 or bfloat16")],
+)
+def test_boot_refuses_what_it_cannot_run(tmp_path, spec, text):
+    with pytest.raises(ValueError, match=text):
+        Trainer(tmp_path, **spec)
