@@ -27,7 +27,7 @@ export function checkChildren(task: StageTask, frame: Frame): void {
   if (stage.replay === "rerun") {
     for (const [name, child] of unasked) {
       task.scope.addTally(negative(child.tally()));
-      entry.children.delete(name);
+      entry.drop(name);
     }
     return;
   }

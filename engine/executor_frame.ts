@@ -168,7 +168,7 @@ export class Frame implements Context {
     const { journal } = this.execution.settings;
     const row = await journal.row("checkpoint", this.key, value);
     await journal.append([row], this.options.task.stage.phase);
-    this.#entry.checkpoints.push(row.value);
+    this.#entry.checkpoints = [...this.#entry.checkpoints, row.value];
     this.progressed();
   }
 

@@ -180,6 +180,6 @@ export class LoopRun {
   }
 
   #dropEntries(round: number): void {
-    this.execution.settings.journal.root.at(this.options.path).children.delete(String(round));
+    this.execution.settings.journal.root.at(this.options.path).drop(String(round));
   }
 }

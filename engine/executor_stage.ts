@@ -199,7 +199,7 @@ async function recordResult(execution: Execution, { task, frame, output, ms }: F
   if (round) rows.push(round);
   await journal.append(rows, stage.phase);
   entry.result = value;
-  entry.children.clear();
+  entry.drop();
   frame.announceNotes();
   return kept;
 }
@@ -216,7 +216,7 @@ async function recordFailure(
   const next_ms = nextAttempt(stage, entry.failures, { error: json, now_ms, backoff, jitter });
   const failure: Failure = { attempt: entry.attempts, error: json, next_ms };
   await journal.append([await journal.row("failure", entry.key, failure)], stage.phase);
-  entry.failures.push(failure);
+  entry.failures = [...entry.failures, failure];
   execution.event({ type: "stage_failed", key: entry.key, stage: stage.name, ...failure });
   return failure;
 }

@@ -29,30 +29,47 @@ export type RoundRecord = {
   open_after_seq: number;
 };
 
+const NO_CHILDREN: ReadonlyMap<string, Entry> = new Map();
+const NONE: readonly never[] = [];
+
 /** One key of the journal. Values stay JSON text until somebody asks. */
 export class Entry {
-  readonly children = new Map<string, Entry>();
+  /** Made when there is something in it, like the lists below: most entries are steps, and there are many. */
+  #children: Map<string, Entry> | undefined;
   /** Attempts started so far, over all engines. */
   attempts = 0;
   input_hash?: string;
   intent?: string;
   result?: string;
-  failures: Failure[] = [];
-  checkpoints: string[] = [];
+  failures: readonly Failure[] = NONE;
+  checkpoints: readonly string[] = NONE;
 
   constructor(readonly key: string) {}
 
+  get children(): ReadonlyMap<string, Entry> {
+    return this.#children ?? NO_CHILDREN;
+  }
+
   child(segment: string): Entry {
-    const known = this.children.get(segment);
+    const known = this.#children?.get(segment);
     if (known) return known;
     const made = new Entry(joinKey(this.key, segment));
-    this.children.set(segment, made);
+    this.#children ??= new Map();
+    this.#children.set(segment, made);
     return made;
+  }
+
+  /** Forgets one child, or all. */
+  drop(segment?: string): void {
+    if (segment === undefined) this.#children = undefined;
+    else this.#children?.delete(segment);
   }
 
   /** The entry at a path below this one, made where it is missing. */
   at(path: string): Entry {
-    return path === "" ? this : path.split("/").reduce((entry: Entry, part) => entry.child(part), this);
+    if (path === "") return this;
+    const cut = path.indexOf("/");
+    return cut < 0 ? this.child(path) : this.child(path.slice(0, cut)).at(path.slice(cut + 1));
   }
 
   /** Takes a row of this key. Failures up to `reopened_seq` belong to a budget that a resume has closed. */
@@ -68,20 +85,20 @@ export class Entry {
         this.result = row.value;
         break;
       case "failure":
-        if (row.seq > reopened_seq) this.failures.push(JSON.parse(row.value) as Failure);
+        if (row.seq > reopened_seq) this.failures = [...this.failures, JSON.parse(row.value) as Failure];
         break;
       case "checkpoint":
-        this.checkpoints.push(row.value);
+        this.checkpoints = [...this.checkpoints, row.value];
         break;
     }
   }
 
   /** Forgets what was recorded here and below: the entry runs again. */
   forget(): void {
-    this.children.clear();
+    this.drop();
     this.result = undefined;
-    this.failures = [];
-    this.checkpoints = [];
+    this.failures = NONE;
+    this.checkpoints = NONE;
   }
 
   /** Tallies of the results here and below. */
