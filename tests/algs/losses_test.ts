@@ -27,7 +27,7 @@ type Plan = { title: string; expression: Expression; whole: TorchCase[]; noisy: 
 
 function planOf(title: string, expression: Expression): Plan {
   const pairs = expression.nodes.some(({ kind }) => kind === "pair");
-  const steps = [1, 2, 3].map((seed) => randomStep(seed, { pairs, empty: seed === 3 && !pairs }));
+  const steps = [1, 2, 3].map((seed) => randomStep(seed, { pairs, empty: seed === 3 }));
   const whole = steps.map((step) => ({ expression, step, cuts: cutsOf(step.sequences.length, { pairs }) }));
   const one = whole[0]!.cuts.slice(0, 1);
   const noisy = { ...steps[0]!, sequences: steps[0]!.sequences.map((sequence) => withMasked(sequence, 7.5)) };

@@ -52,7 +52,9 @@ class Case:
         mask = torch.zeros(len(rows), width, dtype=torch.bool)
         for at, row in enumerate(rows):
             if row >= 0:
-                mask[at, : len(self.sequences[row]["mask"])] = torch.tensor(self.sequences[row]["mask"], dtype=torch.bool)
+                mask[at, : len(self.sequences[row]["mask"])] = torch.tensor(
+                    self.sequences[row]["mask"], dtype=torch.bool
+                )
         columns = {}
         for name in self.program.columns:
             if name == "margin":

@@ -38,7 +38,9 @@ class LossProgram:
 
     def __init__(self, expression: Mapping[str, Any], old_is_current: bool = False) -> None:
         if expression.get("version") != 1:
-            raise ValueError(f"Cannot read a loss expression of version {expression.get('version')!r}: this worker reads 1")
+            raise ValueError(
+                f"Cannot read a loss expression of version {expression.get('version')!r}: this worker reads 1"
+            )
         self.nodes = [_read(node, old_is_current) for node in expression["nodes"]]
         self.root: int = expression["loss"]
         self.metrics: dict[str, int] = dict(expression["metrics"])

@@ -99,7 +99,6 @@ def run_step(
     the parameters as they are, which saves the forward of a statistic.
     """
     work = _Step(program, micro_batches, counts, dict(coef or {}), gather)
-    work.check(gather(len(micro_batches)))
     statistics = StepValues(program, work.data, gather)
     if program.live_statistics:
         statistics.data.inputs.update(work.live_columns(forward, logp_current))
@@ -139,6 +138,7 @@ class _Step:
         self.counts = counts
         self.coef = coef
         self.gather = gather
+        self._check(gather(len(micro_batches)))
         self.masks = [mb.mask.cpu().numpy() for mb in micro_batches]
         rows = [row for mb, mask in zip(micro_batches, self.masks) for row in zip(mb.sequences, mask)]
         self.data = ragged(rows)
@@ -147,19 +147,23 @@ class _Step:
             kind = next(node.kind for node in program.nodes if node.name == name)
             self.data.inputs[name] = self._flat([self._column(mb, name, kind) for mb in micro_batches], kind)
 
-    def check(self, micro_batches: list[int]) -> None:
+    def _check(self, micro_batches: list[int]) -> None:
         """What would hang or be silently wrong later."""
         if len(set(micro_batches)) != 1 or micro_batches[0] == 0:
             raise ValueError(f"Cannot run a step as ranks bring different numbers of micro-batches: {micro_batches}")
         if self.program.has_pairs and any(len(mb.sequences) % 2 for mb in self.micro_batches):
-            raise ValueError("Cannot run a step of pairs as a micro-batch has an odd number of rows: pairs are never cut")
+            raise ValueError(
+                "Cannot run a step of pairs as a micro-batch has an odd number of rows: pairs are never cut"
+            )
 
     def _known(self) -> dict[str, float]:
         """The inputs that are one number per step."""
         numbers = {f"coef.{name}": float(value) for name, value in self.coef.items()}
         missing = sorted(self.program.coef - set(numbers))
         if missing:
-            raise KeyError(f"Cannot compute the loss as it reads '{missing[0]}': current coefficients are {sorted(numbers)}")
+            raise KeyError(
+                f"Cannot compute the loss as it reads '{missing[0]}': current coefficients are {sorted(numbers)}"
+            )
         return {**numbers, **{name: float(getattr(self.counts, name)) for name in COUNTS}}
 
     def _column(self, mb: MicroBatch, name: str, kind: str) -> Tensor:

@@ -1,0 +1,61 @@
+"""Loss expressions written node by node, as the tracer would record them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+KINDS = {"score": "sequence", "length": "sequence", "staleness": "sequence", "margin": "pair"}
+STEP_OPS = ("stepSum", "scalar")
+FINENESS = ("step", "pair", "sequence", "token")
+
+
+class Nodes:
+    """`nodes("exp", nodes.input("logp"))` appends a node and gives its index."""
+
+    def __init__(self) -> None:
+        self.list: list[dict[str, Any]] = []
+
+    def __call__(self, op: str, *args: int, **fields: Any) -> int:
+        kinds = {"perSequenceSum": "sequence", "perSequenceMean": "sequence", "chosen": "pair", "rejected": "pair", "stepSum": "step"}
+        finest = max((self.list[arg]["kind"] for arg in args), key=FINENESS.index, default="step")
+        self.list.append({"op": op, "kind": kinds.get(op, finest), "args": list(args), **fields})
+        return len(self.list) - 1
+
+    def input(self, name: str) -> int:
+        kind = "step" if name.startswith(("n_", "coef.")) else KINDS.get(name, "token")
+        self.list.append({"op": "input", "kind": kind, "name": name})
+        return len(self.list) - 1
+
+    def scalar(self, value: float) -> int:
+        self.list.append({"op": "scalar", "kind": "step", "value": value})
+        return len(self.list) - 1
+
+    def expression(self, loss: int, **metrics: int) -> dict[str, Any]:
+        inputs = sorted({node["name"] for node in self.list if node["op"] == "input"})
+        return {"version": 1, "inputs": inputs, "nodes": self.list, "loss": loss, "metrics": metrics}
+
+
+def likelihood() -> dict[str, Any]:
+    """-mean logp over the step's tokens."""
+    n = Nodes()
+    return n.expression(n("div", n("stepSum", n("neg", n.input("logp"))), n.input("n_tokens")))
+
+
+def clipped(low: float = 0.8, high: float = 1.2) -> dict[str, Any]:
+    """The summed PPO objective."""
+    n = Nodes()
+    ratio = n("exp", n("sub", n.input("logp"), n.input("old_logp")))
+    advantage = n.input("advantage")
+    smaller = n("minimum", n("mul", ratio, advantage), n("mul", n("clamp", ratio, lo=low, hi=high), advantage))
+    return n.expression(n("stepSum", n("neg", smaller)))
+
+
+def effective_sample_size() -> dict[str, Any]:
+    """A live statistic of the whole step weighs each token."""
+    n = Nodes()
+    logp = n.input("logp")
+    w = n("exp", n("sub", logp, n.input("behaviour_logp")))
+    tokens = n.input("n_tokens")
+    ess = n("detach", n("div", n("square", n("stepSum", w)), n("mul", n("stepSum", n("square", w)), tokens)))
+    loss = n("div", n("stepSum", n("neg", n("mul", n("detach", n("minimum", w, ess)), logp))), tokens)
+    return n.expression(loss, **{"policy/ess": ess})
