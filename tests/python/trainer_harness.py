@@ -189,10 +189,12 @@ def io_of(artifacts: Artifacts) -> OperationIO:
     return OperationIO.alone(str(artifacts.directory))
 
 
-def run_ranks(tmp: Path, script: list[dict[str, Any]], *, artifacts: Artifacts, ranks: int, **spec: Any) -> list[list[Any]]:
+def run_ranks(
+    tmp: Path, script: list[dict[str, Any]], *, artifacts: Artifacts, ranks: int, **spec: Any
+) -> list[list[Any]]:
     """
-    Runs `script` (a list of {op, args}) on a group of real processes and returns every rank's answers. An operation that
-    raises answers {"error": its class, "message": its text}.
+    Runs `script` (a list of {op, args}) on a group of real processes and returns every rank's answers. An operation
+    that raises answers {"error": its class, "message": its text}.
     """
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))

@@ -227,7 +227,7 @@ def fsync_tree(root: str | Path) -> None:
 
 
 def check_model_directory(directory: str | Path) -> dict[str, Any]:
-    """The model's config.json, after checking that the directory is a model. Says what is missing and how to mend it."""
+    """The model's config.json, after checking that the directory is a model. Errors say how to mend it."""
     directory = Path(directory)
     if not directory.is_dir():
         what = "is a file, not a directory" if directory.exists() else "does not exist"

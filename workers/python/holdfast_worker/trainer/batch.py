@@ -1,4 +1,4 @@
-"""From a recorded batch to micro-batches. Everything here is a pure function of the batch, the cut and the world size."""
+"""From a recorded batch to micro-batches. Pure functions of batch, cut and world size."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a training engine does. Two exist: plain torch (one rank) and DeepSpeed (any number). The worker knows only this."""
+"""What a training engine does. Two exist: plain torch (one rank) and DeepSpeed (any number)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DeepSpeed ZeRO 0 to 3 on any number of ranks: gloo on CPU, NCCL on GPU. No launcher: ranks are started by the agent."""
+"""DeepSpeed ZeRO 0 to 3 on any number of ranks: gloo on CPU, NCCL on GPU. No launcher: the agent starts ranks."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def prepare_environment(context: Any, device: str) -> None:
 
 
 class DeepSpeedEngine:
-    """One rank of a ZeRO group. The norm, the clip and the skip of a non-finite step are DeepSpeed's, but on stage 0."""
+    """One rank of a ZeRO group. Norm, clip and the skip of a non-finite step are DeepSpeed's, but on stage 0."""
 
     def __init__(self, spec: dict[str, Any], *, context: Any, device: str) -> None:
         import deepspeed
@@ -109,8 +109,8 @@ class DeepSpeedEngine:
 
     def _undo_first_step(self) -> None:
         """
-        Stage 0 in bfloat16 makes the optimizer's state by a step with zero gradients (0.19.8, fp16/unfused_optimizer.py):
-        it decays the weights and leaves Adam's step count, hence its bias correction, one too high.
+        Stage 0 in bfloat16 makes the optimizer's state by a step with zero gradients (0.19.8,
+        fp16/unfused_optimizer.py): it decays the weights and leaves Adam's step count, hence its bias correction, one too high.
         """
         wrapper = self.model.optimizer
         wrapper.optimizer.state.clear()
@@ -129,13 +129,15 @@ class DeepSpeedEngine:
             return self._step_unsharded()
         self.model.step()
         if not self.model.was_step_applied():
-            raise NonFiniteError("Cannot step as the gradient norm is not finite: DeepSpeed skipped the step on every rank")
+            raise NonFiniteError(
+                "Cannot step as the gradient norm is not finite: DeepSpeed skipped the step on every rank"
+            )
         return float(self.model.get_global_grad_norm())
 
     def _step_unsharded(self) -> float:
         """
-        Without ZeRO DeepSpeed tells no norm in float32, and in bfloat16 one of bfloat16 precision (off by 1 %). Gradients
-        are already averaged here.
+        Without ZeRO DeepSpeed tells no norm in float32, and in bfloat16 one of bfloat16 precision (off by 1 %).
+        Gradients are already averaged here.
         """
         parameters = [parameter for parameter in self.module.parameters() if parameter.grad is not None]
         norm = torch.nn.utils.get_total_norm([parameter.grad.float() for parameter in parameters])
@@ -170,7 +172,9 @@ class DeepSpeedEngine:
         with self._checkpoint_event():
             for name in self.names:
                 tensor = tensors[name]
-                with deepspeed.zero.GatheredParameters([tensor] if hasattr(tensor, "ds_id") else [], modifier_rank=None):
+                with deepspeed.zero.GatheredParameters(
+                    [tensor] if hasattr(tensor, "ds_id") else [], modifier_rank=None
+                ):
                     if self.rank == 0:
                         found[name] = tensor.detach().cpu().clone()
         return found

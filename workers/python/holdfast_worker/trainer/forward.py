@@ -18,9 +18,9 @@ class Rows(Protocol):
 
 def policy_forward(model: Any, rows: Rows, *, need: set[str], temperature: float) -> dict[str, Tensor]:
     """
-    `logp` and, if needed, `entropy`, both [B, T] float32 of the logits divided by the temperature. Position t belongs to
-    the target tokens[:, t]. Columns in which no row is trained are 0 and cost no logits. There is no attention mask: rows
-    are padded on the right and the model is causal, so padding is never seen from a trained position.
+    `logp` and, if needed, `entropy`, both [B, T] float32 of the logits divided by the temperature. Position t belongs
+    to the target tokens[:, t]. Columns in which no row is trained are 0 and cost no logits. There is no attention mask:
+    rows are padded on the right and the model is causal, so padding is never seen from a trained position.
     """
     tokens, mask = rows.tokens, rows.mask
     trained = mask.any(0)

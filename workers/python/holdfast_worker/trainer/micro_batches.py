@@ -55,6 +55,8 @@ def pad(sequences: Sequence[SequenceData], rows: Sequence[int], *, columns: set[
     }
 
 
-def micro_batch(sequences: Sequence[SequenceData], rows: Sequence[int], *, columns: set[str], device: str) -> MicroBatch:
+def micro_batch(
+    sequences: Sequence[SequenceData], rows: Sequence[int], *, columns: set[str], device: str
+) -> MicroBatch:
     """One MicroBatch of the given sequences."""
     return MicroBatch(**pad(sequences, rows, columns=columns, device=device))

@@ -102,7 +102,7 @@ def saved_names(model: Any) -> list[str]:
 
 
 def to_file_names(model: Any, tensors: dict[str, Any]) -> dict[str, Any]:
-    """Undoes the renaming and fusing that transformers 5 does on load for some architectures (experts, fused projections)."""
+    """Undoes the renaming and fusing that transformers 5 does on load for some architectures (experts)."""
     try:
         from transformers.core_model_loading import revert_weight_conversion
     except ImportError:  # transformers 4: names in memory are names in files.

@@ -40,13 +40,15 @@ def prepare_environment(spec: dict[str, Any]) -> None:
 
 
 def make_deterministic(spec: dict[str, Any], device: str) -> None:
-    """Fixed threads, deterministic kernels, fixed seeds. Raises later, in the operation, where torch has no such kernel."""
+    """Fixed threads, deterministic kernels, fixed seeds. Where torch has no such kernel, the operation raises."""
     import numpy
     import torch
 
     torch.set_num_threads(spec.get("threads", 1))
     torch.use_deterministic_algorithms(True)
-    torch.utils.deterministic.fill_uninitialized_memory = False  # Costs a fill of every torch.empty, and proves nothing.
+    torch.utils.deterministic.fill_uninitialized_memory = (
+        False  # Costs a fill of every torch.empty, and proves nothing.
+    )
     if device != "cpu":
         torch.cuda.set_device(device)
         torch.backends.cudnn.benchmark = False
@@ -97,7 +99,7 @@ def describe(spec: dict[str, Any], *, device: str, world_size: int) -> dict[str,
 
 
 def rng_state() -> dict[str, Any]:
-    """Every random generator of this process. Plain values and tensors only, so that it loads without unpickling code."""
+    """Every random generator of this process. Plain values and tensors only: it loads without unpickling code."""
     import numpy
     import torch
 

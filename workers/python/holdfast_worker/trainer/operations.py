@@ -70,10 +70,7 @@ class TrainingOperations:
         first = update is work.updates[0]  # Only it still has the parameters that old_logp was computed with.
         outcome = run_step(
             work.program,
-            [
-                micro_batch(sequences, rows, columns=work.columns, device=engine.device)
-                for rows in pieces[engine.rank]
-            ],
+            [micro_batch(sequences, rows, columns=work.columns, device=engine.device) for rows in pieces[engine.rank]],
             counts=counts,
             forward=lambda rows, need: policy_forward(engine.model, rows, need=need, temperature=work.temperature),
             backward=engine.backward,

@@ -15,7 +15,8 @@ def check_schedule(schedule: dict[str, Any]) -> None:
         raise ValueError(f"Cannot make a {name} schedule as total_steps is null: set it to the run's optimizer steps")
     if name != "constant" and total <= warmup:
         raise ValueError(
-            f"Cannot make a {name} schedule as total_steps is {total} and warmup_steps {warmup}: total_steps must be larger"
+            f"Cannot make a {name} schedule as total_steps is {total} and warmup_steps {warmup}: "
+            "total_steps must be larger"
         )
 
 

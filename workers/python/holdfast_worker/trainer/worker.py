@@ -1,6 +1,6 @@
 """The trainer role: one rank's operations, as `workers/operations.ts` declares them.
 
-A trainer holds one version in memory. Every operation names the version it starts from; a trainer that holds another one
+A trainer holds one version in memory. Every operation names the version it starts from; a trainer that holds another
 answers `not_resident` and does nothing.
 """
 
@@ -171,7 +171,13 @@ class Worker:
             tensors, digest = weights.manifest_of_directory(temporary)
             files = weights.files_of_directory(temporary)
             weights.replace_directory(temporary, target)
-            publication = {"version": self.held, "dir": args["dir"], "digest": digest, "tensors": tensors, "files": files}
+            publication = {
+                "version": self.held,
+                "dir": args["dir"],
+                "digest": digest,
+                "tensors": tensors,
+                "files": files,
+            }
         return self.engine.gather(publication)[0]
 
     def save(self, args: dict[str, Any], io: OperationIO) -> Answer:
