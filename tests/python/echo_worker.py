@@ -1,4 +1,4 @@
-"""A worker with no purpose but to be tested with, by both languages: module `echo_worker` with tests/python on PYTHONPATH.
+"""A worker with no purpose but to be tested with, by both languages: `echo_worker`, with tests/python on PYTHONPATH.
 
 `spec` may hold {"boot": "import_error" | "raise" | "exit" | "hang" | "port_taken_once", "boot_rank": r, "children": n}.
 """
@@ -27,8 +27,8 @@ class Worker:
         self.children: list[int] = []
         self.calls = 0
         names = (
-            "echo sleep_until_cancelled hang hold_gil crash exit_code blob raise_user_code raise_bad_data raise_other raise_peer"
-            " raise_oom progress pids environment read_artifact count"
+            "echo sleep_until_cancelled hang hold_gil crash exit_code blob raise_user_code raise_bad_data raise_other"
+            " raise_peer raise_oom progress pids environment read_artifact count"
         )
         self.operations = {name: getattr(self, name) for name in names.split()}
 

@@ -14,11 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import msgpack
+from holdfast_worker.protocol import check
 from websockets.asyncio.server import ServerConnection, serve
 from websockets.exceptions import ConnectionClosed
 from websockets.http11 import Request, Response
-
-from holdfast_worker.protocol import check
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ROOT / "workers" / "python"
@@ -29,8 +28,8 @@ Message = dict[str, Any]
 
 
 class FakeEngine:
-    """`async with FakeEngine(tmp_path) as engine:` serves; `engine.start_agent()` runs the agent; `await engine.next(...)`
-    waits for a message. All messages are checked with the schema and kept in `seen`."""
+    """`async with FakeEngine(tmp_path) as engine:` serves; `engine.start_agent()` runs the agent;
+    `await engine.next(...)` waits for a message. All messages are checked with the schema and kept in `seen`."""
 
     def __init__(self, home: Path, *, boot: str = "engine-boot-1", epoch: int = 1, grace_ms: int = 400) -> None:
         self.home, self.boot, self.epoch, self.grace_ms = home, boot, epoch, grace_ms
@@ -84,8 +83,21 @@ class FakeEngine:
     def start_agent(self, **env: str) -> subprocess.Popen[bytes]:
         with (self.home / "agent.log").open("ab") as log:
             agent = subprocess.Popen(
-                [sys.executable, "-m", "holdfast_worker.agent", "--hub-file", str(self.home / "hub.json"), "--agent-id", "host/0"],
-                env={**os.environ, "PYTHONPATH": str(PACKAGES), "HOLDFAST_ARTIFACTS": str(self.home / "artifacts"), **env},
+                [
+                    sys.executable,
+                    "-m",
+                    "holdfast_worker.agent",
+                    "--hub-file",
+                    str(self.home / "hub.json"),
+                    "--agent-id",
+                    "host/0",
+                ],
+                env={
+                    **os.environ,
+                    "PYTHONPATH": str(PACKAGES),
+                    "HOLDFAST_ARTIFACTS": str(self.home / "artifacts"),
+                    **env,
+                },
                 stderr=log,
             )
         self.agents.append(agent)
@@ -172,7 +184,9 @@ class FakeEngine:
 
         async with self._news:
             try:
-                await asyncio.wait_for(self._news.wait_for(lambda: (setattr(self, "_found", find()) or self._found)), WAIT_S)
+                await asyncio.wait_for(
+                    self._news.wait_for(lambda: setattr(self, "_found", find()) or self._found), WAIT_S
+                )
             except asyncio.TimeoutError:
                 kinds = [item["type"] for item in self.seen[self._taken :]]
                 log = (self.home / "agent.log").read_text() if (self.home / "agent.log").exists() else ""

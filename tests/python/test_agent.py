@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 from fake_engine import TOKEN, FakeEngine, alive, until_dead
-
 from holdfast_worker.protocol import FRAME_BYTES_MAX
 
 END_S = 5.0  # The promise: no process outlives engine and agent by more.
@@ -48,7 +47,9 @@ def test_agent_says_hello_with_the_hubs_token(tmp_path: Path) -> None:
         hello = await engine.next("hello")
         assert (hello["agent_id"], hello["pid"], hello["engine_boot"]) == ("host/0", agent.pid, None)
         assert engine.headers[-1]["Authorization"] == f"Bearer {TOKEN}"
-        assert TOKEN not in Path(f"/proc/{agent.pid}/cmdline").read_text() + Path(f"/proc/{agent.pid}/environ").read_text()
+        assert (
+            TOKEN not in Path(f"/proc/{agent.pid}/cmdline").read_text() + Path(f"/proc/{agent.pid}/environ").read_text()
+        )
 
     served(tmp_path, test)
 
@@ -97,7 +98,13 @@ def test_progress_and_heartbeats_name_their_rank(tmp_path: Path) -> None:
         task = await engine.task("progress", {"steps": 4})
         progress = await engine.next("progress", lambda m: m["done"] == 4)
         assert progress == {
-            "type": "progress", "task": task["task"], "rank": 0, "phase": "steps", "done": 4, "total": 4, "metrics": {"loss": 0.25}
+            "type": "progress",
+            "task": task["task"],
+            "rank": 0,
+            "phase": "steps",
+            "done": 4,
+            "total": 4,
+            "metrics": {"loss": 0.25},
         }
         heartbeat = await engine.next("heartbeat", lambda m: m["groups"][0]["ranks"][0]["state"] == "ready")
         assert pids(heartbeat["groups"][0]) == pids(state)
@@ -141,6 +148,26 @@ def test_a_dropped_line_is_taken_up_again_and_what_was_not_acknowledged_comes_ag
         await engine.next("result", lambda m: m == again)
         engine.cut()
         assert (await engine.next("hello"))["tasks"] == []
+
+    served(tmp_path, test, grace_ms=5_000)
+
+
+def test_what_the_engine_drops_at_welcome_is_not_sent_again(tmp_path: Path) -> None:
+    async def test(engine: FakeEngine) -> None:
+        engine.start_agent()
+        await engine.start_group()
+        engine.acknowledge = False
+        finished = await engine.call("echo")
+        running = await engine.task("sleep_until_cancelled")
+        await engine.next("progress")
+        engine.task_verdicts = [{"task": name, "verdict": "drop"} for name in (finished["task"], running["task"])]
+        engine.seen.clear()
+        engine._taken = 0
+        engine.acknowledge = True
+        engine.cut()
+        failures = (await engine.answer(running["task"]))["failures"]
+        assert [failure["cause"] for failure in failures] == ["cancelled"]
+        assert not [m for m in engine.seen if m["type"] == "result"]
 
     served(tmp_path, test, grace_ms=5_000)
 
@@ -295,7 +322,9 @@ def test_cancel_ends_an_operation_and_leaves_the_group(tmp_path: Path) -> None:
         ("hang", "timeout", "not ready after 900 ms"),
     ],
 )
-def test_a_rank_that_does_not_come_up_fails_its_group_with_the_cause(tmp_path: Path, mode: str, cause: str, says: str) -> None:
+def test_a_rank_that_does_not_come_up_fails_its_group_with_the_cause(
+    tmp_path: Path, mode: str, cause: str, says: str
+) -> None:
     async def test(engine: FakeEngine) -> None:
         engine.start_agent()
         limit = 900 if mode == "hang" else 15_000

@@ -3,7 +3,6 @@ import socket
 import threading
 
 import pytest
-
 from holdfast_worker.channel import FRAME_MAX, HEADER, AsyncChannel, Channel, ChannelClosed, checked_length, pack
 
 

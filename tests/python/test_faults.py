@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 
 import pytest
-
 from holdfast_worker.faults import Fault, Faults, parse_faults, phase_of
 
 
@@ -20,7 +19,16 @@ def test_parse_faults_reads_the_grammar_and_takes_rank_0_where_none_is_named() -
 
 
 @pytest.mark.parametrize(
-    "text", ["kill", "kill:trainer", "kill:trainer@op", "kill:trainer@op:0", "kill:moon@op:1", "melt:trainer@op:1", "kill:trainer@tick:1"]
+    "text",
+    [
+        "kill",
+        "kill:trainer",
+        "kill:trainer@op",
+        "kill:trainer@op:0",
+        "kill:moon@op:1",
+        "melt:trainer@op:1",
+        "kill:trainer@tick:1",
+    ],
 )
 def test_parse_faults_refuses_what_it_cannot_read_and_says_the_grammar(text: str) -> None:
     with pytest.raises(ValueError, match=r"expected KIND:PLACE\[\.RANK\]@EVENT:N"):
@@ -93,7 +101,9 @@ def environment(tmp_path: Path, fault: str) -> dict[str, str]:
 
 def test_kill_ends_the_process_by_sigkill_and_the_next_one_lives(tmp_path: Path) -> None:
     runs = [
-        subprocess.run([sys.executable, "-c", SCRIPT], env=environment(tmp_path, "kill:trainer@op:1"), capture_output=True)
+        subprocess.run(
+            [sys.executable, "-c", SCRIPT], env=environment(tmp_path, "kill:trainer@op:1"), capture_output=True
+        )
         for _ in range(2)
     ]
     assert [run.returncode for run in runs] == [-signal.SIGKILL, 0]

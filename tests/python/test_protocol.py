@@ -2,7 +2,6 @@ import json
 
 import msgpack
 import pytest
-
 from holdfast_worker.protocol import FRAME_BYTES_MAX, ProtocolError, blob_frames, check, decode_engine, encode_agent
 
 CANCEL = {"type": "cancel", "epoch": 3, "seq": 7, "task": "t"}
@@ -50,4 +49,6 @@ def test_blob_frames_are_small_enough_and_together_the_blob(size: int) -> None:
     pieces = [msgpack.unpackb(frame) for frame in frames]
     assert b"".join(piece["data"] for piece in pieces) == data
     assert {(piece["task"], piece["blob"], piece["total"]) for piece in pieces} == {("t" * 200, 3, size)}
-    assert [piece["offset"] for piece in pieces] == [sum(len(p["data"]) for p in pieces[:i]) for i in range(len(pieces))]
+    assert [piece["offset"] for piece in pieces] == [
+        sum(len(p["data"]) for p in pieces[:i]) for i in range(len(pieces))
+    ]

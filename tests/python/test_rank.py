@@ -11,12 +11,11 @@ from typing import Any
 
 import pytest
 from fake_engine import PACKAGES, ROOT, alive
-
 from holdfast_worker.channel import CHANNEL_VARIABLE, GUARD_VARIABLE, Channel
 from holdfast_worker.failures import cause_of
 from holdfast_worker.operation import BadDataError, OperationIO, UserCodeError
 
-SOURCE = '''
+SOURCE = """
 import sys, os
 class Worker:
     def __init__(self, context):
@@ -34,7 +33,7 @@ class Worker:
         os.write(1, b"\\x00\\xff" * 1000)
         print("y", file=sys.stderr)
         return {"quiet": False}
-'''
+"""
 
 
 class Agent:
@@ -57,12 +56,23 @@ class Agent:
         with (self.directory / "log").open("wb") as log:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "holdfast_worker.rank"],
-                env=env, stdout=log, stderr=log, pass_fds=[theirs.fileno(), guard], start_new_session=True,
+                env=env,
+                stdout=log,
+                stderr=log,
+                pass_fds=[theirs.fileno(), guard],
+                start_new_session=True,
             )
         theirs.close()
         os.close(guard)
         self.channel = Channel(ours)
-        fields = {"role": "trainer", "group": "trainer", "generation": 1, "rank": 0, "world_size": 1, "artifacts_dir": "a"}
+        fields = {
+            "role": "trainer",
+            "group": "trainer",
+            "generation": 1,
+            "rank": 0,
+            "world_size": 1,
+            "artifacts_dir": "a",
+        }
         self.channel.send({"type": "start", "module": module, "context": {**fields, "spec": spec or {}, **context}})
         return self.channel.receive()
 
@@ -210,7 +220,11 @@ class OutOfMemoryError(RuntimeError):
         (RuntimeError("[gloo/pair.cc:553] Connection closed by peer [127.0.0.1]:1"), False, "peer"),
         (RuntimeError("[gloo] Read error [127.0.0.1]:1: Connection reset by peer"), False, "peer"),
         (RuntimeError("NCCL communicator was aborted on rank 1."), False, "peer"),
-        (RuntimeError("[gloo/unbound_buffer.cc:78] Timed out waiting 5000ms for recv operation to complete"), False, "timeout"),
+        (
+            RuntimeError("[gloo/unbound_buffer.cc:78] Timed out waiting 5000ms for recv operation to complete"),
+            False,
+            "timeout",
+        ),
         (RuntimeError("Watchdog caught collective operation timeout: WorkNCCL(SeqNum=3)"), False, "timeout"),
         (ConnectionResetError("Connection reset by peer"), False, "other"),
         (ValueError("x"), False, "other"),

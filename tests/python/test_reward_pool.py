@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 from fake_engine import PACKAGES, FakeEngine, until_dead
-
 from holdfast_worker.operation import UserCodeError
 from holdfast_worker.rewards.pool import RewardPool
 from holdfast_worker.rewards.process import BadReturn, checked
@@ -130,7 +129,14 @@ def test_one_bad_sample_costs_only_itself(pool: RewardPool, file: Path, tmp_path
     work = items("fine", "hang", "exit", "throw", "quit", "nan", "text", "fine", pid_file=str(pid_file))
     results = pool.score(f"{file}:by_text", work, timeout_ms=400)
     assert [result["outcome"] for result in results] == [
-        "ok", "timeout", "crash", "error", "error", "bad_return", "bad_return", "ok"
+        "ok",
+        "timeout",
+        "crash",
+        "error",
+        "error",
+        "bad_return",
+        "bad_return",
+        "ok",
     ]
     assert [result["score"] for result in results] == [1.0, None, None, None, None, None, None, 1.0]
     assert results[1]["ms"] < 3_000
@@ -178,12 +184,16 @@ def test_what_between_raises_ends_the_work(pool: RewardPool, file: Path, tmp_pat
 
     started = time.monotonic()
     with pytest.raises(InterruptedError):
-        pool.score(f"{file}:by_text", items("hang", "hang", pid_file=str(tmp_path / "p")), timeout_ms=60_000, between=stop)
+        pool.score(
+            f"{file}:by_text", items("hang", "hang", pid_file=str(tmp_path / "p")), timeout_ms=60_000, between=stop
+        )
     assert time.monotonic() - started < 5
     assert outcomes(pool.score(f"{file}:length", items("a"), timeout_ms=5_000)) == [("0", "ok", 0.1)]
 
 
-@pytest.mark.parametrize("value", [None, "1", [1], float("inf"), {"metrics": {}}, {"score": None}, {"score": 1, "note": "good"}])
+@pytest.mark.parametrize(
+    "value", [None, "1", [1], float("inf"), {"metrics": {}}, {"score": None}, {"score": 1, "note": "good"}]
+)
 def test_checked_refuses_what_is_no_score(value: Any) -> None:
     with pytest.raises(BadReturn):
         checked(value)
@@ -192,13 +202,22 @@ def test_checked_refuses_what_is_no_score(value: Any) -> None:
 def test_checked_takes_every_kind_of_number() -> None:
     import numpy
 
-    assert [checked(value)[0] for value in (1, 0.5, True, numpy.float32(0.25), numpy.array(2))] == [1.0, 0.5, 1.0, 0.25, 2.0]
+    assert [checked(value)[0] for value in (1, 0.5, True, numpy.float32(0.25), numpy.array(2))] == [
+        1.0,
+        0.5,
+        1.0,
+        0.25,
+        2.0,
+    ]
 
 
 def tried(file: Path, name: str, *lines: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "holdfast_worker.rewards.try_function", f"{file}:{name}", "--timeout-ms", "500"],
-        input="\n".join(lines), capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(PACKAGES)},
+        input="\n".join(lines),
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(PACKAGES)},
     )
 
 

@@ -1,7 +1,7 @@
 """The agent of one host: `python -m holdfast_worker.agent --hub-file PATH --agent-id ID`.
 
-It connects back to the engine's hub, starts and ends groups of ranks as told, and stays responsive whatever a rank does,
-for it computes nothing itself and imports no torch. Exit codes: 0 told to end, 2 bad start, 3 the engine is gone.
+It connects back to the engine's hub, starts and ends groups of ranks as told, and answers whatever a rank does, for it
+computes nothing itself and imports no torch. Exit codes: 0 told to end, 2 bad start, 3 the engine is gone.
 """
 
 from __future__ import annotations
@@ -234,7 +234,9 @@ def packages() -> dict[str, str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m holdfast_worker.agent")
-    parser.add_argument("--hub-file", type=Path, required=True, help="hub.json of the run: url, token, engine_boot, epoch")
+    parser.add_argument(
+        "--hub-file", type=Path, required=True, help="hub.json of the run: url, token, engine_boot, epoch"
+    )
     parser.add_argument("--agent-id", required=True, help="this host's name in the run")
     arguments = parser.parse_args()
 

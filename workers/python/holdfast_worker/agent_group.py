@@ -1,12 +1,11 @@
-"""One generation of a worker group: all ranks or none. After one error a generation is dead and is killed whole; whether a
-new one follows is the engine's decision."""
+"""One generation of a worker group: all ranks or none. After one error a generation is dead and is killed whole;
+whether a new one follows is the engine's decision."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import os
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -136,16 +135,21 @@ class Group:
             try:
                 process = self._spawn_rank(rank, port)
             except OSError as error:  # No such Python, no disk for the log: the same for every rank.
-                self._reports[rank] = report(rank, cause="import_error", message=f"Cannot start {self._start['python']}: {error}")
+                self._reports[rank] = report(
+                    rank, cause="import_error", message=f"Cannot start {self._start['python']}: {error}"
+                )
                 return "failed"
             self._ranks.append(process)
-            inbox = self._inbox
-            await process.attach(
-                on_message=lambda message, rank=rank: inbox.put_nowait(("message", (rank, message))),
-                on_exit=lambda rank=rank: inbox.put_nowait(("exit", rank)),
-            )
+            await self._attach(process)
             process.send({"type": "start", "module": self._start["module"], "context": self._context(rank, int(port))})
         return None
+
+    async def _attach(self, process: RankProcess) -> None:
+        inbox, rank = self._inbox, process.rank
+        await process.attach(
+            on_message=lambda message: inbox.put_nowait(("message", (rank, message))),
+            on_exit=lambda: inbox.put_nowait(("exit", rank)),
+        )
 
     def _spawn_rank(self, rank: int, port: str) -> RankProcess:
         own = {
@@ -178,7 +182,7 @@ class Group:
         }
 
     async def _until_ready(self) -> str:
-        """Takes news until all ranks are ready ("ready"), one has failed ("failed") or the group was stopped ("stop")."""
+        """Takes news until all ranks are ready ("ready"), one has failed ("failed") or the group is stopped ("stop")."""
         waiting: list[Task] = []
         while len(self._ready) < self._size:
             kind, value = await self._inbox.get()
@@ -264,7 +268,9 @@ class Group:
 
     def _report_stuck(self, task: Task) -> None:
         for rank in set(range(self._size)) - set(task.outputs) - set(task.failures):
-            message = f"Cannot cancel operation '{task.op}' of rank {rank}: it was still running after {CANCEL_GRACE_S} s"
+            message = (
+                f"Cannot cancel operation '{task.op}' of rank {rank}: it was still running after {CANCEL_GRACE_S} s"
+            )
             self._reports[rank] = report(rank, cause="timeout", message=message)
 
     def _take(self, rank: int, message: dict[str, Any]) -> bool:
@@ -313,7 +319,9 @@ class Group:
         reports: dict[int, dict[str, Any]] = dict(self._reports)
         for task in self._tasks.values():
             reports = {**reports, **task.failures}
-        self.failures = self._with_logs(reports) or [report(0, cause="other", message="The group ended without a report")]
+        self.failures = self._with_logs(reports) or [
+            report(0, cause="other", message="The group ended without a report")
+        ]
         await self._end_tasks(self.failures)
         self._change("failed")
 

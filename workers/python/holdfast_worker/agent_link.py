@@ -23,7 +23,19 @@ HANDSHAKE_S = 10.0  # An engine that accepts connections is alive; it may be bus
 RETRY_S = 0.1
 DROPPABLE_MAX = 1_000
 DEFAULT_GRACE_S = 2.0
-COUNTED = {"hello", "welcome", "accepted", "result", "error", "group", "start_group", "stop_group", "task", "cancel", "shutdown"}
+COUNTED = {
+    "hello",
+    "welcome",
+    "accepted",
+    "result",
+    "error",
+    "group",
+    "start_group",
+    "stop_group",
+    "task",
+    "cancel",
+    "shutdown",
+}
 
 
 class EngineGone(Exception):
@@ -82,7 +94,7 @@ class Link:
         return self._last_seq
 
     def offer(self, message: dict[str, Any]) -> None:
-        """May be lost: progress, heartbeats, acks. Goes out before reliable messages and between their blobs' frames."""
+        """May be lost: progress, heartbeats, acks. Goes out before reliable messages and between blobs' frames."""
         self._droppable.append(message)
         self._wake.set()
 
@@ -128,7 +140,12 @@ class Link:
     async def _session(self) -> None:
         hub = self._read_hub()
         headers = {"Authorization": f"Bearer {hub['token']}"}
-        options: dict[str, Any] = {"max_size": MAX_SIZE, "compression": None, "proxy": None, "open_timeout": HANDSHAKE_S}
+        options: dict[str, Any] = {
+            "max_size": MAX_SIZE,
+            "compression": None,
+            "proxy": None,
+            "open_timeout": HANDSHAKE_S,
+        }
         async with connect(hub["url"], additional_headers=headers, **options) as connection:
             try:
                 heartbeat_s = await self._greet(connection)
@@ -238,8 +255,8 @@ class Link:
         self._outbox = [item for item in self._outbox if item.seq > seq]
 
     def _count(self, kind: str) -> None:
-        """Frames are a fault's events. Those that come with time (heartbeats, progress, acks) are not counted, or N would be a
-        time in disguise."""
+        """Frames are a fault's events. Those that come with time (heartbeats, progress, acks) are not counted, or N would
+        be a time in disguise."""
         if kind in COUNTED:
             self._faults.at("frame", self._phase())
 

@@ -1,4 +1,4 @@
-"""One rank's process as the agent holds it: its environment, its start, its end and what the machine says about that."""
+"""One rank's process as the agent holds it: its environment, its start, its end and what the machine says of that."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from holdfast_worker.process_table import alive_in_group, carriers, process_star
 
 PACKAGE_ROOT = str(Path(__file__).resolve().parent.parent)
 GROUP_VARIABLE = "HOLDFAST_GROUP"  # In every process of a generation, so that one that left the process group is found.
-SECRET_NAMES = re.compile(r"^(HOLDFAST_(HUB|TOKEN|STORE).*|DATABASE_URL|PG[A-Z]*PASS[A-Z]*|PGSERVICEFILE)$")
+SECRET_NAMES = re.compile(r"^(HOLDFAST_(HUB|TOKEN|STORE).*|DATABASE_URL|PG[A-Z]+)$")
 SECRET_VALUES = re.compile(r"^postgres(ql)?://", re.IGNORECASE)
 FOREIGN_NAMES = ("PYTHONHOME", "VIRTUAL_ENV", "__PYVENV_LAUNCHER__")  # The agent's own Python, not the rank's.
 KILL_WAIT_S = 5.0
@@ -167,12 +167,11 @@ class RankProcess:
         """Why the kernel may have killed it, if this machine lets us read that."""
         if self.returncode != -signal.SIGKILL or self.killed_by_us:
             return None
-        line = kernel_line(self.pid)
+        line = kernel_line(self.pid, since_s=int(self.process_start or 0) / os.sysconf("SC_CLK_TCK"))
         if line:
             return line
-        kills = memory_kills()
-        grew = kills is not None and self._memory_kills is not None and kills > self._memory_kills
-        return f"its cgroup counted {kills - self._memory_kills} out-of-memory kills" if grew else None
+        kills = (memory_kills() or 0) - (self._memory_kills or 0)
+        return f"its cgroup counted {kills} out-of-memory kills since the start" if kills > 0 else None
 
 
 def memory_kills() -> int | None:
@@ -198,19 +197,20 @@ def memory_kills() -> int | None:
     return None
 
 
-def kernel_line(pid: int) -> str | None:
-    """The kernel log's line about an out-of-memory kill of this process, if the log may be read."""
+def kernel_line(pid: int, *, since_s: float, log: str = "/dev/kmsg") -> str | None:
+    """The kernel log's line about an out-of-memory kill of this process, if the log may be read. `since_s` (after boot)
+    keeps an older process of the same id out."""
     try:
-        fd = os.open("/dev/kmsg", os.O_RDONLY | os.O_NONBLOCK)
+        fd = os.open(log, os.O_RDONLY | os.O_NONBLOCK)
     except OSError:
         return None
     found = None
     try:
-        while record := os.read(fd, 8_192):
-            text = record.decode("utf-8", "replace").partition(";")[2].splitlines()[0]
-            if f"Killed process {pid} " in text:
-                found = text.strip()
-    except OSError:
+        while record := os.read(fd, 8_192):  # One record each: "priority,sequence,microseconds,flags;text".
+            head, _, text = record.decode("utf-8", "replace").partition(";")
+            if f"Killed process {pid} " in text and int(head.split(",")[2]) / 1e6 >= since_s:
+                found = text.splitlines()[0].strip()
+    except (OSError, ValueError, IndexError):
         pass  # The end of the log (EAGAIN), or a record that was overwritten while we read.
     finally:
         os.close(fd)

@@ -1,7 +1,7 @@
 """Length-prefixed MessagePack over a stream socket: how an agent and a rank, or a pool and its process, talk.
 
-A frame is its length as a little-endian uint32, then one MessagePack value. The rank's end is plain blocking Python (any
-thread may send), the agent's end is asyncio.
+A frame is its length as a little-endian uint32, then one MessagePack value. The rank's end is plain blocking Python
+(any thread may send), the agent's end is asyncio.
 """
 
 from __future__ import annotations

@@ -19,7 +19,8 @@ LOG_TAIL_BYTES = 32_768
 OUT_OF_MEMORY_NAMES = {"OutOfMemoryError", "MemoryError"}
 ADDRESS_IN_USE = re.compile(r"EADDRINUSE|address already in use", re.IGNORECASE)
 
-# What gloo, NCCL and the TCPStore say on the ranks that were *not* at fault. gloo raises a plain RuntimeError: the text is all there is.
+# What gloo, NCCL and the TCPStore say on the ranks that were *not* at fault. gloo raises a plain RuntimeError: there is
+# nothing but the text.
 TIMEOUT_TEXTS = re.compile(
     r"watchdog caught collective operation timeout|watchdog detected operation timeout|NCCL operation timed out"
     r"|Timed out waiting \d+ ?ms|wait timeout after|client socket has timed out|Timed out after \d+ seconds"
@@ -86,7 +87,9 @@ def report_of_exception(rank: int, error: BaseException, *, booting: bool = Fals
 def report_of_exit(rank: int, returncode: int, *, memory_hint: str | None) -> dict[str, Any]:
     """A rank ended without a word. `returncode` is negative for a signal, as subprocess gives it."""
     if returncode >= 0:
-        return report(rank, cause="exit", message=f"The process ended with exit code {returncode}", exit_code=returncode)
+        return report(
+            rank, cause="exit", message=f"The process ended with exit code {returncode}", exit_code=returncode
+        )
     name = signal_name(-returncode)
     if memory_hint:
         message = f"The process was killed by {name} as the machine ran out of memory: {memory_hint}"

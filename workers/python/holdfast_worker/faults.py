@@ -1,8 +1,8 @@
 """Faults on purpose: `HOLDFAST_FAULT=kill:trainer.1@op:17` makes a kill point an event, so that a failing seed repeats.
 
-Grammar: `KIND:PLACE[.RANK]@EVENT:N[,...]`. N counts the events of one process from its start; without RANK a fault is rank
-0's. It fires at most once per run: a marker in the run's faults directory is made durable before anything breaks.
-`HOLDFAST_EVENTS=FILE` writes every event as one JSON line {place, rank, event, n, phase}: the list kill tests draw from.
+Grammar: `KIND:PLACE[.RANK]@EVENT:N[,...]`. N counts the events of one process from its start; without RANK a fault is
+rank 0's. It fires at most once per run: a marker in the run's faults directory is made durable before anything breaks.
+`HOLDFAST_EVENTS=FILE` writes every event as one JSON line {place, rank, event, n, phase}: kill tests draw from it.
 """
 
 from __future__ import annotations
@@ -55,10 +55,12 @@ def parse_faults(text: str) -> list[Fault]:
         known = match and match["kind"] in KINDS and match["place"] in PLACES and match["event"] in EVENTS
         if not match or not known:
             raise ValueError(
-                f"Cannot read HOLDFAST_FAULT '{part}': expected KIND:PLACE[.RANK]@EVENT:N with KIND of {', '.join(KINDS)}; "
-                f"PLACE of {', '.join(PLACES)}; EVENT of {', '.join(EVENTS)}; N from 1"
+                f"Cannot read HOLDFAST_FAULT '{part}': expected KIND:PLACE[.RANK]@EVENT:N with KIND of "
+                f"{', '.join(KINDS)}; PLACE of {', '.join(PLACES)}; EVENT of {', '.join(EVENTS)}; N from 1"
             )
-        faults.append(Fault(part, match["kind"], match["place"], int(match["rank"] or 0), match["event"], int(match["n"])))
+        faults.append(
+            Fault(part, match["kind"], match["place"], int(match["rank"] or 0), match["event"], int(match["n"]))
+        )
     return faults
 
 
@@ -95,7 +97,9 @@ class Faults:
             if self._directory is None:
                 raise ValueError(f"Cannot use HOLDFAST_FAULT '{fault.text}' as HOLDFAST_FAULTS_DIR is not set")
             if fault.kind not in self._actions:
-                raise ValueError(f"Cannot use HOLDFAST_FAULT '{fault.text}' as {place} has no fault of kind '{fault.kind}'")
+                raise ValueError(
+                    f"Cannot use HOLDFAST_FAULT '{fault.text}' as {place} has no fault of kind '{fault.kind}'"
+                )
 
     @classmethod
     def from_environment(

@@ -1,6 +1,6 @@
 """What a role's worker sees: where it runs (`RankContext`), and one operation's doors to the outside (`OperationIO`).
 
-A worker module has a class `Worker(context)` with `boot() -> dict` (heavy imports; what it returns is the rank's info) and
+A worker module has a class `Worker(context)` with `boot() -> dict` (heavy imports; it returns the rank's info) and
 `operations: dict[str, Callable[[dict, OperationIO], dict]]`. Operations run one at a time on the process's main thread.
 """
 
@@ -23,7 +23,7 @@ class UserCodeError(Exception):
 
 
 class BadDataError(Exception):
-    """An input is broken (a data row, a model directory, a hash that does not match): a second try would fail the same way."""
+    """An input is broken (a data row, a model directory, another hash): a second try would fail the same way."""
 
 
 class Cancelled(Exception):
@@ -49,7 +49,7 @@ class RankContext:
 
 @dataclass
 class OperationIO:
-    """One operation's input and output beside its arguments. Made by the rank; `OperationIO.alone()` makes one for tests."""
+    """One operation's input and output beside its arguments. The rank makes it; `OperationIO.alone()` is for tests."""
 
     key: str
     attempt: int

@@ -1,7 +1,7 @@
 """One process of a worker group: `python -m holdfast_worker.rank`, started by the agent.
 
 The main thread runs operations, one at a time. A reader thread takes messages from the agent, so that a cancel or the
-agent's death is seen while the main thread computes. What it prints goes to its log: the channel has its own descriptor.
+agent's death is seen while the main thread computes. Prints go to the log: the channel has its own descriptor.
 """
 
 from __future__ import annotations
@@ -37,9 +37,10 @@ def kill_own_group() -> None:
 
 
 def start_guard(fd: int, channel_fd: int) -> None:
-    """Forks a small process that waits for the agent's end of a pipe to close and then kills this process group. It works
-    when the rank is stopped, holds the GIL or is already dead. Must run before any thread starts. The pipe is not the
-    channel, so that a rank's death still closes the channel."""
+    """Forks a small process that waits for the agent's end of a pipe to close and then kills this process group.
+
+    It works when the rank is stopped, holds the GIL or is already dead. Must run before any thread starts. The pipe is
+    not the channel, so that a rank's death still closes the channel."""
     if os.fork() != 0:
         os.close(fd)
         return

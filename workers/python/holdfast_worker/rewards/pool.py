@@ -1,5 +1,5 @@
-"""A pool of plain processes for user code: a call that takes too long, crashes or prints costs one process and one sample,
-never the pool. Nothing is shared with the caller but a channel."""
+"""A pool of plain processes for user code: a call that takes too long, crashes or prints costs one process and one
+sample, never the pool. Nothing is shared with the caller but a channel."""
 
 from __future__ import annotations
 
@@ -47,7 +47,11 @@ class PoolProcess:
         try:
             answer = self._ask({"type": "load", "source": source}, IMPORT_TIMEOUT_S)
         except (_Silent, ChannelClosed) as error:
-            how = f"took longer than {IMPORT_TIMEOUT_S} s" if isinstance(error, _Silent) else f"ended the process ({self._fate()})"
+            how = (
+                f"took longer than {IMPORT_TIMEOUT_S} s"
+                if isinstance(error, _Silent)
+                else f"ended the process ({self._fate()})"
+            )
             self.kill()
             raise UserCodeError(f"Cannot import reward '{source}': the import {how}") from None
         if answer["error"] is not None:

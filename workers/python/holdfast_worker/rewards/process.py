@@ -1,5 +1,7 @@
-"""One process of the reward pool: `python -m holdfast_worker.rewards.process`. Imports a user's function and calls it on its
-main thread (graders that set alarms need that). What the user's code prints goes to the log: the channel has its own descriptor.
+"""One process of the reward pool: `python -m holdfast_worker.rewards.process`.
+
+Imports a user's function and calls it on its main thread (graders that set alarms need that). What the user's code
+prints goes to the log: the channel has its own descriptor.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from typing import Any
 from holdfast_worker.channel import CHANNEL_VARIABLE, Channel, ChannelClosed
 
 ERROR_CHARS_MAX = 4_000
-OWN_FRAMES = (str(Path(__file__).resolve().parent), "<frozen importlib")
+OWN_FRAMES = (str(Path(__file__).resolve().parent), str(Path(asyncio.__file__).parent), "<frozen importlib")
 
 
 class BadReturn(Exception):
@@ -77,9 +79,9 @@ def checked(returned: Any) -> tuple[float, dict[str, float]]:
 
 
 def _number(name: str, value: Any) -> float:
-    if hasattr(value, "item") and getattr(value, "size", 1) in (1, None) or type(value).__name__ == "Tensor":
+    if hasattr(value, "item"):
         try:
-            value = value.item()  # numpy's and torch's scalars.
+            value = value.item()  # numpy's and torch's scalars; an array of several refuses.
         except (RuntimeError, ValueError, TypeError):
             pass
     if not isinstance(value, (int, float)):  # bool is an int: a grader may say True.
@@ -123,7 +125,9 @@ class Process:
     def _call(self, message: dict[str, Any]) -> dict[str, Any]:
         function = self._functions[message["source"]]
         started = time.perf_counter()
-        score, metrics, outcome, text = None, {}, "ok", None
+        score: float | None = None
+        metrics: dict[str, float] = {}
+        outcome, text = "ok", None
         try:
             returned = function(**accepted(function, message["item"]))
             if inspect.isawaitable(returned):

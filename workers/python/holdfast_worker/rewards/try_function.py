@@ -1,5 +1,7 @@
-"""`python -m holdfast_worker.rewards.try_function path.py:fn [--timeout-ms N]`: a reward function tried alone, as the pool would
-run it. Reads items as JSON lines {id, prompt, completion, row, tokens?} and writes one result with its time for each.
+"""A reward function tried alone, as the pool would run it.
+
+`python -m holdfast_worker.rewards.try_function path.py:fn [--timeout-ms N]` reads items as JSON lines {id, prompt,
+completion, row, tokens?} and writes one result with its time for each.
 """
 
 from __future__ import annotations

@@ -23,8 +23,8 @@ class Worker:
         return {"device": "cpu", "processes": self._processes}
 
     def score(self, args: dict[str, Any], io: OperationIO) -> dict[str, Any]:
-        """args {function, items: [{id, prompt, completion, row, tokens?}], timeout_ms} -> {results: [{id, outcome, score,
-        metrics, error, ms}]}, outcome of ok | timeout | error | bad_return | crash."""
+        """args {function, items: [{id, prompt, completion, row, tokens?}], timeout_ms} ->
+        {results: [{id, outcome, score, metrics, error, ms}]}, outcome of ok | timeout | error | bad_return | crash."""
         total = len(args["items"])
 
         def between(done: int) -> None:

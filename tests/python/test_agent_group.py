@@ -1,0 +1,139 @@
+"""A group inside the test's own loop, where its limits can be made short; and what the machine says of a killed rank."""
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fake_engine import ROOT, alive
+from holdfast_worker import agent_group
+from holdfast_worker.agent_group import Group, Task
+from holdfast_worker.agent_process import kernel_line, rank_environment
+from holdfast_worker.failures import log_tail, report_of_exit
+
+
+class Sink:
+    """Keeps a group's news."""
+
+    def __init__(self) -> None:
+        self.news: asyncio.Queue[tuple[str, Any]] = asyncio.Queue()
+
+    def group_changed(self, group: Group) -> None:
+        self.news.put_nowait(("group", group.state))
+
+    def task_progress(self, message: dict[str, Any]) -> None:
+        self.news.put_nowait(("progress", message["rank"]))
+
+    def task_result(self, task: Task) -> None:
+        self.news.put_nowait(("result", task.outputs))
+
+    def task_error(self, task: Task, failures: list[dict[str, Any]]) -> None:
+        self.news.put_nowait(("error", failures))
+
+
+def start_message(tmp_path: Path, **fields: Any) -> dict[str, Any]:
+    return {
+        "group": "sampler/0",
+        "role": "sampler",
+        "generation": 3,
+        "ranks": 2,
+        "python": sys.executable,
+        "module": "echo_worker",
+        "env": {"PYTHONPATH": str(ROOT / "tests" / "python")},
+        "spec": {},
+        "log_dir": str(tmp_path),
+        "start_timeout_ms": 15_000,
+        **fields,
+    }
+
+
+def task(op: str, **args: Any) -> Task:
+    return Task("t", "sampler/0", 3, "k", 1, 1, op, args)
+
+
+def test_an_operation_that_does_not_heed_its_cancel_costs_the_group_its_life(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(agent_group, "CANCEL_GRACE_S", 0.2)
+
+    async def run() -> None:
+        sink = Sink()
+        group = Group(start_message(tmp_path), sink=sink, agent_boot="boot")
+        assert await sink.news.get() == ("group", "ready")
+        group.submit(task("hang", rank=1))
+        assert {await sink.news.get(), await sink.news.get()} == {("progress", 0), ("progress", 1)}
+        group.cancel("t")
+        while (item := await sink.news.get())[0] == "progress":
+            pass
+        assert item[0] == "error"
+        assert [(f["rank"], f["cause"]) for f in item[1]] == [(1, "timeout")]
+        assert "still running after 0.2 s" in item[1][0]["message"]
+        assert await sink.news.get() == ("group", "failed")
+        assert not any(alive(rank["pid"]) for rank in group.describe()["ranks"])
+
+    asyncio.run(asyncio.wait_for(run(), 30))
+
+
+def test_a_task_given_while_the_group_starts_runs_when_it_is_ready(tmp_path: Path) -> None:
+    async def run() -> None:
+        sink = Sink()
+        group = Group(start_message(tmp_path), sink=sink, agent_boot="boot")
+        group.submit(task("count"))
+        assert await sink.news.get() == ("group", "ready")
+        assert await sink.news.get() == ("result", {0: {"count": 1}, 1: {"count": 1}})
+        group.stop(2)
+        assert await sink.news.get() == ("group", "stopped")
+        assert sorted(path.name for path in tmp_path.iterdir()) == [
+            "sampler_0.rank0.gen3.log",
+            "sampler_0.rank1.gen3.log",
+        ]
+
+    asyncio.run(asyncio.wait_for(run(), 30))
+
+
+def test_a_group_stopped_while_it_starts_answers_its_tasks_and_leaves_nothing(tmp_path: Path) -> None:
+    async def run() -> None:
+        sink = Sink()
+        group = Group(start_message(tmp_path, spec={"boot": "hang"}), sink=sink, agent_boot="boot")
+        group.submit(task("echo"))
+        group.stop(0)
+        kind, failures = await sink.news.get()
+        assert (kind, failures[0]["message"]) == ("error", "The group sampler/0 was stopped")
+        assert await sink.news.get() == ("group", "stopped")
+        assert not any(alive(rank["pid"]) for rank in group.describe()["ranks"])
+
+    asyncio.run(asyncio.wait_for(run(), 30))
+
+
+def test_report_of_exit_tells_an_out_of_memory_kill_from_an_operators() -> None:
+    assert report_of_exit(0, -9, memory_hint=None)["cause"] == "signal"
+    killed = report_of_exit(0, -9, memory_hint="Out of memory: Killed process 7 (python)")
+    assert (killed["cause"], killed["signal"]) == ("out_of_memory", "SIGKILL")
+    assert "Killed process 7" in killed["message"]
+
+
+def test_kernel_line_finds_this_process_and_not_an_older_one_of_its_id(tmp_path: Path) -> None:
+    log = tmp_path / "kmsg"  # A real one gives one record a read; here the only record is the one that counts.
+    log.write_text("3,812,5000000,-;Out of memory: Killed process 4242 (python) total-vm:8000kB\n")
+    assert kernel_line(4242, since_s=4, log=str(log)) == "Out of memory: Killed process 4242 (python) total-vm:8000kB"
+    assert kernel_line(4242, since_s=6, log=str(log)) is None
+    assert kernel_line(424, since_s=4, log=str(log)) is None
+    assert kernel_line(4242, since_s=4, log=str(tmp_path / "none")) is None
+
+
+def test_rank_environment_lets_the_message_win_and_no_secret_through() -> None:
+    base = {"A": "base", "PGPASSWORD": "x", "HOLDFAST_STORE": "x", "VIRTUAL_ENV": "/agent", "PYTHONPATH": "/base"}
+    given = {"A": "given", "PYTHONPATH": "/mine", "URL": "postgresql://u:p@h/d"}
+    env = rank_environment(base, given, {"RANK": "0"})
+    assert (env["A"], env["RANK"], env["PYTHONPATH"].split(os.pathsep)[1:]) == ("given", "0", ["/mine"])
+    assert not {"PGPASSWORD", "HOLDFAST_STORE", "VIRTUAL_ENV", "URL"} & set(env)
+
+
+def test_log_tail_gives_the_last_lines_and_nothing_for_no_file(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_bytes(b"".join(b"line %d\n" % i for i in range(10_000)) + b"\xff no newline")
+    assert log_tail(str(path))[-2:] == ["line 9999", "\ufffd no newline"]
+    assert len(log_tail(str(path))) == 20
+    assert log_tail(str(tmp_path / "none")) == []
