@@ -1,4 +1,4 @@
-"""Cases as JSON on stdin, outcomes on stdout: the loss interpreter in float64 under several cuts and simulated ranks."""
+"""Cases as JSON on stdin, outcomes on stdout: the interpreter in float64 under several cuts and simulated ranks."""
 
 from __future__ import annotations
 

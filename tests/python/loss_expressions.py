@@ -5,7 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 KINDS = {"score": "sequence", "length": "sequence", "staleness": "sequence", "margin": "pair"}
-STEP_OPS = ("stepSum", "scalar")
+RESULTS = {
+    "perSequenceSum": "sequence",
+    "perSequenceMean": "sequence",
+    "chosen": "pair",
+    "rejected": "pair",
+    "stepSum": "step",
+}
 FINENESS = ("step", "pair", "sequence", "token")
 
 
@@ -16,9 +22,8 @@ class Nodes:
         self.list: list[dict[str, Any]] = []
 
     def __call__(self, op: str, *args: int, **fields: Any) -> int:
-        kinds = {"perSequenceSum": "sequence", "perSequenceMean": "sequence", "chosen": "pair", "rejected": "pair", "stepSum": "step"}
         finest = max((self.list[arg]["kind"] for arg in args), key=FINENESS.index, default="step")
-        self.list.append({"op": op, "kind": kinds.get(op, finest), "args": list(args), **fields})
+        self.list.append({"op": op, "kind": RESULTS.get(op, finest), "args": list(args), **fields})
         return len(self.list) - 1
 
     def input(self, name: str) -> int:

@@ -156,7 +156,10 @@ def test_old_logp_is_the_detached_logp_where_the_batch_serves_one_step() -> None
     assert model.weight.grad == -2.0
 
 
-@pytest.mark.parametrize(("ratio", "advantage", "slope"), [(1.2, 1.0, -1.2), (0.8, -1.0, 0.8), (1.2, -1.0, 1.2), (0.8, 1.0, -0.8)])
+@pytest.mark.parametrize(
+    ("ratio", "advantage", "slope"),
+    [(1.2, 1.0, -1.2), (0.8, -1.0, 0.8), (1.2, -1.0, 1.2), (0.8, 1.0, -0.8)],
+)
 def test_exactly_at_a_clip_edge_the_gradient_passes_as_in_torch(ratio: float, advantage: float, slope: float) -> None:
     logp = math.log(ratio)
     bound = math.exp(logp)  # The edge itself, to the last bit.
@@ -189,7 +192,8 @@ def test_a_sequence_value_keeps_its_gradient_when_masked_tokens_are_not_finite()
 
 def test_a_loss_that_is_not_finite_names_the_first_node_sequence_and_token() -> None:
     program = LossProgram(clipped())
-    model = Model([[-1.0, -1.0], [-1.0, 99.0]], {"old_logp": [[-1.0, -1.0], [-1.0, -1.0]], "advantage": [[1.0, 1.0], [1.0, -1.0]]})
+    columns = {"old_logp": [[-1.0, -1.0], [-1.0, -1.0]], "advantage": [[1.0, 1.0], [1.0, -1.0]]}
+    model = Model([[-1.0, -1.0], [-1.0, 99.0]], columns)
     outcome = model.step(program, [[0], [1]])
     assert not outcome.finite and math.isnan(outcome.loss)
     assert outcome.culprit is not None

@@ -67,7 +67,7 @@ def count_step(masks: Iterable[Sequence[Any]], groups: Sequence[int], *, pairs: 
     Counts of one step from the masks [N][T] and group numbers [N] of all its sequences, in batch order. With `pairs`
     they are chosen, rejected, chosen, ...
     """
-    lengths = [int(sum(bool(bit) for bit in mask)) for mask in masks]
+    lengths = [int(np.count_nonzero(np.asarray(mask))) for mask in masks]
     group_length: dict[int, int] = {}
     for length, group in zip(lengths, groups, strict=True):
         group_length[group] = group_length.get(group, 0) + length
