@@ -74,15 +74,11 @@ if (deno.length) {
 }
 
 const python = chosen(await testFiles("tests/python", /^test_.*\.py$/));
-for (
-  const [role, interpreter] of [["vllm", env.HOLDFAST_TEST_VLLM_PYTHON], ["torch", env.HOLDFAST_TEST_PYTHON]] as const
-) {
-  const mine = python.filter((file) => file.includes("_vllm") === (role === "vllm"));
-  if (mine.length === 0) continue;
-  const report = `${REPORTS}/${role}.xml`;
-  const args = ["-m", "pytest", "-q", "-p", "no:cacheprovider", `--junitxml=${report}`, ...mine];
-  const ok = await shown(interpreter!, args, { ...env, PYTHONPATH: `${ROOT}workers/python` });
-  await addReport(`pytest (${role})`, report, ok);
+if (python.length) {
+  const report = `${REPORTS}/pytest.xml`;
+  const args = ["-m", "pytest", "-q", "-p", "no:cacheprovider", `--junitxml=${report}`, ...python];
+  const ok = await shown(env.HOLDFAST_TEST_PYTHON!, args, { ...env, PYTHONPATH: `${ROOT}workers/python` });
+  await addReport("pytest", report, ok);
 }
 
 console.log(`${total.passed} passed, ${total.failed} failed`);
