@@ -109,7 +109,7 @@ export class AgentLink {
 
   /** Whether a hello may go on with this link: its first boot, or the same boot again. */
   admits(hello: Hello): boolean {
-    if (this.#closed) return false;
+    if (this.#closed || hello.received_seq > this.#sentSeq) return false;
     if (this.#bootId === null) return hello.engine_boot === null;
     const engineBoot = hello.engine_boot ?? this.#options.engineBoot; // Its first welcome may have been lost.
     return this.#bootId === hello.boot_id && engineBoot === this.#options.engineBoot;
@@ -158,12 +158,14 @@ export class AgentLink {
   receive(socket: FrameSocket, data: Uint8Array, binary: boolean): void {
     if (socket !== this.#socket) return;
     this.#heardAt = this.#options.clock.monotonic();
+    let message: AgentMessage | null = null;
     try {
       if (binary) this.#receiveBlob(data);
-      else this.#receiveMessage(AgentMessage.parse(JSON.parse(new TextDecoder().decode(data))));
+      else message = this.#accepted(AgentMessage.parse(JSON.parse(new TextDecoder().decode(data))));
     } catch (error) {
       this.#violated(error instanceof Error ? error.message : String(error));
     }
+    if (message) this.onMessage(message); // Outside: what its receiver throws is no fault of the agent.
   }
 
   #receiveBlob(data: Uint8Array): void {
@@ -172,11 +174,15 @@ export class AgentLink {
     this.blobs.add(frame);
   }
 
-  #receiveMessage(message: AgentMessage): void {
+  /** The message if it is new; null if the link itself was meant, or if it has come before. */
+  #accepted(message: AgentMessage): AgentMessage | null {
     this.#count(message);
     if (message.type === "hello") throw new RangeError("a socket says hello once");
-    if (message.type === "ack") return this.#acknowledged(message.received_seq);
-    if (!("seq" in message)) return this.onMessage(message);
+    if (message.type === "ack") {
+      this.#acknowledged(message.received_seq);
+      return null;
+    }
+    if (!("seq" in message)) return message;
     if (message.seq > this.#receivedSeq + 1) {
       throw new RangeError(`message ${message.seq} came after ${this.#receivedSeq}: one in between is missing`);
     }
@@ -185,7 +191,7 @@ export class AgentLink {
     // A result is acknowledged when it is here, not when its row is durable: agents do not outlive their engine's boot
     // yet, so nobody could ask for it again.
     this.#write({ type: "ack", epoch: this.#options.epoch, received_seq: this.#receivedSeq });
-    if (isNew) this.onMessage(message);
+    return isNew ? message : null;
   }
 
   #acknowledged(seq: number): void {

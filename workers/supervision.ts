@@ -78,7 +78,7 @@ async function silence(link: AgentLink, options: WatchOptions): Promise<AgentEnd
       return { reason: `it has been silent for ${Math.round(link.silentMs)} ms: the limit is ${limit} ms` };
     }
     try {
-      await clock.sleep(left, signal);
+      await clock.sleep(Math.min(left, silentMs), signal); // Its first hello brings the shorter limit.
     } catch {
       return null; // The watch is over.
     }

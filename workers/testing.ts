@@ -89,6 +89,7 @@ export class FakeAgent {
   #outbox: Outgoing[] = [];
   #groups = new Map<string, { start: StartGroup; state: GroupState["state"]; ended: AbortController }>();
   #tasks = new Map<string, AbortController>();
+  #closed: Promise<void> = Promise.resolve();
   #exit = Promise.withResolvers<string>();
   #ended = false;
 
@@ -102,17 +103,31 @@ export class FakeAgent {
     return this.#exit.promise;
   }
 
-  /** Connects and says hello. */
-  connect(): void {
-    if (this.#ended) return;
+  /** Connects and says hello. Settles when the hub has welcomed or refused it. */
+  connect(): Promise<void> {
+    if (this.#ended) return Promise.resolve();
+    const greeted = Promise.withResolvers<void>();
+    const closed = Promise.withResolvers<void>();
+    this.#closed = closed.promise;
     const hub: HubFile = JSON.parse(Deno.readTextFileSync(this.#hubFile));
     const socket = new WebSocket(hub.url, { headers: { Authorization: `Bearer ${hub.token}` } });
     socket.on("open", () => this.#write(socket, this.#hello()));
-    socket.on("message", (data: Uint8Array) => this.#take(socket, JSON.parse(new TextDecoder().decode(data))));
+    socket.on("message", (data: Uint8Array) => {
+      this.#take(socket, JSON.parse(new TextDecoder().decode(data)));
+      greeted.resolve();
+    });
     socket.on("error", () => {});
     socket.on("close", () => {
       if (this.#socket === socket) this.#socket = null;
+      greeted.resolve();
+      closed.resolve();
     });
+    return greeted.promise;
+  }
+
+  /** Settles when the socket of the last `connect` is closed, by whichever side. */
+  get closed(): Promise<void> {
+    return this.#closed;
   }
 
   /** Cuts the line as a broken network would. `connect` comes back with the same boot. */
