@@ -1,4 +1,4 @@
-"""A group inside the test's own loop, where its limits can be made short; and what the machine says of a killed rank."""
+"""A group inside the test's own loop, where its limits can be made short; and what is said of a killed rank."""
 
 import asyncio
 import os

@@ -92,7 +92,11 @@ def test_faults_at_lists_every_event_with_its_phase(tmp_path: Path) -> None:
     ]
 
 
-SCRIPT = "import sys; from holdfast_worker.faults import Faults; Faults.from_environment('trainer').at('op', 'other'); print('alive')"
+SCRIPT = """
+from holdfast_worker.faults import Faults
+Faults.from_environment("trainer").at("op", "other")
+print("alive")
+"""
 
 
 def environment(tmp_path: Path, fault: str) -> dict[str, str]:

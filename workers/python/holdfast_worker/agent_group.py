@@ -182,7 +182,7 @@ class Group:
         }
 
     async def _until_ready(self) -> str:
-        """Takes news until all ranks are ready ("ready"), one has failed ("failed") or the group is stopped ("stop")."""
+        """Takes news until all ranks are ready ("ready"), one has failed ("failed") or it is to stop ("stop")."""
         waiting: list[Task] = []
         while len(self._ready) < self._size:
             kind, value = await self._inbox.get()

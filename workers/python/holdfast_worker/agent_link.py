@@ -255,8 +255,8 @@ class Link:
         self._outbox = [item for item in self._outbox if item.seq > seq]
 
     def _count(self, kind: str) -> None:
-        """Frames are a fault's events. Those that come with time (heartbeats, progress, acks) are not counted, or N would
-        be a time in disguise."""
+        """Frames are a fault's events. Those that come with time (heartbeats, progress, acks) are not counted, or N
+        would be a time in disguise."""
         if kind in COUNTED:
             self._faults.at("frame", self._phase())
 
