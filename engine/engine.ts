@@ -11,7 +11,7 @@ import type { GraphDefinition } from "./graph.ts";
 import type { Graph } from "./graph_types.ts";
 import { type AppendFaults, Journal } from "./journal.ts";
 import { loadJournal, REOPENED } from "./journal_load.ts";
-import { takeRun } from "./ownership.ts";
+import { cancelRun, takeRun } from "./ownership.ts";
 import type { Provided } from "./resource.ts";
 import { type Backoff, DEFAULT_BACKOFF } from "./retry.ts";
 import { Slots } from "./slots.ts";
@@ -103,7 +103,11 @@ export class Engine {
     if (before.status === "cancelled") return { status: "cancelled" };
     if (before.graph_hash !== graph.hash && !options.accept) throw graphChanged(before, graph);
     const head = await takeRun(store, run, { lease_ms, clock, owner });
-    const execution = await this.#open(head, graph);
+    const execution = await this.#open(head, graph).catch(async (error) => {
+      // Nothing has started: whoever mends the cause need not wait for the lease.
+      await store.release(run, head.epoch).catch(() => {});
+      throw error;
+    });
     this.#executions.set(run, execution);
     const onDrain = () => execution.drain();
     options.drain?.addEventListener("abort", onDrain);
@@ -130,6 +134,15 @@ export class Engine {
     const { journal } = execution.settings;
     await journal.append([await journal.row("signal", name, value)]);
     execution.giveSignal(name, value);
+  }
+
+  /** Asks for the run's end. Its owner obeys at its next look at the store; at once if that is this engine. */
+  async cancel(run: string): Promise<RunHead> {
+    const { store, clock, owner, lease_ms } = this.#options;
+    const head = await cancelRun(store, run, { lease_ms, clock, owner });
+    const execution = this.#executions.get(run);
+    if (execution) obey(execution, head.requests);
+    return head;
   }
 
   async #known(run: string): Promise<RunHead> {

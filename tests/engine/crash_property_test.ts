@@ -15,18 +15,21 @@ type Plan = {
   /** Failures of a body before it succeeds, by a number drawn from its key. */
   failures: number[];
   branch: boolean;
+  /** The round that asks to be the last. */
+  until: number;
   evaluate: boolean;
   crashes: number[];
 };
 
 const plans: fc.Arbitrary<Plan> = fc.record({
-  times: fc.integer({ min: 1, max: 3 }),
+  times: fc.integer({ min: 1, max: 4 }),
   lag: fc.integer({ min: 0, max: 2 }),
   lists: fc.array(fc.integer({ min: 0, max: 3 }), { minLength: 1, maxLength: 3 }),
   steps: fc.integer({ min: 0, max: 2 }),
   children: fc.integer({ min: 0, max: 2 }),
   failures: fc.array(fc.integer({ min: 0, max: 2 }), { minLength: 1, maxLength: 5 }),
   branch: fc.boolean(),
+  until: fc.integer({ min: 1, max: 5 }),
   evaluate: fc.boolean(),
   crashes: fc.array(fc.integer({ min: 1, max: 40 }), { minLength: 1, maxLength: 3 }),
 });
@@ -49,7 +52,8 @@ class Watch {
 
 type Definition = GraphDefinition<Record<string, never>, Record<string, never>, unknown>;
 
-function planned(plan: Plan, watch: Watch): Definition {
+/** The plan's stages; each body fails as often as the plan says before it succeeds. */
+function stagesOf(plan: Plan, watch: Watch) {
   const child = defineStage({
     ...{ name: "child", version: 1, input: z.strictObject({ n: z.number() }), output: z.number(), runs_on: "sampler" },
     attempts_max: ATTEMPTS_MAX,
@@ -107,13 +111,24 @@ function planned(plan: Plan, watch: Watch): Definition {
       return values.reduce((sum, value) => (sum * 31 + value) % 10007, policy);
     },
   });
+  const isLast = defineStage({
+    ...{ name: "is_last", version: 1, output: z.boolean(), input: z.number() },
+    run: (round) => round >= plan.until,
+  });
+  return { draw, each, echo, fold, isLast };
+}
+
+function planned(plan: Plan, watch: Watch): Definition {
+  const { draw, each, echo, fold, isLast } = stagesOf(plan, watch);
   return graph("planned", NoConfig, (g) => {
-    const rounds = g.loop("round", { times: plan.times, carry: { policy: g.constant(1) } }, (r) => {
+    const options = { times: plan.times, carry: { policy: g.constant(1) }, until: "last" as const };
+    const rounds = g.loop("round", options, (r) => {
       const lists = r.map(echo, r.stage(draw, { round: r.index }), {}, { id: (list) => list[0] ?? "empty" });
       const values = r.map(each, r.flat(lists), { policy: r.carried("policy", { lag: plan.lag }) });
       const folded = r.stage(fold, { values, policy: r.carried("policy") });
       const flag = r.constant(plan.branch);
-      return { policy: r.when(flag, (b) => b.stage(fold, { values: [7], policy: folded }), () => folded) };
+      const policy = r.when(flag, (b) => b.stage(fold, { values: [7], policy: folded }), () => folded);
+      return { policy, last: r.stage(isLast, r.index) };
     });
     return plan.evaluate ? g.stage(fold, { values: [1], policy: rounds.policy }) : rounds.policy;
   });
