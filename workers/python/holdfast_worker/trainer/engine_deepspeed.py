@@ -110,7 +110,8 @@ class DeepSpeedEngine:
     def _undo_first_step(self) -> None:
         """
         Stage 0 in bfloat16 makes the optimizer's state by a step with zero gradients (0.19.8,
-        fp16/unfused_optimizer.py): it decays the weights and leaves Adam's step count, hence its bias correction, one too high.
+        fp16/unfused_optimizer.py): it decays the weights and leaves Adam's step count, hence its bias correction, one
+        too high.
         """
         wrapper = self.model.optimizer
         wrapper.optimizer.state.clear()
