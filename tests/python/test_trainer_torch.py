@@ -148,7 +148,8 @@ def test_train_names_the_sequence_that_made_the_loss_not_finite(trainer):
 
 def test_train_learns_supervised_rows(trainer):
     rows = [
-        {"row_id": str(place), "prompt": f"copy {place} =", "completion": f"{place}", "columns": {}} for place in range(8)
+        {"row_id": str(place), "prompt": f"copy {place} =", "completion": f"{place}", "columns": {}}
+        for place in range(8)
     ]
     batch = {"kind": "supervised", "rows": rows, "temperature": 1, "coef": {}, "updates": [list(range(8))] * 16}
     taken = trainer.train(batch, between=("v0", "v1"), loss=SUPERVISED_LOSS)["steps"]
@@ -211,7 +212,9 @@ def test_publish_writes_what_from_pretrained_opens(tmp_path, recipe, dtype):
     assert str(model.dtype) == f"torch.{dtype}"
     ours = trainer.worker.engine.module.state_dict()
     assert all(torch.equal(ours[name], tensor) for name, tensor in model.state_dict().items())
-    assert AutoTokenizer.from_pretrained(directory).encode("a 1") == AutoTokenizer.from_pretrained(model_dir).encode("a 1")
+    assert AutoTokenizer.from_pretrained(directory).encode("a 1") == AutoTokenizer.from_pretrained(model_dir).encode(
+        "a 1"
+    )
     names = [tensor.name for tensor in weights.locate_tensors(model_dir)]
     assert [tensor["name"] for tensor in publication["tensors"]] == names
     assert publication["digest"] == weights.digest_of_directory(directory)
