@@ -1,7 +1,14 @@
 import type { LoadedConfig } from "../configs/mod.ts";
-import { readConfig } from "../configs/mod.ts";
-import { type Graph, type GraphDefinition, InvalidInputError, type Outcome, type RunHead } from "../engine/mod.ts";
-import { createRun, executeRun, flowDefinition, type Home, SHIPPED } from "../flows/mod.ts";
+import { InvalidInputError, type Outcome, type RunHead } from "../engine/mod.ts";
+import {
+  type AnyDefinition,
+  createRun,
+  executeRun,
+  flowDefinition,
+  type Home,
+  recordedDefinition,
+  SHIPPED,
+} from "../flows/mod.ts";
 import { LiveView } from "./live.ts";
 import { EXIT } from "./exit.ts";
 import { errorScreen } from "./output.ts";
@@ -42,28 +49,10 @@ export async function resumeCommand(home: Home, id: string | undefined, options:
       run: head.id,
     });
   }
-  const { definition, config } = await entryOf(head);
+  const { definition, config } = await recordedDefinition(head);
   return await follow(home, { head, definition, config, accept: options.accept });
 }
 
-/** The graph definition that a run was made of: one that ships, or an export of the user's module. */
-async function entryOf(head: RunHead): Promise<{ definition: AnyDefinition; config: unknown }> {
-  const recorded: unknown = JSON.parse(head.config);
-  if (head.entry.startsWith(SHIPPED)) {
-    const config = readConfig(recorded);
-    return { definition: flowDefinition(config.flow) as AnyDefinition, config };
-  }
-  const [module, name] = head.entry.split("#");
-  const loaded = (await import(module!)) as Record<string, AnyDefinition>;
-  const definition = loaded[name ?? "default"];
-  if (definition) return { definition, config: recorded };
-  throw new InvalidInputError(`Cannot resume run '${head.id}' as ${module} exports no graph '${name}'`, {
-    entry: head.entry,
-  });
-}
-
-/** A definition whose configuration its own schema checks when it is built. */
-type AnyDefinition = Pick<GraphDefinition, "name"> & { build(config: unknown): Graph };
 type Following = { head: RunHead; definition: AnyDefinition; config: unknown; accept: boolean };
 
 /** Executes a run with its progress shown. Ctrl-C once stops at the next durable point, twice at once. */

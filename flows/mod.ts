@@ -2,8 +2,11 @@
 export { evaluations } from "./evaluate.ts";
 export * from "./home.ts";
 export * from "./ledger.ts";
+export { onlineRounds } from "./online.ts";
 export * from "./resources.ts";
+export * from "./run_graph.ts";
 export * from "./run_view.ts";
+export { greedyOf, samplingOf } from "./sampling.ts";
 export { createRun, executeRun, rowTables, type SessionOptions } from "./session.ts";
 export { assignCredit } from "./stages/assign_credit.ts";
 export { checkpointPolicy } from "./stages/checkpoint_policy.ts";
@@ -19,5 +22,6 @@ export { ScoredGroup, scoreGroup } from "./stages/score_group.ts";
 export { scoreTokens } from "./stages/score_tokens.ts";
 export { Evaluation, passAtK, summariseEvaluation } from "./stages/summarise_evaluation.ts";
 export { trainPolicy } from "./stages/train_policy.ts";
+export { supervisedRounds } from "./supervised.ts";
 export * from "./table.ts";
 export { tryPythonReward } from "./try_reward.ts";

@@ -31,9 +31,9 @@ export type SessionOptions = {
   onSetup?: (progress: EnvironmentProgress) => void;
 };
 
-/** The rows that a configuration names, read once. @throws {DataError} At the first broken row. */
+/** The rows of a configuration's `task:` or `data:` block, read once. @throws {DataError} At the first broken row. */
 export async function rowTables(config: Partial<Config>): Promise<RowTables> {
-  if (config.flow === "quickstart") {
+  if ("task" in config) {
     const { task, seed, evaluate } = config as Extract<Config, { flow: "quickstart" }>;
     return digitsTables({ ...task, seed, eval_problems: evaluate.problems });
   }

@@ -1,0 +1,86 @@
+import { readConfig } from "../configs/mod.ts";
+import { canonicalJson, type Graph, type GraphDefinition, InvalidInputError } from "../engine/mod.ts";
+import type { Outcome, RunHead } from "../engine/mod.ts";
+import { Home } from "./home.ts";
+import { createRun, executeRun, type SessionOptions } from "./session.ts";
+import { flowDefinition, SHIPPED } from "./table.ts";
+
+/** A definition whose configuration its own schema checks when it is built. */
+export type AnyDefinition = Pick<GraphDefinition, "name"> & { build(config: unknown): Graph };
+
+export type RunGraphOptions<In> = SessionOptions & {
+  config: In;
+  /** A directory (made if it is not there), or one that is open already. */
+  home: Home | string;
+  /** `import.meta.url + "#name"`, `name` being the export that holds the graph: how `resume` finds it again. */
+  entry: string;
+  /** Of the run. With an id of one's own, the same call goes on with a run that was interrupted. */
+  id?: string;
+  name?: string;
+};
+
+/**
+ * Runs a graph to its end: records the run and executes it, or goes on with it if the home has a run of this id.
+ * @throws {InvalidInputError} If the run of this id was made of another configuration.
+ */
+export async function runGraph<In, C, T>(
+  definition: GraphDefinition<In, C, T>,
+  options: RunGraphOptions<NoInfer<In>>,
+): Promise<Outcome<T> & { run: string }> {
+  const { config, home, entry, id, name, ...session } = options;
+  return await withHome(home, async (open) => {
+    const known = id === undefined ? null : await open.store.head(id);
+    if (known) checkSame(known, definition.config.parse(config));
+    const head = known ?? await createRun(open, definition, { config, entry, id, name });
+    return { ...await executeRun(open, { head, graph: definition.build(config) }, session), run: head.id };
+  });
+}
+
+/**
+ * Goes on with a recorded run, from whatever module its graph is in, to its end. A run that has ended answers how.
+ * @throws {InvalidInputError} If there is no such run, or its module has no such graph any more.
+ */
+export async function resumeRun(home: Home | string, run: string, options: SessionOptions = {}): Promise<Outcome> {
+  return await withHome(home, async (open) => {
+    const head = await open.store.head(run);
+    if (head === null) throw new InvalidInputError(`Cannot find run '${run}' in ${open.dir}`, { run });
+    const { definition, config } = await recordedDefinition(head);
+    return await executeRun(open, { head, graph: definition.build(config) }, options);
+  });
+}
+
+/** The graph definition that a run was made of: one that ships, or an export of the user's module. */
+export async function recordedDefinition(head: RunHead): Promise<{ definition: AnyDefinition; config: unknown }> {
+  const recorded: unknown = JSON.parse(head.config);
+  if (head.entry.startsWith(SHIPPED)) {
+    const config = readConfig(recorded);
+    return { definition: flowDefinition(config.flow) as AnyDefinition, config };
+  }
+  const [module, name = ""] = head.entry.split("#");
+  const loaded = (await import(module!)) as Record<string, AnyDefinition>;
+  const definition = loaded[name];
+  if (definition) return { definition, config: recorded };
+  throw new InvalidInputError(`Cannot resume run '${head.id}' as ${module} exports no graph '${name}'`, {
+    entry: head.entry,
+  });
+}
+
+async function withHome<T>(home: Home | string, work: (open: Home) => Promise<T>): Promise<T> {
+  if (typeof home !== "string") return await work(home);
+  const open = Home.open(home);
+  try {
+    return await work(open);
+  } finally {
+    await open.close();
+  }
+}
+
+function checkSame(head: RunHead, resolved: unknown): void {
+  const now = canonicalJson(resolved ?? null);
+  if (now === head.config) return;
+  throw new InvalidInputError(
+    `Cannot go on with run '${head.id}' as its configuration is another: it began with ${head.config}, ` +
+      `this call has ${now}. Give the old one, or a new id`,
+    { run: head.id },
+  );
+}
