@@ -25,18 +25,17 @@ export function ownNonce(home: string, run: string): Nonce {
 /** The nonce of a home, made once: sweeps never touch another home's processes. */
 export async function homeNonce(home: string): Promise<string> {
   const path = `${home}/nonce`;
-  await Deno.mkdir(home, { recursive: true });
   const fresh = crypto.randomUUID();
+  await Deno.mkdir(home, { recursive: true });
+  await Deno.writeTextFile(`${path}.${fresh}`, fresh + "\n");
   try {
-    await Deno.writeTextFile(path, fresh + "\n", { createNew: true });
-    return fresh;
+    await Deno.link(`${path}.${fresh}`, path); // Whole or not at all, and only if there is none.
   } catch (error) {
     if (!(error instanceof Deno.errors.AlreadyExists)) throw error;
+  } finally {
+    await Deno.remove(`${path}.${fresh}`);
   }
-  const found = (await Deno.readTextFile(path)).trim();
-  if (found) return found;
-  await Deno.writeTextFile(path, fresh + "\n"); // A start that died between create and write left it empty.
-  return fresh;
+  return (await Deno.readTextFile(path)).trim();
 }
 
 /** Clock ticks after boot at which a process started; null if there is none, or the system has no /proc. */

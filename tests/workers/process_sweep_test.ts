@@ -1,0 +1,76 @@
+import { deepStrictEqual, ok, strictEqual } from "node:assert/strict";
+import process from "node:process";
+import { systemClock } from "../../engine/mod.ts";
+import {
+  homeNonce,
+  leftBehind,
+  type Nonce,
+  NONCE_VARIABLE,
+  nonceCarriers,
+  nonceText,
+  ownNonce,
+  processStart,
+  sameNonce,
+  sweep,
+} from "../../workers/process_sweep.ts";
+import { withHome } from "./fixtures.ts";
+
+function sleeper(nonce: Nonce): Deno.ChildProcess {
+  const env = { [NONCE_VARIABLE]: nonceText(nonce) };
+  return new Deno.Command("sleep", { args: ["600"], env, detached: true, stdin: "null", stdout: "null" }).spawn();
+}
+
+Deno.test("sweep() ends the carriers it is told to, in whatever session they are, and nobody else", async () => {
+  const home = crypto.randomUUID();
+  const doomed = ownNonce(home, "run");
+  const spared = ownNonce(home, "other");
+  const children = [sleeper(doomed), sleeper(doomed), sleeper(spared)];
+  try {
+    strictEqual(nonceCarriers().filter(({ nonce }) => nonce.home === home).length, 3);
+    strictEqual(await sweep(sameNonce(doomed), { clock: systemClock }), 2);
+    const left = nonceCarriers().filter(({ nonce }) => nonce.home === home);
+    deepStrictEqual(left.map(({ pid }) => pid), [children[2]!.pid]);
+  } finally {
+    await sweep((nonce) => nonce.home === home, { clock: systemClock });
+    await Promise.all(children.map((child) => child.status));
+  }
+});
+
+Deno.test("leftBehind() is what earlier engines of the run left, and what dead engines left of other runs", () => {
+  const own = ownNonce("h", "run");
+  const isLeft = leftBehind(own);
+  const dead = { enginePid: 2 ** 22 - 1, engineStart: "1" };
+  const recycled = { enginePid: process.pid, engineStart: "1" }; // The pid lives, but it is another process.
+  deepStrictEqual(
+    {
+      sameRun: isLeft(own),
+      sameRunOfDead: isLeft({ ...own, ...dead }),
+      otherRunAlive: isLeft({ ...own, run: "other" }),
+      otherRunDead: isLeft({ ...own, run: "other", ...dead }),
+      otherRunRecycled: isLeft({ ...own, run: "other", ...recycled }),
+      otherHome: isLeft({ ...own, home: "another", ...dead }),
+    },
+    {
+      sameRun: true,
+      sameRunOfDead: true,
+      otherRunAlive: false,
+      otherRunDead: true,
+      otherRunRecycled: true,
+      otherHome: false,
+    },
+  );
+});
+
+Deno.test("homeNonce() is made once, also by several at a time", () =>
+  withHome(async (home) => {
+    const nonces = new Set(await Promise.all([1, 2, 3, 4].map(() => homeNonce(home))));
+    strictEqual(nonces.size, 1);
+    ok([...nonces][0]!.length >= 32);
+  }));
+
+Deno.test("processStart() tells a living process from one that is gone", async () => {
+  const child = new Deno.Command("true").spawn();
+  await child.status;
+  strictEqual(processStart(child.pid), null);
+  ok(Number(processStart(process.pid)) > 0);
+});
