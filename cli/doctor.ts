@@ -9,22 +9,29 @@ const SHARED_MEMORY_BYTES = 64 * 2 ** 20;
 
 /** `doctor`: what this machine has, one line each with its verdict and its mend. True: nothing failed. */
 export async function doctor(options: { home: string; json?: boolean }): Promise<boolean> {
-  const checks = [
+  const checks = await machineChecks(options.home);
+  if (options.json) printJson(checks);
+  else {
+    for (const { name, verdict, says, fix } of checks) {
+      print(`${verdict.padEnd(4)}  ${name.padEnd(14)} ${says}${fix === null ? "" : `. ${fix}`}`);
+    }
+  }
+  return checks.every(({ verdict }) => verdict !== "FAIL");
+}
+
+/** What this machine has of what runs need. */
+export async function machineChecks(home: string): Promise<Check[]> {
+  return [
     runtime(),
     await python(),
-    await packageIn(options.home, "torch"),
-    await packageIn(options.home, "deepspeed"),
-    await packageIn(options.home, "vllm"),
+    await packageIn(home, "torch"),
+    await packageIn(home, "deepspeed"),
+    await packageIn(home, "vllm"),
     await gpu(),
-    disk(options.home),
+    disk(home),
     sharedMemory(),
     await loopback(),
   ];
-  if (options.json) printJson(checks);
-  else {for (const { name, verdict, says, fix } of checks) {
-      print(`${verdict.padEnd(4)}  ${name.padEnd(14)} ${says}${fix === null ? "" : `. ${fix}`}`);
-    }}
-  return checks.every(({ verdict }) => verdict !== "FAIL");
 }
 
 const ok = (name: string, says: string): Check => ({ name, verdict: "OK", says, fix: null });

@@ -12,7 +12,7 @@ import { print } from "./output.ts";
 import { printPlan } from "./plan.ts";
 import { testReward } from "./reward_test.ts";
 import { EXIT } from "./exit.ts";
-import { listRollouts } from "./rollouts.ts";
+import { listRollouts, type RolloutOptions } from "./rollouts.ts";
 import { resumeCommand, runCommand } from "./run.ts";
 import { findRun, listRuns, showRun, wholeNumber } from "./runs.ts";
 
@@ -112,7 +112,7 @@ function readVerbs(rl: Command): void {
     .option("--worst <n>", "the samples with the least reward", whole("--worst"))
     .option("--best <n>", "the samples with the most reward", whole("--best"))
     .option("--limit <n>", "how many", whole("--limit"), 8)
-    .action((id: string | undefined, flags: Parameters<typeof listRollouts>[2], command: Command) =>
+    .action((id: string | undefined, flags: RolloutOptions & { json?: boolean }, command: Command) =>
       withHome(command, (home) => listRollouts(home, id, flags))
     );
   verb(rl, "checkpoints [run]", "list checkpoints").option("--json").option(

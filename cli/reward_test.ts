@@ -4,39 +4,52 @@ import { tryPythonReward } from "../flows/mod.ts";
 import { parsePythonReward, RewardConfig, type ScoringFunction, scoringFunctions } from "../rewards/mod.ts";
 import { print, printJson } from "./output.ts";
 
-export type RewardTestOptions = { json?: boolean; data: string; count: number; timeout_ms: number; home: string };
+export type RewardTestOptions = { data: string; count: number; timeout_ms: number; home: string };
+export type RewardTest = {
+  reward: string;
+  rows: number;
+  failed: number;
+  p50_ms: number;
+  p99_ms: number;
+  /** How many rows got each score. */
+  scores: Record<string, number>;
+  results: Tried[];
+};
 type Tried = { row_id: string; completion: string; score: number | null; error: string | null; ms: number };
 
 /** `reward test NAME|path.py:function`: scores rows offline and says how long it takes and what fails. True: nothing failed. */
-export async function testReward(name: string, options: RewardTestOptions): Promise<boolean> {
-  const table = await loadRows([{ path: options.data }]);
-  const rows = Array.from({ length: Math.min(options.count, table.size) }, (_, place) => table.row(place));
-  const python = parsePythonReward(name) !== null;
-  const tried = python
-    ? await tryPythonReward(name, { rows: rows.map(itemOf), timeout_ms: options.timeout_ms, home: options.home })
-    : await tryHere(builtIn(name), rows);
-  const times = tried.map(({ ms }) => ms).toSorted((a, b) => a - b);
-  const at = (share: number) => times[Math.min(times.length - 1, Math.floor(share * times.length))] ?? 0;
-  const failed = tried.filter(({ error }) => error !== null).length;
-  const summary = {
-    reward: name,
-    rows: tried.length,
-    failed,
-    p50_ms: at(0.5),
-    p99_ms: at(0.99),
-    scores: histogram(tried),
-  };
-  if (options.json) printJson({ ...summary, results: tried });
+export async function testReward(
+  name: string,
+  { json, ...options }: RewardTestOptions & { json?: boolean },
+): Promise<boolean> {
+  const tested = await tryReward(name, options);
+  const { results, rows, failed, p50_ms, p99_ms, scores } = tested;
+  if (json) printJson(tested);
   else {
-    for (const { row_id, score, error, completion } of tried) {
+    for (const { row_id, score, error, completion } of results) {
       print(
         `${error === null ? String(score) : `FAILED ${error}`}  ${row_id}  ${JSON.stringify(completion.slice(0, 60))}`,
       );
     }
-    print(`${tried.length} rows, ${failed} failed, p50 ${at(0.5).toFixed(1)} ms, p99 ${at(0.99).toFixed(1)} ms`);
-    for (const [score, n] of Object.entries(summary.scores)) print(`score ${score}: ${"#".repeat(n)} ${n}`);
+    print(`${rows} rows, ${failed} failed, p50 ${p50_ms.toFixed(1)} ms, p99 ${p99_ms.toFixed(1)} ms`);
+    for (const [score, n] of Object.entries(scores)) print(`score ${score}: ${"#".repeat(n)} ${n}`);
   }
   return failed === 0;
+}
+
+/** Scores the first rows of a file with a shipped reward or a Python function, each on the answer that it teaches. */
+export async function tryReward(name: string, options: RewardTestOptions): Promise<RewardTest> {
+  const table = await loadRows([{ path: options.data }]);
+  const rows = Array.from({ length: Math.min(options.count, table.size) }, (_, place) => table.row(place));
+  const { timeout_ms, home } = options;
+  const results = parsePythonReward(name) === null
+    ? await tryHere(builtIn(name), rows)
+    : await tryPythonReward(name, { rows: rows.map(itemOf), timeout_ms, home });
+  const times = results.map(({ ms }) => ms).toSorted((a, b) => a - b);
+  const at = (share: number) => times[Math.min(times.length - 1, Math.floor(share * times.length))] ?? 0;
+  const failed = results.filter(({ error }) => error !== null).length;
+  const counts = { rows: results.length, failed, p50_ms: at(0.5), p99_ms: at(0.99) };
+  return { reward: name, ...counts, scores: histogram(results), results };
 }
 
 /** What a row would be scored on: the completion it teaches, else its reference answer. */

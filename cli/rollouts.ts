@@ -4,10 +4,10 @@ import { type Home, ScoredGroup } from "../flows/mod.ts";
 import { print, printJson } from "./output.ts";
 import { findRun, newestRun } from "./runs.ts";
 
-export type RolloutOptions = { json?: boolean; round?: number; worst?: number; best?: number; limit: number };
+export type RolloutOptions = { round?: number; worst?: number; best?: number; limit: number };
 
-/** One sample as it is shown. */
-type Shown = {
+/** One sample with its rewards. */
+export type Rollout = {
   round: number;
   draw: number;
   sample: number;
@@ -22,7 +22,18 @@ type Shown = {
 };
 
 /** `rollouts RUN`: what was sampled in a round, with its rewards. */
-export async function listRollouts(home: Home, id: string | undefined, options: RolloutOptions): Promise<void> {
+export async function listRollouts(
+  home: Home,
+  id: string | undefined,
+  { json, ...options }: RolloutOptions & { json?: boolean },
+): Promise<void> {
+  const chosen = await readRollouts(home, id, options);
+  if (json) return printJson(chosen);
+  for (const sample of chosen) print(describe(sample));
+}
+
+/** Samples of one round (the newest, if none is named) of a run (the newest, if none is named). */
+export async function readRollouts(home: Home, id: string | undefined, options: RolloutOptions): Promise<Rollout[]> {
   const head = await findRun(home, id ?? await newestRun(home));
   const results = await home.store.read(head.id, { kinds: ["result"] });
   const scored = results.filter((row) => /(^|\/)round\/\d+\/score_group/.test(row.key));
@@ -31,24 +42,22 @@ export async function listRollouts(home: Home, id: string | undefined, options: 
   }
   const roundOf = (row: JournalRow) => Number(/round\/(\d+)\//.exec(row.key)![1]);
   const round = options.round ?? Math.max(...scored.map(roundOf));
-  const samples: Shown[] = [];
+  const samples: Rollout[] = [];
   for (const row of scored.filter((row) => roundOf(row) === round)) samples.push(...await samplesOf(home, row, round));
   if (samples.length === 0) {
     throw new InvalidInputError(`Cannot show round ${round} of '${head.id}' as it has no scored groups`, { round });
   }
-  const chosen = choose(samples, options);
-  if (options.json) return printJson(chosen);
-  for (const sample of chosen) print(describe(sample));
+  return choose(samples, options);
 }
 
-function choose(samples: Shown[], { worst, best, limit }: RolloutOptions): Shown[] {
+function choose(samples: Rollout[], { worst, best, limit }: RolloutOptions): Rollout[] {
   const byReward = samples.toSorted((a, b) => (a.reward ?? -Infinity) - (b.reward ?? -Infinity));
   if (worst !== undefined) return byReward.slice(0, worst);
   if (best !== undefined) return byReward.toReversed().slice(0, best);
   return samples.slice(0, limit);
 }
 
-async function samplesOf(home: Home, row: JournalRow, round: number): Promise<Shown[]> {
+async function samplesOf(home: Home, row: JournalRow, round: number): Promise<Rollout[]> {
   const { output } = JSON.parse(row.value) as { output: unknown };
   const group = ScoredGroup.parse(output);
   const ref: GroupRef = group.group;
@@ -72,7 +81,7 @@ async function samplesOf(home: Home, row: JournalRow, round: number): Promise<Sh
   });
 }
 
-function describe(sample: Shown): string {
+function describe(sample: Rollout): string {
   const parts = Object.entries(sample.parts).map(([name, score]) => `${name} ${score}`).join(", ");
   return [
     `round ${sample.round} draw ${sample.draw} sample ${sample.sample}: reward ${
