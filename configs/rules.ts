@@ -1,9 +1,10 @@
 import type { Optimizer } from "../data/mod.ts";
 import { labelOf, type RewardConfig } from "../rewards/mod.ts";
 import type { RolloutsConfig } from "../rollouts/config.ts";
-import { GROUP_MIN, type OnlineAlgorithm } from "./algorithm.ts";
+import { type AlgorithmChoice, groupMin } from "../algs/mod.ts";
 import type { Issue } from "./issue_text.ts";
-import type { SamplerConfig, TrainerConfig } from "./placeholders.ts";
+import type { SamplerConfig } from "../workers/sampler_config.ts";
+import type { TrainerConfig } from "../workers/trainer_config.ts";
 import type { Flow, QuickstartConfig } from "./schema.ts";
 
 /** What rules see: the blocks of a configuration that are right by themselves. A rule about a broken block says nothing. */
@@ -12,7 +13,7 @@ export type Blocks = {
   trainer?: Omit<TrainerConfig, "optimizer"> & { optimizer?: Optimizer };
   sampler?: SamplerConfig;
   rollouts?: RolloutsConfig;
-  algorithm?: OnlineAlgorithm | { name: "sft" };
+  algorithm?: AlgorithmChoice;
   reward?: RewardConfig[];
   data?: { train?: unknown[]; eval: unknown[] };
   evaluate?: { samples_per_prompt?: number; problems: number | null } | null;
@@ -118,7 +119,7 @@ function updatesDivideRounds(blocks: Blocks): Issue[] {
 }
 
 function groupsAreLargeEnough({ algorithm, samples_per_prompt, online }: Blocks): Issue[] {
-  const least = algorithm === undefined ? 1 : GROUP_MIN[algorithm.name];
+  const least = algorithm === undefined ? 1 : groupMin(algorithm);
   const sizes: [string[], number | undefined][] = [
     [["samples_per_prompt"], samples_per_prompt],
     [["online", "samples_per_prompt"], online?.samples_per_prompt],

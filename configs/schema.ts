@@ -2,7 +2,7 @@ import { z } from "zod";
 import { DigitsTask, Optimizer } from "../data/mod.ts";
 import { RewardConfig } from "../rewards/mod.ts";
 import { RolloutsConfig } from "../rollouts/config.ts";
-import { OnlineAlgorithm, SupervisedAlgorithm } from "./algorithm.ts";
+import { OnlineAlgorithm, SupervisedAlgorithm } from "../algs/mod.ts";
 import {
   CheckpointsConfig,
   EvaluationConfig,
@@ -12,7 +12,9 @@ import {
   RecoveryConfig,
   TrainingData,
 } from "./blocks.ts";
-import { SamplerConfig, TrainerConfig, WorkersConfig } from "./placeholders.ts";
+import { SamplerConfig } from "../workers/sampler_config.ts";
+import { TrainerConfig } from "../workers/trainer_config.ts";
+import { WorkersConfig } from "../workers/workers_config.ts";
 
 const rounds = z.int().positive().describe("How many rounds the run has.");
 const promptsPerRound = z.int().positive().describe("Prompts drawn in each round; each makes one group.");
