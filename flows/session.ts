@@ -1,4 +1,4 @@
-import type { Config } from "../configs/mod.ts";
+import { type Config, WorkersConfig } from "../configs/mod.ts";
 import { digitsTables, loadRows } from "../data/mod.ts";
 import {
   Engine,
@@ -48,12 +48,12 @@ export async function rowTables(config: Partial<Config>): Promise<RowTables> {
 /** Which worker processes a configuration asks for; null if it has no trainer and no sampler. */
 function workerBlocks(config: Record<string, unknown>): WorkerBlocks | null {
   if (!config.trainer || !config.sampler) return null;
-  const { trainer, sampler, seed, rollouts, workers } = config as unknown as WorkerBlocks & {
+  const { trainer, sampler, seed, rollouts } = config as unknown as WorkerBlocks & {
     rollouts?: { reward_processes: number };
-    workers?: { grace_s: number };
   };
   const reward_processes = rollouts?.reward_processes ?? 2;
-  return { trainer, sampler, seed: seed ?? 0, reward_processes, grace_s: workers?.grace_s ?? 2 };
+  const workers = WorkersConfig.parse(config.workers ?? {});
+  return { trainer, sampler, seed: seed ?? 0, reward_processes, workers };
 }
 
 /** Records a new run. Nothing of it starts. */

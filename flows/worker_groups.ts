@@ -6,9 +6,12 @@ import {
   type CallOptions,
   type CallResult,
   type EnvironmentKind,
+  environmentOf,
   type GroupSpec,
   type Operator,
   PolicyTrainer,
+  samplerGroup,
+  trainerGroup,
   type WorkerGroup,
   Workers,
   type WorkersOptions,
@@ -16,8 +19,8 @@ import {
 
 /** What of a configuration decides which processes a run has. */
 export type WorkerBlocks =
-  & Pick<Config, "sampler" | "seed">
-  & { trainer: Omit<Config["trainer"], "optimizer">; reward_processes: number; grace_s: number };
+  & Pick<Config, "sampler" | "seed" | "workers">
+  & { trainer: Omit<Config["trainer"], "optimizer">; reward_processes: number };
 
 export type WorkerGroupsOptions = {
   run: string;
@@ -109,9 +112,10 @@ export class WorkerGroups {
   async #boot(epoch: number): Promise<Workers> {
     const { run, home, blocks, onEvent, onFrame, clock, artifacts } = this.#options;
     const python = await this.#trainerPython();
-    const graceMs = blocks.grace_s * 1000;
-    const places = { run, home, artifactsDir: artifacts.dir };
-    return await Workers.start({ ...places, epoch, attempt: epoch, python, graceMs, clock, onEvent, onFrame });
+    const { grace_s, silent_s, host, port } = blocks.workers;
+    const places = { run, home, artifactsDir: artifacts.dir, host, port };
+    const limits = { graceMs: grace_s * 1000, silentMs: silent_s * 1000 };
+    return await Workers.start({ ...places, ...limits, epoch, attempt: epoch, python, clock, onEvent, onFrame });
   }
 
   #onFirstUse(spec: () => Promise<GroupSpec>): Operator {
@@ -128,35 +132,19 @@ export class WorkerGroups {
   }
 
   async #trainerPython(): Promise<string> {
-    const { engine, python } = this.#options.blocks.trainer;
-    return await this.#options.python(engine, python);
+    const { trainer } = this.#options.blocks;
+    return await this.#options.python(environmentOf(trainer), trainer.python);
   }
 
   async #trainerSpec(): Promise<GroupSpec> {
-    const { trainer, seed } = this.#options.blocks;
-    const { engine, zero, dtype, gradient_checkpointing, threads, device } = trainer;
-    return {
-      group: "trainer",
-      role: "trainer",
-      ranks: trainer.ranks,
-      python: await this.#trainerPython(),
-      module: "holdfast_worker.trainer.worker",
-      spec: { engine, zero, dtype, gradient_checkpointing, threads, device, seed },
-    };
+    const { trainer, ...rest } = this.#options.blocks;
+    return trainerGroup(trainer, { python: await this.#trainerPython(), ...startOf(rest) });
   }
 
-  async #samplerSpec(index: number): Promise<GroupSpec> {
-    const { sampler, seed } = this.#options.blocks;
-    const { engine, dtype, threads, device, vllm } = sampler;
-    const kind = engine === "huggingface" ? "torch" : device === "cuda" ? "vllm" : "vllm_cpu";
-    return {
-      group: `sampler/${index}`,
-      role: "sampler",
-      ranks: 1,
-      python: await this.#options.python(kind, sampler.python),
-      module: "holdfast_worker.sampler.worker",
-      spec: { engine, dtype, threads, device, seed, vllm },
-    };
+  async #samplerSpec(replica: number): Promise<GroupSpec> {
+    const { sampler, ...rest } = this.#options.blocks;
+    const python = await this.#options.python(environmentOf(sampler), sampler.python);
+    return samplerGroup(sampler, { python, replica, ...startOf(rest) });
   }
 
   async #rewardSpec(): Promise<GroupSpec> {
@@ -169,4 +157,8 @@ export class WorkerGroups {
       spec: { processes: this.#options.blocks.reward_processes },
     };
   }
+}
+
+function startOf({ seed, workers }: Pick<WorkerBlocks, "seed" | "workers">) {
+  return { seed, start_timeout_ms: workers.start_timeout_s * 1000 };
 }
