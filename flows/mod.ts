@@ -2,7 +2,7 @@
 export { evaluations } from "./evaluate.ts";
 export * from "./home.ts";
 export * from "./ledger.ts";
-export { onlineRounds } from "./online.ts";
+export { onlineRounds, scoredRollouts, trainedOn } from "./online.ts";
 export * from "./resources.ts";
 export * from "./run_graph.ts";
 export * from "./run_view.ts";
@@ -15,7 +15,7 @@ export { drawEvaluation, drawPrompts } from "./stages/draw_prompts.ts";
 export { drawSupervised } from "./stages/draw_rows.ts";
 export { exportPolicy } from "./stages/export_policy.ts";
 export { GeneratedGroup, generateSlab } from "./stages/generate_slab.ts";
-export { openData } from "./stages/open_data.ts";
+export { openData, OpenedSplit } from "./stages/open_data.ts";
 export { preparePolicy } from "./stages/prepare_policy.ts";
 export { Published, publishPolicy } from "./stages/publish_policy.ts";
 export { ScoredGroup, scoreGroup } from "./stages/score_group.ts";

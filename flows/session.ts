@@ -31,11 +31,14 @@ export type SessionOptions = {
   onSetup?: (progress: EnvironmentProgress) => void;
 };
 
+/** Problems of a `task:` that are held out where the configuration names no number. */
+const EVAL_PROBLEMS = 128;
+
 /** The rows of a configuration's `task:` or `data:` block, read once. @throws {DataError} At the first broken row. */
 export async function rowTables(config: Partial<Config>): Promise<RowTables> {
   if ("task" in config) {
-    const { task, seed, evaluate } = config as Extract<Config, { flow: "quickstart" }>;
-    return digitsTables({ ...task, seed, eval_problems: evaluate.problems });
+    const { task, seed = 0, evaluate } = config as Partial<Extract<Config, { flow: "quickstart" }>>;
+    return digitsTables({ ...task!, seed, eval_problems: evaluate?.problems ?? EVAL_PROBLEMS });
   }
   const data = (config as { data?: { train?: []; eval?: [] } }).data ?? {};
   const tables: RowTables = {};
