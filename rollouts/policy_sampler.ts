@@ -52,14 +52,14 @@ export class PolicySampler {
       let answer = await operator.call("generate", args, caller);
       const refused = NotResident.safeParse(answer.outputs[0]);
       if (refused.success) {
-        await this.#load(operator, published, caller);
+        const { seconds } = await this.#load(operator, published, caller);
         if (refused.data.not_resident === null) {
           await caller.record("recovery", caller.key, {
             cause: "worker_lost",
             action: "load_publication",
             version: args.version,
             batches_redone: 0,
-            seconds: 0,
+            seconds,
           });
         }
         answer = await operator.call("generate", args, caller);

@@ -26,9 +26,9 @@ export type ScoredSample = {
 /** What one reward function gave one sample: a score, or why there is none. Never a zero in place of a failure. */
 type Outcome = { score: number } | { failed: string; detail: string };
 
-/** A sample's reward is the sum of weight x score; `failed` names the first function that gave none. */
+/** A sample's reward is the sum of weight x score. It has none if a function gave none; `failed` names the first of those. */
 export type SampleScore = {
-  reward: number;
+  reward: number | null;
   parts: Record<string, number>;
   failed: string | null;
   detail: string | null;
@@ -88,7 +88,8 @@ export class RewardScorer {
     return samples.map((_, i): Outcome => {
       const result = results.find(({ id }) => id === String(i));
       if (result?.outcome === "ok" && typeof result.score === "number") return { score: result.score };
-      return { failed: `reward_${result?.outcome ?? "missing"}`, detail: `${f.name}: ${result?.error ?? "no detail"}` };
+      const outcome = result?.outcome === "ok" ? "no_score" : result?.outcome ?? "missing";
+      return { failed: `reward_${outcome}`, detail: `${f.name}: ${result?.error ?? "no detail"}` };
     });
   }
 }
@@ -106,11 +107,12 @@ async function here(f: ScoringFunction, samples: ScoredSample[]): Promise<Outcom
 
 function combine(functions: ScoringFunction[], outcomes: Outcome[]): SampleScore {
   const failure = outcomes.find((outcome) => "failed" in outcome);
-  const scores = outcomes.map((outcome) => ("score" in outcome ? outcome.score : 0));
+  if (failure) return { reward: null, parts: {}, failed: failure.failed, detail: failure.detail };
+  const scores = outcomes.flatMap((outcome) => ("score" in outcome ? [outcome.score] : []));
   return {
-    reward: failure ? 0 : functions.reduce((sum, { weight }, i) => sum + weight * scores[i]!, 0),
-    parts: failure ? {} : Object.fromEntries(functions.map(({ name }, i) => [name, scores[i]!])),
-    failed: failure?.failed ?? null,
-    detail: failure?.detail ?? null,
+    reward: functions.reduce((sum, { weight }, i) => sum + weight * scores[i]!, 0),
+    parts: Object.fromEntries(functions.map(({ name }, i) => [name, scores[i]!])),
+    failed: null,
+    detail: null,
   };
 }

@@ -1,6 +1,7 @@
 /** Worker processes as the engine sees them: hub, groups, launchers, supervision, environments. */
 export * from "./environments.ts";
 export * from "./failures.ts";
+export * from "./fake_model.ts";
 export { type CallOptions, type CallResult, type GroupSpec, type Progress, WorkerGroup } from "./group.ts";
 export * from "./group_specs.ts";
 export { Hub, type HubFile, type HubOptions } from "./hub.ts";

@@ -41,7 +41,7 @@ export const scoreGroup = defineStage({
     return {
       id: item.id,
       group: { ...item.group, samples: kept.map((i) => item.group.samples[i]!) },
-      rewards: kept.map((i) => scores[i]!.reward),
+      rewards: kept.map((i) => scores[i]!.reward!),
       parts: Object.fromEntries(names.map((name) => [name, kept.map((i) => scores[i]!.parts[name]!)])),
       lengths: kept.map((i) => trajectories[i]!.action_mask.reduce((sum, bit) => sum + bit, 0)),
       stops: kept.map((i) => trajectories[i]!.stop),

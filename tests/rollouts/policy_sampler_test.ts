@@ -1,0 +1,121 @@
+import { deepStrictEqual, rejects, strictEqual } from "node:assert/strict";
+import { decodeSlab, type Policy, Sampling, type Slab } from "../../data/mod.ts";
+import { PolicySampler, type Published } from "../../rollouts/mod.ts";
+import { type Caller, type FakeHook, FakeSampler, writeFakeModel } from "../../workers/mod.ts";
+
+const dir = Deno.makeTempDirSync({ prefix: "policy_sampler_" });
+
+async function published(version: string, weights: number): Promise<Published> {
+  const out = `${dir}/${version}`;
+  const { digest, file } = await writeFakeModel(out, weights);
+  const policy: Policy = { version, record: { sha256: version, bytes: 1 }, number: 1, model_path: out };
+  return { policy, publication: { version, dir: out, digest, tensors: [], files: [file] } };
+}
+
+const slab = (draw: number): Slab => ({
+  id: `${draw}-${draw}`,
+  draws: [{ draw, row: { row_id: `row-${draw}`, prompt: "p", columns: {} } }],
+});
+
+function caller(recoveries: unknown[] = []): Caller {
+  const record = (_: string, __: string, value: unknown) => Promise.resolve(void recoveries.push(value));
+  return { key: "round/1/generate_slab/x", attempt: 1, record };
+}
+
+const work = (of: Published, draw = 0) => ({
+  published: of,
+  slab: slab(draw),
+  samples_per_prompt: 2,
+  sampling: Sampling.parse({}),
+  seed: 1,
+});
+
+const ops = (sampler: FakeSampler) => sampler.calls.map(({ op }) => op).join(" ");
+
+Deno.test("PolicySampler.load() puts a publication on every sampler and answers each one's proof", async () => {
+  const operators = [new FakeSampler(), new FakeSampler()];
+  const sampler = new PolicySampler({ operators });
+  const proofs = await sampler.load(await published("v1", 1), caller());
+  deepStrictEqual([sampler.count, operators.map(({ version }) => version)], [2, ["v1", "v1"]]);
+  strictEqual(proofs[0]!.probe_sha256, proofs[1]!.probe_sha256);
+});
+
+Deno.test("PolicySampler.generate() gives slabs to idle samplers in turn, and a slab waits while all are busy", async () => {
+  const gates = new Map<string, PromiseWithResolvers<void>>();
+  const started: string[] = [];
+  const hold = (name: string): FakeHook => async ({ op, args }, moment) => {
+    if (op !== "generate" || moment !== "begin") return;
+    const { slab } = args as { slab: Slab };
+    started.push(`${name}:${slab.id}`);
+    const gate = Promise.withResolvers<void>();
+    gates.set(slab.id, gate);
+    await gate.promise;
+  };
+  const operators = ["a", "b"].map((name) => new FakeSampler({ hook: hold(name) }));
+  const sampler = new PolicySampler({ operators });
+  const v1 = await published("v1", 1);
+  await sampler.load(v1, caller());
+  const all = [0, 1, 2, 3].map((draw) => sampler.generate(work(v1, draw), caller()));
+  deepStrictEqual(started, ["a:0-0", "b:1-1"]);
+  gates.get("1-1")!.resolve();
+  await all[1];
+  deepStrictEqual(started, ["a:0-0", "b:1-1", "b:2-2"]); // The oldest that waits, on the one that is free.
+  gates.get("0-0")!.resolve();
+  await all[0];
+  deepStrictEqual(started.at(-1), "a:3-3");
+  for (const gate of gates.values()) gate.resolve();
+  deepStrictEqual((await Promise.all(all)).map(({ groups, samples }) => [groups, samples]), Array(4).fill([1, 2]));
+});
+
+Deno.test("PolicySampler.generate() does not depend on which sampler makes the slab", async () => {
+  const v1 = await published("v1", 1);
+  const made = await Promise.all([1, 2].map(async (count) => {
+    const sampler = new PolicySampler({ operators: Array.from({ length: count }, () => new FakeSampler()) });
+    await Promise.all([0, 1].map((draw) => sampler.generate(work(v1, draw), caller())));
+    return decodeSlab((await sampler.generate(work(v1, 2), caller())).slab);
+  }));
+  deepStrictEqual(made[0], made[1]);
+});
+
+Deno.test("PolicySampler.generate(): a sampler that lost its weights loads the publication, and a recovery is recorded", async () => {
+  const operator = new FakeSampler();
+  const sampler = new PolicySampler({ operators: [operator] });
+  const v1 = await published("v1", 1);
+  await sampler.load(v1, caller());
+  operator.forget();
+  const recoveries: unknown[] = [];
+  await sampler.generate(work(v1), caller(recoveries));
+  strictEqual(ops(operator), "load generate load generate");
+  const [{ cause, action, version }] = recoveries as [Record<string, unknown>];
+  deepStrictEqual([cause, action, version, recoveries.length], ["worker_lost", "load_publication", "v1", 1]);
+});
+
+Deno.test("PolicySampler.generate(): another version in the way is replaced, which is no recovery", async () => {
+  const operator = new FakeSampler();
+  const sampler = new PolicySampler({ operators: [operator] });
+  await sampler.load(await published("v1", 1), caller());
+  const recoveries: unknown[] = [];
+  const { version } = await sampler.generate(work(await published("v2", 2)), caller(recoveries));
+  deepStrictEqual([version, operator.version, recoveries], ["v2", "v2", []]);
+});
+
+Deno.test("PolicySampler.generate(): a failure reaches the caller, and the sampler is idle again", async () => {
+  let broken = true;
+  const hook: FakeHook = ({ op }) => {
+    if (op === "generate" && broken) throw new Error("broken on purpose");
+  };
+  const sampler = new PolicySampler({ operators: [new FakeSampler({ hook })] });
+  const v1 = await published("v1", 1);
+  await sampler.load(v1, caller());
+  await rejects(sampler.generate(work(v1), caller()), /broken on purpose/);
+  broken = false;
+  strictEqual((await sampler.generate(work(v1), caller())).groups, 1);
+});
+
+Deno.test("PolicySampler.generate() refuses a result without its data", async () => {
+  const operator = new FakeSampler();
+  const call = operator.call.bind(operator);
+  operator.call = async (op, args, options) => ({ ...await call(op, args, options), blobs: [] });
+  const sampler = new PolicySampler({ operators: [operator] });
+  await rejects(sampler.generate(work(await published("v1", 1)), caller()), { code: "infrastructure" });
+});

@@ -1,0 +1,100 @@
+import { deepStrictEqual, rejects, strictEqual } from "node:assert/strict";
+import type { Trajectory } from "../../data/mod.ts";
+import { RewardScorer, type ScoringFunction } from "../../rollouts/mod.ts";
+import type { CallOptions, Operator } from "../../workers/mod.ts";
+
+const trajectory = (text: string): Trajectory => ({
+  sample: 0,
+  tokens: Int32Array.from([1, 2, 3]),
+  action_mask: Uint8Array.from([0, 1, 1]),
+  behaviour_logp: new Float32Array(3),
+  versions: [],
+  stop: "stop",
+  text,
+});
+
+const here = (name: string, score: ScoringFunction["score"], weight = 1): ScoringFunction => ({
+  ...{ name, weight, score, runs_on: "engine", source: null, timeout_ms: 1000 },
+});
+const there = (name: string): ScoringFunction => ({
+  ...here(name, () => 0),
+  runs_on: "process",
+  source: "my.py:score",
+});
+
+const group = (functions: ScoringFunction[], texts = ["a", "bb"]) => ({
+  functions,
+  prompt: "p",
+  row: { row_id: "r", prompt: "p", answer: "bb", columns: { extra: 7 } },
+  trajectories: texts.map(trajectory),
+});
+const options = { key: "score_group/x", attempt: 1, signal: new AbortController().signal };
+
+function pool(results: unknown[], calls: { args: unknown; options: CallOptions }[] = []): Operator {
+  return {
+    call(_, args, options) {
+      calls.push({ args, options });
+      return Promise.resolve({ outputs: [{ results }], blobs: [], generation: 1 });
+    },
+  };
+}
+
+Deno.test("RewardScorer: a reward is the sum of weight x score, and each part is kept unweighted", async () => {
+  const functions = [
+    here("right", ({ completion, answer }) => completion === answer ? 1 : 0),
+    here("short", ({ completion, row, tokens }) => completion.length * (row.extra as number) + tokens, 0.5),
+  ];
+  deepStrictEqual(await new RewardScorer({ pool: null }).score(group(functions), options), [
+    { reward: 4.5, parts: { right: 0, short: 9 }, failed: null, detail: null },
+    { reward: 9, parts: { right: 1, short: 16 }, failed: null, detail: null },
+  ]);
+});
+
+Deno.test("RewardScorer: a throw is reward_error with its words for that sample alone, and never a reward of zero", async () => {
+  const picky = here("picky", ({ completion }) => {
+    if (completion === "a") throw new RangeError("the row's answer is not a number");
+    return 1;
+  });
+  const [broken, whole] = await new RewardScorer({ pool: null }).score(group([here("one", () => 1), picky]), options);
+  deepStrictEqual(broken, {
+    reward: null,
+    parts: {},
+    failed: "reward_error",
+    detail: "picky: the row's answer is not a number",
+  });
+  deepStrictEqual([whole!.reward, whole!.failed], [2, null]);
+});
+
+Deno.test("RewardScorer: process rewards go to the pool under a key of their own, and find their sample by id", async () => {
+  const calls: { args: unknown; options: CallOptions }[] = [];
+  const results = [{ id: "1", outcome: "ok", score: 0.25 }, { id: "0", outcome: "ok", score: 0 }];
+  const scorer = new RewardScorer({ pool: pool(results, calls) });
+  const scores = await scorer.score(group([there("mine")]), options);
+  deepStrictEqual(scores.map(({ reward, failed }) => [reward, failed]), [[0, null], [0.25, null]]);
+  strictEqual(calls[0]!.options.key, "score_group/x/mine");
+  const { function: source, timeout_ms, items } = calls[0]!.args as Record<string, unknown>;
+  deepStrictEqual([source, timeout_ms], ["my.py:score", 1000]);
+  deepStrictEqual((items as unknown[])[1], { id: "1", prompt: "p", completion: "bb", row: { extra: 7, answer: "bb" } });
+});
+
+Deno.test("RewardScorer: a hang, a crash, no answer and an answer without a score are failures of their own names", async () => {
+  const results = [
+    { id: "0", outcome: "timeout", error: "longer than 1000 ms" },
+    { id: "1", outcome: "crash", error: "exit code 139" },
+    { id: "2", outcome: "ok", score: null },
+  ];
+  const scorer = new RewardScorer({ pool: pool(results) });
+  const scores = await scorer.score(group([there("mine")], ["a", "b", "c", "d"]), options);
+  deepStrictEqual(scores.map(({ reward }) => reward), [null, null, null, null]);
+  deepStrictEqual(scores.map(({ failed }) => failed), [
+    "reward_timeout",
+    "reward_crash",
+    "reward_no_score",
+    "reward_missing",
+  ]);
+  strictEqual(scores[0]!.detail, "mine: longer than 1000 ms");
+});
+
+Deno.test("RewardScorer: without reward processes a process reward fails the stage, not the sample", async () => {
+  await rejects(new RewardScorer({ pool: null }).score(group([there("mine")]), options), { code: "infrastructure" });
+});

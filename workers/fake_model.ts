@@ -1,0 +1,253 @@
+import { createHash } from "node:crypto";
+import type { z } from "zod";
+import {
+  Batch,
+  decodeSlab,
+  encodeColumn,
+  encodeSlab,
+  type Group,
+  type Numerics,
+  Optimizer,
+  type Slab,
+  type Trajectory,
+} from "../data/mod.ts";
+import { type ArtifactStore, sha256Hex } from "../engine/mod.ts";
+import type { CallOptions, CallResult } from "./group.ts";
+import { Checkpoint, OPERATIONS, Publication, StepRecord } from "./operations.ts";
+import type { Operator } from "./policy_trainer.ts";
+
+/** The weights of the fake model: one number, kept as a file of a directory. */
+const WEIGHTS = "weights.json";
+/** A file system, for the one file that a fake worker reads and writes in each directory. */
+const read = async (dir: string): Promise<number> => JSON.parse(await Deno.readTextFile(`${dir}/${WEIGHTS}`));
+const FAKE_NUMERICS = { engine: "fake", zero: 0, world_size: 1, dtype: "float64", threads: 1, device: "fake" };
+
+export type FakeCall = { op: string; args: unknown; key: string };
+/** Called before an operation begins and again (`done`) before its result is handed over; what it throws is the operation's end. */
+export type FakeHook = (call: FakeCall, moment: "begin" | "done") => void | Promise<void>;
+
+/** What fake workers have in common: operations that are counted, may be broken on purpose, and need something resident. */
+abstract class FakeWorker implements Operator {
+  /** Operations that were asked for, in order. */
+  readonly calls: FakeCall[] = [];
+  /** Breaks operations on purpose. */
+  hook: FakeHook | null;
+  protected held: { version: string; weights: number } | null = null;
+
+  constructor(hook: FakeHook | null) {
+    this.hook = hook;
+  }
+
+  /** The version that is resident; null after a start. */
+  get version(): string | null {
+    return this.held?.version ?? null;
+  }
+
+  /** What a replaced worker is: it holds nothing. */
+  forget(): void {
+    this.held = null;
+  }
+
+  async call(op: string, args: unknown, { key }: CallOptions): Promise<CallResult> {
+    const call = { op, args, key };
+    this.calls.push(call);
+    await this.hook?.(call, "begin");
+    const blobs: Uint8Array[] = [];
+    const output = await this.operate(op, { args, blobs });
+    await this.hook?.(call, "done");
+    return { outputs: [output], blobs, generation: 1 };
+  }
+
+  protected abstract operate(op: string, work: { args: unknown; blobs: Uint8Array[] }): Promise<unknown>;
+
+  /** The weights of `version`, or the answer that they are not here. */
+  protected resident(version: string): { version: string; weights: number } | { not_resident: string | null } {
+    return this.held?.version === version ? this.held : { not_resident: this.version };
+  }
+}
+
+/**
+ * A trainer without Python: its model is one number, and every step depends on all bits of the batch, the loss, the optimizer and the
+ * number before it. It answers all operations of a trainer as the real one does, not_resident included.
+ */
+export class FakeTrainer extends FakeWorker {
+  readonly #artifacts: ArtifactStore;
+  #optimizer = Optimizer.parse({});
+  #last: { version: string; steps: StepRecord[] } | null = null;
+
+  constructor(options: { artifacts: ArtifactStore; hook?: FakeHook }) {
+    super(options.hook ?? null);
+    this.#artifacts = options.artifacts;
+  }
+
+  /** For `PolicyTrainer`: the numerics that this trainer works with. */
+  numerics(micro_batch_tokens_max: number): Promise<Numerics> {
+    return Promise.resolve({ ...FAKE_NUMERICS, packages: {}, micro_batch_tokens_max });
+  }
+
+  protected async operate(op: string, { args, blobs }: { args: unknown; blobs: Uint8Array[] }): Promise<unknown> {
+    const { trainer } = OPERATIONS;
+    switch (op) {
+      case "create_model": {
+        const { recipe, seed, dir } = trainer.create_model.args.parse(args);
+        const made = await writeFakeModel(dir, fraction(recipe, seed));
+        return { dir, digest: made.digest };
+      }
+      case "inspect_model": {
+        const { dir } = trainer.inspect_model.args.parse(args);
+        return { digest: digestOf(await read(dir)), parameters: 1, architecture: "fake" };
+      }
+      case "load":
+        return await this.#load(trainer.load.args.parse(args));
+      case "train":
+        return await this.#train(trainer.train.args.parse(args));
+      case "score":
+        return await this.#score(trainer.score.args.parse(args), blobs);
+      case "publish":
+      case "save": {
+        const { version, dir } = trainer.publish.args.parse(args);
+        return await this.#write(op, { version, dir });
+      }
+    }
+    throw new TypeError(`Cannot run '${op}' as the fake trainer has no such operation`);
+  }
+
+  async #load({ version, model_path, optimizer, checkpoint }: FakeLoad): Promise<unknown> {
+    this.held = { version, weights: await read(checkpoint?.dir ?? model_path) };
+    this.#optimizer = optimizer;
+    return { version, numerics: await this.numerics(1) };
+  }
+
+  async #train({ from, to, batch, loss }: FakeTrain): Promise<unknown> {
+    if (this.version === to && this.#last?.version === to) return this.#last;
+    const before = this.resident(from);
+    if ("not_resident" in before) return before;
+    const { updates } = Batch.parse(await this.#artifacts.getJson(batch));
+    let { weights } = before;
+    const steps = updates.map((groups, update): StepRecord => {
+      const gradient = Math.sin(3 * weights + fraction(batch.sha256, loss.sha256, update));
+      weights -= this.#optimizer.lr * gradient;
+      const { lr } = this.#optimizer;
+      const counts = { n_tokens: groups.length, n_sequences: groups.length, micro_batches: 1 };
+      return { loss: gradient ** 2 / 2, grad_norm: Math.abs(gradient), lr, ...counts, metrics: {} };
+    });
+    this.held = { version: to, weights };
+    this.#last = { version: to, steps };
+    return this.#last;
+  }
+
+  async #score({ version, batch, columns }: FakeScore, blobs: Uint8Array[]): Promise<unknown> {
+    const here = this.resident(version);
+    if ("not_resident" in here) return here;
+    const read = Batch.parse(await this.#artifacts.getJson(batch));
+    const groups = read.kind === "trajectories" ? read.groups : [];
+    const tokens = await Promise.all(groups.map(async ({ slab, index, samples }) => {
+      const { trajectories } = decodeSlab(await this.#artifacts.get(slab)).groups[index]!;
+      return samples.map((sample) => trajectories[sample]!.tokens);
+    }));
+    for (const column of columns) {
+      const weights = column === "ref_logp" ? 0 : here.weights;
+      const logp = (token: number) => -fraction(weights, token);
+      blobs.push(encodeColumn(tokens.flat().map((row) => Float32Array.from(row, logp))));
+    }
+    return { columns };
+  }
+
+  async #write(op: "publish" | "save", { version, dir }: { version: string; dir: string }): Promise<unknown> {
+    const here = this.resident(version);
+    if ("not_resident" in here) return here;
+    const { digest, file } = await writeFakeModel(dir, here.weights);
+    if (op === "save") return Checkpoint.parse({ version, dir, digest, world_size: 1, files: [file] });
+    const tensors = [{ name: "weights", dtype: "F64", shape: [], sha256: file.sha256 }];
+    return Publication.parse({ version, dir, digest, tensors, files: [file] });
+  }
+}
+
+type FakeLoad = z.infer<typeof OPERATIONS.trainer.load.args>;
+type FakeTrain = z.infer<typeof OPERATIONS.trainer.train.args>;
+type FakeScore = z.infer<typeof OPERATIONS.trainer.score.args>;
+
+/** What a fake sampler says for one sample; a text of 1 to 8 digits unless the test says otherwise. */
+export type Complete = (sample: { draw: number; sample: number; seed: number; weights: number }) => string;
+
+const digits: Complete = ({ draw, sample, seed, weights }) => {
+  const hash = BigInt(`0x${sha256Hex(JSON.stringify([draw, sample, seed, weights])).slice(0, 15)}`);
+  return String(hash).slice(0, 1 + Number(hash % 8n));
+};
+
+/** A sampler without Python: it samples at exactly the loaded version, and what it says depends on (weights, seed, draw, sample) only. */
+export class FakeSampler extends FakeWorker {
+  readonly #complete: Complete;
+
+  constructor(options: { complete?: Complete; hook?: FakeHook } = {}) {
+    super(options.hook ?? null);
+    this.#complete = options.complete ?? digits;
+  }
+
+  protected async operate(op: string, { args, blobs }: { args: unknown; blobs: Uint8Array[] }): Promise<unknown> {
+    const { sampler } = OPERATIONS;
+    if (op === "load") {
+      const { version, publication } = sampler.load.args.parse(args);
+      const previous = this.held === null ? null : probe(this.held.weights);
+      this.held = { version, weights: await read(publication.dir) };
+      return { version, probe: probe(this.held.weights), previous_probe: previous, tensors_loaded: 1, seconds: 0 };
+    }
+    if (op === "probe") return probe(this.held?.weights ?? 0);
+    if (op !== "generate") throw new TypeError(`Cannot run '${op}' as the fake sampler has no such operation`);
+    const { version, slab, samples_per_prompt, sampling, seed } = sampler.generate.args.parse(args);
+    const here = this.resident(version);
+    if ("not_resident" in here) return here;
+    const groups = slab.draws.map((draw) => this.#group(draw, { ...here, samples_per_prompt, seed }));
+    blobs.push(encodeSlab({ slab: slab.id, version, sampling, groups }));
+    const all = groups.flatMap(({ trajectories }) => trajectories);
+    const tokens = all.reduce((sum, { action_mask }) => sum + action_mask.reduce((n, bit) => n + bit, 0), 0);
+    return { version, groups: groups.length, samples: all.length, tokens, prompt_tokens: groups.length, seconds: 0 };
+  }
+
+  #group(
+    { draw, row }: Slab["draws"][number],
+    { version, weights, samples_per_prompt, seed }: {
+      version: string;
+      weights: number;
+      samples_per_prompt: number;
+      seed: number;
+    },
+  ): Group {
+    const prompt_text = typeof row.prompt === "string" ? row.prompt : JSON.stringify(row.prompt);
+    const trajectories = Array.from({ length: samples_per_prompt }, (_, sample): Trajectory => {
+      const text = this.#complete({ draw, sample, seed, weights });
+      // One prompt token, then one per character and the stop token.
+      const tokens = Int32Array.from([1, ...[...text].map((letter) => letter.charCodeAt(0)), 0]);
+      const action_mask = Uint8Array.from(tokens, (_, place) => (place === 0 ? 0 : 1));
+      const behaviour_logp = Float32Array.from(tokens, (token, place) => (place === 0 ? 0 : -fraction(weights, token)));
+      const versions = [{ version, start: 1, end: tokens.length }];
+      return { sample, tokens, action_mask, behaviour_logp, versions, stop: "stop", text };
+    });
+    return { draw, row_id: row.row_id, prompt_text, trajectories };
+  }
+}
+
+/** Writes a model directory that fake workers can read. */
+export async function writeFakeModel(
+  dir: string,
+  weights: number,
+): Promise<{ digest: string; file: { path: string; sha256: string; bytes: number } }> {
+  const text = JSON.stringify(weights);
+  await Deno.mkdir(dir, { recursive: true });
+  await Deno.writeTextFile(`${dir}/${WEIGHTS}`, text);
+  const sha256 = createHash("sha256").update(text).digest("hex");
+  return { digest: digestOf(weights), file: { path: WEIGHTS, sha256, bytes: text.length } };
+}
+
+function digestOf(weights: number): string {
+  return sha256Hex(JSON.stringify(weights));
+}
+
+function probe(weights: number): { logp: number[]; sha256: string } {
+  return { logp: [-fraction(weights)], sha256: digestOf(weights) };
+}
+
+/** A number in [0, 1) that depends on every bit of its arguments. */
+function fraction(...parts: (string | number)[]): number {
+  return parseInt(sha256Hex(JSON.stringify(parts)).slice(0, 12), 16) / 2 ** 48;
+}
