@@ -16,7 +16,7 @@ import { ensureEnvironment, type EnvironmentProgress, type WorkersOptions } from
 import type { Home } from "./home.ts";
 import { MetricsFile } from "./metrics_file.ts";
 import { Paths, Rewards, Rows, type RowTables, Sampler, Trainer } from "./resources.ts";
-import { type WorkerBlocks, WorkerGroups } from "./worker_groups.ts";
+import { RESIDENT_KINDS, type WorkerBlocks, WorkerGroups } from "./worker_groups.ts";
 
 export type SessionOptions = {
   /** Once aborted, nothing new starts and the run can be resumed. */
@@ -114,13 +114,12 @@ export async function executeRun<T>(
 type Making = { run: string; blocks: WorkerBlocks; faults: Faults; options: SessionOptions };
 
 async function makeGroups(home: Home, { run, blocks, faults, options }: Making): Promise<WorkerGroups> {
-  const kinds = ["note/version", "note/checkpoint", "note/checkpoint_dropped"] as const;
   return new WorkerGroups({
     run,
     home: home.dir,
     blocks,
     artifacts: home.artifacts,
-    recorded: await home.store.read(run, { kinds: [...kinds] }),
+    recorded: await home.store.read(run, { kinds: RESIDENT_KINDS }),
     python: (kind, own) => ensureEnvironment(kind, { home: home.dir, own, onProgress: options.onSetup }),
     onEvent: options.onWorkers,
     onFrame: (phase) => void faults.at("frame", phase),

@@ -1,6 +1,6 @@
 import type { Config } from "../configs/mod.ts";
 import { Numerics } from "../data/mod.ts";
-import { type ArtifactStore, type Clock, type JournalRow, systemClock } from "../engine/mod.ts";
+import { type ArtifactStore, type Clock, type JournalRow, type RowKind, systemClock } from "../engine/mod.ts";
 import { PolicySampler, RewardScorer } from "../rollouts/mod.ts";
 import {
   type CallOptions,
@@ -21,6 +21,9 @@ import {
 export type WorkerBlocks =
   & Pick<Config, "sampler" | "seed" | "workers">
   & { trainer: Omit<Config["trainer"], "optimizer">; reward_processes: number };
+
+/** Rows that say which versions there are and what they can be rebuilt from. */
+export const RESIDENT_KINDS: RowKind[] = ["note/version", "note/checkpoint", "note/checkpoint_dropped"];
 
 export type WorkerGroupsOptions = {
   run: string;

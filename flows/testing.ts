@@ -1,0 +1,49 @@
+/** For tests of graphs: a run's resources without Python, over the fake trainer and samplers of the workers' room. */
+import { type ArtifactStore, type Clock, provide, type Provided, type Store, systemClock } from "../engine/mod.ts";
+import { PolicySampler, RewardScorer } from "../rollouts/mod.ts";
+import { FakeSampler, FakeTrainer, type Operator, PolicyTrainer } from "../workers/mod.ts";
+import { Paths, Rewards, Rows, type RowTables, Sampler, Trainer } from "./resources.ts";
+import { RESIDENT_KINDS } from "./worker_groups.ts";
+
+export { FakeSampler, FakeTrainer } from "../workers/mod.ts";
+
+export type FakeRunOptions = {
+  store: Store;
+  run: string;
+  artifacts: ArtifactStore;
+  /** Where checkpoints, publications and exports lie. */
+  dir: string;
+  rows: RowTables;
+  clock?: Clock;
+  trainer?: FakeTrainer;
+  samplers?: FakeSampler[];
+  /** Answers `score` of rewards in Python; none by default. */
+  pool?: Operator;
+};
+export type FakeRun = { trainer: FakeTrainer; samplers: FakeSampler[]; resources: Provided[] };
+
+/**
+ * The resources of one engine's start at a run. A start after a crash gets new workers that hold nothing, as real ones would.
+ *
+ * @example
+ * ```ts
+ * const { resources } = await fakeRun({ store, run: "a", artifacts, dir, rows: { train: tableOf(rows, "digest") } });
+ * const outcome = await new Engine({ store, artifacts, resources }).execute("a", online.build(config));
+ * ```
+ */
+export async function fakeRun(options: FakeRunOptions): Promise<FakeRun> {
+  const { store, run, artifacts, dir, rows, clock = systemClock, pool = null } = options;
+  const trainer = options.trainer ?? new FakeTrainer({ artifacts });
+  const samplers = options.samplers ?? [new FakeSampler()];
+  const recorded = (await store.read(run, { kinds: RESIDENT_KINDS }))
+    .map(({ kind, key, value }) => ({ kind, key, value: JSON.parse(value) }));
+  const numerics = (tokens: number) => trainer.numerics(tokens);
+  const resources = [
+    provide(Rows, rows),
+    provide(Paths, { run: `${dir}/run`, checkpoints: `${dir}/checkpoints`, publications: `${dir}/publications` }),
+    provide(Trainer, new PolicyTrainer({ operator: trainer, artifacts, clock, numerics, recorded })),
+    provide(Sampler, new PolicySampler({ operators: samplers })),
+    provide(Rewards, new RewardScorer({ pool })),
+  ];
+  return { trainer, samplers, resources };
+}

@@ -1,0 +1,69 @@
+import { OnlineConfig } from "../../configs/mod.ts";
+import { type RowTable, tableOf } from "../../data/mod.ts";
+import { ArtifactStore, Engine, type EngineOptions, type GraphDefinition, type Outcome } from "../../engine/mod.ts";
+import { MemoryStore } from "../../engine/testing.ts";
+import { type FakeRun, fakeRun, type FakeRunOptions } from "../../flows/testing.ts";
+import { writeFakeModel } from "../../workers/mod.ts";
+
+// In memory: what is tested here is order, not the disk.
+const SHARED_MEMORY = "/dev/shm";
+
+export async function scratch(): Promise<string> {
+  const dir = await Deno.stat(SHARED_MEMORY).then(() => SHARED_MEMORY, () => undefined);
+  return await Deno.makeTempDir({ dir, prefix: "flows_test_" });
+}
+
+/** `size` rows whose answers are their own numbers. */
+export function rowsOf(size: number, digest = `rows-${size}`): RowTable {
+  const rows = Array.from({ length: size }, (_, n) => ({
+    row_id: `row-${n}`,
+    prompt: `say ${n}`,
+    answer: String(n),
+    columns: { n },
+  }));
+  return tableOf(rows, digest);
+}
+
+/** Two prompts of two samples a round, scored by length: fake completions have 1 to 8 characters, so groups differ. */
+export function onlineConfig(model: string, overrides: Record<string, unknown> = {}): OnlineConfig {
+  return OnlineConfig.parse({
+    flow: "online",
+    seed: 3,
+    rounds: 3,
+    prompts_per_round: 2,
+    samples_per_prompt: 2,
+    model: { path: model },
+    data: { train: [{ path: "train.jsonl" }] },
+    algorithm: { name: "grpo" },
+    reward: [{ name: "length", unit: "characters", max: 8 }],
+    trainer: { optimizer: { lr: 0.1 } },
+    rollouts: { slab_groups: 1 },
+    checkpoints: { every_rounds: 2, keep_last: 1 },
+    ...overrides,
+  });
+}
+
+type Stores = { store: MemoryStore; artifacts: ArtifactStore; dir: string; model: string };
+
+/** A home in memory with a model in it. */
+export async function stores(): Promise<Stores> {
+  const dir = await scratch();
+  const model = `${dir}/model`;
+  await writeFakeModel(model, 0.5);
+  return { store: new MemoryStore(), artifacts: new ArtifactStore(`${dir}/artifacts`), dir, model };
+}
+
+export type Executed<T> = FakeRun & { outcome: Outcome<T> };
+
+/** One engine's start at a run that is created if it is not there, with fresh fake workers. */
+export async function execute<In, C, T>(
+  definition: GraphDefinition<In, C, T>,
+  config: NoInfer<In>,
+  options: Omit<FakeRunOptions, "run" | "rows"> & Partial<FakeRunOptions> & { engine?: Partial<EngineOptions> },
+): Promise<Executed<T>> {
+  const { store, artifacts, run = "run", rows = { train: rowsOf(16), eval: rowsOf(4) } } = options;
+  const fake = await fakeRun({ ...options, run, rows });
+  const engine = new Engine({ store, artifacts, resources: fake.resources, ...options.engine });
+  if (await store.head(run) === null) await engine.create(definition, config, { id: run });
+  return { ...fake, outcome: await engine.execute(run, definition.build(config)) };
+}
