@@ -1,4 +1,4 @@
-"""Rewards in Python: a function takes what it names of `prompt`, `completion`, `row` and `tokens`.
+"""Rewards in Python: a function takes what it names of `prompt`, `completion`, `row` and `tokens` (None in `reward test`).
 
 It returns a number, or a dict with `score` and other numbers. A wrong answer is 0; an exception says that
 the row is broken, and is counted as a failed sample, never as a score.
@@ -18,6 +18,6 @@ def digits_in_place(completion: str, row: dict[str, Any]) -> float:
     return right / max(len(answer), len(completion.strip()))
 
 
-async def graded(prompt: str, completion: str, row: dict[str, Any], tokens: int) -> dict[str, float]:
+async def graded(prompt: str, completion: str, row: dict[str, Any]) -> dict[str, float]:
     """Awaited if it is a coroutine, e.g. one that asks a server."""
-    return {"score": digits_in_place(completion, row), "tokens_per_digit": tokens / len(row["answer"])}
+    return {"score": digits_in_place(completion, row), "characters": len(completion)}
