@@ -41,7 +41,7 @@ export const assignCredit = defineStage({
     const advantage = reward.length ? assignAdvantages(algorithm, creditRound(alive)) : [];
     const usable = advantage.some((a) => (Array.isArray(a) ? a.some((x) => x !== 0) : a !== 0));
     if (!usable) {
-      ctx.tally({ "filtered.zero_advantage": alive.length });
+      if (alive.length > 0) ctx.tally({ "filtered.zero_advantage": alive.length });
       return { batch: null, trained: 0, filtered: alive.length, failed: broken.length };
     }
     const columns: Record<string, Column> = { advantage: await columnOf(advantage, ctx.artifacts) };

@@ -1,0 +1,116 @@
+import { deepStrictEqual, match, ok, strictEqual } from "node:assert/strict";
+import fc from "fast-check";
+import { z } from "zod";
+import { Batch } from "../../data/mod.ts";
+import { ArtifactStore, Engine, graph } from "../../engine/mod.ts";
+import { MemoryStore } from "../../engine/testing.ts";
+import { assignCredit, type ScoredGroup } from "../../flows/mod.ts";
+import { splitEvenly } from "../../flows/stages/assign_credit.ts";
+import { scratch } from "./fixtures.ts";
+
+const artifacts = new ArtifactStore(await scratch());
+const slab = { sha256: "0".repeat(64), bytes: 1 };
+
+function scored(draw: number, rewards: number[], failed: string | null = null): ScoredGroup {
+  const samples = rewards.map((_, i) => i);
+  return {
+    id: `draw-${draw}`,
+    group: { draw, slab, index: 0, samples },
+    rewards,
+    parts: { right: rewards },
+    lengths: rewards.map(() => 3),
+    stops: rewards.map((_, i) => (i === 0 ? "length" : "stop")),
+    failed,
+    detail: failed === null ? null : "picky: the row is broken",
+  };
+}
+
+async function credit(
+  groups: ScoredGroup[],
+  options: { failed_fraction_max?: number; updates_per_batch?: number } = {},
+) {
+  const input = {
+    scored: groups,
+    tokens: {},
+    algorithm: { name: "grpo" as const, clip_low: 0.2, clip_high: 0.2, kl_coef: 0, std_epsilon: 1e-6 },
+    temperature: 1,
+    updates_per_batch: 1,
+    failed_fraction_max: 0.5,
+    ...options,
+  };
+  const metrics: Record<string, number> = {};
+  const total: Record<string, number> = {};
+  const engine = new Engine({
+    store: new MemoryStore(),
+    artifacts,
+    onEvent: (event) => {
+      if (event.type === "metrics") Object.assign(metrics, event.metrics);
+      if (event.type === "round_closed") Object.assign(total, event.total);
+    },
+  });
+  const one = graph("one", z.strictObject({}), (g) => {
+    const start = g.constant<unknown>(null);
+    return g.loop("round", { times: 1, carry: { credit: start } }, (r) => ({ credit: r.stage(assignCredit, input) }))
+      .credit;
+  });
+  await engine.create(one, {}, { id: "run" });
+  const outcome = await engine.execute("run", one.build({}));
+  if (outcome.status !== "done") return { error: outcome.status === "failed" ? outcome.error : null, metrics, total };
+  const made = outcome.output as { batch: Parameters<ArtifactStore["getJson"]>[0] | null };
+  const batch = made.batch === null ? null : Batch.parse(await artifacts.getJson(made.batch));
+  return { output: made, batch: batch as Extract<Batch, { kind: "trajectories" }> | null, metrics, total };
+}
+
+Deno.test("assign_credit orders groups by draw, whatever order they came in, and gives each sample its advantage", async () => {
+  const { batch, total } = await credit([scored(5, [0, 1]), scored(2, [1, 0, 1])]);
+  deepStrictEqual(batch!.groups.map(({ draw }) => draw), [2, 5]);
+  const advantage = batch!.columns.advantage as { values: number[] };
+  strictEqual(advantage.values.length, 5);
+  ok(advantage.values[0]! > 0 && advantage.values[1]! < 0 && advantage.values[3]! < 0 && advantage.values[4]! > 0);
+  deepStrictEqual(total, { trained: 2 });
+});
+
+Deno.test("assign_credit leaves failed groups out of the batch and counts them by reason", async () => {
+  const groups = [scored(0, [0, 1]), scored(1, [], "reward_timeout"), scored(2, [1, 0])];
+  const { batch, total, metrics } = await credit(groups);
+  deepStrictEqual(batch!.groups.map(({ draw }) => draw), [0, 2]);
+  deepStrictEqual(total, { trained: 2, "failed.reward_timeout": 1 });
+  strictEqual(metrics["reward/mean"], 0.5);
+});
+
+Deno.test("assign_credit makes no batch if no group has a nonzero advantage: the policy is carried over", async () => {
+  const { batch, total, metrics } = await credit([scored(0, [1, 1]), scored(1, [0, 0])]);
+  deepStrictEqual([batch, total], [null, { "filtered.zero_advantage": 2 }]);
+  strictEqual(metrics["reward/zero_std_frac"], 1);
+});
+
+Deno.test("assign_credit with every group failed makes no batch and counts no filtered draw", async () => {
+  const { batch, total } = await credit([scored(0, [], "reward_error")], { failed_fraction_max: 1 });
+  deepStrictEqual([batch, total], [null, { "failed.reward_error": 1 }]);
+});
+
+Deno.test("assign_credit fails above failed_fraction_max, and names the first draw with its reason", async () => {
+  const groups = [scored(0, [0, 1]), scored(1, [], "reward_error"), scored(2, [], "reward_error")];
+  const { error } = await credit(groups, { failed_fraction_max: 0.5 });
+  match(error!.message, /2 of 3 groups failed.*failed_fraction_max.*draw 1.*reward_error.*picky: the row is broken/);
+  strictEqual((await credit(groups, { failed_fraction_max: 0.67 })).error, undefined);
+});
+
+Deno.test("assign_credit cuts whole groups into updates and emits what a round is judged by", async () => {
+  const { batch, metrics } = await credit([0, 1, 2].map((draw) => scored(draw, [draw, 1])), { updates_per_batch: 2 });
+  deepStrictEqual(batch!.updates, [[0], [1, 2]]);
+  deepStrictEqual(
+    [metrics["reward/mean"], metrics["reward/right/mean"], metrics["completions/truncated_frac"]],
+    [1, 1, 0.5],
+  );
+});
+
+Deno.test("splitEvenly() cuts 0..n-1 into runs that differ by at most one and hold each index once, in order", () => {
+  fc.assert(fc.property(fc.nat(60), fc.integer({ min: 1, max: 20 }), (n, parts) => {
+    const runs = splitEvenly(n, parts);
+    deepStrictEqual(runs.flat(), Array.from({ length: n }, (_, i) => i));
+    strictEqual(runs.length, Math.min(n, parts));
+    const lengths = runs.map((run) => run.length);
+    ok(n === 0 || Math.max(...lengths) - Math.min(...lengths) <= 1);
+  }));
+});

@@ -1,0 +1,105 @@
+import { deepStrictEqual, match, notStrictEqual, ok, rejects, strictEqual } from "node:assert/strict";
+import { runView } from "../../flows/mod.ts";
+import { online } from "../../flows/online.ts";
+import { FakeSampler } from "../../flows/testing.ts";
+import { execute, onlineConfig, rowsOf, stores } from "./fixtures.ts";
+
+const NOTHING_LIVE = { workers: [], metrics: {} };
+
+Deno.test("online: rounds read the stream of draws in order, and none is read twice", async () => {
+  const { store, artifacts, dir, model } = await stores();
+  const { samplers } = await execute(online, onlineConfig(model), { store, artifacts, dir });
+  const draws = samplers[0]!.calls.filter(({ op }) => op === "generate")
+    .map(({ args }) => (args as { slab: { draws: { draw: number }[] } }).slab.draws.map(({ draw }) => draw));
+  deepStrictEqual(draws.toSorted((a, b) => a[0]! - b[0]!), [[0], [1], [2], [3], [4], [5]]);
+});
+
+Deno.test("online: a round without a usable group trains nothing and carries the version over", async () => {
+  const { store, artifacts, dir, model } = await stores();
+  // Draws of the second round (2, 3) all get one length.
+  const complete = ({ draw, sample }: { draw: number; sample: number }) =>
+    draw === 2 || draw === 3 ? "11" : "1".repeat(1 + sample);
+  const config = onlineConfig(model);
+  const { outcome, trainer } = await execute(online, config, {
+    ...{ store, artifacts, dir, samplers: [new FakeSampler({ complete })] },
+  });
+  strictEqual(outcome.status, "done");
+  strictEqual(trainer.calls.filter(({ op }) => op === "train").length, 2);
+  const rounds = store.rows("run").filter(({ kind }) => kind === "round").map(({ value }) => JSON.parse(value));
+  const versions = rounds.map(({ carried }) => carried.policy.version);
+  strictEqual(versions[1], versions[0]);
+  notStrictEqual(versions[2], versions[1]);
+  const view = await runView(store, (await store.head("run"))!, NOTHING_LIVE);
+  deepStrictEqual([view.ledger.trained, view.ledger.filtered, view.policy!.number], [4, { zero_advantage: 2 }, 2]);
+});
+
+Deno.test("online: old_logp is scored only when more than one optimizer step reads it", async () => {
+  for (const updates_per_batch of [1, 2]) {
+    const { store, artifacts, dir, model } = await stores();
+    const config = onlineConfig(model, { trainer: { optimizer: { lr: 0.1 }, updates_per_batch } });
+    const { trainer } = await execute(online, config, { store, artifacts, dir });
+    strictEqual(trainer.calls.filter(({ op }) => op === "score").length, updates_per_batch === 1 ? 0 : 3);
+    const row = store.rows("run").find(({ kind, key }) => kind === "result" && /round\/1\/assign_credit/.test(key))!;
+    const { output } = JSON.parse(row.value) as { output: { batch: { sha256: string; bytes: number } } };
+    const { columns } = await artifacts.getJson(output.batch) as { columns: Record<string, { kind: string }> };
+    deepStrictEqual(Object.keys(columns).sort(), updates_per_batch === 1 ? ["advantage"] : ["advantage", "old_logp"]);
+  }
+});
+
+Deno.test("online: keep_last checkpoints stay, and each deletion is recorded before its files go", async () => {
+  const { store, artifacts, dir, model } = await stores();
+  const config = onlineConfig(model, { rounds: 4, checkpoints: { every_rounds: 1, keep_last: 2 } });
+  const seen: { recorded: boolean; present: boolean }[] = [];
+  const remove = Deno.remove;
+  Deno.remove = async (path, options) => {
+    const notes = store.rows("run").filter(({ kind }) => kind === "note/checkpoint_dropped");
+    const recorded = notes.some(({ value }) => JSON.parse(value).dir === path);
+    seen.push({ recorded, present: await Deno.stat(path).then(() => true, () => false) });
+    await remove(path, options);
+  };
+  try {
+    await execute(online, config, { store, artifacts, dir });
+  } finally {
+    Deno.remove = remove;
+  }
+  deepStrictEqual(seen, [{ recorded: true, present: true }, { recorded: true, present: true }]);
+  const left = (await Array.fromAsync(Deno.readDir(`${dir}/checkpoints`))).map(({ name }) => name.slice(0, 6)).sort();
+  deepStrictEqual(left, ["000003", "000004"]);
+});
+
+Deno.test("online: rows that changed since the run began stop a resume, with the words to mend it; put back, it goes on", async () => {
+  const { store, artifacts, dir, model } = await stores();
+  const config = onlineConfig(model);
+  const crashing = store.restarted({ crash_after_appends: 30 });
+  await rejects(execute(online, config, { store: crashing, artifacts, dir }), { name: "Crashed" });
+  const changed = { train: rowsOf(16, "another-digest"), eval: rowsOf(4) };
+  const again = store.restarted();
+  const { outcome } = await execute(online, config, { store: again, artifacts, dir, rows: changed });
+  strictEqual(outcome.status, "failed");
+  const { error } = outcome as { error: { message: string; code: string } };
+  match(error.message, /'train' rows as their files changed.*16 rows then.*rows-16.*another-dige.*Put the files back/);
+  const mended = await execute(online, config, { store: again, artifacts, dir });
+  strictEqual(mended.outcome.status, "done");
+});
+
+Deno.test("online: a split that the configuration does not give is named", async () => {
+  const { store, artifacts, dir, model } = await stores();
+  const { outcome } = await execute(online, onlineConfig(model), { store, artifacts, dir, rows: {} });
+  match((outcome as { error: { message: string } }).error.message, /'train' rows.*add data\.train/);
+});
+
+Deno.test("runView() of a run has every field of `show --json`, and adds up its loops", async () => {
+  const { store, artifacts, dir, model } = await stores();
+  await execute(online, onlineConfig(model), { store, artifacts, dir });
+  const metrics = { "reward/mean": 0.5 };
+  const view = await runView(store, (await store.head("run"))!, { workers: [], metrics });
+  const { id, status, graph, epoch, engine_pid, round, generated } = view;
+  deepStrictEqual({ id, status, graph, epoch, engine_pid, round }, {
+    ...{ id: "run", status: "done", graph: "online", epoch: 1, engine_pid: null, round: 3 },
+  });
+  deepStrictEqual([generated.groups, generated.samples], [6, 12]);
+  ok(generated.tokens > 12);
+  strictEqual(view.policy!.digest!.length, 64);
+  deepStrictEqual(view.ledger, { read: 6, trained: 6, filtered: {}, stale: 0, failed: {}, pending: 0 });
+  deepStrictEqual(view.metrics, metrics);
+});
