@@ -75,10 +75,11 @@ export class RewardScorer {
         reward: f.name,
       });
     }
-    const items = samples.map(({ prompt, completion, row, answer }, i) => ({
+    const items = samples.map(({ prompt, completion, tokens, row, answer }, i) => ({
       id: String(i),
       prompt,
       completion,
+      tokens,
       row: { ...row, answer },
     }));
     const args = { function: f.source, items, timeout_ms: f.timeout_ms };

@@ -74,7 +74,8 @@ Deno.test("RewardScorer: process rewards go to the pool under a key of their own
   strictEqual(calls[0]!.options.key, "score_group/x/mine");
   const { function: source, timeout_ms, items } = calls[0]!.args as Record<string, unknown>;
   deepStrictEqual([source, timeout_ms], ["my.py:score", 1000]);
-  deepStrictEqual((items as unknown[])[1], { id: "1", prompt: "p", completion: "bb", row: { extra: 7, answer: "bb" } });
+  const row = { extra: 7, answer: "bb" };
+  deepStrictEqual((items as unknown[])[1], { id: "1", prompt: "p", completion: "bb", tokens: 2, row });
 });
 
 Deno.test("RewardScorer: a hang, a crash, no answer and an answer without a score are failures of their own names", async () => {
