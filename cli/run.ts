@@ -7,6 +7,8 @@ import {
   flowDefinition,
   type Home,
   recordedDefinition,
+  type RowTables,
+  rowTables,
   SHIPPED,
 } from "../flows/mod.ts";
 import { LiveView } from "./live.ts";
@@ -28,13 +30,14 @@ export async function runCommand(
     );
   }
   const definition = flowDefinition(config.flow);
+  const rows = await rowTables(config); // A broken row is bad input: it is told before anything is recorded.
   const head = await createRun(home, definition, {
     config,
     id: options.id,
     name: config.name,
     entry: `${SHIPPED}${config.flow}`,
   });
-  return await follow(home, { head, definition: definition as AnyDefinition, config, accept: false });
+  return await follow(home, { head, definition: definition as AnyDefinition, config, rows });
 }
 
 /** `resume [RUN]`. Returns the exit code. */
@@ -53,10 +56,16 @@ export async function resumeCommand(home: Home, id: string | undefined, options:
   return await follow(home, { head, definition, config, accept: options.accept });
 }
 
-type Following = { head: RunHead; definition: AnyDefinition; config: unknown; accept: boolean };
+type Following = {
+  head: RunHead;
+  definition: AnyDefinition;
+  config: unknown;
+  accept?: boolean;
+  rows?: RowTables;
+};
 
 /** Executes a run with its progress shown. Ctrl-C once stops at the next durable point, twice at once. */
-async function follow(home: Home, { head, definition, config, accept }: Following): Promise<number> {
+async function follow(home: Home, { head, definition, config, accept, rows }: Following): Promise<number> {
   const screen = errorScreen();
   const live = new LiveView({ screen, now: () => performance.now() });
   const drain = new AbortController();
@@ -73,6 +82,7 @@ async function follow(home: Home, { head, definition, config, accept }: Followin
     const outcome = await executeRun(home, { head, graph: definition.build(config) }, {
       drain: drain.signal,
       accept,
+      rows,
       onEvent: (event) => live.on(event),
       onSetup: ({ kind, step, detail }) => live.setup(`environment ${kind}: ${step} ${detail}`),
     });

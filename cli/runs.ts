@@ -25,14 +25,13 @@ function newestResumable(heads: RunHead[]): RunHead {
 export async function listRuns(home: Home, options: { json?: boolean; status?: string }): Promise<void> {
   const heads = (await home.store.heads({ limit: 1000 })).toSorted((a, b) => b.created_ms - a.created_ms);
   const runs = heads.map((head) => {
-    const live = home.liveFacts(head.id);
     const status = computedStatus(head);
     return {
       id: head.id,
       name: head.name,
       status,
       graph: graphName(head),
-      reward: live.metrics["reward/mean"] ?? null,
+      reward: home.lastMetrics(head.id)["reward/mean"] ?? null,
       resumable: status === "interrupted" || status === "failed",
       created_at: new Date(head.created_ms).toISOString(),
       error: head.error === null ? null : (JSON.parse(head.error) as { message: string }).message,
@@ -56,7 +55,7 @@ export async function listRuns(home: Home, options: { json?: boolean; status?: s
 /** `show RUN`. */
 export async function showRun(home: Home, id: string | undefined, options: { json?: boolean }): Promise<void> {
   const head = await findRun(home, id ?? (await newestRun(home)));
-  const view = await runView(home.store, head, home.liveFacts(head.id));
+  const view = await runView(home.store, head, await home.liveFacts(head.id));
   if (options.json) return printJson(view);
   print(describe(view));
 }
@@ -87,7 +86,9 @@ function describe(view: RunView): string {
       `failed ${reasons(ledger.failed)} + pending ${ledger.pending}`,
     ],
     ["generated", `${generated.groups} groups, ${generated.samples} samples, ${generated.tokens} tokens`],
-    ...view.workers.map((w): [string, string] => ["worker", `${w.role} rank ${w.rank} pid ${w.pid} ${w.state}`]),
+    ...view.workers.map((
+      w,
+    ): [string, string] => ["worker", `${w.group} rank ${w.rank ?? "-"} pid ${w.pid ?? "-"} ${w.state}`]),
     ...view.recoveries.map((r): [string, string] => [
       "recovery",
       `${r.cause}: ${r.action}, ${r.batches_redone} batches redone in ${r.seconds.toFixed(1)} s`,

@@ -1,6 +1,7 @@
 import { resolve } from "node:path";
 import { ArtifactStore, InvalidInputError, SqliteStore, type Store } from "../engine/mod.ts";
-import type { LiveFacts, WorkerView } from "./run_view.ts";
+import { readWorkerStates } from "../workers/mod.ts";
+import type { LiveFacts } from "./run_view.ts";
 
 /** A directory with the journal, the artifacts and the runs' files. Opened by commands and by scripts alike. */
 export class Home {
@@ -50,12 +51,14 @@ export class Home {
     return `${this.dir}/logs/${run}/attempt_${attempt}`;
   }
 
-  /** What a running engine wrote about itself; empty if there is nothing. */
-  liveFacts(run: string): LiveFacts {
-    return {
-      workers: readJson<WorkerView[]>(`${this.runDir(run)}/workers.json`) ?? [],
-      metrics: readJson<Record<string, number>>(`${this.runDir(run)}/metrics.json`) ?? {},
-    };
+  /** What a run's engine wrote about itself beside the journal; empty if there is nothing. */
+  async liveFacts(run: string): Promise<LiveFacts> {
+    return { workers: await readWorkerStates(this.dir, run), metrics: this.lastMetrics(run) };
+  }
+
+  /** The last value of each metric. */
+  lastMetrics(run: string): Record<string, number> {
+    return readJson<Record<string, number>>(`${this.runDir(run)}/metrics.json`) ?? {};
   }
 
   /** Replaces a small file of a run whole: a reader sees the old one or the new one. */

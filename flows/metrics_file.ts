@@ -15,7 +15,7 @@ export class MetricsFile {
   constructor(home: Home, run: string) {
     this.#home = home;
     this.#run = run;
-    this.#last = { ...home.liveFacts(run).metrics };
+    this.#last = home.lastMetrics(run);
   }
 
   on(event: EngineEvent): void {

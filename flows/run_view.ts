@@ -6,6 +6,7 @@ import {
   type RunHead,
   type Store,
 } from "../engine/mod.ts";
+import type { WorkerState } from "../workers/mod.ts";
 import { type Ledger, ledgerOf } from "./ledger.ts";
 
 /** What `show RUN --json` prints. Read from the journal, so it is the same whoever asks, and while the run is on. */
@@ -17,7 +18,7 @@ export type RunView = {
   graph_hash: string;
   epoch: number;
   engine_pid: number | null;
-  workers: WorkerView[];
+  workers: WorkerState[];
   loop: string | null;
   round: number;
   policy: { version: string; number: number; digest: string | null } | null;
@@ -30,10 +31,9 @@ export type RunView = {
   created_at: string;
   updated_at: string;
 };
-export type WorkerView = { role: string; rank: number; pid: number; state: string };
 
 /** What the engine's own files say of a run that is on; the journal knows nothing of it. */
-export type LiveFacts = { workers: WorkerView[]; metrics: Record<string, number> };
+export type LiveFacts = { workers: WorkerState[]; metrics: Record<string, number> };
 
 /** Reads a run's state. `live`: what HOME/runs/RUN holds beside the journal. */
 export async function runView(store: Store, head: RunHead, live: LiveFacts): Promise<RunView> {

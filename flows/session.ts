@@ -23,6 +23,8 @@ export type SessionOptions = {
   drain?: AbortSignal;
   /** Go on although the graph is another than the run began with. */
   accept?: boolean;
+  /** The configuration's rows, if they are read already. */
+  rows?: RowTables;
   /** Resources beside the shipped ones, for stages of one's own. */
   resources?: readonly Provided[];
   onEvent?: EventListener;
@@ -82,7 +84,7 @@ export async function executeRun<T>(
   const run = head.id;
   await Deno.mkdir(home.runDir(run), { recursive: true });
   const config = JSON.parse(head.config) as Record<string, unknown>;
-  const rows = await rowTables(config as Partial<Config>);
+  const rows = options.rows ?? await rowTables(config as Partial<Config>);
   const faults = Faults.parse(Deno.env.get("HOLDFAST_FAULT"), {
     dir: `${home.runDir(run)}/faults`,
     place: "engine",
