@@ -8,7 +8,7 @@ import { printSchema, showConfig } from "./config.ts";
 import { previewData } from "./data_preview.ts";
 import { doctor } from "./doctor.ts";
 import { showLogs } from "./logs.ts";
-import { print } from "./output.ts";
+import { DEFAULT_HOME, print } from "./output.ts";
 import { printPlan } from "./plan.ts";
 import { testReward } from "./reward_test.ts";
 import { EXIT } from "./exit.ts";
@@ -26,7 +26,7 @@ const whole = (name: string, least = 1) => (text: string) => wholeNumber(text, {
 function program(): Command {
   const rl = new Command("rl");
   rl.description("Holdfast: durable post-training runs. With no command: the quickstart.")
-    .option("--home <dir>", "where runs, checkpoints and environments are kept", ".holdfast")
+    .option("--home <dir>", "where runs, checkpoints and environments are kept", DEFAULT_HOME)
     .option("--store <url>", "where the journal is kept (default: a SQLite file in the home)")
     .option("--id <id>", "the new run's id")
     .exitOverride().showSuggestionAfterError()
@@ -46,7 +46,7 @@ function verb(parent: Command, usage: string, description: string): Command {
 function globals(command: Command): Global {
   const all = command.optsWithGlobals() as Global;
   const own = command.opts() as Partial<Global>;
-  return { home: own.home ?? all.home ?? ".holdfast", store: own.store ?? all.store, id: own.id ?? all.id };
+  return { home: own.home ?? all.home ?? DEFAULT_HOME, store: own.store ?? all.store, id: own.id ?? all.id };
 }
 
 async function withHome<T>(command: Command, work: (home: Home) => Promise<T>): Promise<T> {

@@ -1,5 +1,9 @@
 /** What every command prints with: one place decides about colour, width and JSON. */
+import { resolve } from "node:path";
 import type { Screen } from "./live.ts";
+
+/** Where the state lives unless `--home` says otherwise. */
+export const DEFAULT_HOME = ".holdfast";
 
 const encoder = new TextEncoder();
 
@@ -21,6 +25,11 @@ export function print(text: string): void {
 
 export function printJson(value: unknown): void {
   console.log(JSON.stringify(value, null, 2));
+}
+
+/** The command line that does `text` with this home, for people to copy. */
+export function command(home: { dir: string }, text: string): string {
+  return `deno task rl ${text}${home.dir === resolve(DEFAULT_HOME) ? "" : ` --home ${home.dir}`}`;
 }
 
 /** Rows under a header, columns as wide as their widest cell. */

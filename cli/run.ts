@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import type { LoadedConfig } from "../configs/mod.ts";
 import { InvalidInputError, type Outcome, type RunHead } from "../engine/mod.ts";
 import {
@@ -13,7 +14,7 @@ import {
 } from "../flows/mod.ts";
 import { LiveView } from "./live.ts";
 import { EXIT } from "./exit.ts";
-import { errorScreen } from "./output.ts";
+import { command, errorScreen } from "./output.ts";
 import { findRun } from "./runs.ts";
 
 /** `run CONFIG`: records the run, then executes it. Returns the exit code. */
@@ -71,7 +72,7 @@ async function follow(home: Home, { head, definition, config, accept, rows }: Fo
   const drain = new AbortController();
   const release = onInterrupt(() => {
     if (drain.signal.aborted) {
-      live.note(`stopped at once. Go on with: deno task rl resume ${head.id}`);
+      live.note(`stopped at once. Go on with: ${command(home, `resume ${head.id}`)}`);
       Deno.exit(EXIT.interrupted);
     }
     live.note(`stopping run ${head.id} at the next durable point; once more stops at once`);
@@ -100,14 +101,12 @@ function report(head: RunHead, { outcome, home, note }: Reporting): number {
   switch (outcome.status) {
     case "done":
       note(
-        `run ${head.id} is done. The model is in ${
-          home.runDir(head.id)
-        }/final. Look at it with: deno task rl show ${head.id}`,
+        `run ${head.id} is done.${modelIn(home.runDir(head.id))} Look at it with: ${command(home, `show ${head.id}`)}`,
       );
       return EXIT.done;
     case "failed":
       note(`run ${head.id} failed: ${outcome.error.message}`);
-      note(`Nothing recorded is lost. Mend the cause, then go on with: deno task rl resume ${head.id}`);
+      note(`Nothing recorded is lost. Mend the cause, then go on with: ${command(home, `resume ${head.id}`)}`);
       return EXIT.failed;
     case "cancelled":
       note(`run ${head.id} was cancelled`);
@@ -116,9 +115,15 @@ function report(head: RunHead, { outcome, home, note }: Reporting): number {
       note(`another engine has taken run ${head.id} over; this one has stopped`);
       return EXIT.failed;
     case "interrupted":
-      note(`run ${head.id} is interrupted. Go on with: deno task rl resume ${head.id}`);
+      note(`run ${head.id} is interrupted. Go on with: ${command(home, `resume ${head.id}`)}`);
       return EXIT.interrupted;
   }
+}
+
+/** Where training flows leave their last policy. */
+function modelIn(runDir: string): string {
+  const dir = `${runDir}/final`;
+  return existsSync(dir) ? ` The model is in ${dir}.` : "";
 }
 
 /** Calls `act` at SIGINT and SIGTERM; returns what undoes it. */

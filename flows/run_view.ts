@@ -52,7 +52,7 @@ export async function runView(store: Store, head: RunHead, live: LiveFacts): Pro
     graph_hash: head.graph_hash,
     epoch: head.epoch,
     engine_pid: status === "running" ? head.owner?.pid ?? null : null,
-    workers: status === "running" ? live.workers : [],
+    workers: status === "running" ? live.workers.toSorted(byGroup) : [],
     ...lastRound(rounds),
     policy: await policyView(store, head.id, versions.at(-1)),
     ledger: ledgerOf(lastTotals(rounds)),
@@ -68,6 +68,10 @@ export async function runView(store: Store, head: RunHead, live: LiveFacts): Pro
     created_at: new Date(head.created_ms).toISOString(),
     updated_at: new Date(head.updated_ms).toISOString(),
   };
+}
+
+function byGroup(a: WorkerState, b: WorkerState): number {
+  return a.group === b.group ? (a.rank ?? 0) - (b.rank ?? 0) : a.group < b.group ? -1 : 1;
 }
 
 /** The head keeps the whole drawing; people want the name. */

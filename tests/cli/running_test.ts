@@ -1,0 +1,116 @@
+import { deepStrictEqual, match, ok, strictEqual } from "node:assert/strict";
+import { orphans } from "../crash/runs.ts";
+import { endAll, freshHome, json, rl, SMALL, start } from "./fixtures.ts";
+
+type Shown = {
+  status: string;
+  engine_pid: number | null;
+  workers: { role: string; rank: number; pid: number; state: string }[];
+  policy: { digest: string };
+  ledger: unknown;
+  generated: { groups: number };
+  round: number;
+};
+
+Deno.test.afterAll(endAll);
+const home = await freshHome();
+const at = ["--home", home];
+const calm = await rl(["run", SMALL, ...at, "--id", "calm"]);
+const undisturbed = await json<Shown>(["show", "calm", ...at]);
+
+Deno.test("run: an undisturbed run exits 0, prints one line per round under 200 characters, and no escape codes", () => {
+  strictEqual(calm.code, 0, calm.err);
+  strictEqual(calm.out, "");
+  const rounds = calm.err.split("\n").filter((line) => line.startsWith("round "));
+  deepStrictEqual(rounds.map((line) => line.split("  ")[0]), [1, 2, 3, 4, 5, 6].map((n) => `round ${n}/6`));
+  ok(calm.err.split("\n").every((line) => line.length < 200));
+  ok(rounds.every((line) => /reward \d\.\d{3} .* \d+ tokens\/s/.test(line)), rounds.join("\n"));
+  // deno-lint-ignore no-control-regex -- that there are none is the point
+  ok(!/\x1b/.test(calm.err));
+  strictEqual(undisturbed.round, 6);
+});
+
+/** Starts a run, waits until its second round has closed, and does something to it. */
+async function disturbed(id: string, act: (running: ReturnType<typeof start>) => Promise<void>) {
+  const running = start(["run", SMALL, ...at, "--id", id]);
+  await running.says("round 2/6");
+  await act(running);
+  return await running.ended;
+}
+
+async function endsAsUndisturbed(id: string): Promise<void> {
+  const resumed = await rl(["resume", id, ...at]);
+  strictEqual(resumed.code, 0, resumed.err);
+  const shown = await json<Shown>(["show", id, ...at]);
+  deepStrictEqual([shown.status, shown.policy.digest, shown.ledger], [
+    "done",
+    undisturbed.policy.digest,
+    undisturbed.ledger,
+  ]);
+}
+
+Deno.test("Ctrl-C once stops at a durable point with exit 130 and the command to resume, which ends with the same weights", async () => {
+  const ended = await disturbed("once", (running) => Promise.resolve(running.kill("SIGINT")));
+  strictEqual(ended.code, 130, ended.err);
+  match(ended.err, /stopping run once at the next durable point; once more stops at once/);
+  match(ended.err, new RegExp(`interrupted\\. Go on with: deno task rl resume once --home ${home}`));
+  strictEqual(await orphans(home), 0);
+  strictEqual((await json<Shown>(["show", "once", ...at])).status, "interrupted");
+  await endsAsUndisturbed("once");
+  // What was in flight was recorded, so nothing is made again.
+  strictEqual((await json<Shown>(["show", "once", ...at])).generated.groups, undisturbed.generated.groups);
+});
+
+Deno.test("Ctrl-C twice stops at once with exit 130, leaves no process, and nothing recorded is lost", async () => {
+  const ended = await disturbed("twice", async (running) => {
+    running.kill("SIGINT");
+    await running.says("once more stops at once");
+    running.kill("SIGINT");
+  });
+  deepStrictEqual([ended.code, ended.signal], [130, null], ended.err);
+  match(ended.err, /stopped at once\. Go on with: deno task rl resume twice/);
+  strictEqual(await orphans(home), 0);
+  await endsAsUndisturbed("twice");
+});
+
+Deno.test("show, resume and cancel of a run that another process executes: its pid and workers, exit 2, exit 3", async () => {
+  const running = start(["run", SMALL, ...at, "--id", "busy", "online.rounds=500"]);
+  await running.says("round 1/500");
+  const shown = await json<Shown>(["show", "busy", ...at]);
+  deepStrictEqual([shown.status, shown.engine_pid], ["running", running.pid]);
+  deepStrictEqual(shown.workers.map(({ role, rank, state }) => [role, rank, state]), [
+    ["sampler", 0, "ready"],
+    ["trainer", 0, "ready"],
+  ]);
+  for (const { pid } of shown.workers) ok((await Deno.stat(`/proc/${pid}`)).isDirectory);
+  const second = await rl(["resume", "busy", ...at]);
+  strictEqual(second.code, 2);
+  match(second.err, new RegExp(`engine process ${running.pid} owns it`));
+  const cancel = await rl(["cancel", "busy", ...at]);
+  deepStrictEqual([cancel.code, cancel.out], [0, "run busy was asked to cancel; its engine ends it\n"]);
+  const ended = await running.ended;
+  strictEqual(ended.code, 3, ended.err);
+  match(ended.err, /run busy was cancelled/);
+  strictEqual(await orphans(home), 0);
+  strictEqual((await json<Shown>(["show", "busy", ...at])).status, "cancelled");
+  const resumed = await rl(["resume", "busy", ...at]);
+  strictEqual(resumed.code, 2);
+  match(resumed.err, /'busy' .*cancelled/);
+});
+
+Deno.test("cancel of an interrupted run is at once; resume of a done one does nothing", async () => {
+  await disturbed("dropped", (running) => Promise.resolve(running.kill("SIGKILL")));
+  strictEqual((await json<Shown>(["show", "dropped", ...at])).status, "interrupted");
+  strictEqual((await rl(["cancel", "dropped", ...at])).out, "run dropped is cancelled\n");
+  strictEqual(await orphans(home), 0);
+  const again = await rl(["resume", "calm", ...at]);
+  deepStrictEqual([again.code, again.err], [0, "run calm is done already: nothing to resume\n"]);
+  const runs = await json<{ id: string; status: string; resumable: boolean }[]>(["runs", ...at]);
+  deepStrictEqual(runs.map(({ id, status, resumable }) => [id, status, resumable]), [
+    ["dropped", "cancelled", false],
+    ["busy", "cancelled", false],
+    ["twice", "done", false],
+    ["once", "done", false],
+    ["calm", "done", false],
+  ]);
+});
