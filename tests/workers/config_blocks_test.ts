@@ -52,6 +52,7 @@ Deno.test("trainerGroup() hands the ranks what decides the numerics, and no more
     seed: 5,
   });
   deepStrictEqual([group.env!.OMP_NUM_THREADS, group.env!.DS_ACCELERATOR], ["2", "cpu"]);
+  strictEqual(group.env!.OMP_WAIT_POLICY, "PASSIVE");
   strictEqual(trainerGroup({ ...config, device: "cuda" }, { python: "py", seed: 5 }).env!.DS_ACCELERATOR, undefined);
 });
 
