@@ -13,6 +13,9 @@ import type { FailureReport } from "./protocol.ts";
 /** What a rank says when it is not the one at fault: its peer went, or it waited for one that hangs. */
 const SECOND_HAND = new Set<FailureReport["cause"]>(["peer", "timeout", "cancelled"]);
 
+/** The worker says with these that its state is as before the operation. The agent has the same list. */
+const MILD = new Set<FailureReport["cause"]>(["user_code", "bad_data", "cancelled"]);
+
 /** Log lines that an error shows. */
 const LINES_SHOWN = 12;
 
@@ -40,7 +43,7 @@ export function rootFailure(reports: FailureReport[]): FailureReport {
 
 /** Whether the ranks say that their state is as before the operation, so that the group can go on. */
 export function leavesGroupWhole(reports: FailureReport[], ranks: number): boolean {
-  return reports.length === ranks && reports.every(({ cause }) => cause === "user_code" || cause === "bad_data");
+  return reports.length === ranks && reports.every(({ cause }) => MILD.has(cause));
 }
 
 /** Where a failure happened: in operation `op`, or while the group started. */
