@@ -1,0 +1,63 @@
+/** What the docs test reads of a page: its code blocks, headings and links. */
+
+/** A fenced block. Attributes stand after the language: `exit=137`, `file=a.ts`, `merge=configs/a.yaml`, `output`. */
+export type Block = { lang: string; attributes: Record<string, string>; text: string; line: number };
+export type Link = { target: string; line: number };
+export type Page = { blocks: Block[]; anchors: Set<string>; links: Link[] };
+
+export function parsePage(text: string): Page {
+  const page: Page = { blocks: [], anchors: new Set(), links: [] };
+  let open: Block | null = null;
+  for (const [i, line] of text.split("\n").entries()) {
+    if (open) {
+      if (line.startsWith("```")) open = null;
+      else open.text += `${line}\n`;
+    } else if (line.startsWith("```")) {
+      open = blockOf(line.slice(3), i + 1);
+      page.blocks.push(open);
+    } else {
+      const heading = /^#{1,6} (.+)$/.exec(line);
+      if (heading) page.anchors.add(anchorOf(heading[1]!));
+      const outsideCode = line.replaceAll(/`[^`]*`/g, "");
+      for (const match of outsideCode.matchAll(/\]\(([^)\s]+)\)/g)) page.links.push({ target: match[1]!, line: i + 1 });
+    }
+  }
+  if (open) throw new SyntaxError(`The block that begins at line ${open.line} has no end`);
+  return page;
+}
+
+function blockOf(info: string, line: number): Block {
+  const [lang = "", ...rest] = info.trim().split(/\s+/);
+  const pairs = rest.map((attribute): [string, string] => {
+    const [name, value = ""] = attribute.split("=");
+    return [name!, value];
+  });
+  return { lang, attributes: Object.fromEntries(pairs), text: "", line };
+}
+
+/** As GitHub names the anchor of a heading. */
+function anchorOf(heading: string): string {
+  return heading.toLowerCase().replaceAll(/[^\p{L}\p{N}\s_-]/gu, "").trim().replaceAll(" ", "-");
+}
+
+/** A text in which numbers, hashes and durations all look alike: what may differ between two runs of one command. */
+export function masked(text: string): string {
+  return text
+    .replaceAll(/\b[0-9a-f]{8,}\b/g, "#")
+    .replaceAll(/-?\d+(\.\d+)?(e-?\d+)?/g, "#")
+    .replaceAll(/(# (s|min|h|days)\b ?)+/g, "TIME ")
+    .replaceAll(/[ \t]+/g, " ")
+    .trim();
+}
+
+/** The first line of `shown` that `output` lacks, in order; null if it has them all. `...` stands for any lines. */
+export function missingLine(shown: string, output: string): string | null {
+  const lines = output.split("\n").map(masked);
+  let from = 0;
+  for (const line of shown.split("\n").filter((line) => line.trim() !== "" && line.trim() !== "...")) {
+    const at = lines.findIndex((candidate, i) => i >= from && candidate.includes(masked(line)));
+    if (at < 0) return line;
+    from = at + 1;
+  }
+  return null;
+}

@@ -1,0 +1,36 @@
+/**
+ * Commands of the docs that the docs test does not run as they stand: they take minutes, or need a model. Each says what
+ * is run instead and which test runs the command itself. Whatever is listed here must still be in the docs.
+ */
+export type NotRun = { command: string; why: string; instead: string | null; covered_by: string };
+
+const FIXTURES = "tests/configs/bad";
+const MODEL = `model.path=${FIXTURES}/model data.train.0.path=${FIXTURES}/rows.jsonl`;
+
+export const NOT_RUN: NotRun[] = [
+  {
+    command: "npx -y deno@2 task rl",
+    why: "the quickstart takes a minute or more",
+    instead: "deno task rl plan configs/quickstart.yaml",
+    covered_by: "tests/e2e/quickstart_test.ts",
+  },
+  {
+    command: "npx -y deno@2 task test",
+    why: "it is the command that runs this test",
+    instead: null,
+    covered_by: ".ci/run",
+  },
+  {
+    command: "deno task rl run configs/sft.yaml model.path=MODEL data.train.0.path=TRAIN.jsonl",
+    why: "needs a model directory",
+    instead: `deno task rl plan configs/sft.yaml ${MODEL}`,
+    covered_by: "tests/flows/supervised_test.ts",
+  },
+  {
+    command: "deno task rl run configs/gsm8k_grpo.yaml model.path=MODEL data.train.0.path=TRAIN.jsonl " +
+      "data.eval.0.path=TEST.jsonl",
+    why: "needs a model directory and minutes",
+    instead: `deno task rl plan configs/gsm8k_grpo.yaml ${MODEL} data.eval.0.path=${FIXTURES}/rows.jsonl`,
+    covered_by: "tests/e2e/gsm8k_test.ts",
+  },
+];
