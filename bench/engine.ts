@@ -3,6 +3,7 @@
  * Peer: DBOS-TS 5.3 on PostgreSQL, 606 serial steps/s on the same kind of machine.
  */
 import { z } from "zod";
+import { idleShare, median, numberFlags, rounded as round, timedRounds } from "./quickstart_run.ts";
 import { ArtifactStore, type Context, defineStage, Engine, graph, SqliteStore, type Store } from "../engine/mod.ts";
 
 const SERIAL_STEPS = 2000;
@@ -13,18 +14,42 @@ const BURST = 500;
 
 type Measured = Record<string, number | null>;
 
-export async function benchEngine(): Promise<Measured> {
+/** `args`: `--rounds N --warmup N`, the online and the supervised rounds of the quickstart that is measured. */
+export async function benchEngine(args: readonly string[]): Promise<Measured> {
+  const sizes = numberFlags(args, { rounds: 20, warmup: 30 });
   const dir = await Deno.makeTempDir({ prefix: "holdfast_bench_" });
   try {
-    return { ...await serialSteps(dir), ...await stageOverhead(dir), ...await replay(dir), ...quickstartShare() };
+    return {
+      ...await serialSteps(dir),
+      ...await stageOverhead(dir),
+      ...await replay(dir),
+      ...await quickstartShare(sizes),
+    };
   } finally {
     await Deno.remove(dir, { recursive: true });
   }
 }
 
-/** Its place for the engine's share of a quickstart round: the part in which no worker operation runs. */
-function quickstartShare(): Measured {
-  return { quickstart_engine_share: null };
+/** The engine's share of a round: the part in which no worker operation is with an agent. */
+async function quickstartShare({ rounds, warmup }: { rounds: number; warmup: number }): Promise<Measured> {
+  const timed = await timedRounds([`online.rounds=${rounds}`, `warmup.rounds=${warmup}`]);
+  const shares = timed.map((one) => {
+    const busy = one.operations.map(({ sent_ms, ended_ms }) => ({ from_ms: sent_ms, to_ms: ended_ms }));
+    return idleShare(one, busy);
+  });
+  const round_ms = timed.map(({ from_ms, to_ms }) => to_ms - from_ms);
+  const operations = timed.flatMap((one) => one.operations);
+  const took = (op: string) =>
+    operations.filter((one) => one.op === op).map(({ sent_ms, ended_ms }) => ended_ms - sent_ms);
+  return {
+    quickstart_engine_share: round(median(shares)),
+    quickstart_engine_ms: round(median(shares.map((share, i) => share * round_ms[i]!))),
+    quickstart_round_ms: round(median(round_ms)),
+    quickstart_publish_ms: round(median(took("publish"))),
+    quickstart_load_ms: round(median(took("load"))),
+    quickstart_generate_ms: round(median(took("generate"))),
+    quickstart_train_ms: round(median(took("train"))),
+  };
 }
 
 const sole = (run: (ctx: Context) => Promise<number>) =>
@@ -122,8 +147,4 @@ async function replay(dir: string): Promise<Measured> {
 /** Of sorted numbers. */
 function quantile(sorted: readonly number[], share: number): number {
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? NaN;
-}
-
-function round(value: number): number {
-  return Math.round(value * 1000) / 1000;
 }

@@ -8,11 +8,14 @@ import {
   WorkerLostError,
 } from "../engine/mod.ts";
 import type { AgentLink } from "./agent_link.ts";
+import type { CallOptions, CallResult, Progress } from "./call.ts";
 import { failureError, leavesGroupWhole } from "./failures.ts";
 import { operationPhase } from "./operation_phase.ts";
 import type { AgentMessage, GroupState, RankState } from "./protocol.ts";
 import { ReplacementBudget } from "./supervision.ts";
 import { unlessAborted } from "./unless_aborted.ts";
+
+export type { CallOptions, CallResult, Progress } from "./call.ts";
 
 /** What a group is: one job, done by `ranks` processes of one Python environment. */
 export type GroupSpec = {
@@ -30,33 +33,11 @@ export type GroupSpec = {
   start_timeout_ms?: number;
 };
 
-export type Progress = {
-  rank: number;
-  phase: string;
-  done: number;
-  total: number | null;
-  metrics: Record<string, number>;
-};
-
-export type CallOptions = {
-  /** The journal key and attempt of the work this operation belongs to. */
-  key: string;
-  attempt: number;
-  /** Aborting it cancels the operation and rejects with its reason. */
-  signal?: AbortSignal;
-  /** From the moment the ranks get the operation. Past it the group is replaced. */
-  timeout_ms?: number;
-  /** The longest time without progress of any rank. Past it the group is replaced. */
-  no_progress_ms?: number;
-  onProgress?: (progress: Progress) => void;
-};
-
-/** `outputs` in rank order, `blobs` of rank 0, and the generation that did the work. */
-export type CallResult = { outputs: unknown[]; blobs: Uint8Array[]; generation: number };
-
 export type GroupEvent =
   | ({ type: "group"; failure: EngineError | null } & GroupState)
-  | { type: "replaced"; group: string; generation: number; replacements: number; error: EngineError };
+  | { type: "replaced"; group: string; generation: number; replacements: number; error: EngineError }
+  /** An operation is over, well or not. By the monotonic clock: sent to the agent, and its answer received. */
+  | { type: "operation"; group: string; op: string; key: string; sent_ms: number; ended_ms: number };
 
 export type GroupOptions = {
   run: string;
@@ -70,6 +51,8 @@ export type GroupOptions = {
 type Running = {
   task: string;
   op: string;
+  key: string;
+  sentAt: number;
   result: PromiseWithResolvers<CallResult>;
   /** The ranks are free again. */
   over: PromiseWithResolvers<void>;
@@ -225,16 +208,19 @@ export class WorkerGroup {
     const { group, role } = this.spec;
     if (this.#failure) throw this.#failure;
     this.#tasks += 1;
+    const { key, attempt } = options;
+    const now = this.#options.clock.monotonic();
     const running: Running = {
       task: `${group}/g${this.#generation}/t${this.#tasks}`,
       op,
+      key,
+      sentAt: now,
       result: Promise.withResolvers<CallResult>(),
       over: Promise.withResolvers<void>(),
       onProgress: options.onProgress ?? (() => {}),
-      progressedAt: this.#options.clock.monotonic(),
+      progressedAt: now,
     };
     running.result.promise.catch(() => {}); // The caller may have gone already, by its signal.
-    const { key, attempt } = options;
     const generation = this.#generation;
     const message = { type: "task" as const, task: running.task, group, generation, key, attempt, op, args };
     this.#link!.send(message, operationPhase(role, op));
@@ -342,6 +328,9 @@ export class WorkerGroup {
     this.#link?.forget(running.task);
     this.#running = null;
     running.over.resolve();
+    const { op, key, sentAt: sent_ms } = running;
+    const ended_ms = this.#options.clock.monotonic();
+    this.#options.onEvent({ type: "operation", group: this.spec.group, op, key, sent_ms, ended_ms });
   }
 
   #closeRunning(error: EngineError): void {

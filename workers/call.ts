@@ -1,0 +1,25 @@
+/** What is said with an operation, and what comes back. */
+
+export type Progress = {
+  rank: number;
+  phase: string;
+  done: number;
+  total: number | null;
+  metrics: Record<string, number>;
+};
+
+export type CallOptions = {
+  /** The journal key and attempt of the work this operation belongs to. */
+  key: string;
+  attempt: number;
+  /** Aborting it cancels the operation and rejects with its reason. */
+  signal?: AbortSignal;
+  /** From the moment the ranks get the operation. Past it the group is replaced. */
+  timeout_ms?: number;
+  /** The longest time without progress of any rank. Past it the group is replaced. */
+  no_progress_ms?: number;
+  onProgress?: (progress: Progress) => void;
+};
+
+/** `outputs` in rank order, `blobs` of rank 0, and the generation that did the work. */
+export type CallResult = { outputs: unknown[]; blobs: Uint8Array[]; generation: number };
