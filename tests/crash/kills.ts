@@ -1,7 +1,7 @@
 /**
  * Kills `quickstart_small` at seeded points and holds every run against an undisturbed one.
  *
- *   deno run -A tests/crash/kills.ts [--engine 20] [--trainer 5] [--sampler 5] [--seed 7] [--state DIR] [--table FILE]
+ *   deno run -A tests/crash/kills.ts [--engine 20] [--trainer 5] [--sampler 5] [--seed 7] [--state DIR] [--page FILE]
  *
  * It continues where it stopped: each finished kill is a line of STATE/kills.jsonl, and the undisturbed run is kept beside it.
  */
@@ -133,6 +133,27 @@ export function table(kills: Kill[]): string {
   ].join("\n");
 }
 
+/** The page in docs/ that shows one run of the whole list. */
+function page(kills: Kill[], seed: number): string {
+  const redid = kills.filter((k) => k.batches_redone > 0).length;
+  const equal = kills.filter((k) => k.digest_equal && k.ledger_equal).length;
+  return `# Killed ${kills.length} times
+
+One command kills \`configs/quickstart_small.yaml\` by SIGKILL at seeded points, resumes it (or lets it heal, where a worker died), and
+holds the final weights and the ledger against those of a run that nothing happened to:
+
+    deno run -A tests/crash/kills.ts --page docs/kill_tests.md
+
+A point is an event, not a time: \`kill:engine@append:97\` dies at the engine's 97th durable append, \`frame\` is a message between engine and agent, \`op\`
+the begin or end of a worker's operation. The points are drawn from the list of events that the undisturbed run wrote, with seed ${seed}, each phase in
+turn. The command continues where it stopped. CI runs ten of them.
+
+Of these ${kills.length} runs ${equal} ended with equal weights (sha256 over all tensors) and an equal ledger; ${redid} had at least one batch to redo from the journal.
+
+${table(kills)}
+`;
+}
+
 /** Runs the kills that STATE does not hold yet and returns all of them. */
 export async function kills(options: { counts: Record<string, number>; seed: number; state: string }): Promise<Kill[]> {
   const { counts, seed, state } = options;
@@ -163,12 +184,12 @@ if (import.meta.main) {
       sampler: { type: "string", default: "5" },
       seed: { type: "string", default: "7" },
       state: { type: "string", default: ".holdfast/kills" },
-      table: { type: "string" },
+      page: { type: "string" },
     },
   });
   const counts = { engine: Number(values.engine), trainer: Number(values.trainer), sampler: Number(values.sampler) };
   const all = await kills({ counts, seed: Number(values.seed), state: values.state });
-  if (values.table) await Deno.writeTextFile(values.table, table(all) + "\n");
+  if (values.page) await Deno.writeTextFile(values.page, page(all, Number(values.seed)));
   else console.log(table(all));
   const wrong = verdicts(all);
   for (const sentence of wrong) console.error(sentence);
