@@ -6,7 +6,7 @@ import {
   type RunHead,
   type Store,
 } from "../engine/mod.ts";
-import type { WorkerState } from "../workers/mod.ts";
+import type { Recovery, WorkerState } from "../workers/mod.ts";
 import { type Ledger, ledgerOf } from "./ledger.ts";
 
 /** What `show RUN --json` prints. Read from the journal, so it is the same whoever asks, and while the run is on. */
@@ -24,7 +24,7 @@ export type RunView = {
   policy: { version: string; number: number; digest: string | null } | null;
   ledger: Ledger;
   generated: { groups: number; samples: number; tokens: number };
-  recoveries: { cause: string; action: string; version: string; batches_redone: number; seconds: number }[];
+  recoveries: Recovery[];
   evaluations: Record<string, unknown>[];
   metrics: Record<string, number>;
   error: unknown;
@@ -61,7 +61,7 @@ export async function runView(store: Store, head: RunHead, live: LiveFacts): Pro
       samples: sum(generations, (g) => g.samples),
       tokens: sum(delivered, (d) => d.tokens),
     },
-    recoveries: (await read("recovery")).map(value<RunView["recoveries"][number]>),
+    recoveries: (await read("recovery")).map(value<Recovery>),
     evaluations: (await read("note/evaluation")).map(value<Record<string, unknown>>),
     metrics: live.metrics,
     error: head.error === null ? null : JSON.parse(head.error),

@@ -12,7 +12,7 @@ import {
   type Provided,
   type RunHead,
 } from "../engine/mod.ts";
-import { ensureEnvironment, type EnvironmentProgress, type WorkersOptions } from "../workers/mod.ts";
+import { ensureEnvironment, type EnvironmentProgress, type RestartCause, type WorkersOptions } from "../workers/mod.ts";
 import type { Home } from "./home.ts";
 import { MetricsFile } from "./metrics_file.ts";
 import { Paths, Rewards, Rows, type RowTables, Sampler, Trainer } from "./resources.ts";
@@ -91,7 +91,8 @@ export async function executeRun<T>(
     events: Deno.env.get("HOLDFAST_EVENTS"),
   });
   const blocks = workerBlocks(config);
-  const groups = blocks === null ? null : await makeGroups(home, { run, blocks, faults, options });
+  const restart = head.owner === null ? "resume" : "engine_lost"; // An engine that stops in order gives the run back.
+  const groups = blocks === null ? null : await makeGroups(home, { run, blocks, faults, restart, options });
   const metrics = new MetricsFile(home, run);
   const engine = new Engine({
     store: home.store,
@@ -113,15 +114,22 @@ export async function executeRun<T>(
   }
 }
 
-type Making = { run: string; blocks: WorkerBlocks; faults: Faults; options: SessionOptions };
+type Making = {
+  run: string;
+  blocks: WorkerBlocks;
+  faults: Faults;
+  restart: RestartCause;
+  options: SessionOptions;
+};
 
-async function makeGroups(home: Home, { run, blocks, faults, options }: Making): Promise<WorkerGroups> {
+async function makeGroups(home: Home, { run, blocks, faults, restart, options }: Making): Promise<WorkerGroups> {
   return new WorkerGroups({
     run,
     home: home.dir,
     blocks,
     artifacts: home.artifacts,
     recorded: await home.store.read(run, { kinds: RESIDENT_KINDS }),
+    restart,
     python: (kind, own) => ensureEnvironment(kind, { home: home.dir, own, onProgress: options.onSetup }),
     onEvent: options.onWorkers,
     onFrame: (phase) => void faults.at("frame", phase),

@@ -8,12 +8,15 @@ import {
   type EnvironmentKind,
   environmentOf,
   type GroupSpec,
+  type Loss,
   type Operator,
   PolicyTrainer,
+  type RestartCause,
   samplerGroup,
   trainerGroup,
   type WorkerGroup,
   Workers,
+  type WorkersEvent,
   type WorkersOptions,
 } from "../workers/mod.ts";
 
@@ -32,6 +35,8 @@ export type WorkerGroupsOptions = {
   artifacts: ArtifactStore;
   /** What earlier engines recorded of versions and checkpoints. */
   recorded: JournalRow[];
+  /** How the engine before this one ended, if there was one. */
+  restart?: RestartCause;
   /** The interpreter of an environment, made if it is missing; or the user's own. */
   python: (kind: EnvironmentKind, own: string | null) => Promise<string>;
   clock?: Clock;
@@ -42,8 +47,11 @@ export type WorkerGroupsOptions = {
 /** A group that is named before it can be started: the first operation waits until it is there. */
 class LazyGroup implements Operator {
   readonly #started = Promise.withResolvers<WorkerGroup>();
+  readonly #clock: Clock;
+  #loss: { cause: string; at_ms: number } | null = null;
 
-  constructor(readonly start: (workers: Workers) => Promise<GroupSpec>) {
+  constructor(readonly start: (workers: Workers) => Promise<GroupSpec>, options: { clock: Clock }) {
+    this.#clock = options.clock;
     // Nobody may be waiting when it fails; whoever calls later is told.
     this.#started.promise.catch(() => undefined);
   }
@@ -55,6 +63,17 @@ class LazyGroup implements Operator {
 
   group(): Promise<WorkerGroup> {
     return this.#started.promise;
+  }
+
+  /** Of several losses before anything useful was done, the first counts. */
+  lost(cause: string): void {
+    this.#loss ??= { cause, at_ms: this.#clock.monotonic() };
+  }
+
+  takeLoss(): Loss | null {
+    const loss = this.#loss;
+    this.#loss = null;
+    return loss && { cause: loss.cause, seconds: (this.#clock.monotonic() - loss.at_ms) / 1000 };
   }
 
   async call(op: string, args: unknown, options: CallOptions): Promise<CallResult> {
@@ -71,6 +90,7 @@ export class WorkerGroups {
   readonly sampler: PolicySampler;
   readonly rewards: RewardScorer;
   readonly #options: WorkerGroupsOptions;
+  readonly #groups = new Map<string, LazyGroup>();
   readonly #early: LazyGroup[];
   readonly #ready = Promise.withResolvers<Workers>();
   #workers: Promise<Workers> | null = null;
@@ -79,12 +99,13 @@ export class WorkerGroups {
     this.#options = options;
     this.#ready.promise.catch(() => undefined);
     const { blocks, artifacts, recorded } = options;
-    const trainer = new LazyGroup(() => this.#trainerSpec());
+    const trainer = this.#lazy("trainer", () => this.#trainerSpec());
     const samplers = Array.from(
       { length: blocks.sampler.replicas },
-      (_, i) => new LazyGroup(() => this.#samplerSpec(i)),
+      (_, i) => this.#lazy(`sampler/${i}`, () => this.#samplerSpec(i)),
     );
     this.#early = [trainer, ...samplers];
+    const { restart } = options;
     this.trainer = new PolicyTrainer({
       operator: trainer,
       artifacts,
@@ -94,9 +115,10 @@ export class WorkerGroups {
         return Numerics.parse({ ...(info.numerics as Record<string, unknown>), micro_batch_tokens_max });
       },
       recorded: recorded.map(({ kind, key, value }) => ({ kind, key, value: JSON.parse(value) })),
+      restart,
     });
-    this.sampler = new PolicySampler({ operators: samplers });
-    this.rewards = new RewardScorer({ pool: this.#onFirstUse(() => this.#rewardSpec()) });
+    this.sampler = new PolicySampler({ operators: samplers, restart });
+    this.rewards = new RewardScorer({ pool: this.#onFirstUse(this.#lazy("reward", () => this.#rewardSpec())) });
   }
 
   /** Starts hub, agent and groups under `epoch`. What fails is what the first operation throws. */
@@ -113,7 +135,8 @@ export class WorkerGroups {
   }
 
   async #boot(epoch: number): Promise<Workers> {
-    const { run, home, blocks, onEvent, onFrame, clock, artifacts } = this.#options;
+    const { run, home, blocks, onFrame, clock, artifacts } = this.#options;
+    const onEvent = (event: WorkersEvent) => this.#on(event);
     const python = await this.#trainerPython();
     const { grace_s, silent_s, host, port } = blocks.workers;
     const places = { run, home, artifactsDir: artifacts.dir, host, port };
@@ -121,17 +144,27 @@ export class WorkerGroups {
     return await Workers.start({ ...places, ...limits, epoch, attempt: epoch, python, clock, onEvent, onFrame });
   }
 
-  #onFirstUse(spec: () => Promise<GroupSpec>): Operator {
-    let group: LazyGroup | null = null;
+  #lazy(name: string, spec: () => Promise<GroupSpec>): LazyGroup {
+    const group = new LazyGroup(spec, { clock: this.#options.clock ?? systemClock });
+    this.#groups.set(name, group);
+    return group;
+  }
+
+  #onFirstUse(group: LazyGroup): Operator {
+    let begun = false;
     return {
       call: (op, args, options) => {
-        if (group === null) {
-          group = new LazyGroup(spec);
-          group.begin(this.#ready.promise);
-        }
+        if (!begun) group.begin(this.#ready.promise);
+        begun = true;
         return group.call(op, args, options);
       },
+      takeLoss: () => group.takeLoss(),
     };
+  }
+
+  #on(event: WorkersEvent): void {
+    if (event.type === "replaced") this.#groups.get(event.group)?.lost(event.error.cause_kind);
+    this.#options.onEvent?.(event);
   }
 
   async #trainerPython(): Promise<string> {

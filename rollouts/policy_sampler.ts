@@ -1,6 +1,14 @@
 import type { Policy, Sampling, Slab } from "../data/mod.ts";
 import { InfrastructureError } from "../engine/mod.ts";
-import { type Caller, NotResident, OPERATIONS, type Operator, type Publication } from "../workers/mod.ts";
+import {
+  type Caller,
+  type Loss,
+  NotResident,
+  OPERATIONS,
+  type Operator,
+  type Publication,
+  type RestartCause,
+} from "../workers/mod.ts";
 
 /** A policy whose weights were written out for samplers. */
 export type Published = { policy: Policy; publication: Publication };
@@ -22,7 +30,13 @@ export class PolicySampler {
   readonly #idle: Operator[];
   readonly #waiting: ((operator: Operator) => void)[] = [];
 
-  constructor(options: { operators: Operator[] }) {
+  readonly #restart: RestartCause;
+  /** Those that this engine has put a publication on. */
+  readonly #loaded = new Set<Operator>();
+
+  /** `restart`: how the engine before this one ended, if there was one. */
+  constructor(options: { operators: Operator[]; restart?: RestartCause }) {
+    this.#restart = options.restart ?? "engine_lost";
     this.#operators = options.operators;
     this.#idle = [...options.operators];
   }
@@ -36,6 +50,8 @@ export class PolicySampler {
     return await Promise.all(this.#operators.map((wanted) =>
       this.#using(wanted, async (operator) => {
         const loaded = await this.#load(operator, { policy, publication }, caller);
+        const loss = operator.takeLoss?.() ?? null;
+        if (loss) await recordLoaded(caller, { ...loss, version: policy.version });
         return { probe_sha256: loaded.probe.sha256, seconds: loaded.seconds };
       })
     ));
@@ -52,16 +68,10 @@ export class PolicySampler {
       let answer = await operator.call("generate", args, caller);
       const refused = NotResident.safeParse(answer.outputs[0]);
       if (refused.success) {
+        const cause = this.#loaded.has(operator) ? "worker_lost" : this.#restart;
         const { seconds } = await this.#load(operator, published, caller);
-        if (refused.data.not_resident === null) {
-          await caller.record("recovery", caller.key, {
-            cause: "worker_lost",
-            action: "load_publication",
-            version: args.version,
-            batches_redone: 0,
-            seconds,
-          });
-        }
+        const loss = operator.takeLoss?.() ?? (refused.data.not_resident === null ? { cause, seconds } : null);
+        if (loss) await recordLoaded(caller, { ...loss, version: args.version });
         answer = await operator.call("generate", args, caller);
       }
       const output = OPERATIONS.sampler.generate.output.options[1].parse(answer.outputs[0]);
@@ -75,7 +85,9 @@ export class PolicySampler {
 
   async #load(operator: Operator, { policy, publication }: Published, caller: Caller) {
     const args = { version: policy.version, model_path: policy.model_path, publication };
-    return OPERATIONS.sampler.load.output.parse((await operator.call("load", args, caller)).outputs[0]);
+    const loaded = OPERATIONS.sampler.load.output.parse((await operator.call("load", args, caller)).outputs[0]);
+    this.#loaded.add(operator);
+    return loaded;
   }
 
   /** Runs `work` with `wanted`, or with any sampler that is idle, oldest request first. */
@@ -94,4 +106,8 @@ export class PolicySampler {
     if (next) next(operator);
     else this.#idle.push(operator);
   }
+}
+
+async function recordLoaded(caller: Caller, loss: Loss & { version: string }): Promise<void> {
+  await caller.record("recovery", caller.key, { ...loss, action: "load_publication", batches_redone: 0 });
 }

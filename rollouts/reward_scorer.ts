@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { Row, Trajectory } from "../data/mod.ts";
 import { InfrastructureError } from "../engine/mod.ts";
-import type { CallOptions, Operator } from "../workers/mod.ts";
+import type { Caller, Operator } from "../workers/mod.ts";
 
 /** One configured reward as the scorer needs it; the rewards room makes it from a configuration entry. */
 export interface ScoringFunction {
@@ -53,7 +53,7 @@ export class RewardScorer {
 
   async score(
     group: { functions: ScoringFunction[]; prompt: string; row: Row; trajectories: Trajectory[] },
-    options: CallOptions & { signal: AbortSignal },
+    options: Caller & { signal: AbortSignal },
   ): Promise<SampleScore[]> {
     const samples = group.trajectories.map((trajectory): ScoredSample => ({
       prompt: group.prompt,
@@ -69,7 +69,7 @@ export class RewardScorer {
     return samples.map((_, i) => combine(group.functions, columns.map((column) => column[i]!)));
   }
 
-  async #pooled(f: ScoringFunction, samples: ScoredSample[], options: CallOptions): Promise<Outcome[]> {
+  async #pooled(f: ScoringFunction, samples: ScoredSample[], options: Caller): Promise<Outcome[]> {
     if (this.#pool === null) {
       throw new InfrastructureError(`Cannot score with '${f.name}' as no reward processes were started`, {
         reward: f.name,
@@ -84,7 +84,12 @@ export class RewardScorer {
     }));
     const args = { function: f.source, items, timeout_ms: f.timeout_ms };
     const key = `${options.key}/${f.name}`;
-    const { outputs } = await this.#pool.call("score", args, { ...options, key });
+    const { attempt, signal } = options; // A context's signal is no property of its own: spreading would lose it.
+    const { outputs } = await this.#pool.call("score", args, { key, attempt, signal });
+    const loss = this.#pool.takeLoss?.() ?? null;
+    if (loss) {
+      await options.record("recovery", key, { ...loss, action: "restart", version: null, batches_redone: 0 });
+    }
     const { results } = z.object({ results: z.array(PoolResult) }).parse(outputs[0]);
     return samples.map((_, i): Outcome => {
       const result = results.find(({ id }) => id === String(i));

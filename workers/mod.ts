@@ -11,6 +11,7 @@ export * from "./operations.ts";
 export { type Caller, type Operator, PolicyTrainer, VersionNote } from "./policy_trainer.ts";
 export * from "./protocol.ts";
 export * from "./protocol_schema.ts";
+export * from "./recovery.ts";
 export { checkPython, findPython, pythonVersion } from "./python_interpreter.ts";
 export * from "./sampler_config.ts";
 export * from "./testing.ts";

@@ -2,14 +2,17 @@ import { z } from "zod";
 import { ArtifactRef, type Numerics, type Optimizer, type Policy, VersionRecord } from "../data/mod.ts";
 import { type ArtifactStore, BadDataError, type Clock, InfrastructureError, RedoDriftError } from "../engine/mod.ts";
 import type { CallOptions, CallResult } from "./group.ts";
+import type { Loss, Recovery, RestartCause } from "./recovery.ts";
 import { Checkpoint, NotResident, OPERATIONS, Publication, StepRecord } from "./operations.ts";
 
 /** A worker group as policy code sees it: named operations, one at a time, answered by every rank. */
 export interface Operator {
   call(op: string, args: unknown, options: CallOptions): Promise<CallResult>;
+  /** The oldest loss since the last time it was asked; null if there was none. */
+  takeLoss?(): Loss | null;
 }
 /** Who calls: the stage's identity, and where a recovery is recorded. A stage context fits. */
-export type Caller = CallOptions & { record(kind: "recovery", key: string, value: unknown): Promise<void> };
+export type Caller = CallOptions & { record(kind: "recovery", key: string, value: Recovery): Promise<void> };
 
 /** A version the chain can be rebuilt from: its record, and for a trained one what each step gave. */
 export const VersionNote = z.strictObject({
@@ -33,7 +36,10 @@ export class PolicyTrainer {
   readonly #numerics: (microBatchTokensMax: number) => Promise<Numerics>;
   readonly #records: Records = { versions: new Map(), checkpoints: new Map() };
   #tail: Promise<unknown> = Promise.resolve();
+  readonly #restart: RestartCause;
+  /** An earlier engine had loaded something, or this one. */
   #loadedBefore = false;
+  #loadedHere = false;
 
   constructor(
     options: {
@@ -44,8 +50,11 @@ export class PolicyTrainer {
       numerics: (microBatchTokensMax: number) => Promise<Numerics>;
       /** What earlier engines recorded: `note/version` and `note/checkpoint` rows, in order. */
       recorded: { kind: string; key: string; value: unknown }[];
+      /** How the engine before this one ended, if there was one. */
+      restart?: RestartCause;
     },
   ) {
+    this.#restart = options.restart ?? "engine_lost";
     this.#operator = options.operator;
     this.#artifacts = options.artifacts;
     this.#clock = options.clock;
@@ -63,7 +72,7 @@ export class PolicyTrainer {
   /** The first version of a chain: a model directory with a fresh optimizer. Changes nothing in the trainer. */
   async base(modelPath: string, optimizer: Optimizer, caller: Caller): Promise<{ policy: Policy; note: VersionNote }> {
     const output = OPERATIONS.trainer.inspect_model.output.parse(
-      await this.#exclusive(() => this.#call("inspect_model", { dir: modelPath }, caller)),
+      await this.#exclusive(caller, () => this.#call("inspect_model", { dir: modelPath }, caller)),
     );
     const record = await this.#artifacts.putJson(
       VersionRecord.parse({ kind: "base", model_digest: output.digest, optimizer }),
@@ -148,7 +157,7 @@ export class PolicyTrainer {
     caller: Caller,
   ): Promise<{ dir: string; digest: string }> {
     return OPERATIONS.trainer.create_model.output.parse(
-      await this.#exclusive(() => this.#call("create_model", input, caller)),
+      await this.#exclusive(caller, () => this.#call("create_model", input, caller)),
     );
   }
 
@@ -167,14 +176,20 @@ export class PolicyTrainer {
   }
 
   /** Materialise and operate must not be cut in two by another operation: one at a time. */
-  #exclusive<T>(work: () => Promise<T>): Promise<T> {
-    const turn = this.#tail.then(work, work);
+  #exclusive<T>(caller: Caller, work: () => Promise<T>): Promise<T> {
+    const whole = async () => {
+      const done = await work();
+      const loss = this.#operator.takeLoss?.() ?? null; // One that cost no version.
+      if (loss) await caller.record("recovery", caller.key, { ...loss, action: "restart", ...NOTHING_REDONE });
+      return done;
+    };
+    const turn = this.#tail.then(whole, whole);
     this.#tail = turn.catch(() => undefined);
     return turn;
   }
 
   #resident(version: string, caller: Caller, operate: () => Promise<unknown>): Promise<unknown> {
-    return this.#exclusive(async () => {
+    return this.#exclusive(caller, async () => {
       const first = await operate();
       const refused = NotResident.safeParse(first);
       if (!refused.success) return first;
@@ -207,16 +222,24 @@ export class PolicyTrainer {
     const args = { version: id, model_path: note.model_path, optimizer: record.optimizer, checkpoint };
     await this.#call("load", args, caller);
     for (const step of redo) await this.#redo(step, caller);
+    const loss = this.#operator.takeLoss?.() ?? null;
     const fresh = redo.length === 0 && checkpoint === null && (held !== null || !this.#loadedBefore);
+    const cause = loss?.cause ?? this.#causeWithoutLoss(held);
     this.#loadedBefore = true;
-    if (fresh) return;
+    this.#loadedHere = true;
+    if (fresh && !loss) return;
     await caller.record("recovery", caller.key, {
-      cause: held === null ? "worker_lost" : "other_version",
+      cause,
       action: checkpoint === null ? "load_base" : "load_checkpoint",
       version,
       batches_redone: redo.length,
-      seconds: (this.#clock.monotonic() - started) / 1000,
+      seconds: loss?.seconds ?? (this.#clock.monotonic() - started) / 1000,
     });
+  }
+
+  #causeWithoutLoss(held: string | null): string {
+    if (held !== null) return "other_version";
+    return this.#loadedHere ? "worker_lost" : this.#restart;
   }
 
   async #redo(
@@ -243,6 +266,8 @@ export class PolicyTrainer {
     return VersionRecord.parse(await this.#artifacts.getJson(note.record));
   }
 }
+
+const NOTHING_REDONE = { version: null, batches_redone: 0 };
 
 function sameStep(a: StepRecord, b: StepRecord): boolean {
   return Object.is(a.loss, b.loss) && Object.is(a.grad_norm, b.grad_norm);

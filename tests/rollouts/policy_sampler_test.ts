@@ -1,7 +1,14 @@
 import { deepStrictEqual, rejects, strictEqual } from "node:assert/strict";
 import { decodeSlab, type Policy, Sampling, type Slab } from "../../data/mod.ts";
 import { PolicySampler, type Published } from "../../rollouts/mod.ts";
-import { type Caller, type FakeHook, FakeSampler, writeFakeModel } from "../../workers/mod.ts";
+import {
+  type Caller,
+  type FakeHook,
+  FakeSampler,
+  type Loss,
+  type Recovery,
+  writeFakeModel,
+} from "../../workers/mod.ts";
 
 const dir = Deno.makeTempDirSync({ prefix: "policy_sampler_" });
 
@@ -88,6 +95,31 @@ Deno.test("PolicySampler.generate(): a sampler that lost its weights loads the p
   strictEqual(ops(operator), "load generate load generate");
   const [{ cause, action, version }] = recoveries as [Record<string, unknown>];
   deepStrictEqual([cause, action, version, recoveries.length], ["worker_lost", "load_publication", "v1", 1]);
+});
+
+Deno.test("PolicySampler: a recovery names the root cause of the loss, wherever the publication is put back", async () => {
+  const losses: Loss[] = [];
+  const operator = Object.assign(new FakeSampler(), { takeLoss: () => losses.shift() ?? null });
+  const sampler = new PolicySampler({ operators: [operator] });
+  const v1 = await published("v1", 1);
+  const recoveries: unknown[] = [];
+  losses.push({ cause: "out_of_memory", seconds: 4 });
+  await sampler.load(v1, caller(recoveries)); // It died in the middle of the publication.
+  operator.forget();
+  losses.push({ cause: "no_progress", seconds: 5 });
+  await sampler.generate(work(v1), caller(recoveries));
+  const loaded = { action: "load_publication", version: "v1", batches_redone: 0 };
+  deepStrictEqual(recoveries, [
+    { cause: "out_of_memory", seconds: 4, ...loaded },
+    { cause: "no_progress", seconds: 5, ...loaded },
+  ]);
+});
+
+Deno.test("PolicySampler.generate(): after a restart the cause is how the last engine ended", async () => {
+  const sampler = new PolicySampler({ operators: [new FakeSampler()], restart: "resume" });
+  const recoveries: Recovery[] = [];
+  await sampler.generate(work(await published("v1", 1)), caller(recoveries));
+  deepStrictEqual(recoveries.map(({ cause }) => cause), ["resume"]);
 });
 
 Deno.test("PolicySampler.generate(): another version in the way is replaced, which is no recovery", async () => {

@@ -1,7 +1,7 @@
 import { deepStrictEqual, rejects, strictEqual } from "node:assert/strict";
 import type { Trajectory } from "../../data/mod.ts";
 import { RewardScorer, type ScoringFunction } from "../../rollouts/mod.ts";
-import type { CallOptions, Operator } from "../../workers/mod.ts";
+import type { CallOptions, Loss, Operator, Recovery } from "../../workers/mod.ts";
 
 const trajectory = (text: string): Trajectory => ({
   sample: 0,
@@ -28,7 +28,13 @@ const group = (functions: ScoringFunction[], texts = ["a", "bb"]) => ({
   row: { row_id: "r", prompt: "p", answer: "bb", columns: { extra: 7 } },
   trajectories: texts.map(trajectory),
 });
-const options = { key: "score_group/x", attempt: 1, signal: new AbortController().signal };
+const recoveries: [string, Recovery][] = [];
+const options = {
+  key: "score_group/x",
+  attempt: 1,
+  signal: new AbortController().signal,
+  record: (_: string, key: string, value: Recovery) => Promise.resolve(void recoveries.push([key, value])),
+};
 
 function pool(results: unknown[], calls: { args: unknown; options: CallOptions }[] = []): Operator {
   return {
@@ -76,6 +82,15 @@ Deno.test("RewardScorer: process rewards go to the pool under a key of their own
   deepStrictEqual([source, timeout_ms], ["my.py:score", 1000]);
   const row = { extra: 7, answer: "bb" };
   deepStrictEqual((items as unknown[])[1], { id: "1", prompt: "p", completion: "bb", tokens: 2, row });
+});
+
+Deno.test("RewardScorer: a pool that was replaced is recorded as restarted", async () => {
+  const losses: Loss[] = [{ cause: "out_of_memory", seconds: 3 }];
+  const replaced = { ...pool([]), takeLoss: () => losses.shift() ?? null };
+  const scorer = new RewardScorer({ pool: replaced });
+  for (let n = 0; n < 2; n++) await scorer.score(group([there("mine")]), options);
+  const value = { cause: "out_of_memory", action: "restart", version: null, batches_redone: 0, seconds: 3 };
+  deepStrictEqual(recoveries, [["score_group/x/mine", value]]);
 });
 
 Deno.test("RewardScorer: a hang, a crash, no answer and an answer without a score are failures of their own names", async () => {

@@ -1,7 +1,14 @@
 import { deepStrictEqual, notStrictEqual, ok, rejects, strictEqual } from "node:assert/strict";
 import { type ArtifactRef, Optimizer, type Policy } from "../../data/mod.ts";
 import { ArtifactStore, ManualClock, RedoDriftError, WorkerLostError } from "../../engine/mod.ts";
-import { type Caller, FakeTrainer, PolicyTrainer, type VersionNote, writeFakeModel } from "../../workers/mod.ts";
+import {
+  type Caller,
+  FakeTrainer,
+  type Loss,
+  PolicyTrainer,
+  type VersionNote,
+  writeFakeModel,
+} from "../../workers/mod.ts";
 
 const optimizer = Optimizer.parse({ lr: 0.1 });
 
@@ -101,7 +108,7 @@ Deno.test("PolicyTrainer: ranks that hold nothing get the newest checkpoint and 
   strictEqual(bench.ops(), "publish load train train publish");
   strictEqual((bench.ranks.calls[1]!.args as { version: string }).version, versions[2]!.version);
   const { cause, action, batches_redone } = bench.recoveries[0]!;
-  deepStrictEqual([cause, action, batches_redone], ["worker_lost", "load_checkpoint", 2]);
+  deepStrictEqual([cause, action, batches_redone], ["engine_lost", "load_checkpoint", 2]);
   strictEqual(bench.recoveries.length, 1);
 });
 
@@ -112,8 +119,26 @@ Deno.test("PolicyTrainer: without a checkpoint the chain is redone from the base
   const digest = await bench.digest(two);
   bench.ranks.forget();
   strictEqual(await bench.digest(two), digest);
-  const { action, batches_redone } = bench.recoveries[0]!;
-  deepStrictEqual([action, batches_redone], ["load_base", 2]);
+  const { cause, action, batches_redone } = bench.recoveries[0]!;
+  deepStrictEqual([cause, action, batches_redone], ["worker_lost", "load_base", 2]);
+});
+
+Deno.test("PolicyTrainer: a recovery has the root cause of the loss and counts from it, with or without a version to bring back", async () => {
+  const bench = new Bench();
+  const losses: Loss[] = [{ cause: "out_of_memory", seconds: 7 }];
+  Object.assign(bench.ranks, { takeLoss: () => losses.shift() ?? null });
+  const base = await bench.base();
+  const one = await bench.train(base, 1);
+  bench.ranks.forget();
+  losses.push({ cause: "no_progress", seconds: 9 });
+  await bench.digest(one);
+  const [restarted, redone] = bench.recoveries;
+  const nothing = { version: null, batches_redone: 0 };
+  deepStrictEqual(restarted, { at: "base", cause: "out_of_memory", action: "restart", seconds: 7, ...nothing });
+  const { version } = one;
+  const loaded = { action: "load_base", version, batches_redone: 1 };
+  deepStrictEqual(redone, { at: "publish", cause: "no_progress", seconds: 9, ...loaded });
+  strictEqual(bench.recoveries.length, 2);
 });
 
 Deno.test("PolicyTrainer: a dropped checkpoint is not loaded, neither now nor by the next engine", async () => {
