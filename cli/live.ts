@@ -1,5 +1,7 @@
 import pc from "picocolors";
 import type { EngineEvent } from "../engine/mod.ts";
+import type { WorkersEvent } from "../workers/mod.ts";
+import { workerLine } from "./worker_lines.ts";
 
 /** Where progress goes: a terminal that can be redrawn, or a pipe that gets one line per round. */
 export type Screen = { write(text: string): void; columns: number; tty: boolean; color: boolean };
@@ -56,7 +58,7 @@ export class LiveView {
         break;
       case "stage_failed":
         this.#running.delete(event.key);
-        this.note(retryLine(event));
+        if (event.next_ms !== null) this.note(retryLine(event)); // What is given up is how the run ends: told there.
         break;
       case "metrics":
         this.#take(event.metrics);
@@ -69,6 +71,14 @@ export class LiveView {
         this.#closed(event);
         break;
     }
+    this.#redraw();
+  }
+
+  /** Processes that were lost and replaced, each in a line that stays. */
+  onWorkers(event: WorkersEvent): void {
+    const line = workerLine(event);
+    if (line === null) return;
+    this.note(line);
     this.#redraw();
   }
 
@@ -164,9 +174,9 @@ export class LiveView {
   }
 }
 
-function retryLine(event: Extract<EngineEvent, { type: "stage_failed" }>): string {
-  const next = event.next_ms === null ? "given up" : "trying again";
-  return `${event.key} failed (attempt ${event.attempt}, ${next}): ${event.error.message}`;
+/** The cause alone: a worker's log lines follow it only if the run fails of it. */
+function retryLine({ key, attempt, error }: Extract<EngineEvent, { type: "stage_failed" }>): string {
+  return `${key} failed (attempt ${attempt}), trying again: ${error.message.split("\n")[0]}`;
 }
 
 function recoveryLine(value: unknown): string {

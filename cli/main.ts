@@ -1,7 +1,7 @@
 import { Command, CommanderError } from "commander";
-import { ConfigError, loadConfig, parseConfig } from "../configs/mod.ts";
+import { ConfigError, didYouMean, loadConfig, parseConfig } from "../configs/mod.ts";
 import { DataError } from "../data/mod.ts";
-import { cancelRun, EngineError } from "../engine/mod.ts";
+import { cancelRun, EngineError, InvalidInputError } from "../engine/mod.ts";
 import { Home } from "../flows/mod.ts";
 import { listCheckpoints } from "./checkpoints.ts";
 import { printSchema, showConfig } from "./config.ts";
@@ -37,6 +37,11 @@ function program(): Command {
   return rl;
 }
 
+function noSuchCommand(rl: Command, name: string): InvalidInputError {
+  const near = didYouMean(name, rl.commands.map((command) => command.name()));
+  return new InvalidInputError(`Cannot run '${name}' as there is no such command${near}: --help lists them`, { name });
+}
+
 /** A command of its own `--home`, `--store` and `--id`, so that they may stand before or after the verb. */
 function verb(parent: Command, usage: string, description: string): Command {
   return parent.command(usage).description(description)
@@ -60,7 +65,9 @@ async function withHome<T>(command: Command, work: (home: Home) => Promise<T>): 
 }
 
 function runVerbs(rl: Command): void {
-  rl.action(async (_: Flags, command: Command) => {
+  rl.allowExcessArguments().action(async (_: Flags, command: Command) => {
+    const [unknown] = command.args;
+    if (unknown !== undefined) throw noSuchCommand(rl, unknown);
     const text = await Deno.readTextFile(QUICKSTART);
     const loaded = await parseConfig(text, { file: QUICKSTART.pathname });
     Deno.exitCode = await withHome(command, (home) => runCommand(home, loaded, globals(command)));
@@ -153,7 +160,7 @@ function toolVerbs(rl: Command): void {
     .action((file: string, flags: { json?: boolean; rows: number }) => previewData(file, flags));
   verb(rl, "doctor", "look at this machine").option("--json")
     .action(async (flags: { json?: boolean }, command: Command) => {
-      if (!await doctor({ home: globals(command).home, ...flags })) Deno.exitCode = 1;
+      if (!await doctor({ home: globals(command).home, ...flags })) Deno.exitCode = EXIT.failed;
     });
   const config = rl.command("config").description("work on configurations");
   config.command("schema").description("print the JSON Schema that editors read").action(printSchema);
@@ -179,7 +186,8 @@ export async function main(args: string[]): Promise<number> {
       console.error(error.message);
       return ["invalid_input", "run_owned", "bad_data"].includes(error.code) ? EXIT.bad_input : EXIT.failed;
     }
-    throw error;
+    console.error(error); // Nobody thought of it: the stack says where.
+    return EXIT.failed;
   }
 }
 

@@ -1,7 +1,8 @@
+import { didYouMean } from "../configs/mod.ts";
 import { loadRows, type Row } from "../data/mod.ts";
 import { InvalidInputError } from "../engine/mod.ts";
 import { tryPythonReward } from "../flows/mod.ts";
-import { parsePythonReward, RewardConfig, type ScoringFunction, scoringFunctions } from "../rewards/mod.ts";
+import { parsePythonReward, RewardConfig, REWARDS, type ScoringFunction, scoringFunctions } from "../rewards/mod.ts";
 import { print, printJson } from "./output.ts";
 
 export type RewardTestOptions = { data: string; count: number; timeout_ms: number; home: string };
@@ -26,11 +27,7 @@ export async function testReward(
   const { results, rows, failed, p50_ms, p99_ms, scores } = tested;
   if (json) printJson(tested);
   else {
-    for (const { row_id, score, error, completion } of results) {
-      print(
-        `${error === null ? String(score) : `FAILED ${error}`}  ${row_id}  ${JSON.stringify(completion.slice(0, 60))}`,
-      );
-    }
+    for (const one of results) print(describe(one));
     print(`${rows} rows, ${failed} failed, p50 ${p50_ms.toFixed(1)} ms, p99 ${p99_ms.toFixed(1)} ms`);
     for (const [score, n] of Object.entries(scores)) print(`score ${score}: ${"#".repeat(n)} ${n}`);
   }
@@ -52,6 +49,12 @@ export async function tryReward(name: string, options: RewardTestOptions): Promi
   return { reward: name, ...counts, scores: histogram(results), results };
 }
 
+function describe({ row_id, score, error, completion }: Tried): string {
+  const verdict = error === null ? String(score) : "FAILED";
+  const why = error === null ? [] : error.split("\n").map((line) => `  | ${line}`);
+  return [`${verdict}  ${row_id}  ${JSON.stringify(completion.slice(0, 60))}`, ...why].join("\n");
+}
+
 /** What a row would be scored on: the completion it teaches, else its reference answer. */
 function completionOf(row: Row): string {
   const { completion, answer } = row;
@@ -68,8 +71,10 @@ function itemOf(row: Row) {
 function builtIn(name: string): ScoringFunction {
   const parsed = RewardConfig.safeParse({ name });
   if (parsed.success) return scoringFunctions([parsed.data])[0]!;
+  const names = Object.keys(REWARDS);
   throw new InvalidInputError(
-    `Cannot test reward '${name}' as it is none: give exact_match, gsm8k, length or path.py:function`,
+    `Cannot test reward '${name}' as there is none of that name${didYouMean(name, names)}: ` +
+      `give ${names.join(", ")} or path.py:function`,
     { name },
   );
 }

@@ -85,6 +85,7 @@ async function follow(home: Home, { head, definition, config, accept, rows }: Fo
       accept,
       rows,
       onEvent: (event) => live.on(event),
+      onWorkers: (event) => live.onWorkers(event),
       onSetup: ({ kind, step, detail }) => live.setup(`environment ${kind}: ${step} ${detail}`),
     });
     live.end();

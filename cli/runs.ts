@@ -1,6 +1,6 @@
 import { BadDataError, computedStatus, InvalidInputError, type RunHead } from "../engine/mod.ts";
 import { graphName, type Home, type RunView, runView } from "../flows/mod.ts";
-import { distance } from "fastest-levenshtein";
+import { didYouMean } from "../configs/mod.ts";
 import { age, print, printJson, table } from "./output.ts";
 
 /** The head of a run, or an error that names the runs there are. Without a name: the newest that can be resumed. */
@@ -9,9 +9,9 @@ export async function findRun(home: Home, id: string | undefined): Promise<RunHe
   if (id === undefined) return newestResumable(heads);
   const head = await home.store.head(id);
   if (head) return head;
-  const near = heads.map((known) => known.id).toSorted((a, b) => distance(id, a) - distance(id, b))[0];
-  const hint = near === undefined ? "there are no runs yet" : `did you mean '${near}'?`;
-  throw new InvalidInputError(`Cannot find run '${id}' in ${home.dir}: ${hint} 'runs' lists them`, { run: id });
+  const near = didYouMean(id, heads.map((known) => known.id));
+  const has = heads.length === 0 ? "it has no runs" : `'runs' lists its ${heads.length}`;
+  throw new InvalidInputError(`Cannot find run '${id}' in ${home.dir}${near}: ${has}`, { run: id });
 }
 
 function newestResumable(heads: RunHead[]): RunHead {

@@ -6,3 +6,4 @@ export { TrainerConfig } from "../workers/trainer_config.ts";
 export { WorkersConfig } from "../workers/workers_config.ts";
 export { ConfigError, type ConfigProblem, problemLine } from "./problem.ts";
 export * from "./schema.ts";
+export { didYouMean } from "./suggest.ts";

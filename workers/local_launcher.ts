@@ -62,7 +62,7 @@ async function startAgent(agent: AgentStart, options: LocalLauncherOptions): Pro
   });
   const child = spawn(command, python);
   const exited = child.status.then(({ code, signal }) =>
-    signal ? `the agent was killed by ${signal} (log: ${log})` : `the agent ended with exit code ${code} (log: ${log})`
+    signal ? `the agent was killed by ${signal} (log: ${log})` : exitSentence(code, log)
   );
   const destroy = async () => {
     kill(-child.pid, "SIGKILL");
@@ -70,6 +70,18 @@ async function startAgent(agent: AgentStart, options: LocalLauncherOptions): Pro
     await exited;
   };
   return { pid: child.pid, exited, destroy };
+}
+
+/** Last lines of the agent's log that an error shows. */
+const LINES_SHOWN = 8;
+
+/** The cause first: what the agent said last. */
+async function exitSentence(code: number, log: string): Promise<string> {
+  const text = await Deno.readTextFile(log).catch(() => "");
+  const lines = text.trimEnd().split("\n").filter((line) => line.trim() !== "").slice(-LINES_SHOWN);
+  const said = code !== 0 && lines.length > 0 ? `: ${lines.at(-1)!.trim()}` : "";
+  const shown = said === "" ? [] : lines.map((line) => `  | ${line}`);
+  return [`the agent ended with exit code ${code}${said}`, ...shown, `  log: ${log}`].join("\n");
 }
 
 function spawn(command: Deno.Command, python: string): Deno.ChildProcess {

@@ -1,0 +1,36 @@
+import { strictEqual } from "node:assert/strict";
+import { type EngineError, NoProgressError, WorkerLostError } from "../../engine/mod.ts";
+import { failureError, failureReport } from "../../workers/mod.ts";
+import { workerLine } from "../../cli/worker_lines.ts";
+
+const place = { run: "r", group: "trainer", generation: 1, op: "train" };
+const replaced = (error: EngineError) =>
+  workerLine({ type: "replaced", ...place, generation: 2, replacements: 1, error });
+const failed = (report: Parameters<typeof failureReport>[0]) => replaced(failureError([failureReport(report)], place));
+
+Deno.test("workerLine() says which rank died of what, and that a new generation starts", () => {
+  const killed = { rank: 1, signal: "SIGKILL", log_tail: ["a line of the log"] };
+  strictEqual(failed({ ...killed, cause: "signal" }), "trainer rank 1 died (SIGKILL): generation 2 starts");
+  strictEqual(
+    failed({ ...killed, cause: "out_of_memory" }),
+    "trainer rank 1 ran out of memory (SIGKILL): generation 2 starts",
+  );
+  strictEqual(failed({ cause: "exit", exit_code: 7 }), "trainer rank 0 ended (exit code 7): generation 2 starts");
+  strictEqual(
+    replaced(
+      new NoProgressError("Cannot finish 'train' on trainer as nothing has moved for 9 s\n  log: x", { ...place }),
+    ),
+    "trainer failed: Cannot finish 'train' on trainer as nothing has moved for 9 s: generation 2 starts",
+  );
+});
+
+Deno.test("workerLine() says that an agent was lost and why, and is silent while all goes well", () => {
+  const agent = { type: "agent" as const, agent_id: "local-1", pid: 7 };
+  strictEqual(
+    workerLine({ ...agent, state: "lost", reason: "killed by SIGKILL" }),
+    "agent local-1 was lost: killed by SIGKILL",
+  );
+  strictEqual(workerLine({ ...agent, state: "attached" }), null);
+  const lost = new WorkerLostError("Cannot go on with the workers of this host", { agent_id: "local-1" });
+  strictEqual(replaced(lost), "trainer was lost with its agent: generation 2 starts");
+});
