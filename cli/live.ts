@@ -35,6 +35,8 @@ type Loop = { name: string; round: number; times: number; startedAt: number; sta
 export class LiveView {
   readonly #screen: Screen;
   readonly #now: () => number;
+  readonly #colors: ReturnType<typeof pc.createColors>;
+  readonly #startedAt: number;
   readonly #running = new Map<string, string>();
   readonly #metrics: Record<string, number> = {};
   readonly #rewards: number[] = [];
@@ -46,6 +48,8 @@ export class LiveView {
   constructor(options: { screen: Screen; now: () => number }) {
     this.#screen = options.screen;
     this.#now = options.now;
+    this.#colors = pc.createColors(options.screen.color);
+    this.#startedAt = options.now();
   }
 
   on(event: EngineEvent): void {
@@ -110,7 +114,6 @@ export class LiveView {
     Object.assign(this.#metrics, metrics);
     const made = (metrics["perf/generated_tokens"] ?? 0) + (metrics["perf/trained_tokens"] ?? 0);
     if (made > 0) this.#tokens.push({ at: this.#now(), tokens: made });
-    while (this.#tokens.length && this.#tokens[0]!.at < this.#now() - RATE_WINDOW_MS) this.#tokens.shift();
     if (metrics["reward/mean"] !== undefined) this.#rewards.push(metrics["reward/mean"]);
   }
 
@@ -145,27 +148,25 @@ export class LiveView {
   }
 
   #tokensPerSecond(): number {
-    const [first] = this.#tokens;
-    if (!first) return 0;
-    const seconds = Math.max(1, this.#now() - first.at) / 1000;
-    return Math.round(this.#tokens.reduce((sum, { tokens }) => sum + tokens, 0) / Math.max(seconds, 0.5));
+    while (this.#tokens.length && this.#tokens[0]!.at < this.#now() - RATE_WINDOW_MS) this.#tokens.shift();
+    const seconds = Math.max(0.5, Math.min(RATE_WINDOW_MS, this.#now() - this.#startedAt) / 1000);
+    return Math.round(this.#tokens.reduce((sum, { tokens }) => sum + tokens, 0) / seconds);
   }
 
   #redraw(): void {
     if (!this.#screen.tty) return;
     this.#clear();
     const stages = [...new Set(this.#running.values())].join(", ") || "waiting";
+    const { dim, green } = this.#colors;
+    // Cut before it is painted: a line that wraps could not be redrawn.
+    const cut = (line: string) => line.slice(0, this.#screen.columns);
     const lines = [
-      this.#paint(pc.dim, `  now      ${stages}`),
-      ...(this.#loop ? [`  progress ${this.#roundLine()}`] : []),
-      ...(this.#rewards.length > 1 ? [this.#paint(pc.green, `  reward   ${sparkline(this.#rewards)}`)] : []),
-    ].map((line) => line.slice(0, this.#screen.columns + 10));
+      dim(cut(`  now      ${stages}`)),
+      ...(this.#loop ? [cut(`  progress ${this.#roundLine()}`)] : []),
+      ...(this.#rewards.length > 1 ? [green(cut(`  reward   ${sparkline(this.#rewards)}`))] : []),
+    ];
     this.#screen.write(lines.map((line) => `${line}\n`).join(""));
     this.#drawn = lines.length;
-  }
-
-  #paint(color: (text: string) => string, text: string): string {
-    return this.#screen.color ? color(text) : text;
   }
 
   #clear(): void {

@@ -5,7 +5,7 @@ type Replaced = Extract<WorkersEvent, { type: "replaced" }>;
 /** What happened to worker processes, as a person reads it; null for what is of no interest while all goes well. */
 export function workerLine(event: WorkersEvent): string | null {
   if (event.type === "replaced") return `${lossOf(event)}: generation ${event.generation} starts`;
-  if (event.type === "agent" && event.state === "lost") return `agent ${event.agent_id} was lost: ${event.reason}`;
+  if (event.type === "agent" && event.state === "lost") return `agent ${event.agent_id} was lost: ${firstLine(event.reason ?? "")}`;
   return null;
 }
 

@@ -1,0 +1,163 @@
+import { deepStrictEqual, match, ok, strictEqual } from "node:assert/strict";
+import { duration, LiveView, type Screen, sparkline } from "../../cli/live.ts";
+import { ManualClock } from "../../engine/testing.ts";
+import type { EngineEvent, EngineEventBody } from "../../engine/mod.ts";
+
+const ESC = "\x1b";
+
+/** A terminal that keeps its lines: knows the two codes that the view uses, and refuses others. */
+class Terminal implements Screen {
+  written = "";
+  lines: string[] = [""];
+  readonly tty: boolean;
+  readonly color: boolean;
+  readonly columns: number;
+  constructor({ tty = true, color = false, columns = 80 } = {}) {
+    this.tty = tty;
+    this.color = color;
+    this.columns = columns;
+  }
+
+  write(text: string): void {
+    this.written += text;
+    const up = new RegExp(`^${ESC}\\[(\\d+)F${ESC}\\[J`).exec(text);
+    if (up) this.lines = [...this.lines.slice(0, -1 - Number(up[1])), ""];
+    const rest = up ? text.slice(up[0].length) : text;
+    const [first, ...others] = rest.split("\n");
+    this.lines.push(this.lines.pop()! + first, ...others);
+  }
+}
+
+function view(screen: Terminal): { clock: ManualClock; live: LiveView; on: (event: EngineEventBody) => void } {
+  const clock = new ManualClock();
+  const live = new LiveView({ screen, now: () => clock.monotonic() });
+  return { clock, live, on: (event) => live.on({ run: "r", at_ms: 0, ...event } as EngineEvent) };
+}
+
+const metrics = (values: Record<string, number>): EngineEventBody => ({ type: "metrics", key: "k", metrics: values });
+const closed = (round: number, times = 10): EngineEventBody => ({
+  ...{ type: "round_closed", loop: "round", round, times, carried: {}, tally: {}, total: {} },
+});
+const started = (stage: string): EngineEventBody => ({
+  ...{ type: "stage_started", key: stage, stage, runs_on: "engine", phase: "other", attempt: 1 },
+});
+const failed = (next_ms: number | null): EngineEventBody => {
+  const error = { code: "worker_lost", cause_kind: "worker_lost", retryable: true, facts: {} } as const;
+  const message = "Cannot go on as rank 0 died\n  | a log line\n  log: /x";
+  return {
+    type: "stage_failed",
+    key: "round/1/train",
+    stage: "train",
+    attempt: 1,
+    error: { ...error, message },
+    next_ms,
+  };
+};
+
+async function rounds(screen: Terminal, count: number) {
+  const { clock, live, on } = view(screen);
+  for (let round = 1; round <= count; round++) {
+    await clock.advance(2000);
+    on(metrics({ "reward/mean": round / 10, "policy/loss": 0.5, "perf/generated_tokens": 1000 }));
+    on(closed(round));
+  }
+  return live;
+}
+
+Deno.test("LiveView on a pipe writes one line per round, under 200 characters, with reward, rate and time left", async () => {
+  const screen = new Terminal({ tty: false });
+  await rounds(screen, 3);
+  deepStrictEqual(screen.written.split("\n"), [
+    "round 1/10  reward 0.100  loss 0.5000  500 tokens/s",
+    "round 2/10  reward 0.200  loss 0.5000  500 tokens/s  16 s left",
+    "round 3/10  reward 0.300  loss 0.5000  500 tokens/s  14 s left",
+    "",
+  ]);
+  const stalled = new Terminal({ tty: false });
+  const { clock, on: tell } = view(stalled);
+  tell(metrics({ "perf/generated_tokens": 1000 }));
+  await clock.advance(60_000);
+  tell(closed(1));
+  strictEqual(stalled.written, "round 1/10  0 tokens/s\n"); // None in the last ten seconds.
+  const long = new Terminal({ tty: false });
+  const { on } = view(long);
+  on({ ...closed(1), loop: "round".repeat(80) } as EngineEventBody);
+  strictEqual(long.written.length, 200); // 199 and the line's end.
+});
+
+Deno.test("LiveView on a terminal redraws in place: notes stay above, the live part is the newest only", async () => {
+  const screen = new Terminal();
+  const live = await rounds(screen, 3);
+  live.note("a note");
+  live.on({ run: "r", at_ms: 0, ...started("generate_slab") } as EngineEvent);
+  deepStrictEqual(screen.lines, [
+    "a note",
+    "  now      generate_slab",
+    "  progress round 3/10  reward 0.300  loss 0.5000  500 tokens/s  14 s left",
+    "  reward   ▁▅█",
+    "",
+  ]);
+  live.end();
+  deepStrictEqual(screen.lines, ["a note", ""]);
+});
+
+Deno.test("LiveView never writes a line wider than the terminal, as a wrapped line could not be redrawn", () => {
+  for (const color of [true, false]) {
+    const screen = new Terminal({ columns: 20, color });
+    const { on } = view(screen);
+    on(started("a_stage_with_a_name_that_is_long"));
+    on(metrics({ "reward/mean": 0.1, "policy/loss": 1, "optim/grad_norm": 3 }));
+    on(closed(1));
+    // deno-lint-ignore no-control-regex -- colours take no room
+    const widths = screen.written.replaceAll(/\x1b\[[\d;]*[mFJ]/g, "").split("\n").map((line) => [...line].length);
+    ok(Math.max(...widths) <= 20, `${Math.max(...widths)}`);
+  }
+});
+
+Deno.test("LiveView paints only where colour is wanted", () => {
+  for (const color of [true, false]) {
+    const screen = new Terminal({ color });
+    view(screen).on(started("train"));
+    strictEqual(screen.written.includes(`${ESC}[2m`), color);
+  }
+});
+
+Deno.test("LiveView tells a failure that is tried again by its first line, and leaves what is given up to the run's end", () => {
+  const screen = new Terminal({ tty: false });
+  const { on } = view(screen);
+  on(failed(1000));
+  on(failed(null));
+  strictEqual(screen.written, "round/1/train failed (attempt 1), trying again: Cannot go on as rank 0 died\n");
+});
+
+Deno.test("LiveView tells recoveries and evaluations in one line each", () => {
+  const screen = new Terminal({ tty: false });
+  const { on } = view(screen);
+  const recovery = { cause: "worker_lost", action: "load_checkpoint", batches_redone: 2 };
+  on({ type: "note", kind: "recovery", key: "k", value: recovery });
+  const evaluation = { name: "after_sampled", problems: 16, avg_at_k: 0.25, pass_at_k: 0.5, samples_per_problem: 4 };
+  on({ type: "note", kind: "note/evaluation", key: "k", value: evaluation });
+  match(
+    screen.written,
+    /^recovered from worker_lost: load_checkpoint, 2 batches redone\nevaluation after_sampled: 0\.250/,
+  );
+  match(screen.written, /of 16 problems, pass@4 0\.500\n$/);
+});
+
+Deno.test("LiveView.setup() replaces its line on a terminal, and writes each step once on a pipe", () => {
+  const [terminal, pipe] = [new Terminal(), new Terminal({ tty: false })];
+  for (const screen of [terminal, pipe]) {
+    const { live } = view(screen);
+    live.setup("environment torch: install Collecting torch");
+    live.setup("environment torch: install Collecting numpy");
+  }
+  deepStrictEqual(terminal.lines, ["  environment torch: install Collecting numpy", ""]);
+  strictEqual(pipe.written, "environment torch: install\n");
+});
+
+Deno.test("duration() and sparkline() say numbers as people read them", () => {
+  deepStrictEqual([0, 59.6, 200, 7500].map(duration), ["0 s", "1 min 0 s", "3 min 20 s", "2 h 5 min"]);
+  strictEqual(sparkline([1, 1, 1]), "▁▁▁");
+  strictEqual(sparkline([0, 0.5, 1]), "▁▅█");
+  strictEqual([...sparkline(Array.from({ length: 100 }, (_, i) => i))].length, 40);
+});
