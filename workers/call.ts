@@ -14,6 +14,8 @@ export type CallOptions = {
   attempt: number;
   /** Aborting it cancels the operation and rejects with its reason. */
   signal?: AbortSignal;
+  /** Settles when the intent of this work, and all that it was given, is durable: nothing is sent to a rank before. */
+  durable?: () => Promise<void>;
   /** From the moment the ranks get the operation. Past it the group is replaced. */
   timeout_ms?: number;
   /** The longest time without progress of any rank. Past it the group is replaced. */
