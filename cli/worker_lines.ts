@@ -5,14 +5,17 @@ type Replaced = Extract<WorkersEvent, { type: "replaced" }>;
 /** What happened to worker processes, as a person reads it; null for what is of no interest while all goes well. */
 export function workerLine(event: WorkersEvent): string | null {
   if (event.type === "replaced") return `${lossOf(event)}: generation ${event.generation} starts`;
-  if (event.type === "agent" && event.state === "lost") return `agent ${event.agent_id} was lost: ${firstLine(event.reason ?? "")}`;
+  if (event.type === "agent" && event.state === "lost") {
+    return `agent ${event.agent_id} was lost: ${firstLine(event.reason ?? "")}`;
+  }
   return null;
 }
 
 function lossOf({ group, error }: Replaced): string {
-  const { rank, cause, signal, exit_code, agent_id } = error.facts;
+  const { rank, cause, signal, exit_code, agent_id, op, limit_ms } = error.facts;
   if (agent_id !== undefined) return `${group} was lost with its agent`;
   const place = rank === undefined ? group : `${group} rank ${rank}`;
+  if (error.code === "no_progress") return `${group} hung in '${op}': nothing moved for ${Number(limit_ms) / 1000} s`;
   if (cause === "out_of_memory") return `${place} ran out of memory${signal ? ` (${signal})` : ""}`;
   if (signal) return `${place} died (${signal})`;
   if (cause === "exit") return `${place} ended (exit code ${exit_code})`;

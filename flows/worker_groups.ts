@@ -191,10 +191,15 @@ export class WorkerGroups {
       python: await this.#trainerPython(),
       module: "holdfast_worker.rewards.worker",
       spec: { processes: this.#options.blocks.reward_processes },
+      ...limitsOf(this.#options.blocks.workers),
     };
   }
 }
 
 function startOf({ seed, workers }: Pick<WorkerBlocks, "seed" | "workers">) {
-  return { seed, start_timeout_ms: workers.start_timeout_s * 1000 };
+  return { seed, ...limitsOf(workers) };
+}
+
+function limitsOf({ start_timeout_s, no_progress_s }: WorkerBlocks["workers"]) {
+  return { start_timeout_ms: start_timeout_s * 1000, no_progress_ms: no_progress_s * 1000 };
 }

@@ -74,6 +74,12 @@ export function failureError(reports: FailureReport[], place: FailurePlace): Eng
   return new ERRORS[root.cause](lines.join("\n"), facts, options);
 }
 
+/** The words for ranks that are alive and do not get on: the agent writes their stacks into their logs before it kills them. */
+export function hangText(text: string, place: FailurePlace & { logDir: string }): string {
+  const name = `${place.group.replaceAll("/", "_")}.rank*.gen${place.generation}.log`;
+  return `${text}\n  stacks of its ranks: ${place.logDir}/${name}\n  next: deno task rl logs ${place.run}`;
+}
+
 function nextCommand(root: FailureReport, run: string): string {
   if (root.cause === "import_error") return "deno task rl doctor";
   return `deno task rl logs ${run}`;

@@ -9,7 +9,7 @@ import {
 } from "../engine/mod.ts";
 import type { AgentLink } from "./agent_link.ts";
 import type { CallOptions, CallResult, Progress } from "./call.ts";
-import { failureError, leavesGroupWhole } from "./failures.ts";
+import { failureError, hangText, leavesGroupWhole } from "./failures.ts";
 import { operationPhase } from "./operation_phase.ts";
 import type { AgentMessage, GroupState, RankState } from "./protocol.ts";
 import { ReplacementBudget } from "./supervision.ts";
@@ -31,6 +31,8 @@ export type GroupSpec = {
   spec: unknown;
   env?: Record<string, string>;
   start_timeout_ms?: number;
+  /** For operations whose caller names no limit of its own. */
+  no_progress_ms?: number;
 };
 
 export type GroupEvent =
@@ -134,7 +136,6 @@ export class WorkerGroup {
     let running: Running | null = null;
     try {
       await unlessAborted(before, options.signal);
-      await options.durable?.();
       await unlessAborted(this.#gate.promise, options.signal);
       running = this.#dispatch(op, args, options);
       return await this.#settled(running, options);
@@ -232,7 +233,8 @@ export class WorkerGroup {
   async #settled(running: Running, options: CallOptions): Promise<CallResult> {
     const over = new AbortController();
     if (options.timeout_ms !== undefined) this.#limit(running, options.timeout_ms, over.signal);
-    if (options.no_progress_ms !== undefined) this.#limitSilence(running, options.no_progress_ms, over.signal);
+    const no_progress_ms = options.no_progress_ms ?? this.spec.no_progress_ms;
+    if (no_progress_ms !== undefined) this.#limitSilence(running, no_progress_ms, over.signal);
     try {
       return await unlessAborted(running.result.promise, options.signal);
     } finally {
@@ -257,7 +259,7 @@ export class WorkerGroup {
     if (this.#running !== running) return;
     const { group } = this.spec;
     const text = `Cannot finish '${running.op}' on ${group} as it still runs ${limitMs} ms after it was ${since}`;
-    this.#lost(new TimeoutError_(text, { group, op: running.op, limit_ms: limitMs }));
+    this.#lost(new TimeoutError_(this.#hangText(text), { group, op: running.op, limit_ms: limitMs }));
   }
 
   #limitSilence(running: Running, limitMs: number, signal: AbortSignal): void {
@@ -269,9 +271,15 @@ export class WorkerGroup {
       }
       if (this.#running !== running) return;
       const text = `Cannot finish '${running.op}' on ${group} as nothing has moved for ${limitMs} ms`;
-      this.#lost(new NoProgressError(text, { group, op: running.op, limit_ms: limitMs }));
+      this.#lost(new NoProgressError(this.#hangText(text), { group, op: running.op, limit_ms: limitMs }));
     };
     watch().catch(() => {}); // The operation is over.
+  }
+
+  /** Where the agent puts the stacks of ranks that hang. */
+  #hangText(text: string): string {
+    const { logDir, run } = this.#options;
+    return hangText(text, { run, group: this.spec.group, generation: this.#generation, logDir });
   }
 
   #groupChanged(message: Extract<AgentMessage, { type: "group" }>): void {

@@ -4,8 +4,8 @@ import type { SamplerConfig } from "./sampler_config.ts";
 import type { TrainerConfig } from "./trainer_config.ts";
 
 type Device = TrainerConfig["device"];
-/** What a group needs besides its block: the interpreter, the run's seed, and the limit of its start. */
-export type SpecOptions = { python: string; seed: number; start_timeout_ms?: number };
+/** What a group needs besides its block: the interpreter, the run's seed, and its limits. */
+export type SpecOptions = { python: string; seed: number; start_timeout_ms?: number; no_progress_ms?: number };
 
 /** Whether an NVIDIA driver is loaded here. The worker's own `auto` asks torch; this only picks packages and variables. */
 export function hasGpu(): boolean {
@@ -31,7 +31,7 @@ export function environmentOf(
 /** The trainer's group: what it is told is all that decides its numerics. */
 export function trainerGroup(config: Omit<TrainerConfig, "optimizer">, options: SpecOptions): GroupSpec {
   const { engine, zero, dtype, gradient_checkpointing, threads, device, ranks } = config;
-  const { python, seed, start_timeout_ms } = options;
+  const { python, seed, start_timeout_ms, no_progress_ms } = options;
   return {
     group: "trainer",
     role: "trainer",
@@ -41,13 +41,14 @@ export function trainerGroup(config: Omit<TrainerConfig, "optimizer">, options: 
     env: { ...threadsEnv(threads), ...(onGpu(device) ? {} : { DS_ACCELERATOR: "cpu" }) },
     spec: { engine, zero, dtype, gradient_checkpointing, threads, device, seed },
     start_timeout_ms,
+    no_progress_ms,
   };
 }
 
 /** One sampler's group. */
 export function samplerGroup(config: SamplerConfig, options: SpecOptions & { replica: number }): GroupSpec {
   const { engine, dtype, threads, device, max_model_len, kv_cache_gib, vllm } = config;
-  const { python, seed, replica, start_timeout_ms } = options;
+  const { python, seed, replica, start_timeout_ms, no_progress_ms } = options;
   return {
     group: `sampler/${replica}`,
     role: "sampler",
@@ -57,6 +58,7 @@ export function samplerGroup(config: SamplerConfig, options: SpecOptions & { rep
     env: { ...threadsEnv(threads), VLLM_CPU_KVCACHE_SPACE: String(kv_cache_gib) },
     spec: { engine, dtype, threads, device, seed, max_model_len, vllm },
     start_timeout_ms,
+    no_progress_ms,
   };
 }
 

@@ -11,6 +11,9 @@ export const WorkersConfig = z.strictObject({
   start_timeout_s: z.number().positive().max(86_400).default(300).describe(
     "Seconds within which all ranks of a group must be ready.",
   ),
+  no_progress_s: z.number().positive().max(86_400).default(600).describe(
+    "Seconds without progress of any rank after which an operation's group is taken for hung, and replaced.",
+  ),
   host: z.string().min(1).default("127.0.0.1").describe("Address that the hub listens on."),
   port: z.int().min(0).max(65_535).default(0).describe("Port that the hub listens on; 0: any free one."),
 });

@@ -18,9 +18,9 @@ Deno.test("workerLine() says which rank died of what, and that a new generation 
   strictEqual(failed({ cause: "exit", exit_code: 7 }), "trainer rank 0 ended (exit code 7): generation 2 starts");
   strictEqual(
     replaced(
-      new NoProgressError("Cannot finish 'train' on trainer as nothing has moved for 9 s\n  log: x", { ...place }),
+      new NoProgressError("Cannot finish 'train'\n  log: x", { ...place, limit_ms: 9000 }),
     ),
-    "trainer failed: Cannot finish 'train' on trainer as nothing has moved for 9 s: generation 2 starts",
+    "trainer hung in 'train': nothing moved for 9 s: generation 2 starts",
   );
 });
 

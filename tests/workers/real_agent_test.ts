@@ -1,6 +1,6 @@
 import { deepStrictEqual, ok, rejects, strictEqual } from "node:assert/strict";
 import process from "node:process";
-import { InfrastructureError, systemClock, WorkerLostError } from "../../engine/mod.ts";
+import { InfrastructureError, NoProgressError, systemClock, WorkerLostError } from "../../engine/mod.ts";
 import { Workers, type WorkersEvent, type WorkersOptions } from "../../workers/mod.ts";
 import { processStart } from "../../workers/process_sweep.ts";
 import { Events, gate, groupSpec, withHome } from "./fixtures.ts";
@@ -126,6 +126,23 @@ real("a cancelled operation rejects at once, and ranks that let go of it are not
   stop.abort(new Error("enough"));
   await rejects(call, /enough/);
   strictEqual((await group.call("echo", { x: 1 }, KEY)).generation, 1);
+});
+
+real("ranks that hang are found by missing progress, tell where they are, and are replaced", async ({ workers }) => {
+  const group = workers.group(groupSpec({ ranks: 2, python, no_progress_ms: 500 }));
+  const [, frozen] = (await group.call("pids", {}, KEY)).outputs as Pids[];
+  process.kill(frozen!.pid, "SIGSTOP");
+  await rejects(group.call("hang", {}, KEY), (error: Error) => {
+    ok(error instanceof NoProgressError);
+    ok(error.message.includes("stacks of its ranks: ") && error.message.includes("/trainer.rank*.gen1.log"));
+    return true;
+  });
+  strictEqual((await group.call("echo", {}, KEY)).generation, 2);
+  const logs = await Promise.all([0, 1].map((n) => Deno.readTextFile(`${workers.logDir}/trainer.rank${n}.gen1.log`)));
+  ok(
+    /hangs in state sleeping; stacks:[^]*Current thread[^]*echo_worker\.py", line \d+ in hang/.test(logs[0]!),
+  );
+  ok(logs[1]!.includes("hangs in state stopped"));
 });
 
 real("stop() leaves no process", async ({ workers }) => {

@@ -153,7 +153,9 @@ class Agent:
         replacing.add_done_callback(self._replacing.discard)
 
     async def _replace(self, message: dict[str, Any]) -> None:
-        """The old generation's processes are dead before the new one starts."""
+        """The old generation's processes are dead before the new one starts. It did not fail: the engine says it hangs."""
+        if self._groups[message["group"]].state == "ready":
+            await self._groups[message["group"]].write_stacks()
         while not (current := self._groups[message["group"]]).done.done():
             current.stop(0)
             await asyncio.wait([current.done])

@@ -15,6 +15,7 @@ from holdfast_worker.failures import ADDRESS_IN_USE, log_tail, report, report_of
 
 LAST_WORDS_S = 1.0  # After a first failure: one root makes many cascades, and all reports are needed to find it.
 CANCEL_GRACE_S = 5.0  # A cancelled operation that does not return by then costs the group its life.
+STACKS_S = 0.2  # To write its stacks: milliseconds, unless the machine is very busy.
 PORT_TRIES_MAX = 3
 MILD_CAUSES = {"user_code", "bad_data", "cancelled"}  # The worker says that its state is as before the operation.
 
@@ -81,6 +82,12 @@ class Group:
 
     def stop(self, grace_s: float) -> None:
         self._inbox.put_nowait(("stop", grace_s))
+
+    async def write_stacks(self) -> None:
+        """Evidence before a group that hangs is killed: every rank's stacks, in its log."""
+        for rank in self._ranks:
+            rank.write_stacks()
+        await asyncio.sleep(STACKS_S)
 
     def kill_now(self) -> None:
         for rank in self._ranks:

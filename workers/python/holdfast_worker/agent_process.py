@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast_worker.channel import CHANNEL_VARIABLE, GUARD_VARIABLE, AsyncChannel
-from holdfast_worker.process_table import alive_in_group, carriers, process_start
+from holdfast_worker.process_table import alive_in_group, carriers, process_start, process_state
 
 PACKAGE_ROOT = str(Path(__file__).resolve().parent.parent)
 GROUP_VARIABLE = "HOLDFAST_GROUP"  # In every process of a generation, so that one that left the process group is found.
@@ -114,6 +114,17 @@ class RankProcess:
     def send(self, message: dict[str, Any]) -> None:
         if self.channel and self.state != "exited":
             self.channel.send(message)
+
+    def write_stacks(self) -> None:
+        """Asks a rank that hangs where it is; the answer is in its log. A stopped process says nothing, so we do."""
+        if self.state in ("starting", "exited"):  # It may not listen yet, and would die of the signal.
+            return
+        with open(self.log_path, "a", encoding="utf-8") as log:
+            log.write(f"\nholdfast: rank {self.rank} (pid {self.pid}) hangs in state {process_state(self.pid)}; stacks:\n")
+        try:
+            os.kill(self.pid, signal.SIGUSR1)
+        except ProcessLookupError:
+            pass
 
     def kill(self) -> None:
         """SIGKILL to the rank and all it started. At once; `wait_dead` waits until they are gone."""

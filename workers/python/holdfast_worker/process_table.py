@@ -12,6 +12,15 @@ def process_start(pid: int) -> str | None:
     return fields[19] if fields else None
 
 
+STATE_NAMES = {"R": "running", "S": "sleeping", "D": "waiting for the disk", "T": "stopped", "t": "traced", "Z": "dead"}
+
+
+def process_state(pid: int) -> str:
+    """As the kernel sees it, in words."""
+    fields = _stat(pid)
+    return STATE_NAMES.get(fields[0], fields[0]) if fields else "gone"
+
+
 def _stat(pid: int) -> list[str] | None:
     """Fields of /proc/PID/stat from the state (field 3) on; the name before it may hold blanks and brackets."""
     try:

@@ -7,6 +7,7 @@ agent's death is seen while the main thread computes. Prints go to the log: the 
 from __future__ import annotations
 
 import ctypes
+import faulthandler
 import importlib
 import json
 import os
@@ -156,6 +157,7 @@ def main() -> None:
         os.setsid()  # Started by hand: `kill_own_group` must not reach the shell.
     start_guard(int(os.environ.pop(GUARD_VARIABLE)), fd)
     _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    faulthandler.register(signal.SIGUSR1, all_threads=True)  # Into the log, even while C code holds the GIL.
     channel = Channel.from_fd(fd)
     try:
         Rank(channel, channel.receive()).run()
