@@ -136,6 +136,7 @@ export class WorkerGroup {
     let running: Running | null = null;
     try {
       await unlessAborted(before, options.signal);
+      await options.durable?.();
       await unlessAborted(this.#gate.promise, options.signal);
       running = this.#dispatch(op, args, options);
       return await this.#settled(running, options);
