@@ -84,8 +84,10 @@ export class RewardScorer {
     }));
     const args = { function: f.source, items, timeout_ms: f.timeout_ms };
     const key = `${options.key}/${f.name}`;
-    const { attempt, signal } = options; // A context's signal is no property of its own: spreading would lose it.
-    const { outputs } = await this.#pool.call("score", args, { key, attempt, signal });
+    // Named one by one: those of a context lie on its prototype, and spreading would lose them.
+    const { attempt, signal } = options;
+    const durable = options.durable && (() => options.durable!());
+    const { outputs } = await this.#pool.call("score", args, { key, attempt, signal, durable });
     const loss = this.#pool.takeLoss?.() ?? null;
     if (loss) {
       await options.record("recovery", key, { ...loss, action: "restart", version: null, batches_redone: 0 });

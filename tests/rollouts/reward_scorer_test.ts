@@ -84,6 +84,28 @@ Deno.test("RewardScorer: process rewards go to the pool under a key of their own
   deepStrictEqual((items as unknown[])[1], { id: "1", prompt: "p", completion: "bb", tokens: 2, row });
 });
 
+Deno.test("RewardScorer: the pool gets a context's signal and durability, though they lie on its prototype", async () => {
+  class Context {
+    readonly key = "score_group/x";
+    readonly attempt = 2;
+    readonly #aborted = AbortSignal.abort();
+    get signal(): AbortSignal {
+      return this.#aborted;
+    }
+    durable(): Promise<void> {
+      return Promise.reject(new Error(`${this.key} is not durable`));
+    }
+    record(): Promise<void> {
+      return Promise.resolve();
+    }
+  }
+  const calls: { args: unknown; options: CallOptions }[] = [];
+  await new RewardScorer({ pool: pool([], calls) }).score(group([there("mine")]), new Context());
+  const given = calls[0]!.options;
+  strictEqual(given.signal!.aborted, true);
+  await rejects(given.durable!(), /score_group\/x is not durable/);
+});
+
 Deno.test("RewardScorer: a pool that was replaced is recorded as restarted", async () => {
   const losses: Loss[] = [{ cause: "out_of_memory", seconds: 3 }];
   const replaced = { ...pool([]), takeLoss: () => losses.shift() ?? null };
