@@ -36,11 +36,11 @@ export class LiveView {
   readonly #screen: Screen;
   readonly #now: () => number;
   readonly #colors: ReturnType<typeof pc.createColors>;
-  readonly #startedAt: number;
-  readonly #running = new Map<string, string>();
+  readonly #running = new Map<string, { stage: string; since: number }>();
   readonly #metrics: Record<string, number> = {};
   readonly #rewards: number[] = [];
-  readonly #tokens: { at: number; tokens: number }[] = [];
+  /** Made at `at` by work that began at `since`. */
+  readonly #tokens: { at: number; since: number; tokens: number }[] = [];
   #loop: Loop | null = null;
   #drawn = 0;
   #setupStep = "";
@@ -49,13 +49,12 @@ export class LiveView {
     this.#screen = options.screen;
     this.#now = options.now;
     this.#colors = pc.createColors(options.screen.color);
-    this.#startedAt = options.now();
   }
 
   on(event: EngineEvent): void {
     switch (event.type) {
       case "stage_started":
-        this.#running.set(event.key, event.stage);
+        this.#running.set(event.key, { stage: event.stage, since: this.#now() });
         break;
       case "stage_finished":
         this.#running.delete(event.key);
@@ -65,7 +64,7 @@ export class LiveView {
         if (event.next_ms !== null) this.note(retryLine(event)); // What is given up is how the run ends: told there.
         break;
       case "metrics":
-        this.#take(event.metrics);
+        this.#take(event);
         break;
       case "note":
         if (event.kind === "recovery") this.note(recoveryLine(event.value));
@@ -110,10 +109,13 @@ export class LiveView {
     this.#clear();
   }
 
-  #take(metrics: Record<string, number>): void {
+  #take({ key, metrics }: { key: string; metrics: Record<string, number> }): void {
     Object.assign(this.#metrics, metrics);
     const made = (metrics["perf/generated_tokens"] ?? 0) + (metrics["perf/trained_tokens"] ?? 0);
-    if (made > 0) this.#tokens.push({ at: this.#now(), tokens: made });
+    if (made > 0) {
+      const at = this.#now();
+      this.#tokens.push({ at, since: this.#running.get(key)?.since ?? at, tokens: made });
+    }
     if (metrics["reward/mean"] !== undefined) this.#rewards.push(metrics["reward/mean"]);
   }
 
@@ -149,14 +151,15 @@ export class LiveView {
 
   #tokensPerSecond(): number {
     while (this.#tokens.length && this.#tokens[0]!.at < this.#now() - RATE_WINDOW_MS) this.#tokens.shift();
-    const seconds = Math.max(0.5, Math.min(RATE_WINDOW_MS, this.#now() - this.#startedAt) / 1000);
+    const since = Math.min(...this.#tokens.map(({ since }) => since));
+    const seconds = Math.max(0.5, Math.min(RATE_WINDOW_MS, this.#now() - since) / 1000);
     return Math.round(this.#tokens.reduce((sum, { tokens }) => sum + tokens, 0) / seconds);
   }
 
   #redraw(): void {
     if (!this.#screen.tty) return;
     this.#clear();
-    const stages = [...new Set(this.#running.values())].join(", ") || "waiting";
+    const stages = [...new Set([...this.#running.values()].map(({ stage }) => stage))].join(", ") || "waiting";
     const { dim, green } = this.#colors;
     // Cut before it is painted: a line that wraps could not be redrawn.
     const cut = (line: string) => line.slice(0, this.#screen.columns);

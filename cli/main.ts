@@ -11,7 +11,7 @@ import { showLogs } from "./logs.ts";
 import { DEFAULT_HOME, print } from "./output.ts";
 import { printPlan } from "./plan.ts";
 import { testReward } from "./reward_test.ts";
-import { EXIT } from "./exit.ts";
+import { EXIT, isBadInput } from "./exit.ts";
 import { listRollouts, type RolloutOptions } from "./rollouts.ts";
 import { resumeCommand, runCommand } from "./run.ts";
 import { findRun, listRuns, showRun, wholeNumber } from "./runs.ts";
@@ -184,7 +184,7 @@ export async function main(args: string[]): Promise<number> {
     }
     if (error instanceof EngineError) {
       console.error(error.message);
-      return ["invalid_input", "run_owned", "bad_data"].includes(error.code) ? EXIT.bad_input : EXIT.failed;
+      return isBadInput(error) ? EXIT.bad_input : EXIT.failed;
     }
     console.error(error); // Nobody thought of it: the stack says where.
     return EXIT.failed;

@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import type { LoadedConfig } from "../configs/mod.ts";
-import { InvalidInputError, type Outcome, type RunHead } from "../engine/mod.ts";
+import { EngineError, InvalidInputError, type Outcome, type RunHead } from "../engine/mod.ts";
 import {
   type AnyDefinition,
   createRun,
@@ -13,7 +13,7 @@ import {
   SHIPPED,
 } from "../flows/mod.ts";
 import { LiveView } from "./live.ts";
-import { EXIT } from "./exit.ts";
+import { EXIT, isBadInput } from "./exit.ts";
 import { command, errorScreen } from "./output.ts";
 import { findRun } from "./runs.ts";
 
@@ -69,6 +69,7 @@ type Following = {
 async function follow(home: Home, { head, definition, config, accept, rows }: Following): Promise<number> {
   const screen = errorScreen();
   const live = new LiveView({ screen, now: () => performance.now() });
+  const note = (text: string) => screen.write(`${text}\n`);
   const drain = new AbortController();
   const release = onInterrupt(() => {
     if (drain.signal.aborted) {
@@ -89,7 +90,11 @@ async function follow(home: Home, { head, definition, config, accept, rows }: Fo
       onSetup: ({ kind, step, detail }) => live.setup(`environment ${kind}: ${step} ${detail}`),
     });
     live.end();
-    return report(head, { outcome, home, note: (text) => screen.write(`${text}\n`) });
+    return report(head, { outcome, home, note });
+  } catch (error) {
+    if (!(error instanceof EngineError) || isBadInput(error)) throw error;
+    live.end();
+    return report(head, { outcome: { status: "failed", error: error.toJSON() }, home, note });
   } finally {
     live.end();
     release();

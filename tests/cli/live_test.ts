@@ -57,8 +57,13 @@ const failed = (next_ms: number | null): EngineEventBody => {
 async function rounds(screen: Terminal, count: number) {
   const { clock, live, on } = view(screen);
   for (let round = 1; round <= count; round++) {
+    on({ ...started("generate_slab"), key: "k" } as EngineEventBody);
     await clock.advance(2000);
     on(metrics({ "reward/mean": round / 10, "policy/loss": 0.5, "perf/generated_tokens": 1000 }));
+    on({
+      ...{ type: "stage_finished", key: "k", stage: "generate_slab", runs_on: "sampler" },
+      ...{ phase: "", ms: 1, output: 0 },
+    });
     on(closed(round));
   }
   return live;
