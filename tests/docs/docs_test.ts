@@ -235,6 +235,11 @@ Deno.test("every algorithm has a page that names each of its settings with its d
   }
 });
 
+Deno.test("the README's custom graph has at most 30 lines", () => {
+  const scripts = PAGES.get("README.md")!.blocks.filter(({ lang }) => lang === "ts");
+  deepStrictEqual(scripts.map(({ text }) => text.trimEnd().split("\n").length <= 30), [true]);
+});
+
 Deno.test("the README names every verb of the command line", async () => {
   const { output } = await bench.run("deno", ["run", "-A", "--quiet", "cli/main.ts", "--help"]);
   const listed = output.slice(output.indexOf("Commands:")).matchAll(/^ {2}([a-z]+)/gm);
