@@ -13,6 +13,7 @@ import {
   SHIPPED,
 } from "../flows/mod.ts";
 import { LiveView } from "./live.ts";
+import { failureText } from "./failure_text.ts";
 import { EXIT, isBadInput } from "./exit.ts";
 import { command, errorScreen } from "./output.ts";
 import { findRun } from "./runs.ts";
@@ -111,7 +112,7 @@ function report(head: RunHead, { outcome, home, note }: Reporting): number {
       );
       return EXIT.done;
     case "failed":
-      note(`run ${head.id} failed: ${outcome.error.message}`);
+      note(`run ${head.id} failed: ${failureText(outcome.error, home)}`);
       note(`Nothing recorded is lost. Mend the cause, then go on with: ${command(home, `resume ${head.id}`)}`);
       return EXIT.failed;
     case "cancelled":

@@ -1,6 +1,7 @@
-import { BadDataError, computedStatus, InvalidInputError, type RunHead } from "../engine/mod.ts";
+import { BadDataError, computedStatus, type ErrorJson, InvalidInputError, type RunHead } from "../engine/mod.ts";
 import { graphName, type Home, type RunView, runView } from "../flows/mod.ts";
 import { didYouMean } from "../configs/mod.ts";
+import { failureText } from "./failure_text.ts";
 import { age, print, printJson, table } from "./output.ts";
 
 /** The head of a run, or an error that names the runs there are. Without a name: the newest that can be resumed. */
@@ -57,7 +58,7 @@ export async function showRun(home: Home, id: string | undefined, options: { jso
   const head = await findRun(home, id ?? (await newestRun(home)));
   const view = await runView(home.store, head, await home.liveFacts(head.id));
   if (options.json) return printJson(view);
-  print(describe(view));
+  print(describe(view, home));
 }
 
 /** Id of the run that was started last. */
@@ -68,7 +69,7 @@ export async function newestRun(home: Home): Promise<string> {
   throw new InvalidInputError(`Cannot show a run as there is none in ${home.dir}: start one with 'run CONFIG'`, {});
 }
 
-function describe(view: RunView): string {
+function describe(view: RunView, home: Home): string {
   const { ledger, generated } = view;
   const reasons = (counts: Record<string, number>) =>
     Object.entries(counts).map(([reason, n]) => `${reason} ${n}`).join(", ") || "0";
@@ -95,7 +96,7 @@ function describe(view: RunView): string {
     ]),
     ...view.evaluations.map((e): [string, string] => ["evaluation", `${e.name}: ${Number(e.avg_at_k).toFixed(3)}`]),
     ...Object.entries(view.metrics).map(([name, n]): [string, string] => ["metric", `${name} ${n}`]),
-    ...(view.error === null ? [] : [["error", (view.error as { message: string }).message] as [string, string]]),
+    ...(view.error === null ? [] : [["error", failureText(view.error as ErrorJson, home)] as [string, string]]),
   ];
   return lines.map(([name, text]) => `${name.padEnd(10)} ${text}`).join("\n");
 }

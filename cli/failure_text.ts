@@ -1,0 +1,24 @@
+import type { ErrorJson } from "../engine/mod.ts";
+import { command } from "./output.ts";
+
+/**
+ * What a run failed of: the root error once and first, then the work that could not be finished for it. The commands in it are
+ * for this home.
+ */
+export function failureText(error: ErrorJson, home: { dir: string }): string {
+  const { root, works } = unwrap(error);
+  const message = root.message.replace(
+    /^( *next: )deno task rl (.*)$/gm,
+    (_, next, verb) => next + command(home, verb),
+  );
+  return [message, ...works.map(({ key, attempts }) => `  in: ${key} (attempt ${attempts})`)].join("\n");
+}
+
+type Work = { key: string; attempts: number };
+
+function unwrap(error: ErrorJson): { root: ErrorJson; works: Work[] } {
+  if (error.code !== "stage_failed" || !error.facts.error) return { root: error, works: [] };
+  const { key, attempts } = error.facts as Work;
+  const { root, works } = unwrap(error.facts.error as ErrorJson);
+  return { root, works: [...works, { key, attempts }] };
+}

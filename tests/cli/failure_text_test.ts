@@ -1,0 +1,27 @@
+import { strictEqual } from "node:assert/strict";
+import { StageFailedError, WorkerLostError } from "../../engine/mod.ts";
+import { failureText } from "../../cli/failure_text.ts";
+
+const home = { dir: "/a/home" };
+
+Deno.test("failureText() tells the root error first and once, then the stages around it, with commands for this home", () => {
+  const root = new WorkerLostError(
+    "Cannot run 'train' as rank 0 failed: SIGKILL\n  | a line\n  next: deno task rl logs r",
+  );
+  const inner = new StageFailedError(`Cannot finish 'a/b': ${root.message}`, {
+    key: "a/b",
+    attempts: 3,
+    error: root.toJSON(),
+  });
+  const outer = new StageFailedError(`Cannot finish 'a': ${inner.message}`, {
+    key: "a",
+    attempts: 1,
+    error: inner.toJSON(),
+  });
+  strictEqual(
+    failureText(outer.toJSON(), home),
+    "Cannot run 'train' as rank 0 failed: SIGKILL\n  | a line\n  next: deno task rl logs r --home /a/home\n" +
+      "  in: a/b (attempt 3)\n  in: a (attempt 1)",
+  );
+  strictEqual(failureText(new WorkerLostError("Cannot go on").toJSON(), home), "Cannot go on");
+});
