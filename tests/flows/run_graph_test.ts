@@ -1,0 +1,82 @@
+import { deepStrictEqual, rejects, strictEqual } from "node:assert/strict";
+import { z } from "zod";
+import { defineStage, type EngineEvent, graph, InvalidInputError } from "../../engine/mod.ts";
+import { Home, resumeRun, runGraph } from "../../flows/mod.ts";
+
+let broken = false;
+
+const half = defineStage({
+  name: "half",
+  version: 1,
+  input: z.strictObject({ n: z.number() }),
+  output: z.number(),
+  run({ n }) {
+    if (broken) throw new RangeError("out of order");
+    return n / 2;
+  },
+});
+
+/** Exported, as `resume` imports it by the entry that the run recorded. */
+export const quarters = graph("quarters", z.strictObject({ n: z.number().default(8) }), (g, config) => {
+  const first = g.stage(half, { n: config.n }, { as: "first" });
+  return g.loop("again", { times: 1, carry: { n: first } }, (r) => ({ n: r.stage(half, { n: r.carried("n") }) })).n;
+});
+const entry = `${import.meta.url}#quarters`;
+
+async function withDir(body: (dir: string) => Promise<void>): Promise<void> {
+  const dir = await Deno.makeTempDir({ prefix: "holdfast-run-graph-" });
+  try {
+    await body(dir);
+  } finally {
+    broken = false;
+    await Deno.remove(dir, { recursive: true });
+  }
+}
+
+Deno.test("runGraph() runs a graph to its end, and the same call answers how a run of that id ended", async () => {
+  await withDir(async (home) => {
+    const options = { config: {}, home, entry, id: "q" };
+    deepStrictEqual(await runGraph(quarters, options), { status: "done", output: 2, run: "q" });
+    broken = true;
+    deepStrictEqual(await runGraph(quarters, options), { status: "done", output: 2, run: "q" });
+  });
+});
+
+Deno.test("runGraph() refuses a run of that id that began with another configuration", async () => {
+  await withDir(async (home) => {
+    await runGraph(quarters, { config: {}, home, entry, id: "q" });
+    await rejects(runGraph(quarters, { config: { n: 9 }, home, entry, id: "q" }), (error: InvalidInputError) => {
+      strictEqual(error.code, "invalid_input");
+      strictEqual(error.message.includes(`it began with {"n":8}, this call has {"n":9}`), true);
+      return true;
+    });
+  });
+});
+
+Deno.test("resumeRun() imports the recorded entry and goes on with what failed, no finished stage again", async () => {
+  await withDir(async (home) => {
+    const started: string[] = [];
+    const onEvent = (event: EngineEvent) => {
+      if (event.type === "stage_started") started.push(event.key);
+      if (event.type === "stage_finished") broken = event.key === "first";
+    };
+    const failed = await runGraph(quarters, { config: {}, home, entry, id: "q", onEvent });
+    deepStrictEqual([failed.status, started], ["failed", ["first", "again/1/half"]]);
+    broken = false;
+    deepStrictEqual(await resumeRun(home, "q", { onEvent }), { status: "done", output: 2 });
+    deepStrictEqual(started, ["first", "again/1/half", "again/1/half"]);
+  });
+});
+
+Deno.test("resumeRun() says what is missing: the run, or the graph in its module", async () => {
+  await withDir(async (dir) => {
+    await rejects(resumeRun(dir, "q"), { code: "invalid_input", message: /Cannot find run 'q'/ });
+    const home = Home.open(dir);
+    try {
+      await runGraph(quarters, { config: {}, home, entry: `${import.meta.url}#gone`, id: "q" });
+      await rejects(resumeRun(home, "q"), { code: "invalid_input", message: /exports no graph 'gone'/ });
+    } finally {
+      await home.close();
+    }
+  });
+});
