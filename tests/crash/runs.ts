@@ -11,7 +11,7 @@ export type Shown = {
   generated: { groups: number; samples: number; tokens: number };
   recoveries: { cause: string; action: string; batches_redone: number; seconds: number }[];
   round: number;
-  evaluations: { name: string; avg_at_k: number }[];
+  evaluations: { name: string; avg_at_k: number; problems: number; failed: number }[];
   metrics: Record<string, number>;
 };
 export type Finished = { code: number; signal: string | null; output: string };

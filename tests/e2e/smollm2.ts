@@ -1,0 +1,57 @@
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { ensureEnvironment } from "../../workers/mod.ts";
+import { HOME } from "../environments.ts";
+
+const ROOT = fileURLToPath(new URL("../../", import.meta.url));
+/** What transformers wants besides itself to open a GGUF file. Their other dependencies are in the environment. */
+const GGUF_PACKAGES = ["gguf==0.19.0", "accelerate==1.15.0"];
+
+/** A real model and real problems for tests, from the folder beside the repository. */
+export type RealInput = { tool: string; train: string; test: string };
+
+/** Where HOLDFAST_SHARED, else `../shared`, has SmolLM2 and GSM8K; null if there is no such folder. */
+export async function realInput(): Promise<RealInput | null> {
+  const shared = Deno.env.get("HOLDFAST_SHARED") ?? join(ROOT, "../shared");
+  const input = {
+    tool: join(shared, "tools/make_smollm2.py"),
+    train: join(shared, "data/gsm8k/train.jsonl"),
+    test: join(shared, "data/gsm8k/test.jsonl"),
+  };
+  for (const path of Object.values(input)) if (!await isThere(path)) return null;
+  return input;
+}
+
+/** SmolLM2-135M-Instruct as a Hugging Face directory; made once, and kept beside the managed environments. */
+export async function smollm2({ tool }: RealInput): Promise<string> {
+  const directory = join(HOME, "tests/smollm2");
+  if (await isThere(directory)) return directory;
+  const python = await ensureEnvironment("deepspeed", { home: HOME });
+  // Into a folder of its own, seen by one command: a managed environment is never changed.
+  const packages = join(HOME, "tests/gguf");
+  const pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "--upgrade"];
+  await runPython(python, [...pip, "--target", packages, ...GGUF_PACKAGES], {});
+  const partial = `${directory}.${Deno.pid}.tmp`;
+  await runPython(python, [tool, partial], { PYTHONPATH: packages });
+  await Deno.rename(partial, directory);
+  return directory;
+}
+
+/** Runs Python and returns what it printed. @throws With its last lines, if it fails. */
+export async function runPython(python: string, args: string[], env: Record<string, string>): Promise<string> {
+  const command = new Deno.Command(python, { args, env, stdin: "null", stdout: "piped", stderr: "piped" });
+  const { success, stdout, stderr } = await command.output();
+  if (success) return new TextDecoder().decode(stdout);
+  const lines = new TextDecoder().decode(stderr).trimEnd().split("\n").slice(-12);
+  throw new Error(`Cannot run ${python} ${args.join(" ")}:\n${lines.join("\n")}`);
+}
+
+async function isThere(path: string): Promise<boolean> {
+  try {
+    await Deno.stat(path);
+    return true;
+  } catch (cause) {
+    if (cause instanceof Deno.errors.NotFound) return false;
+    throw cause;
+  }
+}
