@@ -90,3 +90,18 @@ export async function leftOvers(home: string): Promise<{ runs: number; processes
 export async function exists(path: string): Promise<boolean> {
   return await Deno.stat(path).then(() => true, () => false);
 }
+
+/** A disk of 40 MiB at `dir`, and how to fill it; null where this process may not mount one. */
+export async function smallDisk(
+  dir: string,
+): Promise<{ fill(): Promise<void>; free(): Promise<void>; gone(): Promise<void> } | null> {
+  const run = (command: string, args: string[]) => new Deno.Command(command, { args, stderr: "null" }).output();
+  await Deno.mkdir(dir);
+  if (!(await run("mount", ["-t", "tmpfs", "-o", "size=40m", "tmpfs", dir])).success) return null;
+  const filler = `${dir}/filler`;
+  return {
+    fill: async () => void await run("dd", ["if=/dev/zero", `of=${filler}`, "bs=64k"]),
+    free: () => Deno.remove(filler),
+    gone: async () => void await run("umount", [dir]),
+  };
+}

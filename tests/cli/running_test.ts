@@ -1,6 +1,6 @@
 import { deepStrictEqual, match, ok, strictEqual } from "node:assert/strict";
 import { orphans } from "../crash/runs.ts";
-import { endAll, freshHome, json, rl, SMALL, start } from "./fixtures.ts";
+import { endAll, freshHome, json, rl, SMALL, smallDisk, start } from "./fixtures.ts";
 
 type Shown = {
   status: string;
@@ -38,10 +38,10 @@ async function disturbed(id: string, act: (running: ReturnType<typeof start>) =>
   return await running.ended;
 }
 
-async function endsAsUndisturbed(id: string): Promise<void> {
-  const resumed = await rl(["resume", id, ...at]);
+async function endsAsUndisturbed(id: string, of = home): Promise<void> {
+  const resumed = await rl(["resume", id, "--home", of]);
   strictEqual(resumed.code, 0, resumed.err);
-  const shown = await json<Shown>(["show", id, ...at]);
+  const shown = await json<Shown>(["show", id, "--home", of]);
   deepStrictEqual([shown.status, shown.policy.digest, shown.ledger], [
     "done",
     undisturbed.policy.digest,
@@ -71,6 +71,27 @@ Deno.test("Ctrl-C twice stops at once with exit 130, leaves no process, and noth
   match(ended.err, /stopped at once\. Go on with: deno task rl resume twice/);
   strictEqual(await orphans(home), 0);
   await endsAsUndisturbed("twice");
+});
+
+Deno.test("a full disk fails the run in words, and with space again it ends with the weights it would have had", async () => {
+  const disk = await smallDisk(`${home}/disk`);
+  const small = disk === null ? home : `${home}/disk`;
+  try {
+    if (disk !== null) await Deno.symlink(await Deno.realPath(`${home}/env`), `${small}/env`);
+    const fault = disk === null ? { HOLDFAST_FAULT: "disk_full:engine@append:60" } : undefined;
+    const running = start(["run", SMALL, "--home", small, "--id", "full"], fault);
+    await running.says("round 2/6");
+    await disk?.fill();
+    const { code, err } = await running.ended;
+    strictEqual(code, 3, err);
+    match(err, /disk is full|No space left/);
+    match(err, /Nothing recorded is lost.*resume full/);
+    strictEqual(await orphans(small), 0);
+    await disk?.free();
+    await endsAsUndisturbed("full", small);
+  } finally {
+    await disk?.gone();
+  }
 });
 
 Deno.test("show, resume and cancel of a run that another process executes: its pid and workers, exit 2, exit 3", async () => {
@@ -106,7 +127,8 @@ Deno.test("cancel of an interrupted run is at once; resume of a done one does no
   const again = await rl(["resume", "calm", ...at]);
   deepStrictEqual([again.code, again.err], [0, "run calm is done already: nothing to resume\n"]);
   const runs = await json<{ id: string; status: string; resumable: boolean }[]>(["runs", ...at]);
-  deepStrictEqual(runs.map(({ id, status, resumable }) => [id, status, resumable]), [
+  const here = runs.filter(({ id }) => id !== "full"); // Lies on the small disk, where one could be mounted.
+  deepStrictEqual(here.map(({ id, status, resumable }) => [id, status, resumable]), [
     ["dropped", "cancelled", false],
     ["busy", "cancelled", false],
     ["twice", "done", false],

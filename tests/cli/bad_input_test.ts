@@ -1,0 +1,113 @@
+import { deepStrictEqual, match, ok, strictEqual } from "node:assert/strict";
+import { HOME } from "../environments.ts";
+import { ensureEnvironment } from "../../workers/mod.ts";
+import { orphans } from "../crash/runs.ts";
+import { endAll, freshHome, json, leftOvers, rl, SMALL } from "./fixtures.ts";
+
+Deno.test.afterAll(endAll);
+const home = await freshHome();
+const at = ["--home", home];
+/** The smallest run that trains: what is tested is how it fails and that it can be mended. */
+const TINY = ["warmup.rounds=1", "online.rounds=1", "evaluate.problems=2"];
+const NO_RUN_YET = { runs: 0, processes: 0 };
+
+async function evaluateConfig(model: string, rows: string): Promise<string> {
+  const file = `${home}/evaluate.yaml`;
+  const data = `data: { eval: [{ path: ${rows} }] }`;
+  await Deno.writeTextFile(file, `flow: evaluate\nmodel: { path: ${model} }\n${data}\nreward: exact_match\n`);
+  return file;
+}
+
+/** What looks like a model directory to whoever lists it. */
+async function hollowModel(): Promise<string> {
+  const dir = `${home}/hollow`;
+  await Deno.mkdir(dir, { recursive: true });
+  await Deno.writeTextFile(`${dir}/config.json`, `{"model_type":"qwen3"}`);
+  await Deno.writeTextFile(`${dir}/model.safetensors`, "no tensors");
+  return dir;
+}
+
+async function rows(text: string): Promise<string> {
+  const file = `${home}/rows.jsonl`;
+  await Deno.writeTextFile(file, text);
+  return file;
+}
+
+Deno.test("a broken data row is told by file, line and field with exit 2, and nothing is recorded or started", async () => {
+  const file = await evaluateConfig(await hollowModel(), await rows(`{"prompt":"a"}\n{"prompt":"b","answer":{}}\n`));
+  const { code, err } = await rl(["run", file, ...at]);
+  strictEqual(code, 2);
+  match(err, /^\S*rows\.jsonl:2 answer: /);
+  deepStrictEqual(await leftOvers(home), NO_RUN_YET);
+});
+
+Deno.test("a directory that is no model is told with its place in the file, exit 2; so is one that is not there", async () => {
+  const data = await rows(`{"prompt":"a","answer":"b"}\n`);
+  const none = await rl(["run", await evaluateConfig("nowhere", data), ...at]);
+  deepStrictEqual([none.code, /evaluate\.yaml:2:\d+ model\.path: there is no directory/.test(none.err)], [2, true]);
+  const empty = await rl(["run", await evaluateConfig(home, data), ...at]);
+  deepStrictEqual([empty.code, /model\.path: .* is not a Hugging Face model directory/.test(empty.err)], [2, true]);
+  deepStrictEqual(await leftOvers(home), NO_RUN_YET);
+});
+
+Deno.test("a model directory that only looks like one fails the run with the cause first, its log and the next command", async () => {
+  const file = await evaluateConfig(await hollowModel(), await rows(`{"prompt":"a","answer":"b"}\n`));
+  const { code, err } = await rl(["run", file, ...at, "--id", "hollow"]);
+  strictEqual(code, 3, err);
+  const lines = err.split("\n");
+  match(lines[1]!, /^run hollow failed: .*Cannot open model '.*hollow'/);
+  ok(lines.some((line) => /^ {2}log: .*trainer\.rank0\.gen1\.log$/.test(line)));
+  ok(
+    lines.includes(
+      `Nothing recorded is lost. Mend the cause, then go on with: deno task rl resume hollow --home ${home}`,
+    ),
+  );
+  strictEqual(await orphans(home), 0);
+});
+
+Deno.test("a hub port in use is named with its mend; once it is free, resume goes on", async () => {
+  const taken = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  const { port } = taken.addr as Deno.NetAddr;
+  const { code, err } = await rl(["run", SMALL, ...TINY, `workers.port=${port}`, ...at, "--id", "port"]);
+  taken.close();
+  strictEqual(code, 3, err);
+  match(err, new RegExp(`Cannot listen on 127\\.0\\.0\\.1:${port} as the port is in use`));
+  strictEqual((await rl(["resume", "port", ...at])).code, 0);
+});
+
+Deno.test("a worker that dies on import tells the cause, its log's last lines, the log and what to do; mended, resume goes on", async () => {
+  const broken = `${home}/broken`;
+  await Deno.mkdir(`${broken}/torch`, { recursive: true });
+  await Deno.writeTextFile(`${broken}/torch/__init__.py`, `raise ImportError("libcudart.so.13: no such file")\n`);
+  const real = await ensureEnvironment("torch", { home: HOME });
+  const python = `${home}/my_python`;
+  await Deno.writeTextFile(python, `#!/bin/sh\nPYTHONPATH=${broken}:$PYTHONPATH exec ${real} "$@"\n`, { mode: 0o755 });
+  const { code, err } = await rl(["run", SMALL, ...TINY, `trainer.python=${python}`, ...at, "--id", "import"]);
+  strictEqual(code, 3, err);
+  const lines = err.split("\n");
+  match(lines[1]!, /^run import failed: .*trainer as rank 0 failed: ImportError: libcudart\.so\.13: no such file$/);
+  ok(lines.includes("  | ImportError: libcudart.so.13: no such file"));
+  const log = lines.find((line) => line.startsWith("  log: "))!.slice("  log: ".length);
+  match(await Deno.readTextFile(log), /ImportError: libcudart/);
+  ok(lines.some((line) => /^ {2}next: deno task rl /.test(line)));
+  match(err, /resume import/);
+  strictEqual(await orphans(home), 0);
+  await Deno.remove(broken, { recursive: true });
+  strictEqual((await rl(["resume", "import", ...at])).code, 0);
+});
+
+Deno.test("an environment of one's own that lacks packages is told in one sentence; so is a machine without Python", async () => {
+  const bare = `${home}/bare_python`;
+  const real = await ensureEnvironment("torch", { home: HOME });
+  await Deno.writeTextFile(bare, `#!/bin/sh\nexec ${real} -S "$@"\n`, { mode: 0o755 }); // -S: without site-packages.
+  const lacks = await rl(["run", SMALL, ...TINY, `trainer.python=${bare}`, ...at, "--id", "bare"]);
+  strictEqual(lacks.code, 3, lacks.err);
+  match(lacks.err, /run bare failed: .*bare_python' as it lacks websockets, .*torch.*: install that there, or leave/);
+  const none = `${home}/without_environments`;
+  const path = await Deno.makeTempDir({ dir: home });
+  const absent = await rl(["run", SMALL, ...TINY, "--home", none, "--id", "absent"], { PATH: path });
+  strictEqual(absent.code, 3, absent.err);
+  match(absent.err, /Python 3\.10 or newer is needed: none was found on PATH/);
+  const runs = await json<{ id: string; resumable: boolean }[]>(["runs", "--home", none]);
+  deepStrictEqual(runs.map(({ id, resumable }) => [id, resumable]), [["absent", true]]);
+});

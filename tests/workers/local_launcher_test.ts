@@ -1,0 +1,30 @@
+import { match, strictEqual } from "node:assert/strict";
+import { systemClock } from "../../engine/mod.ts";
+import { localLauncher } from "../../workers/mod.ts";
+import { homeNonce, ownNonce } from "../../workers/process_sweep.ts";
+
+/** An agent whose interpreter is this shell script. */
+async function launched(script: string) {
+  const home = await Deno.makeTempDir({ prefix: "launcher_" });
+  const python = `${home}/python`;
+  await Deno.writeTextFile(python, `#!/bin/sh\n${script}\n`, { mode: 0o755 });
+  const nonce = ownNonce(await homeNonce(home), "run");
+  const places = { artifactsDir: `${home}/artifacts`, faultsDir: `${home}/faults` };
+  const launcher = localLauncher({ python, nonce, clock: systemClock, ...places });
+  return { home, agent: await launcher.start({ agentId: "a", hubFile: "", logPath: `${home}/logs/agent.log` }) };
+}
+
+Deno.test("localLauncher(): an agent that dies says its last words first, then its log's last lines and path", async () => {
+  const { home, agent } = await launched(`echo "Traceback:" >&2; echo "ImportError: no websockets" >&2; exit 1`);
+  strictEqual(
+    await agent.exited,
+    `the agent ended with exit code 1: ImportError: no websockets\n  | Traceback:\n  | ImportError: no websockets\n` +
+      `  log: ${home}/logs/agent.log`,
+  );
+});
+
+Deno.test("localLauncher(): destroy() ends the agent and what it started, and says by which signal", async () => {
+  const { agent } = await launched(`sleep 100 & exec sleep 100`);
+  await agent.destroy();
+  match(await agent.exited, /^the agent was killed by SIGKILL/);
+});
