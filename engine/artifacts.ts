@@ -17,7 +17,10 @@ export type ArtifactOptions = {
 
 /** A put takes seconds: a temporary file that nobody has touched for this long belongs to a dead process. */
 const STALE_MS = 3_600_000;
+const DURABLE_NAMES_MAX = 4096;
 const CACHE_BYTES = 64 * 1024 * 1024;
+/** Shorter files are written without giving up the thread: that costs less than a turn of the event loop. */
+const AT_ONCE_BYTES = 1024 * 1024;
 
 /**
  * Content-addressed files at DIR/<first two digits>/<sha256>. A file appears under its name whole or not at all: it is
@@ -29,8 +32,8 @@ export class ArtifactStore {
   readonly #writeFile: (path: string, bytes: Uint8Array) => Promise<void>;
   readonly #cache: ByteCache;
   readonly #putting = new Map<string, Promise<void>>();
-  /** Folders that are known to be there and durable. At most 256. */
-  readonly #folders = new Set<string>();
+  /** Names of artifacts that this store has made durable, newest last. */
+  readonly #durable = new Set<string>();
   #swept: Promise<void> | undefined;
 
   constructor(dir: string, options: ArtifactOptions = {}) {
@@ -63,6 +66,7 @@ export class ArtifactStore {
     } finally {
       this.#putting.delete(ref.sha256);
     }
+    this.#cache.set(ref.sha256, bytes.slice());
     return ref;
   }
 
@@ -108,13 +112,10 @@ export class ArtifactStore {
         this.#swept = undefined; // The next put tries again: a person may have mended the directory by then.
         throw error;
       });
-      if (!this.#folders.has(folder)) {
-        await Deno.mkdir(folder, { recursive: true });
-        await syncDirectory(this.dir); // Also if it was there: another process may have made it just now.
-        this.#folders.add(folder);
-      }
+      if (this.#durable.has(ref.sha256) && sizeOf(path) === ref.bytes) return;
       if (!await holds(path, ref)) await this.#writeAndRename(path, bytes);
       await syncDirectory(folder); // Also when it was there: the other writer may not have come to this line.
+      this.#remember(ref.sha256);
     } catch (error) {
       throw asDiskError(error, `write an artifact of ${bytes.byteLength} bytes`, this.dir);
     }
@@ -124,17 +125,28 @@ export class ArtifactStore {
     const temporary = `${this.dir}/tmp/${Deno.pid}.${crypto.randomUUID()}`;
     try {
       await this.#writeFile(temporary, bytes);
-      await Deno.rename(temporary, path);
+      Deno.renameSync(temporary, path);
     } catch (error) {
       await Deno.remove(temporary).catch(() => {}); // The first error is the one that matters.
       throw error;
     }
   }
 
-  /** Makes the folders and removes what dead writers left. */
+  #remember(name: string): void {
+    if (this.#durable.size >= DURABLE_NAMES_MAX) this.#durable.delete(this.#durable.values().next().value!);
+    this.#durable.add(name);
+  }
+
+  /** Makes the folders, all at once so that no put pays for one, and removes what dead writers left. */
   async #sweep(): Promise<void> {
     const folder = `${this.dir}/tmp`;
     await Deno.mkdir(folder, { recursive: true });
+    const there = new Set(Array.from(Deno.readDirSync(this.dir), ({ name }) => name));
+    for (let i = 0; i < 256; i++) {
+      const name = i.toString(16).padStart(2, "0");
+      if (!there.has(name)) Deno.mkdirSync(`${this.dir}/${name}`, { recursive: true });
+    }
+    await syncDirectory(this.dir); // Also if they were there: another process may have made them just now.
     for await (const entry of Deno.readDir(folder)) {
       const path = `${folder}/${entry.name}`;
       const changed = (await Deno.stat(path).catch(() => null))?.mtime?.getTime();
@@ -181,18 +193,30 @@ class ByteCache {
 
 /** Whether the file holds exactly what its name says. A damaged one is replaced by the next put of its content. */
 async function holds(path: string, ref: ArtifactRef): Promise<boolean> {
-  const found = await Deno.stat(path).catch(() => null);
-  return found?.size === ref.bytes && sha256Hex(await Deno.readFile(path)) === ref.sha256;
+  return sizeOf(path) === ref.bytes && sha256Hex(await Deno.readFile(path)) === ref.sha256;
+}
+
+/** Null if there is no such file. */
+function sizeOf(path: string): number | null {
+  try {
+    return Deno.statSync(path).size;
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return null;
+    throw error;
+  }
 }
 
 async function writeDurably(path: string, bytes: Uint8Array): Promise<void> {
-  using file = await Deno.open(path, { write: true, createNew: true });
-  for (let written = 0; written < bytes.byteLength;) written += await file.write(bytes.subarray(written));
+  using file = Deno.openSync(path, { write: true, createNew: true });
+  for (let written = 0; written < bytes.byteLength;) {
+    const left = bytes.subarray(written);
+    written += left.byteLength <= AT_ONCE_BYTES ? file.writeSync(left) : await file.write(left);
+  }
   await file.sync();
 }
 
 async function syncDirectory(path: string): Promise<void> {
-  using directory = await Deno.open(path);
+  using directory = Deno.openSync(path);
   await directory.sync();
 }
 

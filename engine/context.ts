@@ -47,6 +47,8 @@ export interface Context {
   note(name: string, key: string, value: unknown): void;
   /** A fact recorded now; durable when the promise settles. */
   record(kind: "recovery" | `note/${string}`, key: string, value: unknown): Promise<void>;
+  /** Settles when all that this body was given is durable. Bodies of stages that are not `eager` start after it. */
+  durable(): Promise<void>;
   /** Counts for the round's ledger, added with this stage's result. */
   tally(counts: Record<string, number>): void;
   /** Recorded rows of this run. What they hold may differ on replay: decide by them only inside a step. */

@@ -188,7 +188,8 @@ export class Engine {
     const whole = root.start().then(async () => ({ output: await root.resolve(graph.output) }));
     // A failure of the graph drains the run: what is in flight is recorded before it ends.
     const finished = await Promise.race([quiet, whole.catch(() => quiet)]);
-    if (finished) return await this.#finish(execution, finished.output as T);
+    await execution.settings.journal.unsettled()?.catch(() => {}); // What broke it is the execution's reason.
+    if (finished && !execution.reason) return await this.#finish(execution, finished.output as T);
     if (execution.reason) return await this.#stopped(execution, execution.reason);
     if (execution.failure) return await this.#failed(execution, execution.failure);
     const { run, epoch, journal } = execution.settings;

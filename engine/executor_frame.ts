@@ -105,6 +105,7 @@ export class Frame implements Context {
       if (this.execution.state !== "open") return await this.execution.park<T>();
       this.execution.enter();
       try {
+        if (this.options.task.stage.eager) await this.durable();
         const step = { signal: this.signal, key: entry.key, idempotency_key: `${this.run}/${entry.key}` };
         return await this.#recordStep<T>(entry, await fn(step));
       } finally {
@@ -150,6 +151,11 @@ export class Frame implements Context {
     const { journal } = this.execution.settings;
     await journal.append([await journal.row(kind, key, value)], this.options.task.stage.phase);
     this.execution.event({ type: "note", kind, key, value });
+  }
+
+  async durable(): Promise<void> {
+    this.#check();
+    await this.execution.settings.journal.unsettled();
   }
 
   tally(counts: Record<string, number>): void {

@@ -101,7 +101,11 @@ export class LoopRun {
     this.#dropEntries(number);
     const { tally, total, carried } = record;
     const { node: { times }, path } = this.options;
-    this.execution.event({ type: "round_closed", loop: path, round: number, times, carried, tally, total });
+    const told = () =>
+      this.execution.event({ type: "round_closed", loop: path, round: number, times, carried, tally, total });
+    const durable = this.execution.settings.journal.unsettled();
+    if (durable) quietly(durable.then(told));
+    else told();
   }
 
   /** The usual way: the row of a round goes with the append of its last result. Nothing, if that cannot be. */

@@ -83,9 +83,17 @@ async function attemptInSlot(execution: Execution, task: Checked): Promise<Outco
     const started = clock.monotonic();
     const output = await runBody(execution, { task, frame });
     const ms = Math.round(clock.monotonic() - started);
-    const kept = await recordResult(execution, { task, frame, output, ms });
-    execution.event({ type: "stage_finished", key: entry.key, stage: name, runs_on, phase, ms, output: kept });
-    return { output: kept };
+    const { kept, durable } = await recordResult(execution, { task, frame, output, ms });
+    const told = durable.then(() => {
+      entry.result = kept.value;
+      entry.drop();
+      frame.announceNotes();
+      execution.event({ type: "stage_finished", key: entry.key, stage: name, runs_on, phase, ms, output: kept.output });
+    });
+    // Whoever reads it next in the graph waits by itself, unless it may start early. A parent's body does not.
+    if (task.parent) await told;
+    else quietly(told);
+    return { output: kept.output };
   } catch (error) {
     // A failure of the run, or of the body that called this one, is not this stage's.
     const ended = execution.reason ?? task.parent?.closed;
@@ -96,7 +104,10 @@ async function attemptInSlot(execution: Execution, task: Checked): Promise<Outco
   }
 }
 
-/** Durable before work starts outside the engine; for the engine's own stages it goes along with the next commit. */
+/**
+ * Durable before work starts outside the engine; for the engine's own stages it goes along with the next commit. What the
+ * body was given is durable too when it starts, unless the stage is eager: then its operations wait for all of this.
+ */
 async function recordIntent({ settings: { journal } }: Execution, task: Checked): Promise<void> {
   const { entry, stage, input_hash, input_text } = task;
   const { name, version, runs_on, phase } = stage;
@@ -107,8 +118,13 @@ async function recordIntent({ settings: { journal } }: Execution, task: Checked)
   const row: NewRow = { kind: "intent", key: entry.key, input_hash, value };
   entry.input_hash = input_hash;
   entry.intent = value;
-  if (runs_on === "engine") journal.defer([row], phase);
-  else await journal.append([row], phase);
+  if (runs_on !== "engine") {
+    const recorded = quietly(journal.append([row], phase));
+    return stage.eager ? undefined : await recorded;
+  }
+  const given = stage.eager ? null : journal.unsettled();
+  if (given) await given;
+  journal.defer([row], phase);
 }
 
 /** The body's parsed output, within the stage's limits. */
@@ -175,8 +191,13 @@ async function overSilence({ settings: { clock } }: Execution, { stage, frame, s
 
 type Finished = { task: Checked; frame: Frame; output: unknown; ms: number };
 
-/** One append: the stage's notes, its result with its tally, and the round that it closes. */
-async function recordResult(execution: Execution, { task, frame, output, ms }: Finished): Promise<unknown> {
+type Kept = { output: unknown; value: string };
+
+/** One append, on its way: the stage's notes, its result with its tally, and the round that it closes. */
+async function recordResult(
+  execution: Execution,
+  { task, frame, output, ms }: Finished,
+): Promise<{ kept: Kept; durable: Promise<void> }> {
   const { entry, stage, input_hash, scope } = task;
   const { journal } = execution.settings;
   const text = canonicalJson(output === undefined ? null : output);
@@ -187,21 +208,17 @@ async function recordResult(execution: Execution, { task, frame, output, ms }: F
   const counted = tally ? `"tally":${canonicalJson(tally)},` : "";
   const value = `{${counted}"attempt":${frame.attempt},"ms":${ms},"output":${recorded}}`;
   // What others see is what a replay would show them.
-  const kept: unknown = JSON.parse(text);
+  const kept = { output: JSON.parse(text) as unknown, value };
   const ended = execution.reason ?? frame.closed;
   if (ended) {
     execution.late(entry.key, frame.attempt);
     throw ended;
   }
   if (tally) scope.addTally(addTally({}, tally));
-  const round = task.staged?.(kept);
+  const round = task.staged?.(kept.output);
   const rows: NewRow[] = [...notes, { kind: "result", key: entry.key, input_hash, value }];
   if (round) rows.push(round);
-  await journal.append(rows, stage.phase);
-  entry.result = value;
-  entry.drop();
-  frame.announceNotes();
-  return kept;
+  return { kept, durable: journal.append(rows, stage.phase) };
 }
 
 async function recordFailure(

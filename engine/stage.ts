@@ -36,6 +36,8 @@ export interface Stage<I = unknown, O = unknown> {
   readonly no_progress_ms?: number;
   readonly attempts_max?: AttemptsMax;
   readonly replay: ReplayPolicy;
+  /** Its body may start before what it was given is durable. */
+  readonly eager: boolean;
   body(input: unknown, ctx: Context): Promise<unknown>;
   /** Never set: carries the types. */
   readonly types?: { input: I; output: O };
@@ -55,6 +57,12 @@ export type StageOptions<In extends z.ZodType, Out extends z.ZodType> = {
   no_progress_ms?: number;
   attempts_max?: AttemptsMax;
   replay?: ReplayPolicy;
+  /**
+   * The body may start while the rows of what it was given, and its own intent, are still on their way to the store, so
+   * that stages which follow each other share a commit. For bodies without effect but their result and what waits for
+   * `ctx.durable()` by itself: records, steps, worker operations. If the rows are lost in a crash, so is its result.
+   */
+  eager?: boolean;
   run(input: z.output<In>, ctx: Context): Promise<z.input<Out>> | z.input<Out>;
 };
 
@@ -62,7 +70,7 @@ export type StageOptions<In extends z.ZodType, Out extends z.ZodType> = {
 export function defineStage<In extends z.ZodType, Out extends z.ZodType>(
   options: StageOptions<In, Out>,
 ): Stage<z.input<In>, z.output<Out>> {
-  const { run, runs_on = "engine", phase = "other", replay = "error", ...rest } = options;
+  const { run, runs_on = "engine", phase = "other", replay = "error", eager = false, ...rest } = options;
   if (!/^[A-Za-z0-9_.-]+$/.test(options.name)) {
     throw new RangeError(
       `Cannot define stage '${options.name}' as its name is part of keys: use letters, digits, _ . -`,
@@ -73,6 +81,7 @@ export function defineStage<In extends z.ZodType, Out extends z.ZodType>(
     runs_on,
     phase,
     replay,
+    eager,
     // `async` turns a synchronous throw into a rejection like any other.
     async body(input: unknown, ctx: Context): Promise<unknown> {
       return await run(input as z.output<In>, ctx);

@@ -30,6 +30,7 @@ export const assignCredit = defineStage({
   }),
   output: Credit,
   phase: "training",
+  eager: true,
   async run({ scored, tokens, algorithm, temperature, updates_per_batch, failed_fraction_max }, ctx) {
     const ordered = scored.toSorted((a, b) => a.group.draw - b.group.draw);
     const alive = ordered.filter((group) => group.failed === null);

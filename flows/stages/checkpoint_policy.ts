@@ -20,6 +20,7 @@ export const checkpointPolicy = defineStage({
   output: Policy,
   runs_on: "trainer",
   phase: "checkpoint",
+  eager: true,
   async run({ policy, round, last, every_rounds, keep_last }, ctx) {
     const trainer = ctx.resource(Trainer);
     const known = trainer.checkpoints();

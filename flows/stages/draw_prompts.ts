@@ -20,6 +20,7 @@ export const drawPrompts = defineStage({
   }),
   output: z.array(Slab),
   phase: "generation",
+  eager: true,
   run({ data, round, count, seed, slabs }, ctx) {
     const draws = drawRows(openedTable(data, ctx), { seed, from: (round - 1) * count, count });
     ctx.tally({ read: draws.length });

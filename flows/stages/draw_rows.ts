@@ -10,6 +10,7 @@ export const drawSupervised = defineStage({
   input: z.strictObject({ data: OpenedSplit, round: z.int().positive(), count: z.int().positive(), seed: z.int() }),
   output: ArtifactRef,
   phase: "training",
+  eager: true,
   async run({ data, round, count, seed }, ctx) {
     const draws = drawRows(openedTable(data, ctx), { seed, from: (round - 1) * count, count });
     const rows = draws.map(({ row }) => row);

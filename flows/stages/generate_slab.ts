@@ -2,6 +2,7 @@ import { z } from "zod";
 import { GroupRef, Row, Sampling, Slab } from "../../data/mod.ts";
 import { defineStage } from "../../engine/mod.ts";
 import { Sampler } from "../resources.ts";
+import { decodeAhead } from "./decoded_slabs.ts";
 import { Published } from "./publish_policy.ts";
 
 /** A generated group: where its trajectories are, and the row that rewards read. */
@@ -25,11 +26,14 @@ export const generateSlab = defineStage({
   output: z.array(GeneratedGroup).describe("In the slab's order."),
   runs_on: "sampler",
   phase: "generation",
+  eager: true,
   async run({ item: slab, published, samples_per_prompt, sampling, seed }, ctx) {
     const samples = slab.draws.length * samples_per_prompt;
     await ctx.record("note/generation", ctx.key, { groups: slab.draws.length, samples });
     const made = await ctx.resource(Sampler).generate({ published, slab, samples_per_prompt, sampling, seed }, ctx);
-    const ref = await ctx.artifacts.put(made.slab);
+    const putting = ctx.artifacts.put(made.slab);
+    decodeAhead(made.slab); // While the disk works: every group of it is scored next.
+    const ref = await putting;
     ctx.note("generated", ctx.key, { groups: made.groups, samples: made.samples, tokens: made.tokens });
     ctx.emit({ metrics: { "perf/generated_tokens": made.tokens, "time/generate_s": made.seconds } });
     const all = Array.from({ length: samples_per_prompt }, (_, sample) => sample);

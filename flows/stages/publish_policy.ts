@@ -19,6 +19,7 @@ export const publishPolicy = defineStage({
   output: Published,
   runs_on: "trainer",
   phase: "publication",
+  eager: true,
   async run({ policy }, ctx) {
     const dir = `${ctx.resource(Paths).publications}/${policy.version.slice(0, 16)}`;
     const publication = await ctx.resource(Trainer).publish(policy, dir, ctx);

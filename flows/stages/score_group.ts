@@ -1,8 +1,9 @@
 import { z } from "zod";
-import { type ArtifactRef, decodeSlab, type GeneratedSlab, GroupRef, StopReason } from "../../data/mod.ts";
-import { type ArtifactStore, defineStage } from "../../engine/mod.ts";
+import { GroupRef, StopReason } from "../../data/mod.ts";
+import { defineStage } from "../../engine/mod.ts";
 import { RewardConfig, scoringFunctions } from "../../rewards/mod.ts";
 import { Rewards } from "../resources.ts";
+import { decodedSlab } from "./decoded_slabs.ts";
 import { GeneratedGroup } from "./generate_slab.ts";
 
 /** A group with one reward per remaining sample. `failed` names why the whole group is out, `detail` says more. */
@@ -29,10 +30,13 @@ export const scoreGroup = defineStage({
   }),
   output: ScoredGroup,
   phase: "generation",
+  eager: true,
   async run({ item, rewards, on_failed_sample }, ctx) {
     const made = (await decodedSlab(item.group.slab, ctx.artifacts)).groups[item.group.index]!;
     const trajectories = item.group.samples.map((sample) => made.trajectories[sample]!);
-    const work = { functions: scoringFunctions(rewards), prompt: made.prompt_text, row: item.row, trajectories };
+    const functions = scoringFunctions(rewards);
+    if (functions.some(({ runs_on }) => runs_on === "process")) await ctx.durable(); // Others' code sees it.
+    const work = { functions, prompt: made.prompt_text, row: item.row, trajectories };
     const scores = await ctx.resource(Rewards).score(work, ctx);
     const kept = scores.flatMap((score, i) => (score.failed === null ? [i] : []));
     const failure = scores.find((score) => score.failed !== null) ?? null;
@@ -50,18 +54,3 @@ export const scoreGroup = defineStage({
     };
   },
 });
-
-/** All groups of a slab are scored at once, so the newest slabs are kept decoded, and decoded once. */
-const DECODED_MAX = 4;
-const decoded = new Map<string, Promise<GeneratedSlab>>();
-
-async function decodedSlab(ref: ArtifactRef, artifacts: ArtifactStore): Promise<GeneratedSlab> {
-  const known = decoded.get(ref.sha256);
-  if (known) return await known;
-  for (const oldest of decoded.keys()) if (decoded.size >= DECODED_MAX) decoded.delete(oldest);
-  const decoding = artifacts.get(ref).then(decodeSlab);
-  decoded.set(ref.sha256, decoding);
-  // A read that failed must not be remembered: the next attempt reads again.
-  decoding.catch(() => decoded.delete(ref.sha256));
-  return await decoding;
-}

@@ -21,6 +21,7 @@ export const scoreTokens = defineStage({
   }),
   output: z.record(z.string(), ArtifactRef).describe("Column name to its artifact."),
   phase: "training",
+  eager: true,
   async run({ scored, policy, reference, columns, temperature, micro_batch_tokens_max }, ctx) {
     const groups = scored.filter((group) => group.failed === null).map(({ group }) => group)
       .toSorted((a, b) => a.draw - b.draw);

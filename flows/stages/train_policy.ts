@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { AlgorithmChoice, expressionsOf } from "../../algs/mod.ts";
 import { ArtifactRef, Optimizer, Policy } from "../../data/mod.ts";
-import { defineStage } from "../../engine/mod.ts";
+import { canonicalJson, defineStage } from "../../engine/mod.ts";
 import { Trainer } from "../resources.ts";
 
 /**
@@ -21,9 +21,10 @@ export const trainPolicy = defineStage({
   output: Policy,
   runs_on: "trainer",
   phase: "training",
+  eager: true,
   async run({ batch, policy, algorithm, optimizer, micro_batch_tokens_max }, ctx) {
     if (batch === null) return policy;
-    const loss = await ctx.artifacts.putJson(expressionsOf(algorithm).loss);
+    const loss = await ctx.artifacts.put(lossOf(algorithm));
     const work = { policy, batch, loss, optimizer, micro_batch_tokens_max };
     const trained = await ctx.resource(Trainer).train(work, ctx);
     ctx.note("version", trained.policy.version, trained.note);
@@ -40,3 +41,18 @@ export const trainPolicy = defineStage({
     return trained.policy;
   },
 });
+
+/** The choices of a run are few, and the same in every round. */
+const LOSSES_MAX = 16;
+const losses = new Map<string, Uint8Array>();
+
+/** The expression's canonical JSON, traced once for each choice. */
+function lossOf(algorithm: AlgorithmChoice): Uint8Array {
+  const name = canonicalJson(algorithm);
+  const known = losses.get(name);
+  if (known) return known;
+  const made = new TextEncoder().encode(canonicalJson(expressionsOf(algorithm).loss));
+  if (losses.size >= LOSSES_MAX) losses.clear();
+  losses.set(name, made);
+  return made;
+}

@@ -68,7 +68,7 @@ Deno.test("custom_graph.ts is at most 40 lines, imports only mod.ts, and its typ
 
 Deno.test("custom_graph.ts runs, and killed and resumed ends as if it had not been, no finished stage started twice", async () => {
   await withHome(async (home) => {
-    const killed = await deno(["run", "-A", EXAMPLE, home], { HOLDFAST_FAULT: "kill:engine@append:60" });
+    const killed = await deno(["run", "-A", EXAMPLE, home], { HOLDFAST_FAULT: "kill:engine@append:30" });
     strictEqual(killed.code, 137, killed.output);
     const finished = new Set((await journal(home, ["result"])).map(({ key }) => key));
     const closed = (await journal(home, ["round"])).length;

@@ -113,7 +113,7 @@ Deno.test("online: killed after any append and resumed, it ends with the same ve
       `append ${n} made ${ended.generated - calm.generated} groups again`,
     );
   }
-  ok(redid > 5, `only ${redid} of ${calm.appends} kills redid a batch: the test proves too little`);
+  ok(redid >= calm.appends / 5, `only ${redid} of ${calm.appends} kills redid a batch: the test proves too little`);
 });
 
 Deno.test("online: any mix of killed engines and lost workers ends with the same version, weights and ledger", async () => {

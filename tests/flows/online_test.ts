@@ -70,7 +70,7 @@ Deno.test("online: keep_last checkpoints stay, and each deletion is recorded bef
 Deno.test("online: rows that changed since the run began stop a resume, with the words to mend it; put back, it goes on", async () => {
   const { store, artifacts, dir, model } = await stores();
   const config = onlineConfig(model);
-  const crashing = store.restarted({ crash_after_appends: 30 });
+  const crashing = store.restarted({ crash_after_appends: 6 });
   await rejects(execute(online, config, { store: crashing, artifacts, dir }), { name: "Crashed" });
   const changed = { train: rowsOf(16, "another-digest"), eval: rowsOf(4) };
   const again = store.restarted();
