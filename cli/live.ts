@@ -4,7 +4,7 @@ import type { WorkersEvent } from "../workers/mod.ts";
 import { workerLine } from "./worker_lines.ts";
 
 /** Where progress goes: a terminal that can be redrawn, or a pipe that gets one line per round. */
-export type Screen = { write(text: string): void; columns: number; tty: boolean; color: boolean };
+export type Screen = { write(text: string): void; readonly columns: number; tty: boolean; color: boolean };
 
 const BARS = "▁▂▃▄▅▆▇█";
 const SPARK_POINTS = 40;

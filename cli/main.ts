@@ -100,9 +100,10 @@ function runVerbs(rl: Command): void {
 }
 
 function readVerbs(rl: Command): void {
-  verb(rl, "runs", "list runs").option("--json").option("--status <status>", "only runs of this status")
-    .action((flags: { json?: boolean; status?: string }, command: Command) =>
-      withHome(command, (home) => listRuns(home, flags))
+  verb(rl, "runs [text]", "list runs, or those whose id or name holds a text").option("--json")
+    .option("--status <status>", "only runs of this status")
+    .action((text: string | undefined, flags: { json?: boolean; status?: string }, command: Command) =>
+      withHome(command, (home) => listRuns(home, { ...flags, text }))
     );
   verb(rl, "show [run]", "show a run").option("--json")
     .action((id: string | undefined, flags: { json?: boolean }, command: Command) =>

@@ -5,6 +5,10 @@ import type { Screen } from "./live.ts";
 /** Where the state lives unless `--home` says otherwise. */
 export const DEFAULT_HOME = ".holdfast";
 
+/** The width of a terminal that does not tell its own, and of a pipe. */
+const COLUMNS_UNTOLD = 80;
+const COLUMNS_PIPED = 200;
+
 const encoder = new TextEncoder();
 
 /** The terminal or pipe behind standard error: progress and messages. */
@@ -13,7 +17,9 @@ export function errorScreen(): Screen {
   return {
     tty,
     color: tty && !Deno.env.get("NO_COLOR"),
-    columns: tty ? Deno.consoleSize().columns : 200,
+    get columns() {
+      return tty ? Deno.consoleSize().columns || COLUMNS_UNTOLD : COLUMNS_PIPED;
+    },
     write: (text) => void Deno.stderr.writeSync(encoder.encode(text)),
   };
 }

@@ -22,8 +22,18 @@ function newestResumable(heads: RunHead[]): RunHead {
   throw new InvalidInputError(`Cannot resume as no run is interrupted or failed: 'runs' lists them`, {});
 }
 
-/** `runs`: every run, newest first. */
-export async function listRuns(home: Home, options: { json?: boolean; status?: string }): Promise<void> {
+const STATUSES = ["running", "interrupted", "done", "failed", "cancelled"];
+
+/** `runs [TEXT]`: every run, newest first; with a text only those whose id or name holds it. */
+export async function listRuns(
+  home: Home,
+  options: { json?: boolean; status?: string; text?: string },
+): Promise<void> {
+  const { status: wanted, text = "" } = options;
+  if (wanted !== undefined && !STATUSES.includes(wanted)) {
+    const near = didYouMean(wanted, STATUSES);
+    throw new InvalidInputError(`Cannot list runs of status '${wanted}'${near}: give one of ${STATUSES.join(", ")}`);
+  }
   const heads = (await home.store.heads({ limit: 1000 })).toSorted((a, b) => b.created_ms - a.created_ms);
   const runs = heads.map((head) => {
     const status = computedStatus(head);
@@ -37,20 +47,22 @@ export async function listRuns(home: Home, options: { json?: boolean; status?: s
       created_at: new Date(head.created_ms).toISOString(),
       error: head.error === null ? null : (JSON.parse(head.error) as { message: string }).message,
     };
-  }).filter((run) => options.status === undefined || run.status === options.status);
+  }).filter(({ id, name, status }) => (!wanted || status === wanted) && (id.includes(text) || name.includes(text)));
   if (options.json) return printJson(runs);
+  if (runs.length === 0 && heads.length > 0) return print(`none of ${heads.length} runs is meant`);
   if (runs.length === 0) {
     return print("no runs yet: start one with 'run CONFIG', or with no command at all for the quickstart");
   }
   const rows = runs.map((run) => [
     run.id,
+    run.name,
     run.status,
     run.graph,
     run.reward === null ? "-" : run.reward.toFixed(3),
     age(Date.now() - Date.parse(run.created_at)),
     (run.error ?? "").split("\n")[0]!.slice(0, 60),
   ]);
-  print(table(["run", "status", "graph", "reward", "age", "last error"], rows));
+  print(table(["run", "name", "status", "graph", "reward", "age", "last error"], rows));
 }
 
 /** `show RUN`. */

@@ -50,9 +50,12 @@ Deno.test("show and runs as text name what people look for, and the newest run n
   match(out, /^run +small \(quickstart_small\)\nstatus +done\n/);
   match(out, /\nledger +read 48 = trained 48 \+ filtered 0 \+ stale 0 \+ failed 0 \+ pending 0\n/);
   const runs = (await rl(["runs", ...at])).out.split("\n");
-  match(runs[0]!, /^run +status +graph +reward +age +last error$/);
-  match(runs[1]!, /^small +done +quickstart +0\.\d{3} +\d+ s$/);
-  strictEqual((await rl(["runs", ...at, "--status", "failed"])).out.includes("small"), false);
+  match(runs[0]!, /^run +name +status +graph +reward +age +last error$/);
+  match(runs[1]!, /^small +quickstart_small +done +quickstart +0\.\d{3} +\d+ s$/);
+  const listed = async (...filter: string[]) => (await json<unknown[]>(["runs", ...at, ...filter])).length;
+  deepStrictEqual([await listed("kstart_sm"), await listed("other"), await listed("--status", "failed")], [1, 0, 0]);
+  const status = await rl(["runs", ...at, "--status", "fialed"]);
+  deepStrictEqual([status.code, /did you mean failed/.test(status.err)], [2, true]);
 });
 
 Deno.test("a run id that is nearly one is suggested with exit 2, one that is not is not", async () => {
