@@ -1,5 +1,6 @@
 /** `deno task bench NAME [--json]`: runs one benchmark; with --json its last line is one JSON object. */
 import { benchEngine } from "./engine.ts";
+import { benchQuickstart } from "./quickstart.ts";
 
 /** What a benchmark measured; times in milliseconds unless the name says otherwise. */
 export type Measured = Record<string, number | string | null>;
@@ -8,6 +9,7 @@ type Benchmark = { about: string; run(args: readonly string[]): Promise<Measured
 /** One line for each benchmark. */
 const BENCHMARKS: Record<string, Benchmark> = {
   engine: { about: "durable steps per second, replay time, the engine's share of a round", run: benchEngine },
+  quickstart: { about: "the shipped quickstart, beside a plain PyTorch script", run: benchQuickstart },
 };
 
 async function main(args: readonly string[]): Promise<number> {

@@ -1,0 +1,72 @@
+import { deepStrictEqual, ok, strictEqual, throws } from "node:assert/strict";
+import { fileURLToPath } from "node:url";
+import { idleShare, median, numberFlags } from "../../bench/quickstart_run.ts";
+
+const ROOT = fileURLToPath(new URL("../../", import.meta.url));
+
+/** `deno task bench ARGS`, without the task runner. */
+async function bench(args: string[]): Promise<{ code: number; lines: string[]; said: string }> {
+  const command = new Deno.Command(Deno.execPath(), {
+    args: ["run", "-A", "--quiet", "bench/main.ts", ...args],
+    cwd: ROOT,
+    stdin: "null",
+    stdout: "piped",
+    stderr: "piped",
+  });
+  const { code, stdout, stderr } = await command.output();
+  const text = new TextDecoder();
+  return { code, lines: text.decode(stdout).trim().split("\n"), said: text.decode(stderr) };
+}
+
+const FIELDS: Record<string, string[]> = {
+  engine: [
+    ...["serial_steps_per_s", "serial_step_p50_ms", "serial_step_p99_ms", "stage_overhead_ms"],
+    ...["replay_steps", "replay_ms", "quickstart_engine_share", "quickstart_engine_ms", "quickstart_round_ms"],
+  ],
+  quickstart: [
+    ...["wall_s", "boot_s", "warmup_s", "rounds_s", "evaluation_s", "rounds", "round_ms", "tokens_per_s"],
+    ...["reward_first", "reward_last", "peer_rounds_s", "peer_round_ms", "peer_tokens_per_s"],
+  ],
+};
+
+for (const [name, fields] of Object.entries(FIELDS)) {
+  Deno.test(`bench ${name} --json ends with one JSON object that has its fields as numbers`, async () => {
+    const { code, lines, said } = await bench([name, "--json", "--rounds", "3", "--warmup", "2"]);
+    strictEqual(code, 0, said);
+    const measured = JSON.parse(lines.at(-1)!) as Record<string, unknown>;
+    for (const field of fields) ok(Number.isFinite(measured[field]), `${field} is ${measured[field]}`);
+    if (name === "engine") {
+      const share = measured.quickstart_engine_share as number;
+      ok(share > 0 && share < 1, `a share of ${share}`);
+    }
+    if (name === "quickstart") {
+      const part = (field: string) => measured[`${field}_s`] as number;
+      const parts = part("boot") + part("warmup") + part("rounds") + part("evaluation");
+      ok(Math.abs(parts - part("wall")) < 0.01, `the parts add up to ${parts} of ${part("wall")}`);
+      strictEqual(measured.rounds, 3);
+    }
+  });
+}
+
+Deno.test("bench: a name or a flag that there is not is told with those there are", async () => {
+  const unknown = await bench(["no_such"]);
+  strictEqual(unknown.code, 2);
+  for (const name of Object.keys(FIELDS)) ok(unknown.said.includes(name), unknown.said);
+  deepStrictEqual(numberFlags(["--rounds", "3"], { rounds: 20, warmup: 30 }), { rounds: 3, warmup: 30 });
+  for (const args of [["--round", "3"], ["--rounds", "x"], ["--rounds"], ["3"]]) {
+    throws(() => numberFlags(args, { rounds: 20 }), /there are --rounds 20/);
+  }
+});
+
+Deno.test("idleShare() is the part that no interval covers, however they overlap or stick out", () => {
+  const whole = { from_ms: 10, to_ms: 20 };
+  strictEqual(idleShare(whole, []), 1);
+  strictEqual(idleShare(whole, [{ from_ms: 0, to_ms: 30 }]), 0);
+  const overlapping = [{ from_ms: 14, to_ms: 16 }, { from_ms: 5, to_ms: 12 }, { from_ms: 15, to_ms: 18 }];
+  strictEqual(idleShare(whole, overlapping), 0.4);
+  strictEqual(idleShare(whole, [{ from_ms: 11, to_ms: 19 }, { from_ms: 12, to_ms: 13 }]), 0.2);
+});
+
+Deno.test("median() of odd and even counts", () => {
+  deepStrictEqual([median([3, 1, 2]), median([4, 1, 2, 3]), median([])], [2, 2.5, NaN]);
+});
