@@ -52,13 +52,18 @@ async function rowsOf(home: string, ...kinds: RowKind[]): Promise<JournalRow[]> 
   }
 }
 
-async function hasSlabOf(home: string, round: number): Promise<boolean> {
-  return keysOf(await rowsOf(home, "note/generated")).some((key) => key.startsWith(`round/${round}/`));
+/** Whether a slab of `round` is finished and the next one under way. */
+async function isBetweenSlabs(home: string, round: number): Promise<boolean> {
+  const rows = (await rowsOf(home, "note/generation", "note/generated")).filter(({ key }) =>
+    key.startsWith(`round/${round}/`)
+  );
+  const made = rows.filter(({ kind }) => kind === "note/generated").length;
+  return made > 0 && rows.length - made > made;
 }
 
 const keysOf = (rows: JournalRow[]) => rows.map((row) => row.key);
 
-/** Starts the run and kills its engine as soon as the journal holds round 2's first slab. */
+/** Starts the run and kills its engine as soon as the journal holds round 2's first slab and the intent of its second. */
 async function runUntilKilled(home: string, args: string[]): Promise<void> {
   const child = new Deno.Command(Deno.execPath(), {
     args: ["run", "-A", "--quiet", "cli/main.ts", "run", CONFIG, "--home", home, "--id", RUN, ...args],
@@ -73,7 +78,7 @@ async function runUntilKilled(home: string, args: string[]): Promise<void> {
   child.status.then(() => ended = true);
   try {
     // Asked again and again, not watched: a watcher opens the store's files and so drops this process's locks on them.
-    while (!ended && !await hasSlabOf(home, 2)) await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
+    while (!ended && !await isBetweenSlabs(home, 2)) await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
   } finally {
     if (!ended) child.kill("SIGKILL");
   }
