@@ -26,12 +26,16 @@ export function hashJson(value: unknown): string {
 
 type Path = (string | number)[];
 
+/** Text that stands in JSON as it is: most keys, names and hashes. */
+const PLAIN = /^[ !#-[\]-~]*$/;
+
 function write(value: unknown, path: Path): string {
-  if (value === null || typeof value === "boolean" || typeof value === "string") return JSON.stringify(value);
+  if (typeof value === "string") return PLAIN.test(value) ? `"${value}"` : JSON.stringify(value);
   if (typeof value === "number") {
     if (!Number.isFinite(value)) throw refused(path, `the number ${value}`);
-    return JSON.stringify(value);
+    return String(value); // As JSON has it, -0 too.
   }
+  if (value === null || typeof value === "boolean") return String(value);
   if (typeof value !== "object") throw refused(path, describe(value));
   if (path.length >= DEPTH_MAX) throw refused(path.slice(0, 6), `a value nested deeper than ${DEPTH_MAX} levels`);
   if (Array.isArray(value)) return writeArray(value, path);
@@ -41,24 +45,26 @@ function write(value: unknown, path: Path): string {
 }
 
 function writeArray(value: unknown[], path: Path): string {
-  const parts: string[] = [];
+  let text = "[";
   for (let i = 0; i < value.length; i++) { // Not map(): it would skip the holes of a sparse array.
     path.push(i);
-    parts.push(write(value[i], path));
+    if (i > 0) text += ",";
+    text += write(value[i], path);
     path.pop();
   }
-  return `[${parts.join(",")}]`;
+  return text + "]";
 }
 
 function writeObject(value: Record<string, unknown>, path: Path): string {
-  const parts: string[] = [];
+  let text = "{";
   for (const key of Object.keys(value).sort()) { // UTF-16 order, as in RFC 8785.
     if (value[key] === undefined) continue;
     path.push(key);
-    parts.push(`${JSON.stringify(key)}:${write(value[key], path)}`);
+    if (text.length > 1) text += ",";
+    text += `${PLAIN.test(key) ? `"${key}"` : JSON.stringify(key)}:${write(value[key], path)}`;
     path.pop();
   }
-  return `{${parts.join(",")}}`;
+  return text + "}";
 }
 
 function describe(value: unknown): string {

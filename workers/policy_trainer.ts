@@ -1,6 +1,14 @@
 import { z } from "zod";
 import { ArtifactRef, type Numerics, type Optimizer, type Policy, VersionRecord } from "../data/mod.ts";
-import { type ArtifactStore, BadDataError, type Clock, InfrastructureError, RedoDriftError } from "../engine/mod.ts";
+import {
+  type ArtifactStore,
+  BadDataError,
+  canonicalJson,
+  type Clock,
+  InfrastructureError,
+  RedoDriftError,
+  sha256Hex,
+} from "../engine/mod.ts";
 import type { CallOptions, CallResult } from "./group.ts";
 import type { Loss, Recovery, RestartCause } from "./recovery.ts";
 import { Checkpoint, NotResident, OPERATIONS, Publication, StepRecord } from "./operations.ts";
@@ -95,12 +103,15 @@ export class PolicyTrainer {
   ): Promise<{ policy: Policy; note: VersionNote }> {
     const { policy, batch, loss, optimizer, micro_batch_tokens_max } = input;
     const numerics = await this.#numerics(micro_batch_tokens_max);
-    const record = await this.#artifacts.putJson(
-      VersionRecord.parse({ kind: "trained", parent: policy.version, batch, loss, optimizer, numerics }),
-    );
+    const identity = VersionRecord.parse({ kind: "trained", parent: policy.version, batch, loss, optimizer, numerics });
+    const bytes = new TextEncoder().encode(canonicalJson(identity));
+    const record = { sha256: sha256Hex(bytes), bytes: bytes.byteLength };
+    const kept = this.#artifacts.put(bytes); // Nobody reads it before the result is recorded: written while the step runs.
+    kept.catch(() => undefined); // Told below.
     const args = { from: policy.version, to: record.sha256, batch, loss, micro_batch_tokens_max };
     const output = await this.#resident(policy.version, caller, () => this.#call("train", args, caller));
     const { steps } = OPERATIONS.trainer.train.output.options[1].parse(output);
+    await kept;
     const note = { record, model_path: policy.model_path, number: policy.number + 1, steps };
     this.#records.versions.set(record.sha256, note);
     return { policy: { ...policy, version: record.sha256, record, number: note.number }, note };
