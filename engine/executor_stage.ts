@@ -111,10 +111,11 @@ async function attemptInSlot(execution: Execution, task: Checked): Promise<Outco
 async function recordIntent({ settings: { journal } }: Execution, task: Checked): Promise<void> {
   const { entry, stage, input_hash, input_text } = task;
   const { name, version, runs_on, phase } = stage;
-  const intent: Intent = { stage: name, version, runs_on, phase, attempt: entry.attempts };
-  if (input_text.length <= INTENT_INPUT_MAX) intent.input = task.input;
-  else intent.parts = partsOf(task.input);
-  const value = canonicalJson(intent);
+  const small = input_text.length <= INTENT_INPUT_MAX;
+  const given = small ? `"input":${input_text}` : `"parts":${canonicalJson(partsOf(task.input))}`;
+  const rest: Omit<Intent, "attempt"> = { stage: name, version, runs_on, phase };
+  // Canonical: "attempt", then "input" or "parts", then the rest. The input's text is there already.
+  const value = `{"attempt":${entry.attempts},${given},${canonicalJson(rest).slice(1)}`;
   const row: NewRow = { kind: "intent", key: entry.key, input_hash, value };
   entry.input_hash = input_hash;
   entry.intent = value;
@@ -122,8 +123,8 @@ async function recordIntent({ settings: { journal } }: Execution, task: Checked)
     const recorded = quietly(journal.append([row], phase));
     return stage.eager ? undefined : await recorded;
   }
-  const given = stage.eager ? null : journal.unsettled();
-  if (given) await given;
+  const unsettled = stage.eager ? null : journal.unsettled();
+  if (unsettled) await unsettled;
   journal.defer([row], phase);
 }
 

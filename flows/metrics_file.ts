@@ -25,7 +25,8 @@ export class MetricsFile {
       const { key, at_ms, metrics } = event;
       this.#lines.push(JSON.stringify({ key, epoch: this.#epoch, at_ms, metrics }));
     }
-    if (event.type === "round_closed") this.flush();
+    // A turn later: the next round's first operation is on its way by then, and nobody waits for files.
+    if (event.type === "round_closed") setTimeout(() => this.flush(), 0);
   }
 
   /** Writes what was collected. A full disk loses metrics, never the run: what must not be lost is in the journal. */
