@@ -88,7 +88,7 @@ def online(trainer: Trainer, rows: list[Row], work: dict[str, Any]) -> tuple[flo
     """One round of GRPO: (mean reward, tokens sampled)."""
     model, samples = trainer.model, work["samples_per_prompt"]
     prompts = torch.tensor([encode(row["prompt"]) for row in rows])  # [P, T]: all of one length.
-    with torch.inference_mode():
+    with torch.no_grad():
         tokens = model.generate(
             input_ids=prompts,
             attention_mask=torch.ones_like(prompts),
@@ -100,7 +100,7 @@ def online(trainer: Trainer, rows: list[Row], work: dict[str, Any]) -> tuple[flo
             top_p=1.0,
             pad_token_id=PAD,
             eos_token_id=EOS,
-        ).clone()
+        )
     completions = tokens[:, prompts.shape[1] :]
     ended = (completions == EOS).cumsum(-1)
     mask = (ended == 0) | ((ended == 1) & (completions == EOS))
@@ -108,10 +108,9 @@ def online(trainer: Trainer, rows: list[Row], work: dict[str, Any]) -> tuple[flo
     texts = [decode(completion[kept].tolist()) for completion, kept in zip(completions, mask)]
     reward = torch.tensor([float(text == answer) for text, answer in zip(texts, answers)]).view(-1, samples)
     advantage = ((reward - reward.mean(1, keepdim=True)) / (reward.std(1, keepdim=True) + 1e-6)).view(-1, 1)
-    if advantage.any():
-        logp = token_logp(model, tokens)[:, prompts.shape[1] - 1 :]
-        policy = -(logp - logp.detach()).exp() * advantage
-        trainer.step(((policy * mask).sum(1) / mask.sum(1)).mean())
+    logp = token_logp(model, tokens)[:, prompts.shape[1] - 1 :]
+    policy = -(logp - logp.detach()).exp() * advantage
+    trainer.step(((policy * mask).sum(1) / mask.sum(1)).mean())
     return reward.mean().item(), int(mask.sum())
 
 
