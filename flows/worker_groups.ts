@@ -10,6 +10,7 @@ import {
   type GroupSpec,
   type Loss,
   type Operator,
+  placeGpus,
   PolicyTrainer,
   type RestartCause,
   samplerGroup,
@@ -174,13 +175,15 @@ export class WorkerGroups {
 
   async #trainerSpec(): Promise<GroupSpec> {
     const { trainer, ...rest } = this.#options.blocks;
-    return trainerGroup(trainer, { python: await this.#trainerPython(), ...startOf(rest) });
+    const gpus = placeGpus(this.#options.blocks).trainer;
+    return trainerGroup(trainer, { python: await this.#trainerPython(), gpus, ...startOf(rest) });
   }
 
   async #samplerSpec(replica: number): Promise<GroupSpec> {
     const { sampler, ...rest } = this.#options.blocks;
     const python = await this.#options.python(environmentOf(sampler), sampler.python);
-    return samplerGroup(sampler, { python, replica, ...startOf(rest) });
+    const gpus = placeGpus(this.#options.blocks).samplers[replica];
+    return samplerGroup(sampler, { python, replica, gpus, ...startOf(rest) });
   }
 
   async #rewardSpec(): Promise<GroupSpec> {

@@ -1,25 +1,18 @@
 import { type EnvironmentKind, environmentKind } from "./environments.ts";
+import { gpuEnv, type GpuPlace, onGpu } from "./gpus.ts";
 import type { GroupSpec } from "./group.ts";
 import type { SamplerConfig } from "./sampler_config.ts";
 import type { TrainerConfig } from "./trainer_config.ts";
 
 type Device = TrainerConfig["device"];
-/** What a group needs besides its block: the interpreter, the run's seed, and its limits. */
-export type SpecOptions = { python: string; seed: number; start_timeout_ms?: number; no_progress_ms?: number };
-
-/** Whether an NVIDIA driver is loaded here. The worker's own `auto` asks torch; this only picks packages and variables. */
-export function hasGpu(): boolean {
-  try {
-    Deno.statSync("/dev/nvidiactl");
-    return true;
-  } catch {
-    return false;
-  }
-}
-
-function onGpu(device: Device): boolean {
-  return device === "cuda" || (device === "auto" && hasGpu());
-}
+/** What a group needs besides its block: the interpreter, the run's seed, its limits, and its GPUs (`placeGpus`). */
+export type SpecOptions = {
+  python: string;
+  seed: number;
+  start_timeout_ms?: number;
+  no_progress_ms?: number;
+  gpus?: GpuPlace | null;
+};
 
 /** The environment that a trainer's or sampler's processes run in. */
 export function environmentOf(
@@ -31,14 +24,18 @@ export function environmentOf(
 /** The trainer's group: what it is told is all that decides its numerics. */
 export function trainerGroup(config: Omit<TrainerConfig, "optimizer">, options: SpecOptions): GroupSpec {
   const { engine, zero, dtype, gradient_checkpointing, threads, device, ranks } = config;
-  const { python, seed, start_timeout_ms, no_progress_ms } = options;
+  const { python, seed, start_timeout_ms, no_progress_ms, gpus = null } = options;
   return {
     group: "trainer",
     role: "trainer",
     ranks,
     python,
     module: "holdfast_worker.trainer.worker",
-    env: { ...threadsEnv(threads), ...(onGpu(device) ? {} : { DS_ACCELERATOR: "cpu" }) },
+    env: {
+      ...threadsEnv(threads),
+      ...gpuEnv(device, gpus),
+      ...(onGpu(device) ? {} : { DS_ACCELERATOR: "cpu" }),
+    },
     spec: { engine, zero, dtype, gradient_checkpointing, threads, device, seed },
     start_timeout_ms,
     no_progress_ms,
@@ -48,15 +45,15 @@ export function trainerGroup(config: Omit<TrainerConfig, "optimizer">, options: 
 /** One sampler's group. */
 export function samplerGroup(config: SamplerConfig, options: SpecOptions & { replica: number }): GroupSpec {
   const { engine, dtype, threads, device, max_model_len, kv_cache_gib, vllm } = config;
-  const { python, seed, replica, start_timeout_ms, no_progress_ms } = options;
+  const { python, seed, replica, start_timeout_ms, no_progress_ms, gpus = null } = options;
   return {
     group: `sampler/${replica}`,
     role: "sampler",
     ranks: 1,
     python,
     module: "holdfast_worker.sampler.worker",
-    env: { ...threadsEnv(threads), VLLM_CPU_KVCACHE_SPACE: String(kv_cache_gib) },
-    spec: { engine, dtype, threads, device, seed, max_model_len, vllm },
+    env: { ...threadsEnv(threads), ...gpuEnv(device, gpus) },
+    spec: { engine, dtype, threads, device, seed, max_model_len, kv_cache_gib, vllm },
     start_timeout_ms,
     no_progress_ms,
   };

@@ -3,6 +3,7 @@ export * from "./environments.ts";
 export * from "./failures.ts";
 export * from "./fake_model.ts";
 export { type CallOptions, type CallResult, type GroupSpec, type Progress, WorkerGroup } from "./group.ts";
+export * from "./gpus.ts";
 export * from "./group_specs.ts";
 export { Hub, type HubFile, type HubOptions } from "./hub.ts";
 export * from "./local_launcher.ts";

@@ -12,9 +12,14 @@ export const SamplerConfig = z.strictObject({
   max_model_len: z.int().positive().nullable().default(null).describe(
     "Tokens that a sequence may have, the prompt's too; null: the model's own limit.",
   ),
-  kv_cache_gib: z.number().positive().default(1).describe("GiB of vLLM's key-value cache on CPU."),
+  kv_cache_gib: z.number().positive().nullable().default(null).describe(
+    "GiB of vLLM's key-value cache; null: 1 on CPU, a fifth of a GPU that is shared, what vLLM finds free on a GPU of its own.",
+  ),
   vllm: z.record(z.string(), z.unknown()).default({}).describe(
     "Further engine arguments of vLLM, by its own names (gpu_memory_utilization, enforce_eager, ...).",
+  ),
+  devices: z.array(z.int().nonnegative()).min(1).nullable().default(null).describe(
+    "GPUs of the samplers, counted as the trainer's; null: those that the trainer leaves, else the trainer's, shared.",
   ),
   python: z.string().min(1).nullable().default(null).describe(
     "Interpreter of an environment of your own, which is only checked; null: a managed one.",

@@ -19,6 +19,9 @@ export const TrainerConfig = z.strictObject({
   gradient_checkpointing: z.boolean().default(false).describe("Recompute activations instead of keeping them."),
   threads: z.int().positive().default(1).describe("CPU threads of each rank. Part of the numerics."),
   device: z.enum(["auto", "cpu", "cuda"]).default("auto").describe("Where tensors live; auto: a GPU if there is one."),
+  devices: z.array(z.int().nonnegative()).min(1).nullable().default(null).describe(
+    "GPUs of the ranks, one each: places in CUDA_VISIBLE_DEVICES, or numbers as in nvidia-smi where that is not set; null: the first ones.",
+  ),
   python: z.string().min(1).nullable().default(null).describe(
     "Interpreter of an environment of your own, which is only checked; null: a managed one.",
   ),

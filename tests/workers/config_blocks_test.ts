@@ -57,20 +57,15 @@ Deno.test("trainerGroup() hands the ranks what decides the numerics, and no more
   strictEqual(trainerGroup({ ...config, device: "cuda" }, { python: "py", seed: 5 }).env!.DS_ACCELERATOR, undefined);
 });
 
-Deno.test("samplerGroup() names replicas, bounds vLLM's cache on CPU and passes the length limit on", () => {
+Deno.test("samplerGroup() names replicas and passes vLLM's cache and the length limit on", () => {
   const config = SamplerConfig.parse({
     engine: "vllm",
-    kv_cache_gib: 2,
+    kv_cache_gib: 0.5,
     max_model_len: 512,
     vllm: { enforce_eager: true },
   });
   const group = samplerGroup(config, { python: "py", seed: 5, replica: 1 });
-  deepStrictEqual([group.group, group.role, group.ranks, group.env!.VLLM_CPU_KVCACHE_SPACE], [
-    "sampler/1",
-    "sampler",
-    1,
-    "2",
-  ]);
+  deepStrictEqual([group.group, group.role, group.ranks], ["sampler/1", "sampler", 1]);
   deepStrictEqual(group.spec, {
     engine: "vllm",
     dtype: "float32",
@@ -78,6 +73,7 @@ Deno.test("samplerGroup() names replicas, bounds vLLM's cache on CPU and passes 
     device: "auto",
     seed: 5,
     max_model_len: 512,
+    kv_cache_gib: 0.5,
     vllm: { enforce_eager: true },
   });
 });

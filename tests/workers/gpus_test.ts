@@ -1,0 +1,106 @@
+import { deepStrictEqual, ok, strictEqual, throws } from "node:assert/strict";
+import { InvalidInputError } from "../../engine/mod.ts";
+import {
+  gpuEnv,
+  hasGpu,
+  type Machine,
+  onGpu,
+  placeGpus,
+  SamplerConfig,
+  TrainerConfig,
+  visibleGpus,
+} from "../../workers/mod.ts";
+
+/** A machine with that many GPUs, and what a scheduler left of them. */
+function machine(count: number, env: Machine["env"] = {}): Machine {
+  const gpus = Array.from({ length: count }, (_, i) => `nvidia${i}`);
+  return { env, devices: ["null", ...gpus, ...(count > 0 ? ["nvidiactl", "nvidia-uvm"] : [])] };
+}
+
+function places(
+  blocks: { trainer?: Record<string, unknown>; sampler?: Record<string, unknown> },
+  on: Machine,
+): { trainer: string[] | null; samplers: (string[] | null)[]; sharing: (number | null)[] } {
+  const trainer = TrainerConfig.parse({ engine: "deepspeed", ...blocks.trainer });
+  const sampler = SamplerConfig.parse({ engine: "vllm", ...blocks.sampler });
+  const found = placeGpus({ trainer, sampler }, on);
+  return {
+    trainer: found.trainer?.visible ?? null,
+    samplers: found.samplers.map((place) => place?.visible ?? null),
+    sharing: [found.trainer, ...found.samplers].map((place) => place?.sharing ?? null),
+  };
+}
+
+Deno.test("visibleGpus() counts device files, and CUDA_VISIBLE_DEVICES has the last word", () => {
+  deepStrictEqual(visibleGpus(machine(2)), ["0", "1"]);
+  deepStrictEqual(visibleGpus(machine(0)), []);
+  deepStrictEqual(visibleGpus(machine(8, { CUDA_VISIBLE_DEVICES: "4, GPU-8932f937" })), ["4", "GPU-8932f937"]);
+  deepStrictEqual(visibleGpus(machine(8, { CUDA_VISIBLE_DEVICES: "2,-1,3" })), ["2"]);
+  deepStrictEqual(visibleGpus({ env: {}, devices: ["dxg"] }), ["0"]);
+});
+
+Deno.test("onGpu(): auto is a GPU where one may be used, so hiding all of them picks the CPU's packages", () => {
+  strictEqual(onGpu("auto", machine(1)), true);
+  strictEqual(onGpu("auto", machine(1, { CUDA_VISIBLE_DEVICES: "" })), false);
+  strictEqual(onGpu("cpu", machine(1)), false);
+  strictEqual(onGpu("cuda", machine(0)), true);
+  strictEqual(hasGpu(machine(1, { CUDA_VISIBLE_DEVICES: "-1" })), false);
+});
+
+Deno.test("placeGpus(): on one GPU trainer and sampler share it, and each is told so", () => {
+  deepStrictEqual(places({}, machine(1)), { trainer: ["0"], samplers: [["0"]], sharing: [2, 2] });
+});
+
+Deno.test("placeGpus(): the trainer takes one GPU per rank, samplers the others", () => {
+  deepStrictEqual(places({ trainer: { ranks: 2 }, sampler: { replicas: 2 } }, machine(4)), {
+    trainer: ["0", "1"],
+    samplers: [["2"], ["3"]],
+    sharing: [1, 1, 1],
+  });
+  deepStrictEqual(places({ trainer: { ranks: 3 }, sampler: { replicas: 2 } }, machine(4)), {
+    trainer: ["0", "1", "2"],
+    samplers: [["3"], ["3"]],
+    sharing: [1, 2, 2],
+  });
+});
+
+Deno.test("placeGpus(): samplers that compute on several GPUs each get that many", () => {
+  const sampler = { replicas: 2, vllm: { tensor_parallel_size: 2 } };
+  deepStrictEqual(places({ sampler }, machine(5)).samplers, [["1", "2"], ["3", "4"]]);
+  throws(() => places({ sampler }, machine(1)), InvalidInputError);
+});
+
+Deno.test("placeGpus(): devices are places in CUDA_VISIBLE_DEVICES, and what one block names the other leaves", () => {
+  const on = machine(8, { CUDA_VISIBLE_DEVICES: "4,5,6" });
+  deepStrictEqual(places({ sampler: { devices: [0] } }, on), { trainer: ["5"], samplers: [["4"]], sharing: [1, 1] });
+  deepStrictEqual(places({ trainer: { devices: [2], ranks: 1 } }, on).samplers, [["4"]]);
+});
+
+Deno.test("placeGpus() refuses devices that are not there, too few of them, and devices on the CPU", () => {
+  for (
+    const trainer of [{ devices: [3] }, { ranks: 4 }, { devices: [1], ranks: 2 }, { device: "cpu", devices: [0] }]
+  ) {
+    throws(() => places({ trainer }, machine(3)), (error) => error instanceof InvalidInputError);
+  }
+});
+
+Deno.test("placeGpus() places nothing where no GPU is seen or meant", () => {
+  deepStrictEqual(places({ trainer: { ranks: 2 } }, machine(0)), {
+    trainer: null,
+    samplers: [null],
+    sharing: [null, null],
+  });
+  deepStrictEqual(places({ trainer: { device: "cpu", ranks: 2 } }, machine(1)).samplers, [["0"]]);
+});
+
+Deno.test("gpuEnv() numbers GPUs as nvidia-smi does, unless the user's numbers stand, and hides all from the CPU", () => {
+  const blocks = { trainer: TrainerConfig.parse({}), sampler: SamplerConfig.parse({}) };
+  deepStrictEqual(gpuEnv("auto", placeGpus(blocks, machine(1)).trainer), {
+    CUDA_VISIBLE_DEVICES: "0",
+    CUDA_DEVICE_ORDER: "PCI_BUS_ID",
+    HOLDFAST_GPU_SHARING: "2",
+  });
+  ok(!("CUDA_DEVICE_ORDER" in gpuEnv("auto", placeGpus(blocks, machine(1, { CUDA_VISIBLE_DEVICES: "0" })).trainer)));
+  deepStrictEqual(gpuEnv("cpu", null), { CUDA_VISIBLE_DEVICES: "" });
+  deepStrictEqual(gpuEnv("auto", null), {});
+});

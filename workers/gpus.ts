@@ -1,0 +1,156 @@
+import { InvalidInputError } from "../engine/mod.ts";
+import type { SamplerConfig } from "./sampler_config.ts";
+import type { TrainerConfig } from "./trainer_config.ts";
+
+/** What is read of the machine. Tests bring their own. */
+export type Machine = { env: Record<string, string | undefined>; devices: string[] };
+
+/** The GPUs of one worker group. */
+export type GpuPlace = {
+  /** `CUDA_VISIBLE_DEVICES` of the group. */
+  visible: string[];
+  /** Processes of this run on the fullest of them, the group's own too. */
+  sharing: number;
+  /** `CUDA_DEVICE_ORDER` of the group, where the numbers are ours. */
+  order: "PCI_BUS_ID" | null;
+};
+
+export type GpuPlaces = { trainer: GpuPlace | null; samplers: (GpuPlace | null)[] };
+
+type Blocks = { trainer: Omit<TrainerConfig, "optimizer">; sampler: SamplerConfig };
+type Device = TrainerConfig["device"];
+
+/** This machine: the environment and what lies in /dev. */
+export function thisMachine(): Machine {
+  return { env: Deno.env.toObject(), devices: deviceNames() };
+}
+
+function deviceNames(): string[] {
+  try {
+    return [...Deno.readDirSync("/dev")].map(({ name }) => name);
+  } catch {
+    return []; // Not Linux, or not to be read.
+  }
+}
+
+/**
+ * The NVIDIA GPUs that this process may use, as `CUDA_VISIBLE_DEVICES` names them: its entries where it is set (a cluster's
+ * scheduler sets it), else 0, 1, ... in the order of nvidia-smi. The workers' torch has the last word: this only picks packages
+ * and places.
+ */
+export function visibleGpus(machine: Machine = thisMachine()): string[] {
+  const given = machine.env.CUDA_VISIBLE_DEVICES;
+  if (given !== undefined) {
+    const entries = given.split(",").map((entry) => entry.trim());
+    const end = entries.findIndex((entry) => entry === "" || entry === "-1"); // CUDA ignores what comes after such a one.
+    return end < 0 ? entries : entries.slice(0, end);
+  }
+  const count = machine.devices.filter((name) => /^nvidia\d+$/.test(name)).length;
+  // Windows' Linux shows its GPUs as one device; more than one is named by CUDA_VISIBLE_DEVICES.
+  const found = count === 0 && machine.devices.includes("dxg") ? 1 : count;
+  return Array.from({ length: found }, (_, i) => String(i));
+}
+
+/** Whether this process may use a GPU. */
+export function hasGpu(machine: Machine = thisMachine()): boolean {
+  return visibleGpus(machine).length > 0;
+}
+
+/** Whether a block's processes are meant for a GPU. */
+export function onGpu(device: Device, machine: Machine = thisMachine()): boolean {
+  return device === "cuda" || (device === "auto" && hasGpu(machine));
+}
+
+/**
+ * Which GPUs each group gets. A block's `devices` decides. Without it the trainer takes one per rank, from the first on, and the
+ * samplers share out what the trainer leaves; where it leaves nothing, they share its GPUs. Null: no GPU is meant or seen.
+ * @throws {InvalidInputError} Where the machine has not what a block asks for.
+ */
+export function placeGpus({ trainer, sampler }: Blocks, machine: Machine = thisMachine()): GpuPlaces {
+  const all = visibleGpus(machine);
+  const given = { trainer: chosen("trainer", trainer, all), sampler: chosen("sampler", sampler, all) };
+  const mine = trainerGpus(trainer, { all, given: given.trainer, others: given.sampler ?? [] });
+  const replicas = samplerGpus(sampler, { all, given: given.sampler, others: mine });
+  const groups = [mine, ...replicas];
+  const named = machine.env.CUDA_VISIBLE_DEVICES !== undefined || machine.env.CUDA_DEVICE_ORDER !== undefined;
+  const place = (visible: string[]): GpuPlace | null => {
+    if (visible.length === 0) return null;
+    const sharing = Math.max(...visible.map((gpu) => groups.filter((group) => group.includes(gpu)).length));
+    return { visible, sharing, order: named ? null : "PCI_BUS_ID" };
+  };
+  return { trainer: place(mine), samplers: replicas.map(place) };
+}
+
+/** The GPUs that a block's `devices` names; null if it names none. */
+function chosen(
+  block: string,
+  { device, devices }: { device: Device; devices?: number[] | null },
+  all: string[],
+): string[] | null {
+  if (!devices) return null; // Missing in what was recorded before there was such a field.
+  if (device === "cpu") {
+    throw new InvalidInputError(
+      `Cannot place the ${block} as ${block}.devices names GPUs and ${block}.device is cpu: drop one of the two`,
+    );
+  }
+  const missing = devices.find((number) => number >= all.length);
+  if (missing === undefined) return devices.map((number) => all[number]!);
+  throw new InvalidInputError(
+    `Cannot place the ${block} as ${block}.devices names GPU ${missing}: this process sees ${all.length} (${
+      all.length === 0 ? "none" : `0 to ${all.length - 1}`
+    })`,
+    { block, devices, seen: all },
+  );
+}
+
+type Choice = { all: string[]; given: string[] | null; others: string[] };
+
+function trainerGpus(trainer: Blocks["trainer"], { all, given, others }: Choice): string[] {
+  if (trainer.device === "cpu" || (all.length === 0 && trainer.device === "auto")) return [];
+  const free = all.filter((gpu) => !others.includes(gpu));
+  const pool = given ?? (free.length >= trainer.ranks ? free : all);
+  // A GPU that only torch sees: the rank looks for itself.
+  if (pool.length === 0) return [];
+  if (pool.length >= trainer.ranks) return pool.slice(0, trainer.ranks);
+  throw new InvalidInputError(
+    `Cannot place the trainer as trainer.ranks is ${trainer.ranks} and it may use ${pool.length} GPUs: NCCL wants one for ` +
+      "each rank. Lower trainer.ranks, or set trainer.device to cpu",
+    { ranks: trainer.ranks, gpus: pool },
+  );
+}
+
+function samplerGpus(sampler: SamplerConfig, { all, given, others }: Choice): string[][] {
+  const replicas = Array.from({ length: sampler.replicas }, (_, i) => i);
+  if (sampler.device === "cpu" || (all.length === 0 && sampler.device === "auto")) return replicas.map(() => []);
+  const size = samplerSize(sampler);
+  const free = all.filter((gpu) => !others.includes(gpu));
+  const pool = given ?? (free.length >= size ? free : all);
+  if (pool.length === 0) return replicas.map(() => []);
+  if (pool.length < size) {
+    throw new InvalidInputError(
+      `Cannot place the samplers as each needs ${size} GPUs (sampler.vllm's tensor and pipeline parallel sizes) and they may ` +
+        `use ${pool.length}`,
+      { size, gpus: pool },
+    );
+  }
+  const slots = Math.floor(pool.length / size);
+  return replicas.map((i) => pool.slice((i % slots) * size, (i % slots) * size + size));
+}
+
+/** GPUs of one sampler. */
+function samplerSize({ engine, vllm }: SamplerConfig): number {
+  if (engine !== "vllm") return 1;
+  const factor = (name: string) => typeof vllm[name] === "number" ? vllm[name] : 1;
+  return factor("tensor_parallel_size") * factor("pipeline_parallel_size");
+}
+
+/** The environment that puts a group on its GPUs, or keeps it off all of them. */
+export function gpuEnv(device: Device, place: GpuPlace | null): Record<string, string> {
+  if (device === "cpu") return { CUDA_VISIBLE_DEVICES: "" };
+  if (place === null) return {};
+  return {
+    CUDA_VISIBLE_DEVICES: place.visible.join(","),
+    ...(place.order === null ? {} : { CUDA_DEVICE_ORDER: place.order }),
+    HOLDFAST_GPU_SHARING: String(place.sharing),
+  };
+}
