@@ -70,6 +70,12 @@ def whole(saved):
     return {**saved[0], "files": [file for part in saved for file in part["files"]]}
 
 
+@pytest.mark.parametrize("zero", [2, 3])
+def test_load_frees_the_old_model_before_the_new_one_comes(script, zero):
+    answers = script().create().load().train(0, 1).load().train(0, 1).load().add("count_models").run(zero=zero)
+    assert [rank[-1] for rank in answers] == [{"models": 1}] * 2
+
+
 def torch_steps(directory, count):
     trainer = Trainer(directory)
     trainer.create()

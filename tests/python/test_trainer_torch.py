@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import weakref
 from pathlib import Path
 
 import msgpack
@@ -14,6 +15,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from holdfast_worker import weights
 from holdfast_worker.operation import BadDataError
 from holdfast_worker.trainer.engine import NonFiniteError
+from holdfast_worker.trainer.model_source import ModelSource
 from trainer_harness import (
     OPTIMIZER,
     POLICY_LOSS,
@@ -268,6 +270,21 @@ def test_load_from_a_checkpoint_takes_the_optimizer_that_is_asked_for(trainer):
     taken = steps(trainer, ["v2", "v3"])
     assert taken[0]["lr"] == 0.5
     assert trainer.worker.engine.optimizer.param_groups[0]["betas"] == (0.5, 0.6)
+
+
+def test_load_frees_the_old_model_before_the_new_one_comes(trainer):
+    trainer.load()
+    old = [weakref.ref(parameter) for parameter in trainer.worker.engine.parameters]
+    open_model, alive = ModelSource.open_model, []
+
+    def counting(source, dtype):
+        alive.append(sum(reference() is not None for reference in old))
+        return open_model(source, dtype)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ModelSource, "open_model", counting)
+        trainer.load("v1")
+    assert alive == [0]
 
 
 def test_inspect_model_says_what_a_directory_lacks(trainer, tmp_path):

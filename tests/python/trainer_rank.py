@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import sys
@@ -11,10 +12,17 @@ from holdfast_worker.operation import OperationIO, RankContext
 from holdfast_worker.trainer.worker import Worker
 
 
+def count_models(args: dict, io: OperationIO) -> dict:
+    """Models alive in this process; what only cycles hold is alive too."""
+    return {"models": sum(type(thing).__name__ == "Qwen2ForCausalLM" for thing in gc.get_objects())}
+
+
 def main() -> None:
     job = json.loads(Path(sys.argv[1]).read_text())
     worker = Worker(RankContext(**job["context"]))
+    worker.operations["count_models"] = count_models
     answers = [worker.boot()]
+    gc.disable()  # What is freed is freed because the worker asked for it.
     for task in job["script"]:
         io = OperationIO.alone(job["context"]["artifacts_dir"])
         try:

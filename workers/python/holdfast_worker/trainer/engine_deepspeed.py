@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from holdfast_worker.gpu_memory import drop_garbage
 from holdfast_worker.trainer.engine import NonFiniteError, adamw_settings, parameter_groups, require_finite
 from holdfast_worker.trainer.model_source import ModelSource, saved_names
 
@@ -30,8 +31,24 @@ def prepare_environment(context: Any, device: str) -> None:
         MASTER_ADDR=context.master_addr,
         MASTER_PORT=str(context.master_port),
     )
-    if device == "cpu":
-        os.environ["DS_ACCELERATOR"] = "cpu"
+    os.environ["DS_ACCELERATOR"] = "cpu" if device == "cpu" else "cuda"  # Else DeepSpeed would look for itself.
+    # Sums inside the switch come in no fixed order.
+    os.environ.setdefault("NCCL_NVLS_ENABLE", "0")
+
+
+def forget_zero_3() -> None:
+    """
+    Two places of 0.19.8 that outlive an engine and hold its module for good, and by it the optimizer's state: the stack
+    of modules that run, and a cache on a class that is keyed by the engine's parts.
+    """
+    from deepspeed.runtime.zero.parameter_offload import FWD_MODULE_STACK
+    from deepspeed.runtime.zero.partitioned_param_coordinator import PartitionedParameterCoordinator
+
+    FWD_MODULE_STACK.clear()
+    cached = PartitionedParameterCoordinator._PartitionedParameterCoordinator__params_to_release
+    for cell in cached.__closure__ or ():
+        if hasattr(cell.cell_contents, "cache_clear"):
+            cell.cell_contents.cache_clear()
 
 
 class DeepSpeedEngine:
@@ -46,19 +63,19 @@ class DeepSpeedEngine:
         self.stage = spec.get("zero", 2)
         self.model: Any = None
         self.module: Any = None
-        # Serves only inference, and would be compiled here by every rank at once.
-        deepspeed.ops.__compatible_ops__["deepspeed_shm_comm"] = False
+        if device == "cpu":  # Serves only inference, and would be compiled here by every rank at once.
+            deepspeed.ops.__compatible_ops__["deepspeed_shm_comm"] = False
         backend = "gloo" if device == "cpu" else "nccl"
         deepspeed.init_distributed(
             dist_backend=backend, auto_mpi_discovery=False, timeout=COLLECTIVE_TIMEOUT, verbose=False
         )
         # Python objects go over gloo: NCCL would send them through the GPU.
-        self.objects = None if backend == "gloo" else dist.new_group(backend="gloo")
+        self.objects = None if backend == "gloo" else dist.new_group(backend="gloo", timeout=COLLECTIVE_TIMEOUT)
 
     def open(self, source: ModelSource, *, optimizer: dict[str, Any], state: Path | None) -> None:
         import deepspeed
 
-        self.model = self.module = None  # The old model goes before the new one comes.
+        self._forget()  # The old model goes before the new one comes.
         module = source.open_model(self.spec["dtype"])
         if self.spec.get("gradient_checkpointing"):
             module.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
@@ -68,6 +85,8 @@ class DeepSpeedEngine:
         settings = [{"weight_decay": group["weight_decay"], **adamw_settings(optimizer)} for group in groups]
         adamw = torch.optim.AdamW(groups, **adamw_settings(optimizer))
         config = self._config(sum(parameter.numel() for parameter in module.parameters()))
+        if self.stage == 3:
+            self._partition(module, config)
         self.model = deepspeed.initialize(model=module, optimizer=adamw, config=config)[0]
         self.module = self.model.module
         if self.stage == 0 and self.spec["dtype"] == "bfloat16":
@@ -78,6 +97,22 @@ class DeepSpeedEngine:
                 raise RuntimeError(f"Cannot load '{state}' as DeepSpeed found no checkpoint with tag '{TAG}' in it")
             for group, wanted in zip(self.model.optimizer.param_groups, settings):
                 group.update(wanted)  # What is asked for now, not what was saved: a fork may change it.
+
+    def _forget(self) -> None:
+        """Frees the old model: its hooks and cycles would keep it, and its optimizer's state, beside the new one."""
+        if self.model is not None:
+            self.model.destroy()
+            forget_zero_3()
+        self.model = self.module = None
+        drop_garbage(self.device)
+
+    def _partition(self, module: Any, config: dict[str, Any]) -> None:
+        """Parameter by parameter. DeepSpeed itself would first move the whole model to every rank's device."""
+        import deepspeed
+
+        deepspeed.zero.Init(module=module, config_dict_or_path=config, dtype=getattr(torch, self.spec["dtype"]))
+        for buffer in module.buffers():
+            buffer.data = buffer.data.to(self.device)
 
     def _config(self, parameters: int) -> dict[str, Any]:
         """

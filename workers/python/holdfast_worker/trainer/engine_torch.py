@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 
+from holdfast_worker.gpu_memory import drop_garbage
 from holdfast_worker.trainer.engine import adamw_settings, parameter_groups, require_finite
 from holdfast_worker.trainer.model_source import ModelSource, saved_names
 
@@ -23,11 +24,19 @@ class TorchEngine:
     def __init__(self, spec: dict[str, Any], device: str) -> None:
         self.spec = spec
         self.device = device
+        self._forget()
+
+    def _forget(self) -> None:
+        """Lets go of the model and of all that the optimizer holds of it."""
         self.model: Any = None
         self.module: Any = None
+        self.optimizer: Any = None
+        self.parameters: list[Any] = []
+        self.masters: list[Any] = []
 
     def open(self, source: ModelSource, *, optimizer: dict[str, Any], state: Path | None) -> None:
-        self.model = self.module = None  # The old model goes before the new one comes.
+        self._forget()  # The old model goes before the new one comes.
+        drop_garbage(self.device)
         model = source.open_model(self.spec["dtype"]).to(self.device)
         if self.spec.get("gradient_checkpointing"):
             model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
@@ -45,7 +54,8 @@ class TorchEngine:
         self.model = self.module = model
 
     def _load_state(self, directory: Path, optimizer: dict[str, Any]) -> None:
-        saved = torch.load(directory / STATE_NAME, map_location=self.device, weights_only=True)
+        # By way of the CPU: on the GPU the file's tensors would lie beside their copies, three times the weights.
+        saved = torch.load(directory / STATE_NAME, map_location="cpu", weights_only=True)
         settings = [
             {key: value for key, value in group.items() if key != "params"} for group in self.optimizer.param_groups
         ]

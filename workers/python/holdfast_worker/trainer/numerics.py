@@ -24,7 +24,13 @@ def choose_device(spec: dict[str, Any], rank: int) -> str:
         )
     if wanted == "cpu" or not torch.cuda.is_available():
         return "cpu"
-    return f"cuda:{rank % torch.cuda.device_count()}"
+    count = torch.cuda.device_count()
+    if rank >= count:
+        raise RuntimeError(
+            f"Cannot place rank {rank} of the trainer as this process sees {count} GPU(s) and each rank needs its own: "
+            "lower trainer.ranks, name more trainer.devices, or set trainer.device to cpu"
+        )
+    return f"cuda:{rank}"
 
 
 def prepare_environment(spec: dict[str, Any]) -> None:

@@ -6,14 +6,17 @@ answers `not_resident` and does nothing.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from holdfast_worker import weights
+from holdfast_worker.gpu_memory import give_back
 from holdfast_worker.operation import OperationIO, RankContext
 from holdfast_worker.trainer import numerics
 
 Answer = dict[str, Any]
+Operation = Callable[[dict[str, Any], OperationIO], Answer]
 
 
 class Worker:
@@ -29,15 +32,27 @@ class Worker:
         self.trained: Answer | None = None  # The answer of the step that made `held`, for an engine that lost it.
         self.engine: Any = None
         self.trainer: Any = None
-        self.operations = {
+        self.device = "cpu"
+        self.operations: dict[str, Operation] = {
             "create_model": self.create_model,
             "inspect_model": self.inspect_model,
-            "load": self.load,
-            "train": self.train,
-            "score": self.score,
-            "publish": self.publish,
-            "save": self.save,
+            "load": self._giving_back(self.load),
+            "train": self._giving_back(self.train),
+            "score": self._giving_back(self.score),
+            "publish": self._giving_back(self.publish),
+            "save": self._giving_back(self.save),
         }
+
+    def _giving_back(self, operation: Operation) -> Operation:
+        """The operation; after it, the GPU memory that it needed is there for a sampler on the same GPU."""
+
+        def run(args: dict[str, Any], io: OperationIO) -> Answer:
+            try:
+                return operation(args, io)
+            finally:
+                give_back(self.device)
+
+        return run
 
     def boot(self) -> Answer:
         """Heavy imports, fixed numerics, and the meeting of all ranks. No model yet."""
@@ -46,7 +61,7 @@ class Worker:
         import transformers
 
         transformers.utils.logging.disable_progress_bar()
-        device = numerics.choose_device(self.spec, self.context.rank)
+        device = self.device = numerics.choose_device(self.spec, self.context.rank)
         numerics.make_deterministic(self.spec, device)
         self.engine = self._make_engine(device)
         from holdfast_worker.trainer.operations import TrainingOperations
