@@ -26,6 +26,7 @@ class Engine(Protocol):
     tokenizer: Any
     length_max: int  # Tokens that a sequence may have, prompt and completion together.
     repeats: str  # "bits": the same slab gives the same bytes in any process of the same numerics; "no".
+    cold_tolerance: float  # How far, in log-probability, a cold load of the same weights may be off. 0: not at all.
 
     def boot(self) -> dict[str, Any]:
         """Heavy imports and process-wide settings; no model. Returns device and packages."""
@@ -40,7 +41,8 @@ class Engine(Protocol):
         """float32: log pi(token | tokens before it) at temperature 1 of all positions but each sequence's first."""
 
     def cold_probe(self, directory: str, sequences: Sequence[Sequence[int]]) -> np.ndarray:
-        """As `probe`, of the same weights loaded from `directory` in the ordinary way."""
+        """As `probe`, of the same weights loaded from `directory` in the ordinary way, which may replace what was in
+        the engine."""
 
     def sample(
         self, requests: Sequence[SampleRequest], sampling: dict[str, Any], *, seed: int, watch: Watch

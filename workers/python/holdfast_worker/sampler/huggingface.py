@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from holdfast_worker.gpu_memory import drop_garbage, give_back
 from holdfast_worker.operation import BadDataError
 from holdfast_worker.sampler.engine import Watch
 from holdfast_worker.sampler.publication import read_tensors
@@ -47,6 +48,7 @@ class HuggingFaceEngine:
         self.vocabulary = 0
         self.length_max = 0
         self.repeats = "bits"
+        self.cold_tolerance = 0.0  # The same kernels in the same process.
 
     def boot(self) -> dict[str, Any]:
         # Wanted by deterministic matrix products on CUDA; has to be there before the first one.
@@ -58,6 +60,11 @@ class HuggingFaceEngine:
         from holdfast_worker.sampler import choosing, growing_cache  # noqa: F401  (their imports are part of the start)
 
         wanted = self.spec.get("device", "auto")
+        if wanted == "cuda" and not torch.cuda.is_available():
+            raise RuntimeError(
+                f"Cannot use sampler.device cuda as torch {torch.__version__} sees no GPU: "
+                "set sampler.device to cpu, or install a CUDA build of torch"
+            )
         self.device = ("cuda" if torch.cuda.is_available() else "cpu") if wanted == "auto" else wanted
         torch.set_num_threads(int(self.spec.get("threads") or 1))
         # Sums over the vocabulary have no deterministic kernel on CUDA: there it warns, and bits are not promised.
@@ -75,6 +82,7 @@ class HuggingFaceEngine:
         import torch
         from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 
+        self.model = None  # The old model goes before the new one comes.
         self.config = AutoConfig.from_pretrained(model_path)
         self.tokenizer = AutoTokenizer.from_pretrained(model_path)
         model = AutoModelForCausalLM.from_config(self.config, dtype=self.dtype).to(self.device).eval()
@@ -139,7 +147,11 @@ class HuggingFaceEngine:
         from transformers import AutoModelForCausalLM
 
         model = AutoModelForCausalLM.from_pretrained(directory, dtype=self.dtype).to(self.device).eval()
-        return self._probe(model, sequences)
+        try:
+            return self._probe(model, sequences)
+        finally:
+            del model
+            drop_garbage(self.device)
 
     def sample(
         self, requests: Sequence[SampleRequest], sampling: dict[str, Any], *, seed: int, watch: Watch
@@ -147,12 +159,15 @@ class HuggingFaceEngine:
         import torch
 
         pieces = [list(requests[start : start + ROWS_MAX]) for start in range(0, len(requests), ROWS_MAX)]
-        with torch.inference_mode():
-            return [
-                completion
-                for piece in pieces
-                for completion in _Piece(self, piece, {"sampling": sampling, "seed": seed, "watch": watch}).run()
-            ]
+        try:
+            with torch.inference_mode():
+                return [
+                    completion
+                    for piece in pieces
+                    for completion in _Piece(self, piece, {"sampling": sampling, "seed": seed, "watch": watch}).run()
+                ]
+        finally:
+            give_back(self.device)
 
     def close(self) -> None:
         self.model = None

