@@ -215,6 +215,8 @@ class OutOfMemoryError(RuntimeError):
         (OutOfMemoryError("Tried to allocate 2.00 GiB"), False, "out_of_memory"),
         (MemoryError(), False, "out_of_memory"),
         (RuntimeError("CUDA error: out of memory"), True, "out_of_memory"),
+        (RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate`"), False, "out_of_memory"),
+        (ValueError("No available memory for the cache blocks. Try increasing"), False, "out_of_memory"),
         (UserCodeError("x"), False, "user_code"),
         (BadDataError("x"), False, "bad_data"),
         (RuntimeError("[gloo/pair.cc:553] Connection closed by peer [127.0.0.1]:1"), False, "peer"),

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from holdfast_worker.agent_process import GROUP_VARIABLE, RankProcess, free_port, rank_environment
-from holdfast_worker.failures import ADDRESS_IN_USE, log_tail, report, report_of_exit
+from holdfast_worker.failures import ADDRESS_IN_USE, report, report_of_exit, with_log
 
 LAST_WORDS_S = 1.0  # After a first failure: one root makes many cascades, and all reports are needed to find it.
 CANCEL_GRACE_S = 5.0  # A cancelled operation that does not return by then costs the group its life.
@@ -69,7 +69,7 @@ class Group:
         self._ready: dict[int, dict[str, Any]] = {}
         self._reports: dict[int, dict[str, Any]] = {}
         self._timers: list[asyncio.TimerHandle] = []
-        self._window_open = False
+        self._window: asyncio.TimerHandle | None = None  # Open while the ranks' last words are waited for.
         self.done = asyncio.create_task(self._live(), name=f"group {self.name} {self.generation}")
 
     # What the agent asks of a group. All return at once.
@@ -211,7 +211,7 @@ class Group:
                 break
         for task in waiting:
             self.submit(task)
-        self._window_open = False
+        self._close_window()
         return "ready" if len(self._ready) == self._size else "failed"
 
     def _report_silent_ranks(self) -> None:
@@ -232,9 +232,7 @@ class Group:
             if message["type"] != "error":
                 return False
             self._reports.setdefault(rank, message["failure"])
-        if not self._window_open:
-            self._window_open = True
-            self._after(LAST_WORDS_S, ("last_words", None))
+        self._open_window()
         return len(self._reports) == self._size
 
     async def _serve(self) -> None:
@@ -251,7 +249,7 @@ class Group:
                     return await self._fail()
             elif kind == "exit" and self._heard_failure(kind, value):
                 return await self._fail()
-            elif kind == "last_words" and self._window_open:
+            elif kind == "last_words" and self._window:
                 return await self._fail()
             elif kind == "cancel_grace" and value in self._tasks:
                 self._report_stuck(self._tasks[value])
@@ -280,6 +278,15 @@ class Group:
             )
             self._reports[rank] = report(rank, cause="timeout", message=message)
 
+    def _open_window(self) -> None:
+        self._window = self._window or self._after(LAST_WORDS_S, ("last_words", None))
+
+    def _close_window(self) -> None:
+        """Its timer with it: it would close a later one too early, and a mild failure would end the group."""
+        if self._window:
+            self._window.cancel()
+        self._window = None
+
     def _take(self, rank: int, message: dict[str, Any]) -> bool:
         """One message of a rank that is ready. True if the group has to end now."""
         kind, task = message["type"], self._tasks.get(message.get("task") or "")
@@ -301,13 +308,12 @@ class Group:
         """Settles a task that all ranks answered. True if they did not agree: then their states differ, too."""
         if len(task.outputs) + len(task.failures) < self._size:
             fatal = any(not _is_mild(failure) for failure in task.failures.values())
-            if task.failures and not self._window_open and (fatal or self._size > 1):
-                self._window_open = True
-                self._after(LAST_WORDS_S, ("last_words", None))
+            if task.failures and (fatal or self._size > 1):
+                self._open_window()
             return False
         if task.failures and (task.outputs or not all(map(_is_mild, task.failures.values()))):
             return True
-        self._window_open = False
+        self._close_window()
         del self._tasks[task.task]
         if not self._tasks:
             for rank in self._ranks:
@@ -348,7 +354,7 @@ class Group:
         for timer in self._timers:
             timer.cancel()
         self._timers.clear()
-        self._window_open = False
+        self._close_window()
         for rank in self._ranks:
             rank.kill()
         await asyncio.gather(*(rank.wait_dead() for rank in self._ranks))
@@ -367,7 +373,7 @@ class Group:
         complete = []
         for rank, item in sorted(reports.items()):
             path = self._ranks[rank].log_path if rank < len(self._ranks) else ""
-            complete.append({**item, "log_path": path, "log_tail": log_tail(path) if path else []})
+            complete.append(with_log(item, path) if path else {**item, "log_path": "", "log_tail": []})
         return complete
 
     def _after(self, seconds: float, item: Item) -> asyncio.TimerHandle:

@@ -23,6 +23,9 @@ SECRET_NAMES = re.compile(r"^(HOLDFAST_(HUB|TOKEN|STORE).*|DATABASE_URL|PG[A-Z]+
 SECRET_VALUES = re.compile(r"^postgres(ql)?://", re.IGNORECASE)
 FOREIGN_NAMES = ("PYTHONHOME", "VIRTUAL_ENV", "__PYVENV_LAUNCHER__")  # The agent's own Python, not the rank's.
 KILL_WAIT_S = 5.0
+# A killed process gives its GPU memory back before it is gone, which takes seconds where it holds much. The next one
+# must not start into what is still taken.
+DEAD_WAIT_S = 30.0
 
 
 def rank_environment(base: Mapping[str, str], given: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
@@ -142,7 +145,7 @@ class RankProcess:
 
     async def wait_dead(self) -> None:
         """Until no process of the rank's group is alive."""
-        deadline = time.monotonic() + KILL_WAIT_S
+        deadline = time.monotonic() + DEAD_WAIT_S
         while time.monotonic() < deadline and (self._popen.poll() is None or alive_in_group(self.pid)):
             await asyncio.sleep(0.01)
         if self.channel:

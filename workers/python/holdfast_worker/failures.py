@@ -17,6 +17,13 @@ LOG_TAIL_LINES = 20
 LOG_TAIL_BYTES = 32_768
 
 OUT_OF_MEMORY_NAMES = {"OutOfMemoryError", "MemoryError"}
+# torch; CUDA; cuBLAS and cuDNN, which tell it in a status; vLLM, as it starts.
+OUT_OF_MEMORY_TEXTS = re.compile(
+    r"OutOfMemoryError|(CUDA|CUDA error:|CUDA failure '?) ?out of memory|_STATUS_ALLOC_FAILED"
+    r"|No available memory for the cache blocks|less than desired GPU memory utilization"
+    r"|is larger than the available KV cache memory",
+    re.IGNORECASE,
+)
 ADDRESS_IN_USE = re.compile(r"EADDRINUSE|address already in use", re.IGNORECASE)
 
 # What gloo, NCCL and the TCPStore say on the ranks that were *not* at fault. gloo raises a plain RuntimeError: there is
@@ -45,7 +52,7 @@ def cause_of(error: BaseException, *, booting: bool = False) -> str:
         return "bad_data"
     if isinstance(error, Cancelled):
         return "cancelled"
-    if names & OUT_OF_MEMORY_NAMES or "out of memory" in text.lower():
+    if names & OUT_OF_MEMORY_NAMES or "out of memory" in text.lower() or OUT_OF_MEMORY_TEXTS.search(text):
         return "out_of_memory"
     if booting and isinstance(error, ImportError):
         return "import_error"
@@ -104,12 +111,31 @@ def signal_name(number: int) -> str:
         return f"signal {number}"
 
 
+def with_log(item: dict[str, Any], path: str) -> dict[str, Any]:
+    """
+    A FailureReport with its rank's log. Where the rank could not say why, the log may: the error of a child that ran
+    out of memory (vLLM's engine) stands only there.
+    """
+    line = _out_of_memory_line(path) if item["cause"] in ("other", "exit") else None
+    found = {"cause": "out_of_memory", "message": f"{item['message']}: {line}"} if line else {}
+    return {**item, **found, "log_path": path, "log_tail": log_tail(path)}
+
+
+def _out_of_memory_line(path: str) -> str | None:
+    lines = [line for line in _log_end(path) if OUT_OF_MEMORY_TEXTS.search(line)]
+    return lines[-1].strip() if lines else None
+
+
 def log_tail(path: str, lines: int = LOG_TAIL_LINES) -> list[str]:
     """The last lines of a log; nothing if it cannot be read."""
+    return _log_end(path)[-lines:]
+
+
+def _log_end(path: str) -> list[str]:
     try:
         with Path(path).open("rb") as file:
             file.seek(0, 2)
             file.seek(max(0, file.tell() - LOG_TAIL_BYTES))
-            return [line[:2_000] for line in file.read().decode("utf-8", "replace").splitlines()[-lines:]]
+            return [line[:2_000] for line in file.read().decode("utf-8", "replace").splitlines()]
     except OSError:
         return []

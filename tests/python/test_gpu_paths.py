@@ -1,0 +1,113 @@
+"""What decides devices, memory and causes on a GPU, as far as it can be judged without one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from holdfast_worker.failures import report, with_log
+from holdfast_worker.gpu_memory import SHARING_VARIABLE, drop_garbage, give_back, sharing
+from holdfast_worker.operation import BadDataError, RankContext
+from holdfast_worker.sampler.publication import Proof, prove
+from holdfast_worker.sampler.vllm_engine import GIB, memory_arguments
+from holdfast_worker.trainer import engine_deepspeed, numerics
+
+GPU_BYTES = 80 * GIB
+
+
+@pytest.fixture
+def gpus(monkeypatch):
+    """torch as it answers where there are two GPUs."""
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+
+
+def test_choose_device_gives_each_rank_a_gpu_of_its_own(gpus):
+    assert [numerics.choose_device({"device": "auto"}, rank) for rank in (0, 1)] == ["cuda:0", "cuda:1"]
+    assert numerics.choose_device({"device": "cpu"}, 1) == "cpu"
+    with pytest.raises(RuntimeError, match="Cannot place rank 2.*sees 2 GPU"):
+        numerics.choose_device({"device": "cuda"}, 2)
+
+
+def test_deepspeed_is_told_its_accelerator_and_never_looks_for_one(monkeypatch):
+    context = RankContext("trainer", "trainer", 1, 1, 2, {}, "", master_port=29500)
+    for device, accelerator, local_rank in (("cpu", "cpu", "0"), ("cuda:1", "cuda", "1")):
+        environment = {"DS_ACCELERATOR": "cpu"}
+        monkeypatch.setattr(engine_deepspeed.os, "environ", environment)
+        engine_deepspeed.prepare_environment(context, device)
+        assert (environment["DS_ACCELERATOR"], environment["LOCAL_RANK"]) == (accelerator, local_rank)
+
+
+def test_memory_is_given_back_only_on_a_gpu_that_is_shared(monkeypatch):
+    emptied = []
+    monkeypatch.setattr(torch.cuda, "empty_cache", lambda: emptied.append(1))
+    for value, device, times in (("1", "cuda:0", 0), ("2", "cpu", 0), ("2", "cuda:0", 1)):
+        monkeypatch.setenv(SHARING_VARIABLE, value)
+        emptied.clear()
+        give_back(device)
+        assert len(emptied) == times
+    monkeypatch.delenv(SHARING_VARIABLE)
+    assert sharing() == 1
+    drop_garbage("cuda:0")
+    assert len(emptied) == 2
+
+
+@pytest.mark.parametrize(
+    ("spec", "total", "processes", "expected"),
+    [
+        ({}, None, 1, {"kv_cache_memory_bytes": GIB}),
+        ({"kv_cache_gib": 0.5}, None, 1, {"kv_cache_memory_bytes": GIB // 2}),
+        ({}, GPU_BYTES, 1, {}),
+        ({}, GPU_BYTES, 2, {"kv_cache_memory_bytes": 16 * GIB, "gpu_memory_utilization": 0.2}),
+        ({}, GPU_BYTES, 4, {"kv_cache_memory_bytes": 8 * GIB, "gpu_memory_utilization": 0.1}),
+        ({"kv_cache_gib": 4}, GPU_BYTES, 1, {"kv_cache_memory_bytes": 4 * GIB, "gpu_memory_utilization": 0.05}),
+        ({"kv_cache_gib": 4, "vllm": {"gpu_memory_utilization": 0.3}}, GPU_BYTES, 2, {}),
+    ],
+)
+def test_memory_arguments_bound_vllms_cache_wherever_it_is_not_alone(spec, total, processes, expected):
+    assert memory_arguments(spec, total_bytes=total, processes=processes) == pytest.approx(expected)
+
+
+class Starts:
+    """An engine whose cold load differs from the resident weights by `off`, and stays."""
+
+    vocabulary, length_max = 100, 64
+
+    def __init__(self, tolerance, off):
+        self.cold_tolerance, self.off, self.bias = tolerance, off, 0.0
+
+    def probe(self, sequences):
+        return np.full(sum(len(sequence) - 1 for sequence in sequences), self.bias, np.float32)
+
+    def cold_probe(self, directory, sequences):
+        self.bias = self.off
+        return self.probe(sequences)
+
+
+def prove_unseen(engine):
+    """The proof of an update that the probe does not see."""
+    sequences = 8 * [[0] * 32]
+    previous = Proof("old", engine.probe(sequences[:1]), engine.probe(sequences))
+    return prove(engine, {"version": "v", "dir": "d", "digest": "new"}, previous)
+
+
+def test_prove_allows_a_cold_load_what_two_starts_differ_by_and_keeps_its_probe():
+    proof = prove_unseen(Starts(tolerance=0.25, off=0.1))
+    assert set(proof.long.tolist()) == {np.float32(0.1)}
+    for engine in (Starts(tolerance=0.0, off=0.1), Starts(tolerance=0.25, off=0.5)):
+        with pytest.raises(BadDataError, match="still uses old weights"):
+            prove_unseen(engine)
+
+
+def test_with_log_finds_the_missing_memory_of_a_child(tmp_path):
+    log = tmp_path / "log"
+    log.write_text("starting\ntorch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB\nin EngineCore\n")
+    exit_report = report(0, cause="exit", message="The process ended with exit code 70")
+    found = with_log(exit_report, str(log))
+    assert found["cause"] == "out_of_memory"
+    assert found["message"].endswith("CUDA out of memory. Tried to allocate 2 GiB")
+    assert found["log_tail"][-1] == "in EngineCore"
+    assert with_log({**exit_report, "cause": "bad_data"}, str(log))["cause"] == "bad_data"
+    log.write_text("all is well\n")
+    assert with_log(exit_report, str(log))["cause"] == "exit"
