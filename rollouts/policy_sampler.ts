@@ -12,6 +12,7 @@ import {
 
 /** A policy whose weights were written out for samplers. */
 export type Published = { policy: Policy; publication: Publication };
+export type Republish = (published: Published, caller: Caller) => Promise<unknown>;
 export type Generated = {
   version: string;
   groups: number;
@@ -33,10 +34,15 @@ export class PolicySampler {
   readonly #restart: RestartCause;
   /** Those that this engine has put a publication on. */
   readonly #loaded = new Set<Operator>();
+  readonly #republish: Republish | null;
 
-  /** `restart`: how the engine before this one ended, if there was one. */
-  constructor(options: { operators: Operator[]; restart?: RestartCause }) {
+  /**
+   * `restart`: how the engine before this one ended, if there was one. `republish`: writes a publication again whose
+   * files were dropped meanwhile; without it they must still be there.
+   */
+  constructor(options: { operators: Operator[]; restart?: RestartCause; republish?: Republish }) {
     this.#restart = options.restart ?? "engine_lost";
+    this.#republish = options.republish ?? null;
     this.#operators = options.operators;
     this.#idle = [...options.operators];
   }
@@ -84,6 +90,7 @@ export class PolicySampler {
   }
 
   async #load(operator: Operator, { policy, publication }: Published, caller: Caller) {
+    if (this.#republish && !isThere(publication.dir)) await this.#republish({ policy, publication }, caller);
     const args = { version: policy.version, model_path: policy.model_path, publication };
     const loaded = OPERATIONS.sampler.load.output.parse((await operator.call("load", args, caller)).outputs[0]);
     this.#loaded.add(operator);
@@ -105,6 +112,15 @@ export class PolicySampler {
     const next = this.#waiting.shift();
     if (next) next(operator);
     else this.#idle.push(operator);
+  }
+}
+
+function isThere(dir: string): boolean {
+  try {
+    return Deno.statSync(dir).isDirectory;
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return false;
+    throw error;
   }
 }
 

@@ -8,9 +8,12 @@ import { Paths, Sampler, Trainer } from "../resources.ts";
 export const Published = z.strictObject({ policy: Policy, publication: Publication });
 export type Published = z.infer<typeof Published>;
 
+/** Publications that stay beside the newest. One that is needed again after it was dropped is written again. */
+const KEPT = 3;
+
 /**
- * Writes the weights of a policy and puts them on every sampler, each of which proves that they reached its kernels.
- * A second run writes the same files again.
+ * Writes the weights of a policy and puts them on every sampler, each of which proves that they reached its kernels. Drops the
+ * files of older publications; a deletion is recorded before it is done. A second run writes the same files again.
  */
 export const publishPolicy = defineStage({
   name: "publish_policy",
@@ -21,11 +24,35 @@ export const publishPolicy = defineStage({
   phase: "publication",
   eager: true,
   async run({ policy }, ctx) {
-    const dir = `${ctx.resource(Paths).publications}/${policy.version.slice(0, 16)}`;
+    const { publications } = ctx.resource(Paths);
+    const dir = `${publications}/${policy.version.slice(0, 16)}`;
     const publication = await ctx.resource(Trainer).publish(policy, dir, ctx);
     const published = { policy, publication };
     const proofs = await ctx.resource(Sampler).load(published, ctx);
     ctx.note("publication", policy.version, { publication, proofs });
+    for (const old of await olderThan(dir, { publications, kept: KEPT })) {
+      await ctx.record("note/publication_dropped", old, { dir: `${publications}/${old}` });
+      await Deno.remove(`${publications}/${old}`, { recursive: true }).catch(unlessMissing);
+    }
     return published;
   },
 });
+
+/** Names of publications that go: all but `dir` and the `kept` that were written last before it. */
+async function olderThan(
+  dir: string,
+  { publications, kept }: { publications: string; kept: number },
+): Promise<string[]> {
+  const found: { name: string; at: number }[] = [];
+  for await (const { name } of Deno.readDir(publications)) {
+    const path = `${publications}/${name}`;
+    if (path !== dir && /^[0-9a-f]{16}$/.test(name)) {
+      found.push({ name, at: (await Deno.stat(path)).mtime?.getTime() ?? 0 });
+    }
+  }
+  return found.toSorted((a, b) => b.at - a.at).slice(kept).map(({ name }) => name);
+}
+
+function unlessMissing(error: unknown): void {
+  if (!(error instanceof Deno.errors.NotFound)) throw error;
+}

@@ -67,6 +67,17 @@ Deno.test("online: keep_last checkpoints stay, and each deletion is recorded bef
   deepStrictEqual(left, ["000003", "000004"]);
 });
 
+Deno.test("online: only the newest publications keep their files, and each deletion is recorded", async () => {
+  const { store, artifacts, dir, model } = await stores();
+  await execute(online, onlineConfig(model, { rounds: 7 }), { store, artifacts, dir });
+  const named = (kind: string) =>
+    store.rows("run").filter((row) => row.kind === kind).map(({ key }) => key.slice(0, 16));
+  const left = (await Array.fromAsync(Deno.readDir(`${dir}/publications`))).map(({ name }) => name).sort();
+  const dropped = named("note/publication_dropped");
+  strictEqual(dropped.length, 3);
+  deepStrictEqual(left, named("note/publication").filter((name) => !dropped.includes(name)).sort());
+});
+
 Deno.test("online: rows that changed since the run began stop a resume, with the words to mend it; put back, it goes on", async () => {
   const { store, artifacts, dir, model } = await stores();
   const config = onlineConfig(model);

@@ -18,7 +18,7 @@ def reference(how):
     """The distribution by its definition, in float64."""
     scaled = [logit / how["temperature"] for logit in LOGITS]
     if how["top_k"] > 0:
-        threshold = sorted(scaled, reverse=True)[:how["top_k"]][-1]
+        threshold = sorted(scaled, reverse=True)[: how["top_k"]][-1]
         scaled = [value if value >= threshold else -math.inf for value in scaled]
     weights = [math.exp(value) for value in scaled]
     weights = [weight / sum(weights) for weight in weights]

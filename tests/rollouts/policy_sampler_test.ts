@@ -47,6 +47,21 @@ Deno.test("PolicySampler.load() puts a publication on every sampler and answers 
   strictEqual(proofs[0]!.probe_sha256, proofs[1]!.probe_sha256);
 });
 
+Deno.test("PolicySampler.generate() has a publication written again whose files were dropped", async () => {
+  const v1 = await published("dropped", 1);
+  await Deno.remove(v1.publication.dir, { recursive: true });
+  const asked: string[] = [];
+  const republish = async ({ policy }: Published) => {
+    asked.push(policy.version);
+    await published(policy.version, 1);
+  };
+  const operator = new FakeSampler();
+  const sampler = new PolicySampler({ operators: [operator], republish });
+  strictEqual((await sampler.generate(work(v1), caller())).version, "dropped");
+  await sampler.generate(work(v1, 1), caller());
+  deepStrictEqual(asked, ["dropped"]);
+});
+
 Deno.test("PolicySampler.generate() gives slabs to idle samplers in turn, and a slab waits while all are busy", async () => {
   const gates = new Map<string, PromiseWithResolvers<void>>();
   const started: string[] = [];
