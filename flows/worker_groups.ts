@@ -118,7 +118,11 @@ export class WorkerGroups {
       recorded: recorded.map(({ kind, key, value }) => ({ kind, key, value: JSON.parse(value) })),
       restart,
     });
-    this.sampler = new PolicySampler({ operators: samplers, restart });
+    this.sampler = new PolicySampler({
+      operators: samplers,
+      restart,
+      republish: ({ policy, publication }, caller) => this.trainer.publish(policy, publication.dir, caller),
+    });
     this.rewards = new RewardScorer({ pool: this.#onFirstUse(this.#lazy("reward", () => this.#rewardSpec())) });
   }
 
