@@ -101,6 +101,7 @@ class VllmEngine:
         defaults = {
             "VLLM_CPU_OMP_THREADS_BIND": "nobind",  # Other workers share these cores.
             "VLLM_WORKER_MULTIPROC_METHOD": "spawn",
+            "VLLM_USE_FLASHINFER_SAMPLER": "0",  # It tells no log-probabilities, and compiles as it starts.
             "VLLM_NO_USAGE_STATS": "1",
             "VLLM_LOGGING_LEVEL": "WARNING",
             "HF_HUB_OFFLINE": "1",
