@@ -12,6 +12,7 @@ from holdfast_worker.operation import BadDataError, RankContext
 from holdfast_worker.sampler.publication import Proof, prove
 from holdfast_worker.sampler.vllm_engine import GIB, memory_arguments
 from holdfast_worker.trainer import engine_deepspeed, numerics
+from holdfast_worker.trainer.model_source import ModelSource
 
 GPU_BYTES = 80 * GIB
 
@@ -37,6 +38,21 @@ def test_deepspeed_is_told_its_accelerator_and_never_looks_for_one(monkeypatch):
         monkeypatch.setattr(engine_deepspeed.os, "environ", environment)
         engine_deepspeed.prepare_environment(context, device)
         assert (environment["DS_ACCELERATOR"], environment["LOCAL_RANK"]) == (accelerator, local_rank)
+
+
+def test_open_model_runs_a_mixtures_experts_without_kernels_that_have_no_fixed_order(tmp_path):
+    from transformers import Qwen3MoeConfig, Qwen3MoeForCausalLM
+
+    sizes = {"hidden_size": 16, "intermediate_size": 16, "moe_intermediate_size": 8, "num_hidden_layers": 1}
+    heads = {"num_attention_heads": 2, "num_key_value_heads": 2, "head_dim": 8, "vocab_size": 32}
+    config = Qwen3MoeConfig(**sizes, **heads, num_experts=4, num_experts_per_tok=2)
+    Qwen3MoeForCausalLM(config).save_pretrained(tmp_path)
+    (tmp_path / "tokenizer.json").write_text("{}")
+    model = ModelSource(tmp_path).open_model("float32")
+    assert model.config._experts_implementation == "eager"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(torch, "histc", lambda *_, **__: pytest.fail("histc was called"))
+        model(input_ids=torch.arange(8)[None]).logits.sum().backward()
 
 
 def test_memory_is_given_back_only_on_a_gpu_that_is_shared(monkeypatch):
