@@ -99,10 +99,9 @@ Deno.test("show, resume and cancel of a run that another process executes: its p
   await running.says("round 1/500");
   const shown = await json<Shown>(["show", "busy", ...at]);
   deepStrictEqual([shown.status, shown.engine_pid], ["running", running.pid]);
-  deepStrictEqual(shown.workers.map(({ role, rank, state }) => [role, rank, state]), [
-    ["sampler", 0, "ready"],
-    ["trainer", 0, "ready"],
-  ]);
+  deepStrictEqual(shown.workers.map(({ role, rank }) => [role, rank]), [["sampler", 0], ["trainer", 0]]);
+  // Which of the two is at work just now is chance.
+  for (const { state } of shown.workers) ok(["ready", "busy"].includes(state), state);
   for (const { pid } of shown.workers) ok((await Deno.stat(`/proc/${pid}`)).isDirectory);
   const second = await rl(["resume", "busy", ...at]);
   strictEqual(second.code, 2);
