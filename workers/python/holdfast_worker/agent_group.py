@@ -370,11 +370,8 @@ class Group:
 
     def _with_logs(self, reports: dict[int, dict[str, Any]]) -> list[dict[str, Any]]:
         """In rank order, each with the last lines of its rank's log."""
-        complete = []
-        for rank, item in sorted(reports.items()):
-            path = self._ranks[rank].log_path if rank < len(self._ranks) else ""
-            complete.append(with_log(item, path) if path else {**item, "log_path": "", "log_tail": []})
-        return complete
+        logs = [rank.log_path for rank in self._ranks]
+        return [with_log(item, logs[rank] if rank < len(logs) else "") for rank, item in sorted(reports.items())]
 
     def _after(self, seconds: float, item: Item) -> asyncio.TimerHandle:
         inbox = self._inbox
