@@ -35,7 +35,8 @@ export type CheckpointsConfig = z.infer<typeof CheckpointsConfig>;
 
 export const RecoveryConfig = z.strictObject({
   allow_replan: z.boolean().default(true).describe(
-    "After running out of memory, go on with smaller micro-batches: the same gradient to rounding, not to the bit.",
+    "Whether running out of memory may be answered by smaller micro-batches (the same gradient to rounding, not to the " +
+      "bit). Recorded with the run; nothing replans yet.",
   ),
 });
 export type RecoveryConfig = z.infer<typeof RecoveryConfig>;
