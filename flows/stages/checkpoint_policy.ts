@@ -1,11 +1,12 @@
+import { basename } from "node:path";
 import { z } from "zod";
 import { Policy } from "../../data/mod.ts";
 import { defineStage } from "../../engine/mod.ts";
 import { Paths, Trainer } from "../resources.ts";
 
 /**
- * Saves the policy every `every_rounds` rounds, and after the last, and drops what `keep_last` no longer keeps. A deletion is recorded before
- * it is done. A second run writes the same checkpoint again, in a directory of its own.
+ * Saves the policy every `every_rounds` rounds, and after the last, and drops what `keep_last` no longer keeps. A deletion is
+ * recorded before it is done. A second run writes the same checkpoint again, in a directory of its own.
  */
 export const checkpointPolicy = defineStage({
   name: "checkpoint_policy",
@@ -30,13 +31,20 @@ export const checkpointPolicy = defineStage({
     const name = `${String(policy.number).padStart(6, "0")}-${policy.version.slice(0, 12)}-${ctx.epoch}-${ctx.attempt}`;
     const saved = await trainer.save(policy, `${ctx.resource(Paths).checkpoints}/${name}`, ctx);
     await ctx.record("note/checkpoint", policy.version, saved);
-    for (const old of known.slice(0, Math.max(0, known.length + 1 - keep_last))) {
+    const all = trainer.checkpoints();
+    const kept = all.slice(-keep_last);
+    for (const old of all.slice(0, -keep_last)) {
       await ctx.record("note/checkpoint_dropped", old.version, { dir: old.dir });
       trainer.dropped(old.version);
-      await Deno.remove(old.dir, { recursive: true }).catch((cause) => {
-        if (!(cause instanceof Deno.errors.NotFound)) throw cause;
-      });
     }
+    await removeOthers(ctx.resource(Paths).checkpoints, new Set(kept.map(({ dir }) => basename(dir))));
     return policy;
   },
 });
+
+/** Removes what is no checkpoint: dropped ones, and those that a dead engine or attempt had begun and never recorded. */
+async function removeOthers(checkpoints: string, kept: Set<string>): Promise<void> {
+  for await (const { name } of Deno.readDir(checkpoints)) {
+    if (!kept.has(name)) await Deno.remove(`${checkpoints}/${name}`, { recursive: true });
+  }
+}

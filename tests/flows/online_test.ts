@@ -67,6 +67,15 @@ Deno.test("online: keep_last checkpoints stay, and each deletion is recorded bef
   deepStrictEqual(left, ["000003", "000004"]);
 });
 
+Deno.test("online: a checkpoint that was begun and never recorded goes with the next one", async () => {
+  const { store, artifacts, dir, model } = await stores();
+  await Deno.mkdir(`${dir}/checkpoints/000001-begun-by-a-dead-engine/state`, { recursive: true });
+  const config = onlineConfig(model, { rounds: 2, checkpoints: { every_rounds: 1, keep_last: 1 } });
+  await execute(online, config, { store, artifacts, dir });
+  const left = (await Array.fromAsync(Deno.readDir(`${dir}/checkpoints`))).map(({ name }) => name.slice(0, 6));
+  deepStrictEqual(left, ["000002"]);
+});
+
 Deno.test("online: only the newest publications keep their files, and each deletion is recorded", async () => {
   const { store, artifacts, dir, model } = await stores();
   await execute(online, onlineConfig(model, { rounds: 7 }), { store, artifacts, dir });
