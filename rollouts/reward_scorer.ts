@@ -24,9 +24,12 @@ export type ScoredSample = {
 };
 
 /** What one reward function gave one sample: a score, or why there is none. Never a zero in place of a failure. */
-type Outcome = { score: number } | { failed: string; detail: string };
+type Outcome = { score: number; metrics?: Record<string, number> } | { failed: string; detail: string };
 
-/** A sample's reward is the sum of weight x score. It has none if a function gave none; `failed` names the first of those. */
+/**
+ * A sample's reward is the sum of weight x score; `parts` has each score, and the numbers beside it as NAME/NUMBER. It has
+ * no reward if a function gave no score; `failed` names the first of those.
+ */
 export type SampleScore = {
   reward: number | null;
   parts: Record<string, number>;
@@ -39,6 +42,7 @@ const PoolResult = z.object({
   id: z.string(),
   outcome: z.string(),
   score: z.number().nullish(),
+  metrics: z.record(z.string(), z.number()).nullish(),
   error: z.string().nullish(),
 });
 
@@ -95,7 +99,9 @@ export class RewardScorer {
     const { results } = z.object({ results: z.array(PoolResult) }).parse(outputs[0]);
     return samples.map((_, i): Outcome => {
       const result = results.find(({ id }) => id === String(i));
-      if (result?.outcome === "ok" && typeof result.score === "number") return { score: result.score };
+      if (result?.outcome === "ok" && typeof result.score === "number") {
+        return { score: result.score, metrics: result.metrics ?? {} };
+      }
       const outcome = result?.outcome === "ok" ? "no_score" : result?.outcome ?? "missing";
       return { failed: `reward_${outcome}`, detail: `${f.name}: ${result?.error ?? "no detail"}` };
     });
@@ -116,10 +122,14 @@ async function here(f: ScoringFunction, samples: ScoredSample[]): Promise<Outcom
 function combine(functions: ScoringFunction[], outcomes: Outcome[]): SampleScore {
   const failure = outcomes.find((outcome) => "failed" in outcome);
   if (failure) return { reward: null, parts: {}, failed: failure.failed, detail: failure.detail };
-  const scores = outcomes.flatMap((outcome) => ("score" in outcome ? [outcome.score] : []));
+  const scored = outcomes.flatMap((outcome) => ("score" in outcome ? [outcome] : []));
+  const parts = functions.flatMap(({ name }, i): [string, number][] => {
+    const { score, metrics = {} } = scored[i]!;
+    return [[name, score], ...Object.entries(metrics).map(([of, n]): [string, number] => [`${name}/${of}`, n])];
+  });
   return {
-    reward: functions.reduce((sum, { weight }, i) => sum + weight * scores[i]!, 0),
-    parts: Object.fromEntries(functions.map(({ name }, i) => [name, scores[i]!])),
+    reward: functions.reduce((sum, { weight }, i) => sum + weight * scored[i]!.score, 0),
+    parts: Object.fromEntries(parts),
     failed: null,
     detail: null,
   };

@@ -41,7 +41,10 @@ export const scoreGroup = defineStage({
     const kept = scores.flatMap((score, i) => (score.failed === null ? [i] : []));
     const failure = scores.find((score) => score.failed !== null) ?? null;
     const whole = on_failed_sample === "drop_group" ? failure === null : kept.length > 0;
-    const names = Object.keys(scores[kept[0] ?? 0]?.parts ?? {});
+    // A number that a function gave beside the score of some samples only has no mean over the group.
+    const names = Object.keys(scores[kept[0] ?? 0]?.parts ?? {}).filter((name) =>
+      kept.every((i) => name in scores[i]!.parts)
+    );
     return {
       id: item.id,
       group: { ...item.group, samples: kept.map((i) => item.group.samples[i]!) },

@@ -56,6 +56,18 @@ Deno.test("RewardScorer: a reward is the sum of weight x score, and each part is
   ]);
 });
 
+Deno.test("RewardScorer: numbers that a function gives beside its score are parts of their own, and never weigh", async () => {
+  const results = [
+    { id: "0", outcome: "ok", score: 1, metrics: { steps: 3 } },
+    { id: "1", outcome: "ok", score: 0, metrics: {} },
+  ];
+  const scores = await new RewardScorer({ pool: pool(results) }).score(group([there("judge")]), options);
+  deepStrictEqual(scores.map(({ reward, parts }) => ({ reward, parts })), [
+    { reward: 1, parts: { judge: 1, "judge/steps": 3 } },
+    { reward: 0, parts: { judge: 0 } },
+  ]);
+});
+
 Deno.test("RewardScorer: a throw is reward_error with its words for that sample alone, and never a reward of zero", async () => {
   const picky = here("picky", ({ completion }) => {
     if (completion === "a") throw new RangeError("the row's answer is not a number");
