@@ -7,8 +7,8 @@ export async function previewData(
   options: { json?: boolean; rows: number; source?: Partial<SourceInput> },
 ): Promise<void> {
   const table = await loadRows([{ ...options.source, path: file }]);
-  const rows = Array.from({ length: Math.min(options.rows, table.size) }, (_, place) => table.row(place));
   const all = Array.from({ length: table.size }, (_, place) => table.row(place));
+  const rows = all.slice(0, options.rows);
   const warnings = warningsOf(all);
   if (options.json) return printJson({ file, rows: table.size, digest: table.digest, preview: rows, warnings });
   print(`${file}: ${table.size} rows, digest ${table.digest.slice(0, 12)}`);
