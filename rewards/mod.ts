@@ -1,4 +1,3 @@
-export { combineScores } from "./combine.ts";
 export { checkedScore, labelOf, RewardConfig, type ScoringFunction, scoringFunctions } from "./config.ts";
 export { defineReward, type Reward, type RewardInput, type RewardRow, type Score } from "./define.ts";
 export { exactMatch } from "./exact_match.ts";

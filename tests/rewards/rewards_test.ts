@@ -2,7 +2,6 @@ import { deepStrictEqual, rejects, strictEqual, throws } from "node:assert/stric
 import { z } from "zod";
 import {
   checkedScore,
-  combineScores,
   defineReward,
   exactMatch,
   gsm8k,
@@ -99,13 +98,6 @@ Deno.test("checkedScore() takes a number or a score with metrics, and refuses wh
   strictEqual(checkedScore({ score: 2, metrics: { a: 1 } }, "r"), 2);
   throws(() => checkedScore(NaN, "r"), /Cannot use a score of 'r' .* it is NaN/);
   throws(() => checkedScore(undefined as unknown as number, "r"), RangeError);
-});
-
-Deno.test("combineScores() adds weight x score and keeps the parts", () => {
-  deepStrictEqual(
-    combineScores([{ name: "a", weight: 1, score: 1 }, { name: "b", weight: 0.25, score: 2 }]),
-    { reward: 1.5, parts: { a: 1, b: 2 } },
-  );
 });
 
 Deno.test("defineReward() types the configuration and what the reward reads", () => {
