@@ -1,11 +1,9 @@
-import type { DatabaseSync } from "node:sqlite";
+import { DatabaseSync } from "node:sqlite";
 import { sha256Hex } from "./canonical.ts";
 import { EngineError, InfrastructureError, InvalidInputError } from "./errors.ts";
 
-/** Raise with every change of a statement below. */
-const SCHEMA_VERSION = 1;
-
-const STATEMENTS = [
+/** Version n is what the first n lists make of an empty file. A list that was released never changes. */
+const VERSIONS: readonly (readonly string[])[] = [[
   `CREATE TABLE holdfast_schema (version INTEGER NOT NULL, checksum TEXT NOT NULL)`,
   `CREATE TABLE runs (
     no INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, name TEXT NOT NULL, status TEXT NOT NULL,
@@ -21,24 +19,50 @@ const STATEMENTS = [
   `CREATE UNIQUE INDEX journal_seq ON journal (run_no, seq)`,
   `CREATE INDEX journal_kind ON journal (run_no, kind, seq)`,
   `CREATE INDEX journal_key ON journal (run_no, key, seq)`,
-];
-const CHECKSUM = checksum(STATEMENTS);
+], [
+  `ALTER TABLE runs ADD COLUMN queue TEXT`,
+  `ALTER TABLE runs ADD COLUMN priority INTEGER NOT NULL DEFAULT 0`,
+  `ALTER TABLE runs ADD COLUMN needs TEXT NOT NULL DEFAULT '{}'`,
+  `ALTER TABLE runs ADD COLUMN parent TEXT`,
+]];
+const SCHEMA_VERSION = VERSIONS.length;
 
-function checksum(statements: string[]): string {
+function checksum(statements: readonly string[]): string {
   return sha256Hex([...statements].sort().join(";\n"));
 }
 
-/** Creates the tables in a new file; refuses a file of a newer Holdfast, of another program, or with altered tables. */
+/** The checksum of each version from 0, the empty file: SQLite's own words for the tables after each list of changes. */
+function checksums(): string[] {
+  const db = new DatabaseSync(":memory:");
+  const found = [checksum([])];
+  for (const statements of VERSIONS) {
+    for (const statement of statements) db.exec(statement);
+    found.push(checksum(statementsOf(db)));
+  }
+  db.close();
+  return found;
+}
+
+/** Creates the tables in a new file and brings those of an older version up to this one; refuses a file of a newer Holdfast, of another program, or with altered tables. */
 export function ensureSchema(db: DatabaseSync, path: string): void {
-  if (statementsOf(db).length === 0) createTables(db);
+  const expected = checksums();
+  if (checksum(statementsOf(db)) === expected.at(-1) && versionOf(db) === SCHEMA_VERSION) return;
+  db.exec("BEGIN IMMEDIATE"); // Two processes may open a file at once: the second finds the work done.
+  try {
+    migrate(db, { path, expected });
+    db.exec("COMMIT");
+  } catch (error) {
+    if (db.isTransaction) db.exec("ROLLBACK");
+    throw error;
+  }
+}
+
+function migrate(db: DatabaseSync, { path, expected }: { path: string; expected: readonly string[] }): void {
   const statements = statementsOf(db);
-  if (!statements.some((statement) => statement.startsWith("CREATE TABLE holdfast_schema"))) {
+  if (statements.length > 0 && !statements.some((one) => one.startsWith("CREATE TABLE holdfast_schema"))) {
     throw new InvalidInputError(`Cannot open ${path} as a journal: it is the database of another program`, { path });
   }
-  const found = db.prepare("SELECT version, checksum FROM holdfast_schema").get() as
-    | { version: number; checksum: string }
-    | undefined;
-  const version = found?.version ?? 0;
+  const version = statements.length === 0 ? 0 : versionOf(db);
   if (version > SCHEMA_VERSION) {
     throw new InvalidInputError(
       `Cannot open ${path} as its schema is version ${version} and this Holdfast knows up to ${SCHEMA_VERSION}: ` +
@@ -47,33 +71,27 @@ export function ensureSchema(db: DatabaseSync, path: string): void {
     );
   }
   const actual = checksum(statements);
-  if (version < SCHEMA_VERSION || found?.checksum !== CHECKSUM || actual !== CHECKSUM) {
+  if (actual !== expected[version]) {
     throw new InvalidInputError(
-      `Cannot open ${path} as its tables are not those of schema version ${SCHEMA_VERSION}: checksum is ${actual}, ` +
-        `expected ${CHECKSUM}. Something else has changed the file: restore it, or use another --home`,
-      { path, version, checksum: actual, expected: CHECKSUM },
+      `Cannot open ${path} as its tables are not those of schema version ${version}: checksum is ${actual}, ` +
+        `expected ${expected[version]}. Something else has changed the file: restore it, or use another --home`,
+      { path, version, checksum: actual, expected: expected[version] },
     );
   }
+  for (const statement of VERSIONS.slice(version).flat()) db.exec(statement);
+  db.exec("DELETE FROM holdfast_schema");
+  db.prepare("INSERT INTO holdfast_schema VALUES (?, ?)").run(SCHEMA_VERSION, expected[SCHEMA_VERSION]!);
+}
+
+/** 0 where no version is recorded. */
+function versionOf(db: DatabaseSync): number {
+  const row = db.prepare("SELECT version FROM holdfast_schema").get() as { version: number } | undefined;
+  return row?.version ?? 0;
 }
 
 function statementsOf(db: DatabaseSync): string[] {
   const rows = db.prepare("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL").all() as { sql: string }[];
   return rows.map((row) => row.sql);
-}
-
-/** Two processes may open a new file at once: the second finds the tables inside its own transaction. */
-function createTables(db: DatabaseSync): void {
-  db.exec("BEGIN IMMEDIATE");
-  try {
-    if (statementsOf(db).length === 0) {
-      for (const statement of STATEMENTS) db.exec(statement);
-      db.prepare("INSERT INTO holdfast_schema VALUES (?, ?)").run(SCHEMA_VERSION, CHECKSUM);
-    }
-    db.exec("COMMIT");
-  } catch (error) {
-    if (db.isTransaction) db.exec("ROLLBACK");
-    throw error;
-  }
 }
 
 /** What SQLite says, and what a person does about it. */

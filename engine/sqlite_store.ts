@@ -9,6 +9,7 @@ import type {
   Appended,
   Claimed,
   ClaimOptions,
+  DequeueOptions,
   FinalStatus,
   JournalRow,
   NewRow,
@@ -32,8 +33,9 @@ export type SqliteOptions = {
 const BATCH_MAX = 256;
 
 const INSERT_RUN = `INSERT INTO runs (id, name, status, epoch, last_seq, entry, graph, graph_hash, config, packages,
-    owner, lease_until_ms, requests, error, created_ms, updated_ms)
-  VALUES (:id, :name, 'created', 0, 0, :entry, :graph, :graph_hash, :config, :packages, NULL, 0, '[]', NULL, :now, :now)
+    owner, lease_until_ms, requests, error, created_ms, updated_ms, queue, priority, needs, parent)
+  VALUES (:id, :name, 'created', 0, 0, :entry, :graph, :graph_hash, :config, :packages, NULL, 0, '[]', NULL, :now, :now,
+    :queue, :priority, :needs, :parent)
   ON CONFLICT (id) DO NOTHING RETURNING *`;
 
 const HAS_CANCEL = `EXISTS (SELECT 1 FROM json_each(requests) WHERE value = 'cancel')`;
@@ -52,6 +54,7 @@ const RENEW = `UPDATE runs SET lease_until_ms = :now + :lease WHERE ${OWNED} RET
 const ADVANCE = `UPDATE runs SET last_seq = last_seq + :count, updated_ms = :now WHERE ${OWNED} RETURNING no, last_seq`;
 const INSERT_ROW = `INSERT INTO journal (run_no, seq, epoch, at_ms, kind, key, input_hash, value)
   VALUES (?, ?, ?, ?, ?, ?, ?, ?)`;
+const REMOVE = `DELETE FROM journal WHERE run_no = :no AND seq IN (SELECT value FROM json_each(:seqs))`;
 const REQUEST = `UPDATE runs SET updated_ms = :now,
     status = CASE WHEN owner IS NULL THEN 'cancelled' ELSE status END,
     requests = CASE WHEN owner IS NULL OR EXISTS (SELECT 1 FROM json_each(requests) WHERE value = :kind) THEN requests
@@ -66,7 +69,9 @@ const RELEASE = `UPDATE runs SET owner = NULL, lease_until_ms = 0, requests = '[
 const REOPEN = `UPDATE runs SET status = 'running', error = NULL, updated_ms = :now
   WHERE ${OWNED} AND status NOT IN ('done', 'cancelled') RETURNING last_seq`;
 
-type HeadRow = Omit<RunHead, "owner" | "requests"> & { no: number; owner: string | null; requests: string };
+/** Columns that hold JSON; the others are as in `RunHead`. */
+type HeadJson = { owner: string | null; requests: string; needs: string; parent: string | null };
+type HeadRow = Omit<RunHead, keyof HeadJson> & HeadJson & { no: number };
 type Write = { what: string; apply(): unknown; resolve(value: unknown): void; reject(error: unknown): void };
 
 /**
@@ -105,8 +110,13 @@ export class SqliteStore implements Store {
   create(run: NewRun): Promise<RunHead> {
     return this.#write(`create run '${run.id}'`, () => {
       const { id, name, entry, graph, graph_hash, config, packages } = run;
-      const now = this.#clock.now();
-      const row = this.#prepare(INSERT_RUN).get({ id, name, entry, graph, graph_hash, config, packages, now });
+      const { queue = null, priority = 0, needs = {}, parent = null } = run;
+      const row = this.#prepare(INSERT_RUN).get({
+        ...{ id, name, entry, graph, graph_hash, config, packages, queue, priority },
+        needs: JSON.stringify(needs),
+        parent: parent && JSON.stringify(parent),
+        now: this.#clock.now(),
+      });
       if (row) return toHead(row);
       throw new InvalidInputError(`Cannot create run '${id}' as there is one already: choose another --id`, {
         run: id,
@@ -126,17 +136,16 @@ export class SqliteStore implements Store {
   }
 
   claim(run: string, owner: Owner, options: ClaimOptions): Promise<Claimed> {
-    return this.#write(`claim run '${run}'`, () => {
-      const row = this.#prepare(CLAIM).get({
-        run,
-        now: this.#clock.now(),
-        owner: JSON.stringify(owner),
-        boot_id: owner.boot_id,
-        lease: options.lease_ms,
-        force: options.force ? 1 : 0,
-        seen_epoch: options.seen_epoch ?? null,
-      });
-      return row ? { claimed: true, head: toHead(row) } : { claimed: false, head: this.#known(run) };
+    return this.#write(`claim run '${run}'`, () => this.#claim(run, owner, options));
+  }
+
+  dequeue(owner: Owner, { lease_ms, choose }: DequeueOptions): Promise<RunHead | null> {
+    return this.#write("take a run from the queue", () => {
+      const runs = this.#prepare(`SELECT * FROM runs WHERE ${UNFINISHED} ORDER BY no`).all().map(toHead);
+      const chosen = choose(runs, this.#clock.now());
+      if (chosen === null) return null;
+      const { claimed, head } = this.#claim(chosen.run, owner, { lease_ms, force: chosen.force });
+      return claimed ? head : null;
     });
   }
 
@@ -164,6 +173,15 @@ export class SqliteStore implements Store {
         insert.run(head.no as number, seq, epoch, now, row.kind, row.key, row.input_hash ?? null, row.value);
       });
       return { fenced: false, last_seq };
+    });
+  }
+
+  remove(run: string, epoch: number, seqs: number[]): Promise<Appended> {
+    return this.#write(`remove ${seqs.length} rows of run '${run}'`, (): Appended => {
+      const head = this.#prepare(ADVANCE).get({ run, epoch, now: this.#clock.now(), count: 0 });
+      if (!head) return this.#fenced(run);
+      this.#prepare(REMOVE).run({ no: head.no as number, seqs: JSON.stringify(seqs) });
+      return { fenced: false, last_seq: head.last_seq as number };
     });
   }
 
@@ -223,6 +241,20 @@ export class SqliteStore implements Store {
     let statement = this.#statements.get(sql);
     if (!statement) this.#statements.set(sql, statement = this.#db.prepare(sql));
     return statement;
+  }
+
+  /** Within a write's transaction. */
+  #claim(run: string, owner: Owner, { lease_ms, force, seen_epoch }: ClaimOptions): Claimed {
+    const row = this.#prepare(CLAIM).get({
+      run,
+      now: this.#clock.now(),
+      owner: JSON.stringify(owner),
+      boot_id: owner.boot_id,
+      lease: lease_ms,
+      force: force ? 1 : 0,
+      seen_epoch: seen_epoch ?? null,
+    });
+    return row ? { claimed: true, head: toHead(row) } : { claimed: false, head: this.#known(run) };
   }
 
   #head(run: string): RunHead | null {
@@ -302,8 +334,10 @@ export class SqliteStore implements Store {
 }
 
 function toHead(row: unknown): RunHead {
-  const { no: _, owner, requests, ...rest } = row as HeadRow;
-  return { ...rest, owner: owner === null ? null : JSON.parse(owner), requests: JSON.parse(requests) };
+  const { no: _, owner, requests, needs, parent, ...rest } = row as HeadRow;
+  const orNull = (json: string | null) => json === null ? null : JSON.parse(json);
+  const parsed = { owner: orNull(owner), requests: JSON.parse(requests), needs: JSON.parse(needs) };
+  return { ...rest, ...parsed, parent: orNull(parent) };
 }
 
 /** Rows come with null where there is no input hash. */

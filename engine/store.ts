@@ -31,6 +31,9 @@ export type Owner = { boot_id: string; host: string; pid: number; process_start:
 export type FinalStatus = "done" | "failed" | "cancelled";
 export type RequestKind = "cancel" | "drain";
 
+/** Where a forked run leaves its parent: the prefix is the parent's rows up to `seq`, which close `round`. */
+export type Parent = { run: string; round: number; seq: number };
+
 /** The head row of a run. */
 export type RunHead = {
   id: string;
@@ -51,14 +54,28 @@ export type RunHead = {
   error: string | null;
   created_ms: number;
   updated_ms: number;
+  /** The queue that an engine takes it from; null: the process that made it runs it. */
+  queue: string | null;
+  /** Of two queued runs the higher goes first. */
+  priority: number;
+  /** Slots that the run holds while it runs: `{ gpu: 4 }`. */
+  needs: Record<string, number>;
+  /** Null: not a fork. */
+  parent: Parent | null;
 };
-export type NewRun = Pick<RunHead, "id" | "name" | "entry" | "graph" | "graph_hash" | "config" | "packages">;
+export type NewRun =
+  & Pick<RunHead, "id" | "name" | "entry" | "graph" | "graph_hash" | "config" | "packages">
+  & Partial<Pick<RunHead, "queue" | "priority" | "needs" | "parent">>;
 
 /** `fenced`: another owner has claimed the run since; nothing was written. */
 export type Appended = { fenced: false; last_seq: number } | { fenced: true };
 export type Claimed = { claimed: true; head: RunHead } | { claimed: false; head: RunHead };
 
 export type ClaimOptions = { lease_ms: number; force?: boolean; seen_epoch?: number };
+
+/** Picks one of the unfinished runs, oldest first. Pure: it may be called again. `force`: as of a claim. */
+export type Choose = (runs: RunHead[], now_ms: number) => { run: string; force: boolean } | null;
+export type DequeueOptions = { lease_ms: number; choose: Choose };
 
 export type ReadQuery = {
   kinds?: RowKind[];
@@ -80,6 +97,11 @@ export interface Store {
    * A drain request of the old owner is forgotten, a cancel request is not.
    */
   claim(run: string, owner: Owner, options: ClaimOptions): Promise<Claimed>;
+  /**
+   * Claims the run that `choose` picks, in one transaction that excludes every other dequeue: two engines see each other's
+   * choice. Null: it picked none, or one that may not be claimed.
+   */
+  dequeue(owner: Owner, options: DequeueOptions): Promise<RunHead | null>;
   /** Extends the lease and answers the requests made since; fenced if the epoch is no longer the run's. */
   renew(
     run: string,
@@ -91,6 +113,8 @@ export interface Store {
    * was finished or released since counts as fenced.
    */
   append(run: string, epoch: number, rows: NewRow[]): Promise<Appended>;
+  /** Deletes rows, all or none, under the same fence; those that are gone already do not matter. Seqs are not used again. */
+  remove(run: string, epoch: number, seqs: number[]): Promise<Appended>;
   /**
    * Rows in order of seq; `newest_first` turns it round, so that `limit: 1` is the last such row. `prefix`: of the key.
    * `after_seq` is exclusive.

@@ -6,6 +6,7 @@ import type {
   Appended,
   Claimed,
   ClaimOptions,
+  DequeueOptions,
   FinalStatus,
   JournalRow,
   NewRow,
@@ -66,7 +67,8 @@ export class MemoryStore implements Store {
       }
       const now = this.#clock.now();
       const none = { epoch: 0, last_seq: 0, owner: null, lease_until_ms: 0, requests: [], error: null };
-      const head: RunHead = { ...run, status: "created", ...none, created_ms: now, updated_ms: now };
+      const usual = { queue: null, priority: 0, needs: {}, parent: null };
+      const head: RunHead = { ...usual, ...run, status: "created", ...none, created_ms: now, updated_ms: now };
       this.#shared.heads.set(run.id, head);
       this.#shared.journals.set(run.id, []);
       return structuredClone(head);
@@ -81,19 +83,33 @@ export class MemoryStore implements Store {
     return this.#do(() => structuredClone([...this.#shared.heads.values()].reverse().slice(0, limit)));
   }
 
-  claim(run: string, owner: Owner, { lease_ms, force, seen_epoch }: ClaimOptions): Promise<Claimed> {
-    return this.#do((): Claimed => {
-      const head = this.#known(run);
-      const others = head.owner !== null && head.owner.boot_id !== owner.boot_id;
-      const held = others && head.lease_until_ms > this.#clock.now() && !force;
-      const ended = head.status === "done" || head.status === "cancelled";
-      const late = seen_epoch !== undefined && seen_epoch !== head.epoch;
-      if (held || ended || late) return { claimed: false, head: structuredClone(head) };
-      head.requests = head.requests.filter((kind) => kind !== "drain");
-      if (head.status === "created") head.status = "running";
-      Object.assign(head, { owner, epoch: head.epoch + 1, lease_until_ms: this.#clock.now() + lease_ms });
-      return { claimed: true, head: structuredClone(head) };
+  claim(run: string, owner: Owner, options: ClaimOptions): Promise<Claimed> {
+    return this.#do(() => this.#claim(run, owner, options));
+  }
+
+  dequeue(owner: Owner, { lease_ms, choose }: DequeueOptions): Promise<RunHead | null> {
+    return this.#do(() => {
+      const unfinished = [...this.#shared.heads.values()].filter(({ status }) =>
+        status === "created" || status === "running"
+      );
+      const chosen = choose(structuredClone(unfinished), this.#clock.now());
+      if (chosen === null) return null;
+      const { claimed, head } = this.#claim(chosen.run, owner, { lease_ms, force: chosen.force });
+      return claimed ? head : null;
     });
+  }
+
+  #claim(run: string, owner: Owner, { lease_ms, force, seen_epoch }: ClaimOptions): Claimed {
+    const head = this.#known(run);
+    const others = head.owner !== null && head.owner.boot_id !== owner.boot_id;
+    const held = others && head.lease_until_ms > this.#clock.now() && !force;
+    const ended = head.status === "done" || head.status === "cancelled";
+    const late = seen_epoch !== undefined && seen_epoch !== head.epoch;
+    if (held || ended || late) return { claimed: false, head: structuredClone(head) };
+    head.requests = head.requests.filter((kind) => kind !== "drain");
+    if (head.status === "created") head.status = "running";
+    Object.assign(head, { owner, epoch: head.epoch + 1, lease_until_ms: this.#clock.now() + lease_ms });
+    return { claimed: true, head: structuredClone(head) };
   }
 
   renew(run: string, epoch: number, lease_ms: number): ReturnType<Store["renew"]> {
@@ -113,6 +129,16 @@ export class MemoryStore implements Store {
       const at_ms = this.#clock.now();
       const journal = this.#shared.journals.get(run)!;
       for (const row of rows) journal.push({ ...row, seq: ++head.last_seq, epoch, at_ms });
+      return { fenced: false, last_seq: head.last_seq };
+    });
+  }
+
+  remove(run: string, epoch: number, seqs: number[]): Promise<Appended> {
+    return this.#do((): Appended => {
+      const head = this.#owned(run, epoch);
+      if (!head) return { fenced: true };
+      const gone = new Set(seqs);
+      this.#shared.journals.set(run, this.rows(run).filter(({ seq }) => !gone.has(seq)));
       return { fenced: false, last_seq: head.last_seq };
     });
   }

@@ -1,7 +1,7 @@
 import { deepStrictEqual, ok, rejects, strictEqual } from "node:assert/strict";
 import { ManualClock } from "../../engine/clock.ts";
-import { EngineError } from "../../engine/errors.ts";
-import type { NewRow, NewRun, Owner, Store } from "../../engine/store.ts";
+import { EngineError, InvalidInputError } from "../../engine/errors.ts";
+import type { Choose, NewRow, NewRun, Owner, RunHead, Store } from "../../engine/store.ts";
 
 /** A store under test. `second` opens another connection to the same data, where the driver can have one. */
 export type StoreUnderTest = { store: Store; second?: () => Store; dispose(): Promise<void> };
@@ -47,6 +47,7 @@ export function storeContract(name: string, open: OpenStore): void {
     });
   headTests(test);
   claimTests(test);
+  dequeueTests(test);
   appendTests(test);
   readTests(test);
   endTests(test);
@@ -69,12 +70,26 @@ function headTests(test: Declare): void {
       error: null,
       created_ms: clock.now(),
       updated_ms: clock.now(),
+      queue: null,
+      priority: 0,
+      needs: {},
+      parent: null,
     });
     deepStrictEqual(await store.head("a"), made);
     await store.create(newRun("b"));
     await store.create(newRun("c"));
     deepStrictEqual((await store.heads()).map((head) => head.id), ["c", "b", "a"]);
     deepStrictEqual((await store.heads({ limit: 1 })).map((head) => head.id), ["c"]);
+  });
+
+  test("create() keeps the queue, the priority, the needs and the parent", async ({ store }) => {
+    const given = {
+      ...newRun("a"),
+      ...{ queue: "night", priority: -3, needs: { gpu: 4 }, parent: { run: "b", round: 2, seq: 41 } },
+    };
+    const made = await store.create(given);
+    deepStrictEqual({ ...made, ...given }, made);
+    deepStrictEqual(await store.head("a"), made);
   });
 
   test("create() refuses an id that is taken and keeps the first run", async ({ store }) => {
@@ -139,6 +154,67 @@ function claimTests(test: Declare): void {
   });
 }
 
+function dequeueTests(test: Declare): void {
+  test("dequeue() shows the unfinished runs, oldest first, and claims the chosen one", async ({ store, clock }) => {
+    await store.create({ ...newRun("a"), queue: "q" });
+    await store.create({ ...newRun("b"), queue: "q", priority: 1 });
+    const c = await started(store, "c");
+    await store.finish("c", c, "done");
+    const shown: RunHead[][] = [];
+    const head = await store.dequeue(newOwner("one"), {
+      ...LEASE,
+      choose(runs, now_ms) {
+        shown.push(runs);
+        strictEqual(now_ms, clock.now());
+        return { run: "b", force: false };
+      },
+    });
+    deepStrictEqual(shown.map((runs) => runs.map(({ id, status }) => [id, status])), [[["a", "created"], [
+      "b",
+      "created",
+    ]]]);
+    deepStrictEqual([head?.id, head?.epoch, head?.status, head?.owner?.boot_id], ["b", 1, "running", "one"]);
+    deepStrictEqual(await store.head("b"), head);
+  });
+
+  test("dequeue() answers null if none is chosen or the chosen one is another's, unless forced", async ({ store }) => {
+    await started(store);
+    const take = (force: boolean | null) =>
+      store.dequeue(newOwner("two"), { ...LEASE, choose: () => force === null ? null : { run: "a", force } });
+    strictEqual(await take(null), null);
+    strictEqual(await take(false), null);
+    strictEqual((await store.head("a"))?.epoch, 1);
+    strictEqual((await take(true))?.owner?.boot_id, "two");
+  });
+
+  test("dequeue() passes on what choose() throws and claims nothing", async ({ store }) => {
+    await store.create(newRun("a"));
+    const choose = () => {
+      throw new InvalidInputError("Cannot choose as this is a test");
+    };
+    await rejects(store.dequeue(newOwner("one"), { ...LEASE, choose }), /^InvalidInputError: Cannot choose/);
+    strictEqual((await store.head("a"))?.status, "created");
+    strictEqual(
+      (await store.dequeue(newOwner("one"), { ...LEASE, choose: () => ({ run: "a", force: false }) }))?.id,
+      "a",
+    );
+  });
+
+  test("of many that dequeue at once, each run goes to one", async ({ store, second }) => {
+    for (const id of ["a", "b", "c"]) await store.create({ ...newRun(id), queue: "q" });
+    const other = second?.() ?? store;
+    const choose: Choose = (runs) => {
+      const free = runs.find(({ status }) => status === "created");
+      return free ? { run: free.id, force: false } : null;
+    };
+    const taken = await Promise.all(
+      Array.from({ length: 5 }, (_, i) => (i % 2 ? other : store).dequeue(newOwner(`p${i}`), { ...LEASE, choose })),
+    );
+    deepStrictEqual(taken.flatMap((head) => head?.id ?? []).sort(), ["a", "b", "c"]);
+    ok(taken.every((head) => head === null || head.epoch === 1));
+  });
+}
+
 function appendTests(test: Declare): void {
   test("append() numbers rows without gaps and read() answers them whole", async ({ store, clock }) => {
     const epoch = await started(store);
@@ -182,6 +258,17 @@ function appendTests(test: Declare): void {
     deepStrictEqual(answers.map((answer) => answer.fenced ? "fenced" : answer.last_seq), [1, "fenced", 3, 1]);
     deepStrictEqual(await keys(store, "a"), ["1", "2", "3"]);
     deepStrictEqual(await keys(store, "b"), ["new"]);
+  });
+
+  test("remove() deletes rows under the fence and uses no seq again", async ({ store }) => {
+    const epoch = await started(store);
+    await store.append("a", epoch, ["1", "2", "3", "4"].map((key) => row(key)));
+    deepStrictEqual(await store.remove("a", epoch, [2, 4, 99]), { fenced: false, last_seq: 4 });
+    deepStrictEqual(await keys(store, "a"), ["1", "3"]);
+    deepStrictEqual(await store.remove("a", epoch - 1, [1]), { fenced: true });
+    deepStrictEqual(await store.remove("a", epoch, []), { fenced: false, last_seq: 4 });
+    deepStrictEqual(await store.append("a", epoch, [row("5")]), { fenced: false, last_seq: 5 });
+    deepStrictEqual((await store.read("a")).map(({ seq, key }) => [seq, key]), [[1, "1"], [3, "3"], [5, "5"]]);
   });
 
   test("append() of no rows still checks the epoch", async ({ store }) => {

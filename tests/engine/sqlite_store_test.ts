@@ -134,11 +134,11 @@ Deno.test("SqliteStore refuses a newer schema, altered tables, another program's
     tamper(path, "UPDATE holdfast_schema SET version = 99");
     throws(() => new SqliteStore(path), (error: InvalidInputError) => {
       strictEqual(error.code, "invalid_input");
-      match(error.message, /schema is version 99 and this Holdfast knows up to 1: use the newer Holdfast/);
+      match(error.message, /schema is version 99 and this Holdfast knows up to 2: use the newer Holdfast/);
       return true;
     });
-    tamper(path, "UPDATE holdfast_schema SET version = 1; DROP INDEX journal_kind");
-    throws(() => new SqliteStore(path), /tables are not those of schema version 1: checksum is [0-9a-f]{64}, expected/);
+    tamper(path, "UPDATE holdfast_schema SET version = 2; DROP INDEX journal_kind");
+    throws(() => new SqliteStore(path), /tables are not those of schema version 2: checksum is [0-9a-f]{64}, expected/);
 
     tamper(`${path}.other`, "CREATE TABLE songs (title TEXT)");
     throws(() => new SqliteStore(`${path}.other`), /it is the database of another program/);
@@ -148,6 +148,42 @@ Deno.test("SqliteStore refuses a newer schema, altered tables, another program's
       match(error.message, /^Cannot open the journal in .*text as the file is damaged\. Restore it/);
       return true;
     });
+  }));
+
+Deno.test("SqliteStore brings a file of schema version 1 up to date and keeps everything in it", () =>
+  withFile(async (path) => {
+    await Deno.mkdir(path.slice(0, path.lastIndexOf("/")));
+    tamper(path, await Deno.readTextFile(new URL("./sqlite_version_1.sql", import.meta.url)));
+    const [store, beside] = [new SqliteStore(path), new SqliteStore(path)];
+    const old = { entry: "flows/mod.ts", graph: "g", graph_hash: "h", packages: "{}" };
+    const added = { queue: null, priority: 0, needs: {}, parent: null };
+    deepStrictEqual(await store.heads(), [
+      {
+        ...{ id: "b", name: "run b", status: "failed", epoch: 1, last_seq: 0, ...old, config: "{}", owner: null },
+        ...{ lease_until_ms: 0, requests: [], error: '{"code":"x"}', created_ms: 11, updated_ms: 21, ...added },
+      },
+      {
+        ...{ id: "a", name: "run a", status: "running", epoch: 3, last_seq: 2, ...old, config: '{"seed":1}' },
+        ...{ owner: newOwner("one"), lease_until_ms: 99, requests: ["drain"], error: null, created_ms: 10 },
+        ...{ updated_ms: 20, ...added },
+      },
+    ]);
+    deepStrictEqual(await beside.read("a"), [
+      { seq: 1, epoch: 2, at_ms: 12, kind: "intent", key: "round/1/x", input_hash: "f00", value: '{"n":1}' },
+      { seq: 2, epoch: 3, at_ms: 13, kind: "result", key: "round/1/x", value: "2" },
+    ]);
+    deepStrictEqual(await beside.append("a", 3, [row("y")]), { fenced: false, last_seq: 3 });
+    for (const one of [store, beside]) await one.close();
+  }));
+
+Deno.test("SqliteStore refuses a file of schema version 1 that something else has changed, and leaves it as it is", () =>
+  withFile(async (path) => {
+    await Deno.mkdir(path.slice(0, path.lastIndexOf("/")));
+    tamper(path, await Deno.readTextFile(new URL("./sqlite_version_1.sql", import.meta.url)));
+    tamper(path, "DROP INDEX journal_kind; PRAGMA journal_mode = WAL");
+    const before = await Deno.readFile(path);
+    throws(() => new SqliteStore(path), /tables are not those of schema version 1: checksum is/);
+    deepStrictEqual(await Deno.readFile(path), before);
   }));
 
 Deno.test("SqliteStore names a damaged page when it reads it", () =>
