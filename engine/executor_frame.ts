@@ -9,7 +9,7 @@ import { addTally, type Entry } from "./journal_tree.ts";
 import { segment } from "./keys.ts";
 import { randomStream } from "./random.ts";
 import type { Resource } from "./resource.ts";
-import type { Stage } from "./stage.ts";
+import { slotsOf, type Stage } from "./stage.ts";
 import type { NewRow, ReadQuery } from "./store.ts";
 
 type Note = { kind: `note/${string}`; key: string; value: unknown };
@@ -122,8 +122,8 @@ export class Frame implements Context {
       );
     }
     return this.#work(stage.name, options, (entry) => {
-      const slot = stage.runs_on === "engine" ? undefined : stage.runs_on;
-      const task = { entry, stage: stage as Stage, input, scope, slot, parent: this };
+      const slots = stage.runs_on === "engine" ? undefined : slotsOf(stage);
+      const task = { entry, stage: stage as Stage, input, scope, slots, parent: this };
       return this.options.run_stage(this.execution, task) as Promise<O>;
     });
   }

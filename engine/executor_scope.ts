@@ -9,6 +9,7 @@ import type { Scope, StageNode, WhenNode } from "./graph_types.ts";
 import { inOrder, ItemStream, type Order } from "./item_stream.ts";
 import { addTally } from "./journal_tree.ts";
 import { itemId, joinKey, segment } from "./keys.ts";
+import { slotsOf } from "./stage.ts";
 import type { NewRow } from "./store.ts";
 
 export type ScopeOptions = {
@@ -77,7 +78,7 @@ export class ScopeRun {
 
   #task(node: StageNode | MapNode, name: string): Omit<StageTask, "input"> {
     const entry = this.execution.settings.journal.root.at(joinKey(this.options.path, name));
-    return { entry, stage: node.stage, scope: this, slot: node.stage.runs_on };
+    return { entry, stage: node.stage, scope: this, slots: slotsOf(node.stage) };
   }
 
   #runMap(node: MapNode): Promise<unknown> {
@@ -268,7 +269,7 @@ class MapRun {
     const input = { ...await rest, item: value };
     const output = await runStage(this.scope.execution, {
       ...task(id),
-      slot: node.stage.runs_on,
+      slots: slotsOf(node.stage),
       input,
       staged: (output) => {
         this.#staged.push({ order, value: output });

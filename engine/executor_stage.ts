@@ -61,7 +61,7 @@ type Outcome = { output: unknown } | { failed: Failure };
 
 async function attempt(execution: Execution, task: Checked): Promise<Outcome> {
   if (execution.state !== "open") await execution.park();
-  const release: Release = task.slot === undefined ? () => {} : await execution.settings.slots.acquire(task.slot);
+  const release: Release = task.slots === undefined ? () => {} : await execution.settings.slots.reserve(task.slots);
   try {
     // The state may have changed while waiting for the slot.
     if (execution.state !== "open") await execution.park();

@@ -2,6 +2,7 @@
 import { hashJson } from "./canonical.ts";
 import type { Frame } from "./executor_frame.ts";
 import type { Entry } from "./journal_tree.ts";
+import type { Needs } from "./slots.ts";
 import type { Stage } from "./stage.ts";
 import type { NewRow } from "./store.ts";
 
@@ -13,8 +14,8 @@ export type StageTask = {
   stage: Stage;
   input: unknown;
   scope: TallyScope;
-  /** The slot to hold while running; none for the children of a body that runs in the engine. */
-  slot?: string;
+  /** Slots to hold while running; none for the children of a body that runs in the engine. */
+  slots?: Needs;
   /** Told of the result when it is on its way to the store; may add a row to its append. */
   staged?(output: unknown): NewRow | undefined;
   /** The body that called this stage. */

@@ -1,13 +1,21 @@
-/** Counted places on worker groups. Whoever asked first is served first. */
+/** Counted places on worker groups. A request gets all that it asks for at once, or waits. */
+import { InvalidInputError } from "./errors.ts";
 
+/** How many slots of each name are asked for together. */
+export type Needs = Readonly<Record<string, number>>;
 export type Release = () => void;
+
+type Request = { needs: Needs; passed: number; grant(): void };
 
 /** Bound on graph stages that run in the engine at once; they hold no slot of a worker group. */
 const ENGINE_IN_FLIGHT = 64;
+/** A request that was passed this often by later ones is passed no more: a large one is not starved. */
+const PASSED_MAX = 8;
 
+/** First come, first served, but what fits may pass what does not: at most `PASSED_MAX` times. */
 export class Slots {
   readonly #free = new Map<string, number>();
-  readonly #waiting = new Map<string, (() => void)[]>();
+  readonly #waiting: Request[] = [];
 
   /** `sizes`: slots by name; a name that is not listed has one. */
   constructor(readonly sizes: Readonly<Record<string, number>> = {}) {}
@@ -16,23 +24,71 @@ export class Slots {
     return this.sizes[name] ?? (name === "engine" ? ENGINE_IN_FLIGHT : 1);
   }
 
-  /** Waits for a place. The caller must release it, once. */
-  acquire(name: string): Promise<Release> | Release {
-    const free = this.#free.get(name) ?? this.size(name);
-    if (free > 0) {
-      this.#free.set(name, free - 1);
-      return () => this.#release(name);
+  /**
+   * Waits for all of `needs`. The caller must release them, once.
+   * @throws {InvalidInputError} If there are not so many, ever.
+   */
+  reserve(needs: Needs): Promise<Release> | Release {
+    for (const [name, count] of Object.entries(needs)) {
+      if (count > this.size(name)) {
+        throw new InvalidInputError(`Cannot reserve ${count} slots of '${name}' as there are ${this.size(name)}`, {
+          name,
+          count,
+        });
+      }
     }
-    return new Promise((resolve) => {
-      const queue = this.#waiting.get(name) ?? [];
-      queue.push(() => resolve(() => this.#release(name)));
-      this.#waiting.set(name, queue);
-    });
+    const release = () => this.#release(needs);
+    if (this.#fits(needs) && this.#fits(needs, keptFor(this.#waiting))) {
+      this.#take(needs, this.#waiting);
+      return release;
+    }
+    return new Promise((resolve) => this.#waiting.push({ needs, passed: 0, grant: () => resolve(release) }));
   }
 
-  #release(name: string): void {
-    const next = this.#waiting.get(name)?.shift();
-    if (next) next();
-    else this.#free.set(name, (this.#free.get(name) ?? 0) + 1);
+  /** Looks through the waiting requests only while there is room in what was freed. */
+  #release(needs: Needs): void {
+    const freed = Object.keys(needs);
+    for (const name of freed) this.#free.set(name, this.#left(name) + needs[name]!);
+    const granted: Request[] = [];
+    const kept = new Map<string, number>();
+    let i = 0;
+    while (i < this.#waiting.length && freed.some((name) => this.#left(name) > (kept.get(name) ?? 0))) {
+      const request = this.#waiting[i]!;
+      if (this.#fits(request.needs, kept)) {
+        this.#take(request.needs, this.#waiting.slice(0, i));
+        granted.push(...this.#waiting.splice(i, 1));
+        continue;
+      }
+      keep(kept, request);
+      i++;
+    }
+    for (const request of granted) request.grant();
   }
+
+  #left(name: string): number {
+    return this.#free.get(name) ?? this.size(name);
+  }
+
+  #fits(needs: Needs, kept?: ReadonlyMap<string, number>): boolean {
+    return Object.entries(needs).every(([name, count]) => count <= this.#left(name) - (kept?.get(name) ?? 0));
+  }
+
+  #take(needs: Needs, passing: readonly Request[]): void {
+    for (const [name, count] of Object.entries(needs)) this.#free.set(name, this.#left(name) - count);
+    for (const other of passing) {
+      if (Object.keys(needs).some((name) => (other.needs[name] ?? 0) > 0)) other.passed++;
+    }
+  }
+}
+
+/** What is kept free for requests that were passed too often. */
+function keptFor(requests: readonly Request[]): Map<string, number> {
+  const kept = new Map<string, number>();
+  for (const request of requests) keep(kept, request);
+  return kept;
+}
+
+function keep(kept: Map<string, number>, { needs, passed }: Request): void {
+  if (passed < PASSED_MAX) return;
+  for (const [name, count] of Object.entries(needs)) kept.set(name, (kept.get(name) ?? 0) + count);
 }

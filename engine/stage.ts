@@ -2,6 +2,7 @@
 import type { z } from "zod";
 import type { Context } from "./context.ts";
 import type { Cause } from "./errors.ts";
+import type { Needs } from "./slots.ts";
 
 /** What a stage is part of; fault tests draw kill points by it. */
 export type Phase = "generation" | "publication" | "training" | "checkpoint" | "other";
@@ -29,8 +30,10 @@ export interface Stage<I = unknown, O = unknown> {
   readonly version: number;
   readonly input: z.ZodType;
   readonly output: z.ZodType;
-  /** The slot its tasks need: a worker group's name, or `engine` for none. */
+  /** The worker group that its tasks run on, or `engine`. */
   readonly runs_on: string;
+  /** Slots that a task holds, all or none; one of `runs_on` by default. */
+  readonly slots?: Needs;
   readonly phase: Phase;
   readonly timeout_ms?: number;
   readonly no_progress_ms?: number;
@@ -50,6 +53,8 @@ export type StageOptions<In extends z.ZodType, Out extends z.ZodType> = {
   input: In;
   output: Out;
   runs_on?: string;
+  /** Slots of worker groups that a task holds at once, for one that needs several: `{ trainer: 1, sampler: 2 }`. */
+  slots?: Needs;
   phase?: Phase;
   /** Limit of one attempt. */
   timeout_ms?: number;
@@ -76,6 +81,11 @@ export function defineStage<In extends z.ZodType, Out extends z.ZodType>(
       `Cannot define stage '${options.name}' as its name is part of keys: use letters, digits, _ . -`,
     );
   }
+  if (options.slots && runs_on === "engine") {
+    throw new RangeError(
+      `Cannot define stage '${options.name}' with slots as it runs on the engine, where it may call stages that need them`,
+    );
+  }
   return {
     ...rest,
     runs_on,
@@ -87,6 +97,11 @@ export function defineStage<In extends z.ZodType, Out extends z.ZodType>(
       return await run(input as z.output<In>, ctx);
     },
   };
+}
+
+/** What a task of this stage reserves. */
+export function slotsOf({ slots, runs_on }: Pick<Stage, "slots" | "runs_on">): Needs {
+  return slots ?? { [runs_on]: 1 };
 }
 
 /** How many failures of this cause a stage may have before it is given up. */
