@@ -34,7 +34,7 @@ const BATCH_MAX = 256;
 
 const INSERT_RUN = `INSERT INTO runs (id, name, status, epoch, last_seq, entry, graph, graph_hash, config, packages,
     owner, lease_until_ms, requests, error, created_ms, updated_ms, queue, priority, needs, parent)
-  VALUES (:id, :name, 'created', 0, 0, :entry, :graph, :graph_hash, :config, :packages, NULL, 0, '[]', NULL, :now, :now,
+  VALUES (:id, :name, 'created', 0, :last_seq, :entry, :graph, :graph_hash, :config, :packages, NULL, 0, '[]', NULL, :now, :now,
     :queue, :priority, :needs, :parent)
   ON CONFLICT (id) DO NOTHING RETURNING *`;
 
@@ -47,7 +47,7 @@ const OWNED = `id = :run AND epoch = :epoch AND owner IS NOT NULL`;
 
 const CLAIM = `UPDATE runs SET epoch = epoch + 1, owner = :owner, lease_until_ms = :now + :lease, updated_ms = :now,
     status = CASE status WHEN 'created' THEN 'running' ELSE status END, requests = ${WITHOUT_DRAIN}
-  WHERE id = :run AND status NOT IN ('done', 'cancelled') AND epoch = coalesce(:seen_epoch, epoch)
+  WHERE id = :run AND (status NOT IN ('done', 'cancelled') OR :ended) AND epoch = coalesce(:seen_epoch, epoch)
     AND (owner IS NULL OR lease_until_ms <= :now OR :force OR json_extract(owner, '$.boot_id') = :boot_id)
   RETURNING *`;
 const RENEW = `UPDATE runs SET lease_until_ms = :now + :lease WHERE ${OWNED} RETURNING requests`;
@@ -64,7 +64,7 @@ const FINISH = `UPDATE runs SET status = CASE WHEN ${HAS_CANCEL} THEN 'cancelled
     owner = NULL, lease_until_ms = 0, requests = '[]', updated_ms = :now
   WHERE ${OWNED} AND status NOT IN ('done', 'cancelled') RETURNING status`;
 const RELEASE = `UPDATE runs SET owner = NULL, lease_until_ms = 0, requests = '[]', updated_ms = :now,
-    status = CASE WHEN ${HAS_CANCEL} THEN 'cancelled' ELSE status END
+    status = CASE WHEN ${HAS_CANCEL} AND status <> 'done' THEN 'cancelled' ELSE status END
   WHERE ${OWNED}`;
 const REOPEN = `UPDATE runs SET status = 'running', error = NULL, updated_ms = :now
   WHERE ${OWNED} AND status NOT IN ('done', 'cancelled') RETURNING last_seq`;
@@ -107,7 +107,7 @@ export class SqliteStore implements Store {
     }
   }
 
-  create(run: NewRun): Promise<RunHead> {
+  create(run: NewRun, rows: NewRow[] = []): Promise<RunHead> {
     return this.#write(`create run '${run.id}'`, () => {
       const { id, name, entry, graph, graph_hash, config, packages } = run;
       const { queue = null, priority = 0, needs = {}, parent = null } = run;
@@ -115,12 +115,16 @@ export class SqliteStore implements Store {
         ...{ id, name, entry, graph, graph_hash, config, packages, queue, priority },
         needs: JSON.stringify(needs),
         parent: parent && JSON.stringify(parent),
+        last_seq: rows.length,
         now: this.#clock.now(),
       });
-      if (row) return toHead(row);
-      throw new InvalidInputError(`Cannot create run '${id}' as there is one already: choose another --id`, {
-        run: id,
-      });
+      if (!row) {
+        throw new InvalidInputError(`Cannot create run '${id}' as there is one already: choose another --id`, {
+          run: id,
+        });
+      }
+      this.#insert(rows, { no: row.no as number, first_seq: 1, epoch: 0 });
+      return toHead(row);
     });
   }
 
@@ -163,15 +167,10 @@ export class SqliteStore implements Store {
 
   append(run: string, epoch: number, rows: NewRow[]): Promise<Appended> {
     return this.#write(`append ${rows.length} rows to run '${run}'`, (): Appended => {
-      const now = this.#clock.now();
-      const head = this.#prepare(ADVANCE).get({ run, epoch, now, count: rows.length });
+      const head = this.#prepare(ADVANCE).get({ run, epoch, now: this.#clock.now(), count: rows.length });
       if (!head) return this.#fenced(run);
       const last_seq = head.last_seq as number;
-      const insert = this.#prepare(INSERT_ROW);
-      rows.forEach((row, i) => {
-        const seq = last_seq - rows.length + 1 + i;
-        insert.run(head.no as number, seq, epoch, now, row.kind, row.key, row.input_hash ?? null, row.value);
-      });
+      this.#insert(rows, { no: head.no as number, first_seq: last_seq - rows.length + 1, epoch });
       return { fenced: false, last_seq };
     });
   }
@@ -244,7 +243,15 @@ export class SqliteStore implements Store {
   }
 
   /** Within a write's transaction. */
-  #claim(run: string, owner: Owner, { lease_ms, force, seen_epoch }: ClaimOptions): Claimed {
+  #insert(rows: NewRow[], { no, first_seq, epoch }: { no: number; first_seq: number; epoch: number }): void {
+    const [insert, now] = [this.#prepare(INSERT_ROW), this.#clock.now()];
+    rows.forEach((row, i) => {
+      insert.run(no, first_seq + i, epoch, now, row.kind, row.key, row.input_hash ?? null, row.value);
+    });
+  }
+
+  /** Within a write's transaction. */
+  #claim(run: string, owner: Owner, { lease_ms, force, seen_epoch, ended }: ClaimOptions): Claimed {
     const row = this.#prepare(CLAIM).get({
       run,
       now: this.#clock.now(),
@@ -252,6 +259,7 @@ export class SqliteStore implements Store {
       boot_id: owner.boot_id,
       lease: lease_ms,
       force: force ? 1 : 0,
+      ended: ended ? 1 : 0,
       seen_epoch: seen_epoch ?? null,
     });
     return row ? { claimed: true, head: toHead(row) } : { claimed: false, head: this.#known(run) };

@@ -71,7 +71,13 @@ export type NewRun =
 export type Appended = { fenced: false; last_seq: number } | { fenced: true };
 export type Claimed = { claimed: true; head: RunHead } | { claimed: false; head: RunHead };
 
-export type ClaimOptions = { lease_ms: number; force?: boolean; seen_epoch?: number };
+export type ClaimOptions = {
+  lease_ms: number;
+  force?: boolean;
+  seen_epoch?: number;
+  /** Takes a run that is done or cancelled too, to collect what it no longer needs. It stays done or cancelled. */
+  ended?: boolean;
+};
 
 /** Picks one of the unfinished runs, oldest first. Pure: it may be called again. `force`: as of a claim. */
 export type Choose = (runs: RunHead[], now_ms: number) => { run: string; force: boolean } | null;
@@ -86,13 +92,14 @@ export type ReadQuery = {
 };
 
 export interface Store {
-  create(run: NewRun): Promise<RunHead>;
+  /** Records a run, and in the same transaction the first rows of its journal (epoch 0): the prefix of a fork. */
+  create(run: NewRun, rows?: NewRow[]): Promise<RunHead>;
   head(run: string): Promise<RunHead | null>;
   heads(filter?: { limit?: number }): Promise<RunHead[]>;
   /**
    * Takes the run for `owner` and raises its epoch, in one statement. Refused (claimed: false) while another owner's
    * lease is fresh, unless `force` (the caller has seen that the owner's process is dead), and always when the run is
-   * done or cancelled. `seen_epoch`: refused too if the epoch has moved on since the caller looked, so that two resumes
+   * done or cancelled, unless `ended`. `seen_epoch`: refused too if the epoch has moved on since the caller looked, so that two resumes
    * of one dead run do not take it from each other. A created run becomes running; a failed one stays so until `reopen`.
    * A drain request of the old owner is forgotten, a cancel request is not.
    */

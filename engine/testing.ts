@@ -60,17 +60,17 @@ export class MemoryStore implements Store {
     return this.#shared.journals.get(run) ?? [];
   }
 
-  create(run: NewRun): Promise<RunHead> {
+  create(run: NewRun, rows: NewRow[] = []): Promise<RunHead> {
     return this.#do(() => {
       if (this.#shared.heads.has(run.id)) {
         throw new InvalidInputError(`Cannot create run '${run.id}' as there is one of that id`, { run: run.id });
       }
       const now = this.#clock.now();
-      const none = { epoch: 0, last_seq: 0, owner: null, lease_until_ms: 0, requests: [], error: null };
+      const none = { epoch: 0, last_seq: rows.length, owner: null, lease_until_ms: 0, requests: [], error: null };
       const usual = { queue: null, priority: 0, needs: {}, parent: null };
       const head: RunHead = { ...usual, ...run, status: "created", ...none, created_ms: now, updated_ms: now };
       this.#shared.heads.set(run.id, head);
-      this.#shared.journals.set(run.id, []);
+      this.#shared.journals.set(run.id, rows.map((row, i) => ({ ...row, seq: i + 1, epoch: 0, at_ms: now })));
       return structuredClone(head);
     });
   }
@@ -99,13 +99,13 @@ export class MemoryStore implements Store {
     });
   }
 
-  #claim(run: string, owner: Owner, { lease_ms, force, seen_epoch }: ClaimOptions): Claimed {
+  #claim(run: string, owner: Owner, { lease_ms, force, seen_epoch, ended = false }: ClaimOptions): Claimed {
     const head = this.#known(run);
     const others = head.owner !== null && head.owner.boot_id !== owner.boot_id;
     const held = others && head.lease_until_ms > this.#clock.now() && !force;
-    const ended = head.status === "done" || head.status === "cancelled";
+    const over = (head.status === "done" || head.status === "cancelled") && !ended;
     const late = seen_epoch !== undefined && seen_epoch !== head.epoch;
-    if (held || ended || late) return { claimed: false, head: structuredClone(head) };
+    if (held || over || late) return { claimed: false, head: structuredClone(head) };
     head.requests = head.requests.filter((kind) => kind !== "drain");
     if (head.status === "created") head.status = "running";
     Object.assign(head, { owner, epoch: head.epoch + 1, lease_until_ms: this.#clock.now() + lease_ms });
@@ -185,7 +185,7 @@ export class MemoryStore implements Store {
       const head = this.#owned(run, epoch);
       if (!head) return;
       head.owner = null;
-      if (head.requests.includes("cancel")) head.status = "cancelled";
+      if (head.requests.includes("cancel") && head.status !== "done") head.status = "cancelled";
     });
   }
 
@@ -210,7 +210,7 @@ export class MemoryStore implements Store {
 
   #owned(run: string, epoch: number): RunHead | undefined {
     const head = this.#known(run);
-    return head.epoch === epoch && head.owner !== null && head.status === "running" ? head : undefined;
+    return head.epoch === epoch && head.owner !== null ? head : undefined;
   }
 
   // deno-lint-ignore require-await -- async, so that every error is a rejection

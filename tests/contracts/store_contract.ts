@@ -92,6 +92,20 @@ function headTests(test: Declare): void {
     deepStrictEqual(await store.head("a"), made);
   });
 
+  test("create() with rows has them in its journal from the start, and the first append goes on after them", async ({ store, clock }) => {
+    const made = await store.create(newRun("a"), [row("x", { input_hash: "f00" }), row("y", { kind: "round" })]);
+    deepStrictEqual([made.last_seq, made.epoch, await store.head("a")], [2, 0, made]);
+    const at_ms = clock.now();
+    deepStrictEqual(await store.read("a"), [
+      { ...row("x", { input_hash: "f00" }), seq: 1, epoch: 0, at_ms },
+      { ...row("y", { kind: "round" }), seq: 2, epoch: 0, at_ms },
+    ]);
+    await rejects(store.create(newRun("a"), [row("z")]), EngineError);
+    const { head } = await store.claim("a", newOwner("one"), LEASE);
+    deepStrictEqual(await store.append("a", head.epoch, [row("z")]), { fenced: false, last_seq: 3 });
+    deepStrictEqual(await keys(store, "a"), ["x", "y", "z"]);
+  });
+
   test("create() refuses an id that is taken and keeps the first run", async ({ store }) => {
     await store.create(newRun("a"));
     await rejects(store.create({ ...newRun("a"), name: "other" }), EngineError);
@@ -132,6 +146,26 @@ function claimTests(test: Declare): void {
     strictEqual((await store.claim("a", newOwner("two"), force)).claimed, true);
     const late = await store.claim("a", newOwner("three"), force);
     deepStrictEqual([late.claimed, late.head.owner?.boot_id], [false, "two"]);
+  });
+
+  test("claim() of an ended run needs `ended`; it can be tidied under the fence and stays ended", async ({ store }) => {
+    for (const status of ["done", "cancelled"] as const) {
+      const first = await started(store, status);
+      await store.append(status, first, [row("x"), row("y")]);
+      if (status === "cancelled") await store.request(status, "cancel");
+      await store.finish(status, first, "done");
+      strictEqual((await store.claim(status, newOwner("two"), LEASE)).claimed, false);
+      const { claimed, head } = await store.claim(status, newOwner("two"), { ...LEASE, ended: true });
+      deepStrictEqual([claimed, head.status, head.epoch], [true, status, first + 1]);
+      strictEqual((await store.claim(status, newOwner("three"), { ...LEASE, ended: true })).claimed, false);
+      deepStrictEqual(await store.append(status, head.epoch, [row("z")]), { fenced: false, last_seq: 3 });
+      await store.remove(status, head.epoch, [1]);
+      await store.request(status, "cancel");
+      await store.release(status, head.epoch);
+      deepStrictEqual([(await store.head(status))?.status, (await store.head(status))?.owner], [status, null]);
+      deepStrictEqual(await store.append(status, head.epoch, [row("stale")]), { fenced: true });
+      deepStrictEqual(await keys(store, status), ["y", "z"]);
+    }
   });
 
   test("renew() extends the lease and fences a superseded owner", async ({ store, clock }) => {
