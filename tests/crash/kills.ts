@@ -1,23 +1,39 @@
 /**
  * Kills `quickstart_small` at seeded points and holds every run against an undisturbed one.
  *
- *   deno run -A tests/crash/kills.ts [--engine 20] [--trainer 5] [--sampler 5] [--seed 7] [--state DIR] [--page FILE]
+ *   deno run -A tests/crash/kills.ts [--store both] [--count 100] [--seed 7] [--state DIR] [--page FILE]
  *
- * It continues where it stopped: each finished kill is a line of STATE/kills.jsonl, and the undisturbed run is kept beside it.
+ * It continues where it stopped: each finished kill is a line of STATE/kills.jsonl, and the undisturbed runs are kept beside it.
  */
 import { parseArgs } from "node:util";
-import { drawKillPoints, type FaultEvent, faultOf, type KillPoint, PHASES } from "./kill_points.ts";
-import { inFlight, largestSlab, orphans, rl, shareEnvironments, show, type Shown } from "./runs.ts";
+import { type CampaignStore, openCampaignStore, type StoreName, STORES } from "./campaign_stores.ts";
+import { drawKillPoints, drawPairs, type FaultEvent, faultOf, type KillPoint, PHASES } from "./kill_points.ts";
+import { killsPage, summary } from "./kill_report.ts";
+import { brokenRules } from "./recorded_rules.ts";
+import { at, type Finished, inFlight, largestSlab, orphans, type Place, recorded } from "./runs.ts";
+import { rl, shareEnvironments, show, SMALL } from "./runs.ts";
+import { endingOf, type Undisturbed, undisturbed } from "./undisturbed.ts";
 
-const CONFIG = "configs/quickstart_small.yaml";
+/** Short, so that what is frozen is soon taken for hung. They change no number that is computed. */
+const LIMITS = ["workers.no_progress_s=8"];
+
+/** How many of a hundred kills are of each kind. The first ones of a list are a fair part of it, however many. */
+const MIX = { engine: 20, agent: 16, trainer: 16, sampler: 10, frozen: 8, pair: 30 } as const;
+const FROZEN = ["trainer", "sampler", "agent"];
 
 export type Kill = {
+  store: StoreName;
   fault: string;
+  places: string[];
   phase: string;
-  fired: boolean;
-  engine_died: boolean;
+  /** Faults that came to pass, of those drawn. */
+  fired: number;
+  faults: number;
+  engine_deaths: number;
   digest_equal: boolean;
   ledger_equal: boolean;
+  /** What of `recorded_rules.ts` the journal breaks. */
+  broken: string[];
   batches_redone: number;
   groups_extra: number;
   groups_in_flight: number;
@@ -25,68 +41,99 @@ export type Kill = {
   seconds: number;
   status: string;
 };
-type Baseline = { digest: string; ledger: string; groups: number; events: FaultEvent[] };
 
-/** One undisturbed run, made once and kept. */
-async function baseline(state: string): Promise<Baseline> {
-  const file = `${state}/baseline.json`;
+type Case = { store: StoreName; points: KillPoint[] };
+type Campaign = { state: string; store: CampaignStore; against: Undisturbed };
+
+/** The list of a store's kills. */
+function drawCases(events: FaultEvent[], options: { store: StoreName; count: number; seed: number }): Case[] {
+  const { store, count } = options;
+  const seed = options.seed + 1000 * STORES.indexOf(store); // Each store has points of its own.
+  const single = (place: string, n: number) =>
+    drawKillPoints(events, { place, count: n, seed }).map((point) => [point]);
+  const frozen = FROZEN.flatMap((place) =>
+    drawKillPoints(events, { place, count: MIX.frozen, seed: seed + 1 }).map((point) => ({
+      ...point,
+      kind: "stop" as const,
+    }))
+  );
+  const inTurn = frozen.map((_, i) => frozen[(i % FROZEN.length) * MIX.frozen + Math.floor(i / FROZEN.length)]!);
+  const drawn: Record<keyof typeof MIX, KillPoint[][]> = {
+    engine: single("engine", MIX.engine),
+    agent: single("agent", MIX.agent),
+    trainer: single("trainer", MIX.trainer),
+    sampler: single("sampler", MIX.sampler),
+    frozen: inTurn.slice(0, MIX.frozen).map((point) => [point]),
+    pair: drawPairs(events, { count: MIX.pair, seed }),
+  };
+  const ordered = Object.values(drawn).flatMap((list) =>
+    list.map((points, i) => ({ points, order: (i + 0.5) / list.length }))
+  );
+  return ordered.toSorted((a, b) => a.order - b.order).slice(0, count).map(({ points }) => ({ store, points }));
+}
+
+/** One undisturbed run on this store, made once and kept. */
+async function baseline(state: string, store: CampaignStore): Promise<Undisturbed> {
+  const file = `${state}/undisturbed.${store.name}.json`;
   const known = await Deno.readTextFile(file).catch(() => null);
   if (known) return JSON.parse(known);
-  const home = await freshHome(state, "undisturbed");
-  const events = `${state}/events.jsonl`;
-  await Deno.remove(events).catch(() => undefined);
-  const run = await rl(["run", CONFIG, "--home", home, "--id", "run"], { HOLDFAST_EVENTS: events });
-  if (run.code !== 0) {
-    throw new Error(`Cannot compare kills as the undisturbed run failed (exit ${run.code}):\n${run.output}`);
-  }
-  const shown = await show(home, "run");
-  const lines = (await Deno.readTextFile(events)).trim().split("\n").map((line) => JSON.parse(line) as FaultEvent);
-  const made = {
-    digest: shown.policy.digest,
-    ledger: JSON.stringify(shown.ledger),
-    groups: shown.generated.groups,
-    events: lines,
-  };
+  const made = await undisturbed(SMALL, { overrides: LIMITS, store: store.url });
   await Deno.writeTextFile(file, JSON.stringify(made));
-  await Deno.remove(home, { recursive: true });
   return made;
 }
 
-async function freshHome(state: string, name: string): Promise<string> {
-  const home = `${state}/${name}`;
+/** What it took to bring a run to its end: how often its engine died, and what was being generated each time. */
+type Survived = { deaths: number; flying: number; last: Finished };
+
+/** Runs it, and goes on with it for as long as a fault kills the engine. */
+export async function survive(
+  place: Place,
+  options: { run: string; config: string; overrides: readonly string[]; fault: string },
+): Promise<Survived> {
+  const { run, config, overrides, fault } = options;
+  const env = { HOLDFAST_FAULT: fault };
+  let last = await rl(["run", config, ...overrides, ...at(place), "--id", run], env);
+  let [deaths, flying] = [0, 0];
+  const most = fault.split(",").length;
+  while (last.signal === "SIGKILL" && deaths < most) {
+    deaths += 1;
+    flying += inFlight((await recorded(place, run)).rows);
+    last = await rl(["resume", run, ...at(place)], env);
+  }
+  return { deaths, flying, last };
+}
+
+async function kill({ points, store }: Case, { state, against, store: { url } }: Campaign): Promise<Kill> {
+  const started = performance.now();
+  const home = `${state}/killed`;
   await Deno.remove(home, { recursive: true }).catch(() => undefined);
   await Deno.mkdir(home, { recursive: true });
   await shareEnvironments(home);
-  return home;
-}
-
-async function kill(point: KillPoint, options: { state: string; against: Baseline }): Promise<Kill> {
-  const { state, against } = options;
-  const started = performance.now();
-  const home = await freshHome(state, "killed");
-  const first = await rl(["run", CONFIG, "--home", home, "--id", "run"], { HOLDFAST_FAULT: faultOf(point) });
-  const engineDied = first.signal === "SIGKILL";
-  const flying = engineDied ? await inFlight(home, "run") : null;
-  if (engineDied) {
-    const second = await rl(["resume", "run", "--home", home], {});
-    if (second.code !== 0) console.error(second.output);
-  } else if (first.code !== 0) console.error(first.output);
-  const shown: Shown = await show(home, "run");
-  const fired = await Array.fromAsync(Deno.readDir(`${home}/runs/run/faults`)).then(
-    (list) => list.length > 0,
-    () => false,
-  );
+  const place = { home, store: url };
+  const run = `run-${crypto.randomUUID().slice(0, 8)}`;
+  const fault = faultOf(...points);
+  const { deaths, flying, last } = await survive(place, { run, config: SMALL, overrides: LIMITS, fault });
+  if (last.code !== 0) console.error(last.output);
+  const { head, rows } = await recorded(place, run);
+  const shown = await show(home, run, url);
+  const ending = await endingOf(place, run);
+  const marks = await Array.fromAsync(Deno.readDir(`${home}/runs/${run}/faults`)).catch(() => []);
+  // A sampler that dies, alone or with its agent, loses at most the slab that was being generated then.
+  const samplerDeaths = points.filter(({ place }) => place === "sampler" || place === "agent").length;
   const result: Kill = {
-    fault: faultOf(point),
-    phase: point.phase,
-    fired,
-    engine_died: engineDied,
-    digest_equal: shown.policy?.digest === against.digest,
-    ledger_equal: JSON.stringify(shown.ledger) === against.ledger,
+    store,
+    fault,
+    places: points.map(({ kind, place }) => kind === "stop" ? `${place} (frozen)` : place),
+    phase: points[0]!.phase,
+    fired: marks.length,
+    faults: points.length,
+    engine_deaths: deaths,
+    digest_equal: ending.digest === against.digest,
+    ledger_equal: ending.ledger === against.ledger,
+    broken: [...brokenRules(head, rows), ...otherWork(ending, against)],
     batches_redone: shown.recoveries.reduce((sum, recovery) => sum + recovery.batches_redone, 0),
-    groups_extra: shown.generated.groups - against.groups,
-    // A worker that dies loses at most the slab that was being generated then.
-    groups_in_flight: flying ?? (point.phase === "generation" ? await largestSlab(home, "run") : 0),
+    groups_extra: ending.groups - against.groups,
+    groups_in_flight: flying + samplerDeaths * largestSlab(rows),
     orphans: await orphans(home),
     seconds: Math.round((performance.now() - started) / 100) / 10,
     status: shown.status,
@@ -95,102 +142,109 @@ async function kill(point: KillPoint, options: { state: string; against: Baselin
   return result;
 }
 
+/** Entries that only one of the two runs completed, and versions that only one made. */
+function otherWork(ending: Omit<Undisturbed, "events">, against: Undisturbed): string[] {
+  const missing = against.completed.filter((key) => !ending.completed.includes(key));
+  const added = ending.completed.filter((key) => !against.completed.includes(key));
+  return [
+    ...missing.map((key) => `${key} has no result`),
+    ...added.map((key) => `${key} has a result that the undisturbed run has not`),
+    ...(ending.versions === against.versions ? [] : [`${ending.versions} versions instead of ${against.versions}`]),
+  ];
+}
+
 /** Everything that must hold over the whole list; sentences about what does not. */
 export function verdicts(kills: Kill[]): string[] {
-  const wrong = kills.flatMap((k) => {
-    const say = (what: string) => [`${k.fault} (${k.phase}): ${what}`];
-    if (!k.fired) return say("the fault never fired");
-    if (k.status !== "done") return say(`the run ended as ${k.status}`);
-    if (!k.digest_equal) return say("the final weights differ from the undisturbed run's");
-    if (!k.ledger_equal) return say("the ledger differs from the undisturbed run's");
-    if (k.orphans > 0) return say(`${k.orphans} processes outlived the run`);
-    if (k.groups_extra > k.groups_in_flight) {
-      return say(`${k.groups_extra} groups made again, ${k.groups_in_flight} in flight`);
-    }
-    return [];
-  });
+  const wrong = kills.flatMap((k) => wrongWith(k).map((what) => `${k.fault} (${k.store}, ${k.phase}): ${what}`));
   const redid = kills.filter((k) => k.batches_redone > 0).length;
   if (redid * 3 < kills.length) wrong.push(`only ${redid} of ${kills.length} kills redid a batch: a third must`);
-  const least = kills.length >= 20 ? 3 : 1;
+  if (kills.length < 20) return wrong; // Too few to hit everything.
   for (const phase of PHASES) {
     const hits = kills.filter((k) => k.phase === phase).length;
-    if (hits < least) wrong.push(`${phase} was hit ${hits} times, fewer than ${least}`);
+    if (hits < 3) wrong.push(`${phase} was hit ${hits} times, fewer than 3`);
   }
   return wrong;
 }
 
-export function table(kills: Kill[]): string {
-  const rows = kills.map((k) =>
-    `| \`${k.fault}\` | ${k.phase} | ${k.digest_equal ? "equal" : "DIFFERENT"} | ${
-      k.ledger_equal ? "equal" : "DIFFERENT"
-    } | ` +
-    `${k.batches_redone} | ${k.groups_extra} of ${k.groups_in_flight} | ${k.seconds} |`
-  );
-  return [
-    "| fault | phase | weights | ledger | batches redone | groups made again, of those in flight | seconds, both starts included |",
-    "|---|---|---|---|---|---|---|",
-    ...rows,
-  ].join("\n");
-}
-
-/** The page in docs/ that shows one run of the whole list. */
-function page(kills: Kill[], seed: number): string {
-  const redid = kills.filter((k) => k.batches_redone > 0).length;
-  const equal = kills.filter((k) => k.digest_equal && k.ledger_equal).length;
-  return `# Killed ${kills.length} times
-
-One command kills \`configs/quickstart_small.yaml\` by SIGKILL at seeded points, resumes it (or lets it heal, where a worker died), and
-holds the final weights and the ledger against those of a run that nothing happened to:
-
-    deno run -A tests/crash/kills.ts --page docs/kill_tests.md
-
-A point is an event, not a time: \`kill:engine@append:97\` dies at the engine's 97th durable append, \`frame\` is a message between engine and agent, \`op\`
-the begin or end of a worker's operation. The points are drawn from the list of events that the undisturbed run wrote, with seed ${seed}, each phase in
-turn. The command continues where it stopped. CI runs ten of them.
-
-Of these ${kills.length} runs ${equal} ended with equal weights (sha256 over all tensors) and an equal ledger; ${redid} had at least one batch to redo from the journal.
-
-${table(kills)}
-`;
-}
-
-/** Runs the kills that STATE does not hold yet and returns all of them. */
-export async function kills(options: { counts: Record<string, number>; seed: number; state: string }): Promise<Kill[]> {
-  const { counts, seed, state } = options;
-  await Deno.mkdir(state, { recursive: true });
-  const against = await baseline(state);
-  const file = `${state}/kills.jsonl`;
-  const lines = (await Deno.readTextFile(file).catch(() => "")).split("\n").filter(Boolean);
-  const done = new Map(lines.map((line) => [(JSON.parse(line) as Kill).fault, JSON.parse(line) as Kill]));
-  const points = Object.entries(counts).flatMap(([place, count]) =>
-    drawKillPoints(against.events, { place, count, seed })
-  );
-  const all: Kill[] = [];
-  for (const point of points) {
-    const known = done.get(faultOf(point));
-    const result = known ?? await kill(point, { state, against });
-    if (!known) await Deno.writeTextFile(file, JSON.stringify(result) + "\n", { append: true });
-    all.push(result);
-    console.log(`${all.length}/${points.length} ${JSON.stringify(result)}`);
+function wrongWith(k: Kill): string[] {
+  const said = [...k.broken];
+  if (k.fired < k.faults) said.push(`${k.faults - k.fired} of its ${k.faults} faults never fired`);
+  if (k.status !== "done") said.push(`the run ended as ${k.status}`);
+  if (!k.digest_equal) said.push("the final weights differ from the undisturbed run's");
+  if (!k.ledger_equal) said.push("the ledger differs from the undisturbed run's");
+  if (k.orphans > 0) said.push(`${k.orphans} processes outlived the run`);
+  if (k.groups_extra > k.groups_in_flight) {
+    said.push(`${k.groups_extra} groups made again, ${k.groups_in_flight} in flight`);
   }
-  return all;
+  return said;
+}
+
+type CampaignOptions = { stores: readonly StoreName[]; count: number; seed: number; state: string };
+
+/** Runs the kills that STATE does not hold yet, the stores in turn, and returns all of them. */
+export async function kills(options: CampaignOptions): Promise<Kill[]> {
+  const { stores, count, seed, state } = options;
+  await Deno.mkdir(state, { recursive: true });
+  const open: CampaignStore[] = [];
+  try {
+    for (const name of stores) open.push(await openCampaignStore(name, { state }));
+    const campaigns: Campaign[] = [];
+    for (const store of open) campaigns.push({ state, store, against: await baseline(state, store) });
+    mustAgree(campaigns);
+    const lists = campaigns.map(({ store: { name }, against }) =>
+      drawCases(against.events, { store: name, count, seed })
+    );
+    const all = await Array.fromAsync(runAll(campaigns, lists));
+    return all;
+  } finally {
+    for (const store of open) await store.close();
+  }
+}
+
+function mustAgree([first, ...others]: Campaign[]): void {
+  for (const { store, against } of others) {
+    if (against.digest === first!.against.digest && against.ledger === first!.against.ledger) continue;
+    throw new Error(`Cannot compare kills as the undisturbed runs on ${first!.store.name} and ${store.name} differ`);
+  }
+}
+
+async function* runAll(campaigns: Campaign[], lists: Case[][]): AsyncGenerator<Kill> {
+  const file = `${campaigns[0]!.state}/kills.jsonl`;
+  const lines = (await Deno.readTextFile(file).catch(() => "")).split("\n").filter(Boolean);
+  const done = new Map(lines.map((line) => JSON.parse(line) as Kill).map((k) => [`${k.store} ${k.fault}`, k]));
+  const whole = lists.reduce((sum, list) => sum + list.length, 0);
+  let count = 0;
+  for (let i = 0; lists.some((list) => i < list.length); i++) {
+    for (const [which, list] of lists.entries()) {
+      const next = list[i];
+      if (!next) continue;
+      const known = done.get(`${next.store} ${faultOf(...next.points)}`);
+      const result = known ?? await kill(next, campaigns[which]!);
+      if (!known) await Deno.writeTextFile(file, JSON.stringify(result) + "\n", { append: true });
+      count += 1;
+      const wrong = wrongWith(result);
+      console.log(`${count}/${whole} ${wrong.length ? `WRONG: ${wrong.join("; ")} ` : ""}${JSON.stringify(result)}`);
+      yield result;
+    }
+  }
 }
 
 if (import.meta.main) {
   const { values } = parseArgs({
     options: {
-      engine: { type: "string", default: "20" },
-      trainer: { type: "string", default: "5" },
-      sampler: { type: "string", default: "5" },
+      store: { type: "string", default: "both" },
+      count: { type: "string", default: "100" },
       seed: { type: "string", default: "7" },
       state: { type: "string", default: ".holdfast/kills" },
       page: { type: "string" },
     },
   });
-  const counts = { engine: Number(values.engine), trainer: Number(values.trainer), sampler: Number(values.sampler) };
-  const all = await kills({ counts, seed: Number(values.seed), state: values.state });
-  if (values.page) await Deno.writeTextFile(values.page, page(all, Number(values.seed)));
-  else console.log(table(all));
+  const stores = values.store === "both" ? STORES : STORES.filter((name) => name === values.store);
+  if (stores.length === 0) throw new RangeError(`Cannot use --store ${values.store}: it is sqlite, postgres or both`);
+  const seed = Number(values.seed);
+  const all = await kills({ stores, count: Number(values.count), seed, state: values.state });
+  if (values.page) await Deno.writeTextFile(values.page, killsPage(all, seed));
+  else console.log(summary(all));
   const wrong = verdicts(all);
   for (const sentence of wrong) console.error(sentence);
   Deno.exit(wrong.length ? 1 : 0);

@@ -1,40 +1,66 @@
 import { fileURLToPath } from "node:url";
-import { SqliteStore } from "../../engine/mod.ts";
+import type { JournalRow, RunHead } from "../../engine/mod.ts";
+import { Home } from "../../flows/mod.ts";
 
 /** Runs the command line as a user does, and looks at what a run left behind. For tests with real processes. */
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 
+export const SMALL = "configs/quickstart_small.yaml";
+
 export type Shown = {
   status: string;
+  epoch: number;
   policy: { version: string; digest: string };
   ledger: Record<string, unknown>;
   generated: { groups: number; samples: number; tokens: number };
   recoveries: { cause: string; action: string; batches_redone: number; seconds: number }[];
+  workers: { role: string; group: string; rank: number | null; pid: number | null; state: string }[];
+  engine_pid: number | null;
   round: number;
   evaluations: { name: string; avg_at_k: number; problems: number; failed: number }[];
   metrics: Record<string, number>;
 };
 export type Finished = { code: number; signal: string | null; output: string };
 
+/** Where a run lives. `store`: null for the file in the home. */
+export type Place = { home: string; store: string | null };
+
+/** A command of the command line that is running. */
+export type Running = { pid: number; kill(signal: Deno.Signal): void; finished: Promise<Finished> };
+
 /** `deno task rl ARGS`, without the task runner between, so that a signal reaches the engine itself. */
-export async function rl(args: string[], env: Record<string, string>): Promise<Finished> {
-  const command = new Deno.Command(Deno.execPath(), {
-    args: ["run", "-A", "--quiet", "cli/main.ts", ...args],
+export function start(args: string[], options: { env?: Record<string, string>; within?: string[] } = {}): Running {
+  const { env = {}, within = [] } = options;
+  const [command, ...rest] = [...within, Deno.execPath(), "run", "-A", "--quiet", "cli/main.ts", ...args];
+  const child = new Deno.Command(command!, {
+    args: rest,
     cwd: ROOT,
     env: { NO_COLOR: "1", ...env },
     stdin: "null",
     stdout: "piped",
     stderr: "piped",
+  }).spawn();
+  const finished = child.output().then(({ code, signal, stdout, stderr }) => {
+    const text = new TextDecoder();
+    return { code, signal, output: text.decode(stdout) + text.decode(stderr) };
   });
-  const { code, signal, stdout, stderr } = await command.output();
-  const text = new TextDecoder();
-  return { code, signal, output: text.decode(stdout) + text.decode(stderr) };
+  return { pid: child.pid, kill: (signal) => child.kill(signal), finished };
 }
 
-export async function show(home: string, run: string): Promise<Shown> {
-  const { code, output } = await rl(["show", run, "--home", home, "--json"], {});
+/** The same, waited for. */
+export async function rl(args: string[], env: Record<string, string>): Promise<Finished> {
+  return await start(args, { env }).finished;
+}
+
+export async function show(home: string, run: string, store: string | null = null): Promise<Shown> {
+  const { code, output } = await rl(["show", run, ...at({ home, store }), "--json"], {});
   if (code !== 0) throw new Error(`Cannot show run ${run} in ${home} (exit ${code}):\n${output}`);
   return JSON.parse(output);
+}
+
+/** The options that say where a run lives. */
+export function at({ home, store }: Place): string[] {
+  return ["--home", home, ...(store === null ? [] : ["--store", store])];
 }
 
 /** Lets a test home use the Python environments that the repository has made. */
@@ -45,31 +71,44 @@ export async function shareEnvironments(home: string): Promise<void> {
   });
 }
 
-type Generation = { key: string; groups: number };
-
-async function generations(home: string, run: string): Promise<{ asked: Generation[]; delivered: Set<string> }> {
-  const store = new SqliteStore(`${home}/holdfast.db`);
+/** Calls `work` with a home of its own, which is removed once nothing of it runs any more. */
+export async function withFreshHome<T>(work: (home: string) => Promise<T>): Promise<T> {
+  const home = await Deno.makeTempDir({ prefix: "holdfast-crash-" });
   try {
-    const asked = await store.read(run, { kinds: ["note/generation"] });
-    const delivered = await store.read(run, { kinds: ["note/generated"] });
-    return {
-      asked: asked.map((row) => ({ key: row.key, groups: JSON.parse(row.value).groups })),
-      delivered: new Set(delivered.map((row) => row.key)),
-    };
+    await shareEnvironments(home);
+    return await work(home);
   } finally {
-    await store.close();
+    await orphans(home);
+    await Deno.remove(home, { recursive: true });
+  }
+}
+
+/** What the store holds of a run, without a command between. */
+export async function recorded(place: Place, run: string): Promise<{ head: RunHead; rows: JournalRow[] }> {
+  const home = Home.open(place.home, { store: place.store });
+  try {
+    const head = await home.store.head(run);
+    if (!head) throw new Error(`Cannot read run ${run} as there is none in ${place.home}`);
+    return { head, rows: await home.store.read(run) };
+  } finally {
+    await home.close();
   }
 }
 
 /** Groups whose generation was asked for and not delivered: what a kill of the engine may cost. */
-export async function inFlight(home: string, run: string): Promise<number> {
-  const { asked, delivered } = await generations(home, run);
-  return asked.filter(({ key }) => !delivered.has(key)).reduce((sum, { groups }) => sum + groups, 0);
+export function inFlight(rows: JournalRow[]): number {
+  const delivered = new Set(rows.filter(({ kind }) => kind === "note/generated").map(({ key }) => key));
+  return generations(rows).filter(({ key }) => !delivered.has(key)).reduce((sum, { groups }) => sum + groups, 0);
 }
 
 /** Groups of the largest slab: what the loss of one sampler may cost. */
-export async function largestSlab(home: string, run: string): Promise<number> {
-  return Math.max(0, ...(await generations(home, run)).asked.map(({ groups }) => groups));
+export function largestSlab(rows: JournalRow[]): number {
+  return Math.max(0, ...generations(rows).map(({ groups }) => groups));
+}
+
+function generations(rows: JournalRow[]): { key: string; groups: number }[] {
+  return rows.filter(({ kind }) => kind === "note/generation")
+    .map(({ key, value }) => ({ key, groups: (JSON.parse(value) as { groups: number }).groups }));
 }
 
 /** Processes that still carry this home in their environment; waits for the last of them for 5 s at most. */

@@ -1,0 +1,62 @@
+import { processStart } from "../../engine/mod.ts";
+import type { FaultEvent } from "./kill_points.ts";
+import { completedKeys } from "./recorded_rules.ts";
+import { at, type Place, recorded, rl, show, withFreshHome } from "./runs.ts";
+
+/** How a run ended to which nothing happened, and what it went through. */
+export type Undisturbed = {
+  digest: string;
+  ledger: string;
+  /** Keys of all entries with a result. */
+  completed: string[];
+  /** Groups that were sampled. */
+  groups: number;
+  /** Policy versions that training made. */
+  versions: number;
+  events: FaultEvent[];
+};
+
+/** One run of a configuration from its start to its end. @throws {Error} With its output, if it does not end well. */
+export async function undisturbed(
+  config: string,
+  options: { overrides?: readonly string[]; store?: string | null } = {},
+): Promise<Undisturbed> {
+  const { overrides = [], store = null } = options;
+  return await withFreshHome(async (home) => {
+    const place: Place = { home, store };
+    const run = `undisturbed-${crypto.randomUUID().slice(0, 8)}`;
+    const events = `${home}/events.jsonl`;
+    const ended = await rl(["run", config, ...overrides, ...at(place), "--id", run], { HOLDFAST_EVENTS: events });
+    if (ended.code !== 0) throw new Error(`Cannot compare as the undisturbed run failed:\n${ended.output}`);
+    const lines = (await Deno.readTextFile(events)).trim().split("\n");
+    const ending = await endingOf(place, run);
+    return { ...ending, events: lines.map((line) => JSON.parse(line) as FaultEvent) };
+  });
+}
+
+/** What is compared of a run that has ended. */
+export async function endingOf(place: Place, run: string): Promise<Omit<Undisturbed, "events">> {
+  const { rows } = await recorded(place, run);
+  const shown = await show(place.home, run, place.store);
+  return {
+    digest: shown.policy?.digest,
+    ledger: JSON.stringify(shown.ledger),
+    completed: completedKeys(rows),
+    groups: shown.generated.groups,
+    versions: rows.filter(({ kind }) => kind === "note/version").length,
+  };
+}
+
+/** The same for every test file of this process: the first one runs it, the others read what it found. */
+export async function sharedUndisturbed(config: string, overrides: readonly string[] = []): Promise<Undisturbed> {
+  const name = [config, ...overrides].join("_").replaceAll(/[^\w.=]/g, "_");
+  const born = (processStart(Deno.pid) ?? "").replaceAll(/\W/g, "_");
+  const dir = `${Deno.env.get("TMPDIR") ?? "/tmp"}/holdfast-undisturbed-${Deno.pid}-${born}`;
+  const file = `${dir}/${name}.json`;
+  const known = await Deno.readTextFile(file).catch(() => null);
+  if (known) return JSON.parse(known) as Undisturbed;
+  const made = await undisturbed(config, { overrides });
+  await Deno.mkdir(dir, { recursive: true });
+  await Deno.writeTextFile(file, JSON.stringify(made));
+  return made;
+}
