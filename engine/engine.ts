@@ -15,7 +15,7 @@ import { cancelRun, takeRun } from "./ownership.ts";
 import type { Provided } from "./resource.ts";
 import { type Backoff, DEFAULT_BACKOFF } from "./retry.ts";
 import { Slots } from "./slots.ts";
-import type { Owner, RunHead, Store } from "./store.ts";
+import type { NewRun, Owner, RunHead, Store } from "./store.ts";
 
 export type EngineOptions = {
   store: Store;
@@ -42,19 +42,29 @@ export type CreateOptions = {
   /** The module that defines the graph: `resume` imports it. */
   entry?: string;
   packages?: Record<string, string>;
-};
+} & Pick<NewRun, "queue" | "priority" | "needs">;
 
 export type ExecuteOptions = {
   /** Once aborted, nothing new starts; what is in flight finishes and is recorded. */
   drain?: AbortSignal;
   /** Go on although the graph is not the one that the run was created with. */
   accept?: boolean;
+  /** The head as a claim of this engine's owner answered it; without it the run is taken here. */
+  claimed?: RunHead;
+  /**
+   * Called before a run that has not ended is given back, while it is still this engine's: what must be over before
+   * another engine takes it. Not called once another has.
+   */
+  letGo?: () => Promise<void>;
 };
 
 export type Outcome<T = unknown> =
   | { status: "done"; output: T }
   | { status: "failed"; error: ErrorJson }
   | { status: "cancelled" | "interrupted" | "fenced" };
+
+/** A dead engine on another host is seen by its lease alone. */
+export const LEASE_MS = 15_000;
 
 /** Where a run's output is recorded: a `note/output` row of this key. */
 const OUTPUT = { kind: "note/output", key: "run" } as const;
@@ -66,7 +76,9 @@ export class Engine {
   readonly #executions = new Map<string, Execution>();
 
   constructor(options: EngineOptions) {
-    this.#options = { clock: systemClock, lease_ms: 15_000, renew_ms: 1000, cancel_grace_ms: 10_000, ...options };
+    const lease_ms = options.lease_ms ?? LEASE_MS;
+    const renew_ms = Math.min(1000, lease_ms / 4);
+    this.#options = { clock: systemClock, renew_ms, cancel_grace_ms: 10_000, ...options, lease_ms };
     this.#slots = new Slots(options.slots);
     this.#resources = new Map((options.resources ?? []).map(({ name, value }) => [name, value]));
   }
@@ -87,6 +99,9 @@ export class Engine {
       graph_hash: hash,
       config: canonicalJson(resolved ?? null),
       packages: canonicalJson(options.packages ?? {}),
+      queue: options.queue,
+      priority: options.priority,
+      needs: options.needs,
     });
   }
 
@@ -102,7 +117,7 @@ export class Engine {
     if (before.status === "done") return { status: "done", output: await this.#recordedOutput(run) as T };
     if (before.status === "cancelled") return { status: "cancelled" };
     if (before.graph_hash !== graph.hash && !options.accept) throw graphChanged(before, graph);
-    const head = await takeRun(store, run, { lease_ms, clock, owner });
+    const head = options.claimed ?? await takeRun(store, run, { lease_ms, clock, owner });
     const execution = await this.#open(head, graph).catch(async (error) => {
       // Nothing has started: whoever mends the cause need not wait for the lease.
       await store.release(run, head.epoch).catch(() => {});
@@ -115,7 +130,7 @@ export class Engine {
     const done = new AbortController();
     const keeping = quietly(this.#keepLease(execution, { requests: head.requests, signal: done.signal }));
     try {
-      const outcome = await this.#drive(execution, graph);
+      const outcome = await this.#drive(execution, { graph, letGo: options.letGo });
       execution.event({ type: "run_ended", status: outcome.status });
       return outcome;
     } finally {
@@ -182,7 +197,10 @@ export class Engine {
     return execution;
   }
 
-  async #drive<T>(execution: Execution, graph: Graph<T>): Promise<Outcome<T>> {
+  async #drive<T>(
+    execution: Execution,
+    { graph, letGo }: { graph: Graph<T>; letGo?: () => Promise<void> },
+  ): Promise<Outcome<T>> {
     const root = new ScopeRun(execution, { scope: { nodes: [...graph.nodes], output: graph.output }, path: "" });
     const quiet = execution.quiet();
     const whole = root.start().then(async () => ({ output: await root.resolve(graph.output) }));
@@ -194,6 +212,9 @@ export class Engine {
     if (execution.failure) return await this.#failed(execution, execution.failure);
     const { run, epoch, journal } = execution.settings;
     await journal.idle();
+    await letGo?.();
+    // What happened meanwhile counts: a run that was lost or cancelled while its workers ended is not interrupted.
+    if (execution.reason) return await this.#stopped(execution, execution.reason);
     await this.#options.store.release(run, epoch);
     return { status: "interrupted" };
   }

@@ -12,6 +12,7 @@ export * from "./graph_types.ts";
 export type { AppendFaults } from "./journal.ts";
 export { type Failure, type Intent, type RoundRecord } from "./journal_tree.ts";
 export * from "./ownership.ts";
+export * from "./queue.ts";
 export * from "./resource.ts";
 export type { Backoff } from "./retry.ts";
 export { SqliteStore } from "./sqlite_store.ts";

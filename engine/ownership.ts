@@ -6,7 +6,7 @@ import type { Owner, RunHead, Store } from "./store.ts";
 
 /** `unknown`: the owner is on another host, or this system does not tell. */
 export type Liveness = "alive" | "dead" | "unknown";
-export type ComputedStatus = "running" | "interrupted" | "done" | "failed" | "cancelled";
+export type ComputedStatus = "queued" | "running" | "interrupted" | "done" | "failed" | "cancelled";
 
 /** What ownership asks of the world; tests hand in their own. */
 export type OwnershipOptions = { clock?: Clock; alive?: (owner: Owner) => Liveness };
@@ -51,10 +51,13 @@ export function ownerAlive(owner: Owner): Liveness {
   return start === owner.process_start ? "alive" : "dead";
 }
 
-/** What people are shown: unfinished without a living owner is `interrupted`. An owner out of sight lives by its lease. */
+/**
+ * What people are shown: unfinished without a living owner is `interrupted`, or `queued` if it waits for an engine of its
+ * queue. An owner out of sight lives by its lease.
+ */
 export function computedStatus(head: RunHead, options: OwnershipOptions = {}): ComputedStatus {
   if (head.status !== "created" && head.status !== "running") return head.status;
-  if (head.owner === null) return "interrupted";
+  if (head.owner === null) return head.queue === null ? "interrupted" : "queued";
   const liveness = (options.alive ?? ownerAlive)(head.owner);
   if (liveness !== "unknown") return liveness === "alive" ? "running" : "interrupted";
   const now = (options.clock ?? systemClock).now();
@@ -99,6 +102,11 @@ function owned(head: RunHead, now: number): RunOwnedError {
       `${(lease_left_ms / 1000).toFixed(1)} s. Stop that process first (Ctrl-C there, or 'cancel ${id}')`,
     { run: id, pid: owner.pid, host: owner.host, lease_left_ms },
   );
+}
+
+/** Whether nobody has claimed the run since `epoch` did: whoever was superseded touches no process and no file. */
+export async function stillOwns(store: Store, run: string, epoch: number): Promise<boolean> {
+  return (await store.head(run))?.epoch === epoch;
 }
 
 /**

@@ -1,6 +1,7 @@
 import { type Config, WorkersConfig } from "../configs/mod.ts";
 import { digitsTables, loadRows } from "../data/mod.ts";
 import {
+  type CreateOptions,
   Engine,
   type EngineEvent,
   type EventListener,
@@ -11,6 +12,7 @@ import {
   provide,
   type Provided,
   type RunHead,
+  stillOwns,
 } from "../engine/mod.ts";
 import { ensureEnvironment, type EnvironmentProgress, type RestartCause, type WorkersOptions } from "../workers/mod.ts";
 import type { Home } from "./home.ts";
@@ -23,6 +25,10 @@ export type SessionOptions = {
   drain?: AbortSignal;
   /** Go on although the graph is another than the run began with. */
   accept?: boolean;
+  /** The head as the claim answered it, if this process has claimed the run already. */
+  claimed?: RunHead;
+  /** How long the run stays this engine's without a sign of life. */
+  lease_ms?: number;
   /** The configuration's rows, if they are read already. */
   rows?: RowTables;
   /** Resources beside the shipped ones, for stages of one's own. */
@@ -65,7 +71,7 @@ function workerBlocks(config: Record<string, unknown>): WorkerBlocks | null {
 export async function createRun<In, C, T>(
   home: Home,
   definition: GraphDefinition<In, C, T>,
-  options: { config: NoInfer<In>; id?: string; name?: string; entry: string },
+  options: { config: NoInfer<In>; entry: string } & Omit<CreateOptions, "entry" | "packages">,
 ): Promise<RunHead> {
   const { config, ...rest } = options;
   const engine = new Engine({ store: home.store, artifacts: home.artifacts });
@@ -74,7 +80,7 @@ export async function createRun<In, C, T>(
 
 /**
  * Executes a recorded run to its end: takes it, boots its workers while the journal replays, and stops them however it ends.
- * The one way a run is executed, for commands and scripts alike.
+ * The one way a run is executed, for commands, `serve` and scripts alike. `head`: as it was before anybody took it.
  */
 export async function executeRun<T>(
   home: Home,
@@ -93,11 +99,12 @@ export async function executeRun<T>(
   const blocks = workerBlocks(config);
   const restart = head.owner === null ? "resume" : "engine_lost"; // An engine that stops in order gives the run back.
   const groups = blocks === null ? null : await makeGroups(home, { run, blocks, faults, restart, options });
-  const metrics = new MetricsFile(home, run);
+  const metrics = new MetricsFile(home, { run, owns: (epoch) => stillOwns(home.store, run, epoch) });
   const engine = new Engine({
     store: home.store,
     artifacts: home.artifacts,
     faults,
+    lease_ms: options.lease_ms,
     resources: [...resourcesOf(home, { run, rows, groups }), ...(options.resources ?? [])],
     slots: { sampler: blocks?.sampler.replicas ?? 1 },
     onEvent: (event: EngineEvent) => {
@@ -106,11 +113,13 @@ export async function executeRun<T>(
       options.onEvent?.(event);
     },
   });
+  const { drain, accept, claimed } = options;
+  let stopped: Promise<void> | undefined;
+  const letGo = () => stopped ??= metrics.flush().then(() => groups?.stop());
   try {
-    return await engine.execute(run, graph, { drain: options.drain, accept: options.accept });
+    return await engine.execute(run, graph, { drain, accept, claimed, letGo });
   } finally {
-    await groups?.stop();
-    metrics.flush();
+    await letGo();
   }
 }
 

@@ -288,3 +288,35 @@ Deno.test("audit sees totals when a round closes; a complaint fails the run in t
   deepStrictEqual(seen.slice(0, 2), [{ read: 2, trained: 2, n: 1, round: 1 }, { read: 4, trained: 4, n: 2, round: 2 }]);
   strictEqual(used.store.rows("run").filter((row) => row.kind === "round").length, 2);
 });
+
+Deno.test("a drained run is given back only after what its session lets go of is over", async () => {
+  const used = bench();
+  const drain = new AbortController();
+  const { definition, built } = soleStage((input, ctx) => ctx.resource(Sampler).run(ctx, input), {
+    runs_on: "sampler",
+  });
+  await used.engine.create(definition, {}, { id: "run" });
+  drain.abort();
+  let held: unknown = "not called";
+  const letGo = async () => void (held = (await used.store.head("run"))?.owner);
+  const outcome = await used.engine.execute("run", built, { drain: drain.signal, letGo });
+  strictEqual(outcome.status, "interrupted");
+  ok(held !== null && typeof held === "object", "the run was given back too early");
+  strictEqual((await used.store.head("run"))?.owner, null);
+});
+
+Deno.test("a run that another engine claims while this one lets go of it is fenced, not interrupted", async () => {
+  const used = bench();
+  const drain = new AbortController();
+  const { definition, built } = soleStage(() => null);
+  await used.engine.create(definition, {}, { id: "run" });
+  drain.abort();
+  const other = { boot_id: "other", host: "h", pid: 1, process_start: "s" };
+  const letGo = async () => {
+    await used.store.claim("run", other, { lease_ms: 1000, force: true });
+    await used.clock.advance(2000); // The next look at the lease tells.
+  };
+  const outcome = await used.engine.execute("run", built, { drain: drain.signal, letGo });
+  strictEqual(outcome.status, "fenced");
+  strictEqual((await used.store.head("run"))?.owner?.boot_id, "other");
+});

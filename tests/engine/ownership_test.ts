@@ -8,6 +8,7 @@ import {
   ownerAlive,
   processOwner,
   processStart,
+  stillOwns,
   takeRun,
 } from "../../engine/ownership.ts";
 import { SqliteStore } from "../../engine/sqlite_store.ts";
@@ -64,9 +65,9 @@ Deno.test("processStart() reads past a command name with spaces and parentheses"
   await Deno.remove(dir, { recursive: true });
 });
 
-Deno.test("computedStatus(): unfinished without a living owner is interrupted", () => {
+Deno.test("computedStatus(): unfinished without a living owner is interrupted, or queued where an engine will take it", () => {
   const clock = new ManualClock(1_000);
-  const head = { status: "running", owner: newOwner("one"), lease_until_ms: 2_000 } as RunHead;
+  const head = { status: "running", owner: newOwner("one"), lease_until_ms: 2_000, queue: null } as RunHead;
   const status = (changed: Partial<RunHead>, liveness: Liveness) =>
     computedStatus({ ...head, ...changed }, { clock, alive: see(liveness) });
   strictEqual(status({}, "alive"), "running");
@@ -77,6 +78,9 @@ Deno.test("computedStatus(): unfinished without a living owner is interrupted", 
   strictEqual(status({ owner: null }, "alive"), "interrupted");
   strictEqual(status({ status: "created", owner: null }, "alive"), "interrupted");
   strictEqual(status({ status: "failed", owner: null }, "dead"), "failed");
+  strictEqual(status({ status: "created", owner: null, queue: "q" }, "alive"), "queued");
+  strictEqual(status({ owner: null, queue: "q" }, "alive"), "queued"); // Given back by an engine that was stopped.
+  strictEqual(status({ queue: "q" }, "dead"), "interrupted");
 });
 
 Deno.test("takeRun() takes over from a dead engine at once, though its lease is fresh", () =>
@@ -132,4 +136,14 @@ Deno.test("cancelRun() asks a living owner, and ends the run itself when the own
     const ended = await cancel("dead");
     deepStrictEqual([ended.status, ended.owner], ["cancelled", null]);
     deepStrictEqual(await store.append("a", 1, []), { fenced: true });
+  }));
+
+Deno.test("stillOwns(): until somebody else claims the run, also after it was given back", () =>
+  withStore(async (store) => {
+    const { head } = await store.claim("a", newOwner("one"), { lease_ms: LEASE_MS });
+    strictEqual(await stillOwns(store, "a", head.epoch), true);
+    await store.release("a", head.epoch);
+    strictEqual(await stillOwns(store, "a", head.epoch), true);
+    await store.claim("a", newOwner("two"), { lease_ms: LEASE_MS });
+    strictEqual(await stillOwns(store, "a", head.epoch), false);
   }));
