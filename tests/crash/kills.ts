@@ -10,9 +10,9 @@ import { type CampaignStore, openCampaignStore, type StoreName, STORES } from ".
 import { drawKillPoints, drawPairs, type FaultEvent, faultOf, type KillPoint, PHASES } from "./kill_points.ts";
 import { killsPage, summary } from "./kill_report.ts";
 import { brokenRules } from "./recorded_rules.ts";
-import { at, type Finished, inFlight, largestSlab, orphans, type Place, recorded } from "./runs.ts";
-import { rl, shareEnvironments, show, SMALL } from "./runs.ts";
-import { endingOf, type Undisturbed, undisturbed } from "./undisturbed.ts";
+import { largestSlab, orphans, recorded, shareEnvironments, show, SMALL } from "./runs.ts";
+import { survive } from "./survive.ts";
+import { endingOf, otherWork, type Undisturbed, undisturbed } from "./undisturbed.ts";
 
 /** Short, so that what is frozen is soon taken for hung. They change no number that is computed. */
 const LIMITS = ["workers.no_progress_s=8"];
@@ -82,27 +82,6 @@ async function baseline(state: string, store: CampaignStore): Promise<Undisturbe
   return made;
 }
 
-/** What it took to bring a run to its end: how often its engine died, and what was being generated each time. */
-type Survived = { deaths: number; flying: number; last: Finished };
-
-/** Runs it, and goes on with it for as long as a fault kills the engine. */
-export async function survive(
-  place: Place,
-  options: { run: string; config: string; overrides: readonly string[]; fault: string },
-): Promise<Survived> {
-  const { run, config, overrides, fault } = options;
-  const env = { HOLDFAST_FAULT: fault };
-  let last = await rl(["run", config, ...overrides, ...at(place), "--id", run], env);
-  let [deaths, flying] = [0, 0];
-  const most = fault.split(",").length;
-  while (last.signal === "SIGKILL" && deaths < most) {
-    deaths += 1;
-    flying += inFlight((await recorded(place, run)).rows);
-    last = await rl(["resume", run, ...at(place)], env);
-  }
-  return { deaths, flying, last };
-}
-
 async function kill({ points, store }: Case, { state, against, store: { url } }: Campaign): Promise<Kill> {
   const started = performance.now();
   const home = `${state}/killed`;
@@ -140,17 +119,6 @@ async function kill({ points, store }: Case, { state, against, store: { url } }:
   };
   await Deno.remove(home, { recursive: true });
   return result;
-}
-
-/** Entries that only one of the two runs completed, and versions that only one made. */
-function otherWork(ending: Omit<Undisturbed, "events">, against: Undisturbed): string[] {
-  const missing = against.completed.filter((key) => !ending.completed.includes(key));
-  const added = ending.completed.filter((key) => !against.completed.includes(key));
-  return [
-    ...missing.map((key) => `${key} has no result`),
-    ...added.map((key) => `${key} has a result that the undisturbed run has not`),
-    ...(ending.versions === against.versions ? [] : [`${ending.versions} versions instead of ${against.versions}`]),
-  ];
 }
 
 /** Everything that must hold over the whole list; sentences about what does not. */

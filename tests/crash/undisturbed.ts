@@ -60,3 +60,14 @@ export async function sharedUndisturbed(config: string, overrides: readonly stri
   await Deno.writeTextFile(file, JSON.stringify(made));
   return made;
 }
+
+/** Entries that only one of the two runs completed, and whether both made as many versions. */
+export function otherWork(ending: Omit<Undisturbed, "events">, against: Undisturbed): string[] {
+  const missing = against.completed.filter((key) => !ending.completed.includes(key));
+  const added = ending.completed.filter((key) => !against.completed.includes(key));
+  return [
+    ...missing.map((key) => `${key} has no result`),
+    ...added.map((key) => `${key} has a result that the undisturbed run has not`),
+    ...(ending.versions === against.versions ? [] : [`${ending.versions} versions instead of ${against.versions}`]),
+  ];
+}
