@@ -27,6 +27,8 @@ export interface Context {
   readonly key: string;
   /** 1 for the first start of this body. */
   readonly attempt: number;
+  /** The first attempt without a recorded end: what an engine that died in it asked of workers is still this attempt's. */
+  readonly since_attempt: number;
   readonly epoch: number;
   /** Aborted when the attempt timed out, the run was cancelled, drained to its end, or taken over. */
   readonly signal: AbortSignal;
@@ -49,6 +51,8 @@ export interface Context {
   record(kind: "recovery" | `note/${string}`, key: string, value: unknown): Promise<void>;
   /** Settles when all that this body was given is durable. Bodies of stages that are not `eager` start after it. */
   durable(): Promise<void>;
+  /** Settles when this attempt's result or failure is durable; never, if this engine ends before. Not to be awaited by the body. */
+  recorded(): Promise<void>;
   /** Counts for the round's ledger, added with this stage's result. */
   tally(counts: Record<string, number>): void;
   /** Recorded rows of this run. What they hold may differ on replay: decide by them only inside a step. */

@@ -22,6 +22,7 @@ export class Frame implements Context {
   readonly run: string;
   readonly key: string;
   readonly attempt: number;
+  readonly since_attempt: number;
   readonly epoch: number;
   readonly idempotency_key: string;
   readonly artifacts: ArtifactStore;
@@ -41,6 +42,7 @@ export class Frame implements Context {
   /** Those among them that do work. */
   #open_work = 0;
   #closed: Error | undefined;
+  readonly #recorded = Promise.withResolvers<void>();
 
   constructor(readonly execution: Execution, readonly options: FrameOptions) {
     const { run, epoch, artifacts, clock } = execution.settings;
@@ -50,6 +52,7 @@ export class Frame implements Context {
     this.#entry = options.task.entry;
     this.key = this.#entry.key;
     this.attempt = options.attempt;
+    this.since_attempt = (this.#entry.failures.at(-1)?.attempt ?? 0) + 1;
     this.idempotency_key = `${run}/${this.key}`;
     this.progressed_ms = clock.monotonic();
   }
@@ -156,6 +159,15 @@ export class Frame implements Context {
   async durable(): Promise<void> {
     this.#check();
     await this.execution.settings.journal.unsettled();
+  }
+
+  recorded(): Promise<void> {
+    return this.#recorded.promise;
+  }
+
+  /** The end of this attempt is durable, or will not be recorded as its caller ended first. */
+  settle(): void {
+    this.#recorded.resolve();
   }
 
   tally(counts: Record<string, number>): void {

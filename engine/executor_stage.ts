@@ -88,6 +88,7 @@ async function attemptInSlot(execution: Execution, task: Checked): Promise<Outco
       entry.result = kept.value;
       entry.drop();
       frame.announceNotes();
+      frame.settle();
       execution.event({ type: "stage_finished", key: entry.key, stage: name, runs_on, phase, ms, output: kept.output });
     });
     // Whoever reads it next in the graph waits by itself, unless it may start early. A parent's body does not.
@@ -96,9 +97,14 @@ async function attemptInSlot(execution: Execution, task: Checked): Promise<Outco
     return { output: kept.output };
   } catch (error) {
     // A failure of the run, or of the body that called this one, is not this stage's.
-    const ended = execution.reason ?? task.parent?.closed;
-    if (ended) throw ended;
-    return { failed: await recordFailure(execution, { task, error }) };
+    if (execution.reason) throw execution.reason;
+    if (task.parent?.closed) {
+      frame.settle();
+      throw task.parent.closed;
+    }
+    const failed = await recordFailure(execution, { task, error });
+    frame.settle();
+    return { failed };
   } finally {
     frame.end();
   }

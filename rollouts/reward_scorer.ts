@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { Row, Trajectory } from "../data/mod.ts";
 import { InfrastructureError } from "../engine/mod.ts";
-import type { Caller, Operator } from "../workers/mod.ts";
+import { type Caller, callOptions, type Operator } from "../workers/mod.ts";
 
 /** One configured reward as the scorer needs it; the rewards room makes it from a configuration entry. */
 export interface ScoringFunction {
@@ -88,10 +88,7 @@ export class RewardScorer {
     }));
     const args = { function: f.source, items, timeout_ms: f.timeout_ms };
     const key = `${options.key}/${f.name}`;
-    // Named one by one: those of a context lie on its prototype, and spreading would lose them.
-    const { attempt, signal } = options;
-    const durable = options.durable && (() => options.durable!());
-    const { outputs } = await this.#pool.call("score", args, { key, attempt, signal, durable });
+    const { outputs } = await this.#pool.call("score", args, { ...callOptions(options), key });
     const loss = this.#pool.takeLoss?.() ?? null;
     if (loss) {
       await options.record("recovery", key, { ...loss, action: "restart", version: null, batches_redone: 0 });

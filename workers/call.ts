@@ -21,7 +21,22 @@ export type CallOptions = {
   /** The longest time without progress of any rank. Past it the group is replaced. */
   no_progress_ms?: number;
   onProgress?: (progress: Progress) => void;
+  /**
+   * Settles when the end of this work is durable. Until then the answer stays with the agent, so that another engine gets it
+   * without doing the work again. Left out: nobody will ask again.
+   */
+  recorded?: () => Promise<void>;
+  /** What earlier engines asked for this key counts from this attempt on. Default: `attempt`. */
+  since_attempt?: number;
 };
+
+/** A caller's options as an object to spread: a context's lie on its prototype, and spreading it would lose them. */
+export function callOptions(caller: CallOptions): CallOptions {
+  const { key, attempt, since_attempt, signal, timeout_ms, no_progress_ms, onProgress } = caller;
+  const durable = caller.durable && (() => caller.durable!());
+  const recorded = caller.recorded && (() => caller.recorded!());
+  return { key, attempt, since_attempt, signal, timeout_ms, no_progress_ms, onProgress, durable, recorded };
+}
 
 /** `outputs` in rank order, `blobs` of rank 0, and the generation that did the work. */
 export type CallResult = { outputs: unknown[]; blobs: Uint8Array[]; generation: number };

@@ -2,7 +2,8 @@
 export * from "./environments.ts";
 export * from "./failures.ts";
 export * from "./fake_model.ts";
-export { type CallOptions, type CallResult, type GroupSpec, type Progress, WorkerGroup } from "./group.ts";
+export * from "./call.ts";
+export { type GroupSpec, WorkerGroup } from "./group.ts";
 export * from "./gpus.ts";
 export * from "./group_specs.ts";
 export { Hub, type HubFile, type HubOptions } from "./hub.ts";
