@@ -36,7 +36,8 @@ function kindOf(node: GraphNode): string {
   }
 }
 
-function wiringOf(node: GraphNode): unknown {
+/** What a node reads: references and literals. */
+export function wiringOf(node: GraphNode): unknown {
   switch (node.kind) {
     case "stage":
       return node.wiring;
@@ -52,7 +53,7 @@ function wiringOf(node: GraphNode): unknown {
 }
 
 /** The scopes inside a node, with the segment their keys get. */
-function inner(node: GraphNode): { label: string; scope: Scope }[] {
+export function inner(node: GraphNode): { label: string; scope: Scope }[] {
   if (node.kind === "loop") return [{ label: "*", scope: node.body }];
   if (node.kind === "when") return [{ label: "then", scope: node.then }, { label: "otherwise", scope: node.otherwise }];
   return [];

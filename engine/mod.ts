@@ -7,6 +7,7 @@ export * from "./engine.ts";
 export * from "./errors.ts";
 export type * from "./events.ts";
 export * from "./faults.ts";
+export * from "./fork.ts";
 export { graph, type GraphBuilder, type GraphDefinition, type LoopOptions, type RoundBuilder } from "./graph.ts";
 export * from "./graph_types.ts";
 export type { AppendFaults } from "./journal.ts";

@@ -1,0 +1,209 @@
+/** A run that begins where a round of another run's loop has closed: the prefix is taken over, not replayed. */
+import type { ArtifactStore } from "./artifacts.ts";
+import { canonicalJson } from "./canonical.ts";
+import { systemClock } from "./clock.ts";
+import { DrainedError, InvalidInputError } from "./errors.ts";
+import { Execution } from "./executor.ts";
+import { ScopeRun } from "./executor_scope.ts";
+import { refsIn } from "./graph.ts";
+import { inner, wiringOf } from "./graph_draw.ts";
+import { type Graph, type GraphNode, type LoopNode, Ref } from "./graph_types.ts";
+import { Journal } from "./journal.ts";
+import { loadJournal } from "./journal_load.ts";
+import type { RoundRecord } from "./journal_tree.ts";
+import { isUnder } from "./keys.ts";
+import { DEFAULT_BACKOFF } from "./retry.ts";
+import { Slots } from "./slots.ts";
+import type { JournalRow, NewRow, Parent, RunHead, Store } from "./store.ts";
+
+export type ForkOptions = {
+  run: RunHead;
+  /** The child's graph. It may differ from the parent's wherever the prefix does not reach. */
+  graph: Graph;
+  /** A loop of the graph itself; without a name its last one. */
+  loop?: string;
+  /** The last round that is taken over; 0: none, only what the loop starts from. */
+  round: number;
+  /** Stages whose recorded result the child keeps although its configuration would give them another input. */
+  keeps?: readonly string[];
+};
+
+/** What a child begins with: the first rows of its journal, and where they come from. */
+export type Prefix = { parent: Parent; loop: string; rows: NewRow[] };
+
+/** Value of a child's `note/fork` row; its key is the parent's id. */
+export type ForkNote = Parent & { loop: string };
+
+type Reading = { store: Store; artifacts: ArtifactStore };
+
+/**
+ * The prefix of a fork: the closed round's row, the results that the loop starts from, and those beside the loop that the
+ * child would ask for in the same words and that are there whole. Values are not copied: rows refer to the same artifacts.
+ * Rounds that the run has itself taken over from its parent are found there.
+ * @throws {InvalidInputError} If there is no such loop, or the round has not closed.
+ * @throws {ReplayDriftError} If the child's configuration changes what the loop starts from.
+ */
+export async function prefixOf(reading: Reading, options: ForkOptions): Promise<Prefix> {
+  const { graph, round, keeps = [] } = options;
+  const loop = forkedLoop(options);
+  const { run, rounds } = await roundRows(reading, { run: options.run, loop, round });
+  const before = upstream(graph, loop);
+  const beside = graph.nodes.filter((node) => node !== loop && !upstream(graph, node).has(loop));
+  const journal = new Journal({ ...reading, run: run.id, epoch: 0, last_seq: run.last_seq, onBroken() {} });
+  const failures = await replay(journal, { nodes: beside, graph, keeps });
+  for (const node of beside) {
+    const failure = before.has(node) && failures.get(node);
+    if (failure) throw failure instanceof DrainedError ? notThere(run, { node, loop }) : failure;
+  }
+  const whole = (node: GraphNode) =>
+    before.has(node) ||
+    beside.every((other) => !failures.has(other) || (other !== node && !upstream(graph, other).has(node)));
+  const taken = beside.filter(whole);
+  const rows = (await Promise.all(taken.map((node) => rowsOf(reading, { run, node, keeps })))).flat();
+  const prefix = [...rows, ...rounds];
+  const seq = Math.max(0, ...prefix.map((row) => row.seq));
+  const parent = { run: run.id, round, seq };
+  const note: ForkNote = { ...parent, loop: loop.name };
+  const first: NewRow = { kind: "note/fork", key: run.id, value: canonicalJson(note) };
+  const own = prefix.map((row) => row.kind === "round" ? closedRound(journal, row) : asNew(row));
+  return { parent, loop: loop.name, rows: [first, ...await Promise.all(own)] };
+}
+
+/** The loop that a fork's rounds are counted in. */
+export function forkedLoop({ run, graph, loop }: Pick<ForkOptions, "run" | "graph" | "loop">): LoopNode {
+  const loops = graph.nodes.filter((node) => node.kind === "loop");
+  const found = loop === undefined ? loops.at(-1) : loops.find(({ name }) => name === loop);
+  if (found) return found;
+  const has = loops.length === 0 ? "its graph has no rounds" : `its loops are: ${loops.map(({ name }) => name)}`;
+  throw new InvalidInputError(`Cannot fork run '${run.id}' at a round of '${loop ?? graph.name}' as ${has}`, {
+    run: run.id,
+  });
+}
+
+type Place = { run: RunHead; loop: LoopNode; round: number };
+
+/** Rows of the round and of those that the next one may read, and the run that holds them: this one or one before it. */
+async function roundRows(
+  reading: Reading,
+  { run, loop, round }: Place,
+): Promise<{ run: RunHead; rounds: JournalRow[] }> {
+  const wanted = wantedRounds(loop, round);
+  const closed = await readRounds(reading.store, { run: run.id, loop: loop.name });
+  const rounds = closed.filter(({ key }) => wanted.includes(key));
+  if (rounds.length === wanted.length) return { run, rounds };
+  const above = run.parent && await reading.store.head(run.parent.run);
+  if (above) return await roundRows(reading, { run: above, loop, round });
+  const numbers = closed.map(({ key }) => Number(key.slice(loop.name.length + 1)));
+  const has = numbers.length === 0
+    ? "no round of it has closed"
+    : `those that have closed and are kept are ${numbers[0]} to ${numbers.at(-1)}`;
+  throw new InvalidInputError(`Cannot fork run '${run.id}' at round ${round} of '${loop.name}' as ${has}`, {
+    run: run.id,
+    round,
+  });
+}
+
+/** With a lag the next round reads further back than the last one. */
+function wantedRounds({ name, lag }: LoopNode, round: number): string[] {
+  const count = Math.min(round, lag + 1);
+  return Array.from({ length: count }, (_, i) => `${name}/${round - count + 1 + i}`);
+}
+
+/** `round` rows of a loop itself, oldest first, without those of loops inside it. */
+async function readRounds(store: Store, { run, loop }: { run: string; loop: string }): Promise<JournalRow[]> {
+  const rows = await store.read(run, { kinds: ["round"], prefix: `${loop}/` });
+  return rows.filter(({ key }) => !key.slice(loop.length + 1).includes("/"));
+}
+
+/** The nodes of the graph itself that a node reads, directly or by way of others. */
+function upstream(graph: Graph, node: GraphNode): Set<GraphNode> {
+  const found = new Set<GraphNode>();
+  const visit = (reader: GraphNode) => {
+    for (const source of graph.nodes) {
+      if (found.has(source) || !reads(reader).has(source.id)) continue;
+      found.add(source);
+      visit(source);
+    }
+  };
+  visit(node);
+  return found;
+}
+
+/** Ids of all nodes that a node, and whatever is inside it, refers to. */
+function reads(node: GraphNode): Set<number> {
+  const refs = (of: GraphNode): Ref<unknown>[] => [
+    ...refsIn(wiringOf(of)),
+    ...inner(of).flatMap(({ scope }) => [...refsIn(scope.output), ...scope.nodes.flatMap(refs)]),
+  ];
+  return new Set(refs(node).flatMap(({ source }) => "node" in source ? [source.node] : []));
+}
+
+type Replaying = { nodes: readonly GraphNode[]; graph: Graph; keeps: readonly string[] };
+
+/**
+ * Asks a run's journal for what the child's graph would ask it, and starts nothing: what is not there whole fails. The nodes
+ * whose values are not there, and why.
+ */
+async function replay(journal: Journal, { nodes, graph, keeps }: Replaying): Promise<Map<GraphNode, Error>> {
+  const { run, artifacts } = journal.options;
+  const scope = { nodes: [...nodes], output: null };
+  await loadJournal(journal, scope);
+  journal.close(new DrainedError(`Cannot append to run '${run}' as it is only read`));
+  for (const node of nodes) {
+    if (node.kind === "stage" && keeps.includes(node.stage.name)) journal.root.at(node.name).input_hash = undefined;
+  }
+  const settings = { run, epoch: 0, seed: 0, graph_hash: graph.hash, journal, artifacts, clock: systemClock };
+  const reader = new ReadingOnly({ ...settings, slots: new Slots(), backoff: DEFAULT_BACKOFF, resources: new Map() });
+  reader.drain();
+  const root = new ScopeRun(reader, { scope, path: "" });
+  await root.start().catch(() => {}); // Told node by node.
+  const failures = new Map<GraphNode, Error>();
+  await Promise.all(nodes.map(async (node) => {
+    await root.resolve(new Ref({ from: "node", node: node.id })).catch((error) => failures.set(node, error));
+  }));
+  return failures;
+}
+
+/** An execution in which what is not recorded is refused instead of waited for. */
+class ReadingOnly extends Execution {
+  override park<T>(): Promise<T> {
+    return Promise.reject(new DrainedError(`Cannot go on with run '${this.settings.run}' as it is only read`));
+  }
+}
+
+function notThere(run: RunHead, { node, loop }: { node: GraphNode; loop: LoopNode }): InvalidInputError {
+  return new InvalidInputError(
+    `Cannot fork run '${run.id}' before it has finished '${node.name}', which '${loop.name}' starts from`,
+    { run: run.id, key: node.name },
+  );
+}
+
+type Taking = { run: RunHead; node: GraphNode; keeps: readonly string[] };
+
+/** The recorded results of a node without what its bodies did to get there; of a loop, what its last rounds left. */
+async function rowsOf({ store }: Reading, { run, node, keeps }: Taking): Promise<JournalRow[]> {
+  if (node.kind === "flat") return [];
+  if (node.kind === "loop") return (await readRounds(store, { run: run.id, loop: node.name })).slice(-(node.lag + 1));
+  const found = await store.read(run.id, { kinds: ["result", "round"], prefix: node.name });
+  const rows = found.filter(({ key }) => isUnder(key, node.name));
+  const results = new Set(rows.map(({ key }) => key));
+  const top = rows.filter(({ key }) => !above(key).some((parent) => results.has(parent)));
+  if (node.kind !== "stage" || !keeps.includes(node.stage.name)) return top;
+  return top.map(({ input_hash: _, ...row }) => row); // Without one, a replay takes it whatever the input.
+}
+
+/** `a/b/c`: `a/b`, `a`. */
+function above(key: string): string[] {
+  const parts = key.split("/");
+  return parts.slice(1).map((_, i) => parts.slice(0, i + 1).join("/"));
+}
+
+/** A round's row as the child's own: its journal has no rows of later rounds. */
+async function closedRound(journal: Journal, row: JournalRow): Promise<NewRow> {
+  const record = await journal.fetch(JSON.parse(row.value)) as RoundRecord;
+  return await journal.row("round", row.key, { ...record, open_after_seq: 0 });
+}
+
+function asNew({ kind, key, input_hash, value }: JournalRow): NewRow {
+  return input_hash === undefined ? { kind, key, value } : { kind, key, input_hash, value };
+}
