@@ -1,4 +1,6 @@
-/** Time is handed in, so that tests own it. */
+import { setImmediate } from "node:timers";
+
+/** Time is handed in, and with it the turns of the event loop: tests own the one, a simulator the order of the other. */
 export interface Clock {
   /** Milliseconds since 1970; may jump. */
   now(): number;
@@ -6,7 +8,17 @@ export interface Clock {
   monotonic(): number;
   /** Rejects with the signal's reason when it is aborted. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
+  /** Settles in the next turn of the event loop: what can settle by itself has settled. */
+  turn(): Promise<void>;
+  /** Settles a moment later still, when turns that were due have passed. About a millisecond of real time. */
+  pause(): Promise<void>;
 }
+
+/** Turns of the real event loop. */
+const realTurns = {
+  turn: () => new Promise<void>((resolve) => void setImmediate(resolve)),
+  pause: () => new Promise<void>((resolve) => void setTimeout(resolve, 0)),
+};
 
 export const systemClock: Clock = {
   now: () => Date.now(),
@@ -25,14 +37,18 @@ export const systemClock: Clock = {
       signal?.addEventListener("abort", stop, { once: true });
     });
   },
+  ...realTurns,
 };
 
 type Sleeper = { due: number; wake(): void };
 
 /** A clock that stands still until it is told to advance. For tests of code that waits. */
 export class ManualClock implements Clock {
+  readonly turn = realTurns.turn;
+  readonly pause = realTurns.pause;
   #started: number;
   #now: number;
+  #jumped = 0;
   #sleepers: Sleeper[] = [];
   #watchers: { count: number; resolve(): void }[] = [];
 
@@ -42,7 +58,12 @@ export class ManualClock implements Clock {
   }
 
   now(): number {
-    return this.#now;
+    return this.#now + this.#jumped;
+  }
+
+  /** Moves the wall clock, forward or back; sleeps and the monotonic clock do not notice. */
+  jump(ms: number): void {
+    this.#jumped += ms;
   }
 
   monotonic(): number {
@@ -90,10 +111,10 @@ export class ManualClock implements Clock {
       this.#now = Math.max(this.#now, next.due);
       this.#sleepers.splice(this.#sleepers.indexOf(next), 1);
       next.wake();
-      await settled();
+      await this.pause();
     }
     this.#now = Math.max(this.#now, target);
-    await settled();
+    await this.pause();
   }
 
   /** The sleep that is due first, first come first served among equals. */
@@ -110,9 +131,4 @@ export class ManualClock implements Clock {
     this.#watchers = this.#watchers.filter((watcher) => !ready.includes(watcher));
     for (const watcher of ready) watcher.resolve();
   }
-}
-
-/** One turn of the event loop: every promise that can settle has settled. */
-function settled(): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, 0));
 }

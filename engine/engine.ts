@@ -7,7 +7,6 @@ import { type EngineError, type ErrorJson, ReplayDriftError } from "./errors.ts"
 import type { EventListener } from "./events.ts";
 import { Execution, quietly } from "./executor.ts";
 import { ScopeRun } from "./executor_scope.ts";
-import type { Prefix } from "./fork.ts";
 import type { GraphDefinition } from "./graph.ts";
 import type { Graph } from "./graph_types.ts";
 import { type AppendFaults, Journal } from "./journal.ts";
@@ -43,8 +42,6 @@ export type CreateOptions = {
   /** The module that defines the graph: `resume` imports it. */
   entry?: string;
   packages?: Record<string, string>;
-  /** What a fork begins with: see `prefixOf`. */
-  prefix?: Pick<Prefix, "parent" | "rows">;
 } & Pick<NewRun, "queue" | "priority" | "needs">;
 
 export type ExecuteOptions = {
@@ -94,7 +91,7 @@ export class Engine {
   ): Promise<RunHead> {
     const resolved = definition.config.parse(config);
     const { name, hash, lines, draw } = definition.build(config);
-    const run: NewRun = {
+    return await this.#options.store.create({
       id: options.id ?? `${name}-${crypto.randomUUID().slice(0, 8)}`,
       name: options.name ?? name,
       entry: options.entry ?? "",
@@ -102,12 +99,10 @@ export class Engine {
       graph_hash: hash,
       config: canonicalJson(resolved ?? null),
       packages: canonicalJson(options.packages ?? {}),
-      queue: options.queue ?? null,
-      priority: options.priority ?? 0,
-      needs: options.needs ?? {},
-      parent: options.prefix?.parent ?? null,
-    };
-    return await this.#options.store.create(run, options.prefix?.rows);
+      queue: options.queue,
+      priority: options.priority,
+      needs: options.needs,
+    });
   }
 
   /**
@@ -180,7 +175,7 @@ export class Engine {
       if (!reopened.fenced) last_seq = reopened.last_seq;
     }
     const onBroken = (error: Error) => execution.stop(error);
-    const journal = new Journal({ store, artifacts, run, epoch, last_seq, faults, onBroken });
+    const journal = new Journal({ store, artifacts, run, epoch, last_seq, clock, faults, onBroken });
     const execution = new Execution({
       run,
       epoch,

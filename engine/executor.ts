@@ -135,7 +135,8 @@ export class Execution {
   #checkQuiet(): void {
     if (this.#checking || this.#active > 0) return;
     this.#checking = true;
-    this.settings.journal.idle().then(nextTurn).then(() => {
+    const { journal, clock } = this.settings;
+    journal.idle().then(() => clock.pause()).then(() => {
       this.#checking = false;
       if (this.#active === 0 && this.state === "draining") this.#wakeQuiet();
     });
@@ -165,10 +166,6 @@ export class Execution {
     this.late_results++;
     this.event({ type: "late_result", key, attempt, count: this.late_results });
   }
-}
-
-function nextTurn(): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, 0));
 }
 
 /** Marks a promise as looked at: its rejection is handled where it is awaited, if anywhere. */

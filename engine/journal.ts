@@ -1,7 +1,7 @@
 /** Writes a run's rows in group commits, and moves large values to artifacts. Reading on replay is `journal_load.ts`. */
-import { setImmediate } from "node:timers";
 import type { ArtifactRef, ArtifactStore } from "./artifacts.ts";
 import { canonicalJson } from "./canonical.ts";
+import { type Clock, systemClock } from "./clock.ts";
 import { FencedError } from "./errors.ts";
 import { Entry, type RoundRecord } from "./journal_tree.ts";
 import type { NewRow, RowKind, Store } from "./store.ts";
@@ -22,6 +22,7 @@ export type JournalOptions = {
   run: string;
   epoch: number;
   last_seq: number;
+  clock?: Clock;
   faults?: AppendFaults;
   /** Called once, when nothing can be appended any more: fenced, or the store is broken. */
   onBroken(error: Error): void;
@@ -43,7 +44,10 @@ export class Journal {
   #unsettled = 0;
   #newest: Promise<void> = Promise.resolve();
 
+  readonly #clock: Clock;
+
   constructor(readonly options: JournalOptions) {
+    this.#clock = options.clock ?? systemClock;
     this.last_seq = options.last_seq;
   }
 
@@ -74,7 +78,7 @@ export class Journal {
   defer(rows: NewRow[], phase = "other"): void {
     if (this.#broken) return;
     this.#pending.push({ rows, phase, resolve() {}, reject() {} });
-    setTimeout(() => this.#pending.length > 0 && this.#start(), 0);
+    this.#clock.pause().then(() => this.#pending.length > 0 && this.#start());
   }
 
   /** Refuses every later append. */
@@ -93,7 +97,7 @@ export class Journal {
     if (this.#flushing) return;
     this.#flushing = true;
     // Not a microtask: what follows from one result, up to the next thing that takes time, shares a commit with it.
-    setImmediate(() => this.#flush());
+    this.#clock.turn().then(() => this.#flush());
   }
 
   async #flush(): Promise<void> {
