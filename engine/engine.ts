@@ -7,6 +7,7 @@ import { type EngineError, type ErrorJson, ReplayDriftError } from "./errors.ts"
 import type { EventListener } from "./events.ts";
 import { Execution, quietly } from "./executor.ts";
 import { ScopeRun } from "./executor_scope.ts";
+import type { Prefix } from "./fork.ts";
 import type { GraphDefinition } from "./graph.ts";
 import type { Graph } from "./graph_types.ts";
 import { type AppendFaults, Journal } from "./journal.ts";
@@ -42,6 +43,8 @@ export type CreateOptions = {
   /** The module that defines the graph: `resume` imports it. */
   entry?: string;
   packages?: Record<string, string>;
+  /** What a fork begins with: see `prefixOf`. */
+  prefix?: Pick<Prefix, "parent" | "rows">;
 } & Pick<NewRun, "queue" | "priority" | "needs">;
 
 export type ExecuteOptions = {
@@ -91,7 +94,7 @@ export class Engine {
   ): Promise<RunHead> {
     const resolved = definition.config.parse(config);
     const { name, hash, lines, draw } = definition.build(config);
-    return await this.#options.store.create({
+    const run: NewRun = {
       id: options.id ?? `${name}-${crypto.randomUUID().slice(0, 8)}`,
       name: options.name ?? name,
       entry: options.entry ?? "",
@@ -99,10 +102,12 @@ export class Engine {
       graph_hash: hash,
       config: canonicalJson(resolved ?? null),
       packages: canonicalJson(options.packages ?? {}),
-      queue: options.queue,
-      priority: options.priority,
-      needs: options.needs,
-    });
+      queue: options.queue ?? null,
+      priority: options.priority ?? 0,
+      needs: options.needs ?? {},
+      parent: options.prefix?.parent ?? null,
+    };
+    return await this.#options.store.create(run, options.prefix?.rows);
   }
 
   /**
