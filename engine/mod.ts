@@ -16,6 +16,7 @@ export * from "./ownership.ts";
 export * from "./queue.ts";
 export * from "./resource.ts";
 export type { Backoff } from "./retry.ts";
+export * from "./serve.ts";
 export { SqliteStore } from "./sqlite_store.ts";
 export * from "./stage.ts";
 export type * from "./store.ts";
