@@ -30,13 +30,21 @@ export type EvaluationConfig = z.infer<typeof EvaluationConfig>;
 export const CheckpointsConfig = z.strictObject({
   every_rounds: z.int().positive().default(10).describe("A checkpoint after every so many rounds, and after the last."),
   keep_last: z.int().positive().default(2).describe("Older checkpoints are deleted, unless something still needs one."),
+  keep_every: z.int().positive().nullable().default(null).describe(
+    "Checkpoints of every n-th round are never deleted; a multiple of every_rounds. null: none.",
+  ),
+  keep_best: z.strictObject({
+    metric: z.string().min(1).describe("A metric of each round: reward/mean, policy/loss, or one that the loss gives."),
+    mode: z.enum(["max", "min"]).default("max").describe("Whether the highest or the lowest is best."),
+    count: z.int().positive().default(1).describe("How many are kept."),
+  }).nullable().default(null).describe("The checkpoints with the best value of a metric are kept. null: none for it."),
 });
 export type CheckpointsConfig = z.infer<typeof CheckpointsConfig>;
 
 export const RecoveryConfig = z.strictObject({
   allow_replan: z.boolean().default(true).describe(
-    "Whether running out of memory may be answered by smaller micro-batches (the same gradient to rounding, not to the " +
-      "bit). Recorded with the run; nothing replans yet.",
+    "Whether running out of device memory may be answered by smaller micro-batches: from there on the same gradient to " +
+      "rounding, not to the bit. false: the run stops with a sentence.",
   ),
 });
 export type RecoveryConfig = z.infer<typeof RecoveryConfig>;

@@ -2,6 +2,7 @@ import type { Optimizer } from "../data/mod.ts";
 import { labelOf, type RewardConfig } from "../rewards/mod.ts";
 import type { RolloutsConfig } from "../rollouts/config.ts";
 import { type AlgorithmChoice, groupMin } from "../algs/mod.ts";
+import type { CheckpointsConfig } from "./blocks.ts";
 import type { Issue } from "./issue_text.ts";
 import type { SamplerConfig } from "../workers/sampler_config.ts";
 import type { TrainerConfig } from "../workers/trainer_config.ts";
@@ -24,6 +25,7 @@ export type Blocks = {
   warmup?: QuickstartConfig["warmup"];
   online?: QuickstartConfig["online"];
   task?: QuickstartConfig["task"];
+  checkpoints?: CheckpointsConfig;
 };
 
 /** Rules between fields. Each says where, what is wrong, and what to change. */
@@ -39,6 +41,7 @@ const RULES: ((blocks: Blocks) => Issue[])[] = [
   evaluationHasProblems,
   greedyRepeats,
   digitsAreEnough,
+  everyIsOfSaved,
 ];
 
 export function brokenRules(blocks: Blocks): Issue[] {
@@ -173,5 +176,14 @@ function digitsAreEnough({ flow, task, evaluate }: Blocks): Issue[] {
     message: `is ${evaluate.problems}; with task.digits ${task.digits} there are ${
       10 ** task.digits
     } problems, some for training`,
+  }];
+}
+
+function everyIsOfSaved({ checkpoints }: Blocks): Issue[] {
+  const { keep_every = null, every_rounds = 1 } = checkpoints ?? {};
+  if (keep_every === null || keep_every % every_rounds === 0) return [];
+  return [{
+    path: ["checkpoints", "keep_every"],
+    message: `is ${keep_every}; a checkpoint is saved every ${every_rounds} rounds: use a multiple of it`,
   }];
 }

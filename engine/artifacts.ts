@@ -81,6 +81,17 @@ export class ArtifactStore {
   async get(ref: ArtifactRef): Promise<Uint8Array> {
     const cached = this.#cache.get(ref.sha256);
     if (cached) return cached.slice();
+    const bytes = await this.#read(ref);
+    this.#cache.set(ref.sha256, bytes);
+    return this.#cache.has(ref.sha256) ? bytes.slice() : bytes;
+  }
+
+  /** Reads the file itself, whatever is kept in memory of it. @throws {InfrastructureError} As `get`. */
+  async check(ref: ArtifactRef): Promise<void> {
+    await this.#read(ref);
+  }
+
+  async #read(ref: ArtifactRef): Promise<Uint8Array> {
     const path = this.path(ref);
     const bytes = await Deno.readFile(path).catch((error) => {
       if (error instanceof Deno.errors.NotFound) throw damaged("it is missing", ref, path);
@@ -89,8 +100,7 @@ export class ArtifactStore {
     if (bytes.byteLength !== ref.bytes) throw damaged(`it has ${bytes.byteLength} bytes, not ${ref.bytes}`, ref, path);
     const actual = sha256Hex(bytes);
     if (actual !== ref.sha256) throw damaged(`its sha256 is ${actual}`, ref, path);
-    this.#cache.set(ref.sha256, bytes);
-    return this.#cache.has(ref.sha256) ? bytes.slice() : bytes;
+    return bytes;
   }
 
   async getJson(ref: ArtifactRef): Promise<unknown> {

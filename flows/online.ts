@@ -70,7 +70,7 @@ export function onlineRounds(g: GraphBuilder, config: OnlineRounds, start: Ref<P
   const rounds = g.loop("round", { times: last, carry: { policy: start }, audit: checkLedger }, (r) => {
     const scored = scoredRollouts(r, config, { data, round: r.index, policy: r.carried("policy", { lag }) });
     const policy = trainedOn(r, config, { scored, policy: r.carried("policy"), reference: start });
-    return { policy: r.stage(checkpointPolicy, { policy, round: r.index, last, ...checkpoints }) };
+    return { policy: r.stage(checkpointPolicy, { policy, round: r.index, last, lag, ...checkpoints }) };
   });
   return rounds.policy;
 }

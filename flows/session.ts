@@ -6,15 +6,30 @@ import {
   type EngineEvent,
   type EventListener,
   Faults,
+  FencedError,
   type Graph,
   type GraphDefinition,
+  type JournalRow,
+  type NewRow,
   type Outcome,
   provide,
   type Provided,
   type RunHead,
   stillOwns,
 } from "../engine/mod.ts";
-import { ensureEnvironment, type EnvironmentProgress, type RestartCause, type WorkersOptions } from "../workers/mod.ts";
+import {
+  type AskedReplan,
+  askedReplans,
+  type Caller,
+  ensureEnvironment,
+  type EnvironmentProgress,
+  placeGpus,
+  type PolicyTrainer,
+  Replan,
+  replanned,
+  type RestartCause,
+  type WorkersOptions,
+} from "../workers/mod.ts";
 import type { Home } from "./home.ts";
 import { MetricsFile } from "./metrics_file.ts";
 import { Paths, Rewards, Rows, type RowTables, Sampler, Trainer } from "./resources.ts";
@@ -29,6 +44,10 @@ export type SessionOptions = {
   claimed?: RunHead;
   /** How long the run stays this engine's without a sign of life. */
   lease_ms?: number;
+  /** Numerics to go on with, others than the run's: recorded as replans. */
+  replan?: AskedReplan;
+  /** Asked when the run stops: true if its machine is about to go. The newest policy is saved before the workers end. */
+  preempted?: () => boolean;
   /** The configuration's rows, if they are read already. */
   rows?: RowTables;
   /** Resources beside the shipped ones, for stages of one's own. */
@@ -59,12 +78,14 @@ export async function rowTables(config: Partial<Config>): Promise<RowTables> {
 /** Which worker processes a configuration asks for; null if it has no trainer and no sampler. */
 function workerBlocks(config: Record<string, unknown>): WorkerBlocks | null {
   if (!config.trainer || !config.sampler) return null;
-  const { trainer, sampler, seed, rollouts } = config as unknown as WorkerBlocks & {
+  const { trainer, sampler, seed, rollouts, recovery } = config as unknown as WorkerBlocks & {
     rollouts?: { reward_processes: number };
+    recovery?: { allow_replan: boolean };
   };
   const reward_processes = rollouts?.reward_processes ?? 2;
   const workers = WorkersConfig.parse(config.workers ?? {});
-  return { trainer, sampler, seed: seed ?? 0, reward_processes, workers };
+  const allow_replan = recovery?.allow_replan ?? true;
+  return { trainer, sampler, seed: seed ?? 0, reward_processes, allow_replan, workers };
 }
 
 /** Records a new run. Nothing of it starts. */
@@ -96,10 +117,19 @@ export async function executeRun<T>(
     place: "engine",
     events: Deno.env.get("HOLDFAST_EVENTS"),
   });
-  const blocks = workerBlocks(config);
+  const recorded = await home.store.read(run, { kinds: RESIDENT_KINDS });
+  const { blocks, asked } = plannedBlocks(workerBlocks(config), recorded, options.replan ?? {});
   const restart = head.owner === null ? "resume" : "engine_lost"; // An engine that stops in order gives the run back.
-  const groups = blocks === null ? null : await makeGroups(home, { run, blocks, faults, restart, options });
+  const groups = blocks === null
+    ? null
+    : makeGroups(home, { run, blocks, recorded: [...recorded, ...asked], faults, restart, options });
   const metrics = new MetricsFile(home, { run, owns: (epoch) => stillOwns(home.store, run, epoch) });
+  let epoch = 0;
+  const record = async (rows: NewRow[]) => {
+    if (rows.length === 0) return;
+    const { fenced } = await home.store.append(run, epoch, rows);
+    if (fenced) throw new FencedError(`Cannot record in run '${run}' as another engine owns it`, { run, epoch });
+  };
   const engine = new Engine({
     store: home.store,
     artifacts: home.artifacts,
@@ -108,14 +138,22 @@ export async function executeRun<T>(
     resources: [...resourcesOf(home, { run, rows, groups }), ...(options.resources ?? [])],
     slots: { sampler: blocks?.sampler.replicas ?? 1 },
     onEvent: (event: EngineEvent) => {
-      if (event.type === "run_started") groups?.start({ epoch: event.epoch });
+      if (event.type === "run_started") {
+        epoch = event.epoch;
+        groups?.start({ epoch, before: record(asked) });
+      }
       metrics.on(event);
       options.onEvent?.(event);
     },
   });
   const { drain, accept, claimed } = options;
   let stopped: Promise<void> | undefined;
-  const letGo = () => stopped ??= metrics.flush().then(() => groups?.stop());
+  const endInOrder = async () => {
+    await metrics.flush();
+    if (options.preempted?.() && groups) await saveBeforeEnd(groups.trainer, { run, record, options });
+    await groups?.stop();
+  };
+  const letGo = () => stopped ??= endInOrder();
   try {
     return await engine.execute(run, graph, { drain, accept, claimed, letGo });
   } finally {
@@ -123,21 +161,58 @@ export async function executeRun<T>(
   }
 }
 
+/** The blocks as replans have left them, and the rows that the asked ones make. */
+function plannedBlocks(
+  blocks: WorkerBlocks | null,
+  recorded: JournalRow[],
+  asked: AskedReplan,
+): { blocks: WorkerBlocks | null; asked: NewRow[] } {
+  if (blocks === null) return { blocks, asked: [] };
+  const earlier = recorded.filter(({ kind }) => kind === "note/replan").map(({ value }) =>
+    Replan.parse(JSON.parse(value))
+  );
+  const rows = askedReplans(blocks.trainer, earlier, asked);
+  const trainer = replanned(blocks.trainer, [...earlier, ...rows]);
+  if (rows.length > 0) placeGpus({ ...blocks, trainer }); // What this machine has not is bad input, told at once.
+  const note = (row: Replan): NewRow => ({ kind: "note/replan", key: "resume", value: JSON.stringify(row) });
+  return { blocks: { ...blocks, trainer }, asked: rows.map(note) };
+}
+
+/** A failure costs nothing but time: what is recorded makes the policy again. */
+async function saveBeforeEnd(
+  trainer: PolicyTrainer,
+  { run, record, options }: { run: string; record: (rows: NewRow[]) => Promise<void>; options: SessionOptions },
+): Promise<void> {
+  const caller: Caller = {
+    key: "preempted",
+    attempt: 1,
+    record: (kind, key, value) => record([{ kind, key, value: JSON.stringify(value) }]),
+  };
+  const log = (text: string) => options.onEvent?.({ type: "log", run, key: caller.key, text, at_ms: Date.now() });
+  try {
+    const saved = await trainer.saveNow(caller);
+    if (saved) log(`saved ${saved.dir} before the machine goes`);
+  } catch (error) {
+    log(`no checkpoint was saved before the machine goes: ${(error as Error).message}`);
+  }
+}
+
 type Making = {
   run: string;
   blocks: WorkerBlocks;
+  recorded: Pick<JournalRow, "kind" | "key" | "value">[];
   faults: Faults;
   restart: RestartCause;
   options: SessionOptions;
 };
 
-async function makeGroups(home: Home, { run, blocks, faults, restart, options }: Making): Promise<WorkerGroups> {
+function makeGroups(home: Home, { run, blocks, recorded, faults, restart, options }: Making): WorkerGroups {
   return new WorkerGroups({
     run,
     home: home.dir,
     blocks,
     artifacts: home.artifacts,
-    recorded: await home.store.read(run, { kinds: RESIDENT_KINDS }),
+    recorded,
     restart,
     python: (kind, own) => ensureEnvironment(kind, { home: home.dir, own, onProgress: options.onSetup }),
     onEvent: options.onWorkers,

@@ -1,6 +1,6 @@
 /** For tests of graphs: a run's resources without Python, over the fake trainer and samplers of the workers' room. */
 import { type ArtifactStore, type Clock, provide, type Provided, type Store, systemClock } from "../engine/mod.ts";
-import { PolicySampler, RewardScorer } from "../rollouts/mod.ts";
+import { PolicySampler, type Republish, RewardScorer } from "../rollouts/mod.ts";
 import { FakeSampler, FakeTrainer, type Operator, PolicyTrainer } from "../workers/mod.ts";
 import { Paths, Rewards, Rows, type RowTables, Sampler, Trainer } from "./resources.ts";
 import { RESIDENT_KINDS } from "./worker_groups.ts";
@@ -17,6 +17,8 @@ export type FakeRunOptions = {
   clock?: Clock;
   trainer?: FakeTrainer;
   samplers?: FakeSampler[];
+  /** recovery.allow_replan; true by default. */
+  allowReplan?: boolean;
   /** Answers `score` of rewards in Python; none by default. */
   pool?: Operator;
 };
@@ -38,11 +40,17 @@ export async function fakeRun(options: FakeRunOptions): Promise<FakeRun> {
   const recorded = (await store.read(run, { kinds: RESIDENT_KINDS }))
     .map(({ kind, key, value }) => ({ kind, key, value: JSON.parse(value) }));
   const numerics = (tokens: number) => trainer.numerics(tokens);
+  const checkpointsDir = `${dir}/checkpoints`;
+  const { allowReplan } = options;
+  const trainerOptions = { operator: trainer, artifacts, clock, numerics, recorded, checkpointsDir, allowReplan };
+  const policyTrainer = new PolicyTrainer(trainerOptions);
+  const republish: Republish = ({ policy, publication }, caller) =>
+    policyTrainer.publish(policy, publication.dir, caller);
   const resources = [
     provide(Rows, rows),
-    provide(Paths, { run: `${dir}/run`, checkpoints: `${dir}/checkpoints`, publications: `${dir}/publications` }),
-    provide(Trainer, new PolicyTrainer({ operator: trainer, artifacts, clock, numerics, recorded })),
-    provide(Sampler, new PolicySampler({ operators: samplers })),
+    provide(Paths, { run: `${dir}/run`, checkpoints: checkpointsDir, publications: `${dir}/publications` }),
+    provide(Trainer, policyTrainer),
+    provide(Sampler, new PolicySampler({ operators: samplers, republish })),
     provide(Rewards, new RewardScorer({ pool })),
   ];
   return { trainer, samplers, resources };

@@ -24,10 +24,16 @@ import {
 /** What of a configuration decides which processes a run has. */
 export type WorkerBlocks =
   & Pick<Config, "sampler" | "seed" | "workers">
-  & { trainer: Omit<Config["trainer"], "optimizer">; reward_processes: number };
+  & { trainer: Omit<Config["trainer"], "optimizer">; reward_processes: number; allow_replan: boolean };
 
-/** Rows that say which versions there are and what they can be rebuilt from. */
-export const RESIDENT_KINDS: RowKind[] = ["note/version", "note/checkpoint", "note/checkpoint_dropped"];
+/** Rows that say which versions there are, what they can be rebuilt from, and with which numerics to go on. */
+export const RESIDENT_KINDS: RowKind[] = [
+  "note/version",
+  "note/checkpoint",
+  "note/checkpoint_dropped",
+  "note/checkpoint_set_aside",
+  "note/replan",
+];
 
 export type WorkerGroupsOptions = {
   run: string;
@@ -35,7 +41,7 @@ export type WorkerGroupsOptions = {
   blocks: WorkerBlocks;
   artifacts: ArtifactStore;
   /** What earlier engines recorded of versions and checkpoints. */
-  recorded: JournalRow[];
+  recorded: Pick<JournalRow, "kind" | "key" | "value">[];
   /** How the engine before this one ended, if there was one. */
   restart?: RestartCause;
   /** The interpreter of an environment, made if it is missing; or the user's own. */
@@ -101,6 +107,9 @@ export class WorkerGroups {
     this.#ready.promise.catch(() => undefined);
     const { blocks, artifacts, recorded } = options;
     const trainer = this.#lazy("trainer", () => this.#trainerSpec());
+    const operator = Object.assign(trainer, {
+      withRanks: (ranks: number, { signal }: CallOptions) => this.#trainerWithRanks(ranks, signal),
+    });
     const samplers = Array.from(
       { length: blocks.sampler.replicas },
       (_, i) => this.#lazy(`sampler/${i}`, () => this.#samplerSpec(i)),
@@ -108,7 +117,7 @@ export class WorkerGroups {
     this.#early = [trainer, ...samplers];
     const { restart } = options;
     this.trainer = new PolicyTrainer({
-      operator: trainer,
+      operator,
       artifacts,
       clock: options.clock ?? systemClock,
       numerics: async (micro_batch_tokens_max) => {
@@ -116,6 +125,8 @@ export class WorkerGroups {
         return Numerics.parse({ ...(info.numerics as Record<string, unknown>), micro_batch_tokens_max });
       },
       recorded: recorded.map(({ kind, key, value }) => ({ kind, key, value: JSON.parse(value) })),
+      checkpointsDir: `${options.home}/checkpoints/${options.run}`,
+      allowReplan: blocks.allow_replan,
       restart,
     });
     this.sampler = new PolicySampler({
@@ -126,9 +137,9 @@ export class WorkerGroups {
     this.rewards = new RewardScorer({ pool: this.#onFirstUse(this.#lazy("reward", () => this.#rewardSpec())) });
   }
 
-  /** Starts hub, agent and groups under `epoch`. What fails is what the first operation throws. */
-  start({ epoch }: { epoch: number }): void {
-    this.#workers = this.#boot(epoch);
+  /** Starts hub, agent and groups under `epoch`, after `before`. What fails is what the first operation throws. */
+  start({ epoch, before }: { epoch: number; before?: Promise<void> }): void {
+    this.#workers = Promise.resolve(before).then(() => this.#boot(epoch));
     this.#workers.then(this.#ready.resolve, this.#ready.reject);
     for (const group of this.#early) group.begin(this.#workers);
   }
@@ -177,10 +188,24 @@ export class WorkerGroups {
     return await this.#options.python(environmentOf(trainer), trainer.python);
   }
 
-  async #trainerSpec(): Promise<GroupSpec> {
-    const { trainer, ...rest } = this.#options.blocks;
-    const gpus = placeGpus(this.#options.blocks).trainer;
+  async #trainerSpec(blocks = this.#options.blocks): Promise<GroupSpec> {
+    const { trainer, ...rest } = blocks;
+    const gpus = placeGpus(blocks).trainer;
     return trainerGroup(trainer, { python: await this.#trainerPython(), gpus, ...startOf(rest) });
+  }
+
+  /** A second trainer, beside the one that waits without a model, to redo what was trained on another number of ranks. */
+  async #trainerWithRanks(ranks: number, signal?: AbortSignal): Promise<Operator & { end(): Promise<void> }> {
+    const workers = await this.#ready.promise;
+    const { blocks } = this.#options;
+    const spec = await this.#trainerSpec({ ...blocks, trainer: { ...blocks.trainer, ranks, devices: null } });
+    const group = workers.group({ ...spec, group: REDO_GROUP });
+    const end = () => Promise.resolve(workers.dismiss(REDO_GROUP));
+    await group.ready(signal).catch(async (error) => {
+      await end();
+      throw error;
+    });
+    return { call: (op, args, options) => group.call(op, args, options), end };
   }
 
   async #samplerSpec(replica: number): Promise<GroupSpec> {
@@ -202,6 +227,8 @@ export class WorkerGroups {
     };
   }
 }
+
+const REDO_GROUP = "trainer_redo";
 
 function startOf({ seed, workers }: Pick<WorkerBlocks, "seed" | "workers">) {
   return { seed, ...limitsOf(workers) };

@@ -1,11 +1,13 @@
 import type { Policy, Sampling, Slab } from "../data/mod.ts";
-import { InfrastructureError } from "../engine/mod.ts";
+import { BadDataError, InfrastructureError } from "../engine/mod.ts";
 import {
   type Caller,
+  firstProblem,
   type Loss,
   NotResident,
   OPERATIONS,
   type Operator,
+  problemText,
   type Publication,
   type RestartCause,
 } from "../workers/mod.ts";
@@ -92,9 +94,35 @@ export class PolicySampler {
   async #load(operator: Operator, { policy, publication }: Published, caller: Caller) {
     if (this.#republish && !isThere(publication.dir)) await this.#republish({ policy, publication }, caller);
     const args = { version: policy.version, model_path: policy.model_path, publication };
-    const loaded = OPERATIONS.sampler.load.output.parse((await operator.call("load", args, caller)).outputs[0]);
+    const load = () => operator.call("load", args, caller);
+    const answer = await load().catch(async (error) => {
+      if (!await this.#mended(error, { policy, publication }, caller)) throw error;
+      return await load();
+    });
+    const loaded = OPERATIONS.sampler.load.output.parse(answer.outputs[0]);
     this.#loaded.add(operator);
     return loaded;
+  }
+
+  /** Whether a load failed as the publication's files are damaged, and they were written again. */
+  async #mended(error: unknown, { policy, publication }: Published, caller: Caller): Promise<boolean> {
+    if (!(error instanceof BadDataError) || this.#republish === null) return false;
+    const { dir, files } = publication;
+    const problem = await firstProblem(dir, files);
+    if (problem === null) return false;
+    caller.emit?.({ log: `publication ${dir}: ${problemText(problem)}. It is written again` });
+    await this.#republish({ policy, publication }, caller);
+    const again = await firstProblem(dir, files);
+    if (again !== null) {
+      throw new InfrastructureError(
+        `Cannot mend publication ${dir} as it came out otherwise when it was written again: ${problemText(again)}`,
+        { ...again, version: policy.version },
+        { retryable: false },
+      );
+    }
+    const nothing = { version: policy.version, batches_redone: 0, seconds: 0 };
+    await caller.record("recovery", caller.key, { cause: "damaged_publication", action: "republish", ...nothing });
+    return true;
   }
 
   /** Runs `work` with `wanted`, or with any sampler that is idle, oldest request first. */

@@ -11,16 +11,17 @@ import {
   type Slab,
   type Trajectory,
 } from "../data/mod.ts";
-import { type ArtifactStore, sha256Hex } from "../engine/mod.ts";
+import { type ArtifactStore, BadDataError, sha256Hex } from "../engine/mod.ts";
 import type { CallOptions, CallResult } from "./group.ts";
+import { firstProblem, problemText } from "./checkpoint_files.ts";
 import { Checkpoint, OPERATIONS, Publication, StepRecord } from "./operations.ts";
-import type { Operator } from "./policy_trainer.ts";
+import type { Operator } from "./operator.ts";
 
 /** The weights of the fake model: one number, kept as a file of a directory. */
 const WEIGHTS = "weights.json";
 /** A file system, for the one file that a fake worker reads and writes in each directory. */
 const read = async (dir: string): Promise<number> => JSON.parse(await Deno.readTextFile(`${dir}/${WEIGHTS}`));
-const FAKE_NUMERICS = { engine: "fake", zero: 0, world_size: 1, dtype: "float64", threads: 1, device: "fake" };
+const FAKE_NUMERICS = { engine: "fake", zero: 0, dtype: "float64", threads: 1, device: "fake" };
 
 export type FakeCall = { op: string; args: unknown; key: string };
 /** Called before an operation begins and again (`done`) before its result is handed over; what it throws is the operation's end. */
@@ -71,18 +72,21 @@ abstract class FakeWorker implements Operator {
  * number before it. It answers all operations of a trainer as the real one does, not_resident included.
  */
 export class FakeTrainer extends FakeWorker {
+  /** Part of what the weights come out as: in its last bits, as rounding would be. */
+  readonly ranks: number;
   readonly #artifacts: ArtifactStore;
   #optimizer = Optimizer.parse({});
   #last: { version: string; steps: StepRecord[] } | null = null;
 
-  constructor(options: { artifacts: ArtifactStore; hook?: FakeHook }) {
+  constructor(options: { artifacts: ArtifactStore; hook?: FakeHook; ranks?: number }) {
     super(options.hook ?? null);
     this.#artifacts = options.artifacts;
+    this.ranks = options.ranks ?? 1;
   }
 
   /** For `PolicyTrainer`: the numerics that this trainer works with. */
   numerics(micro_batch_tokens_max: number): Promise<Numerics> {
-    return Promise.resolve({ ...FAKE_NUMERICS, packages: {}, micro_batch_tokens_max });
+    return Promise.resolve({ ...FAKE_NUMERICS, world_size: this.ranks, packages: {}, micro_batch_tokens_max });
   }
 
   protected async operate(op: string, { args, blobs }: { args: unknown; blobs: Uint8Array[] }): Promise<unknown> {
@@ -113,19 +117,22 @@ export class FakeTrainer extends FakeWorker {
   }
 
   async #load({ version, model_path, optimizer, checkpoint }: FakeLoad): Promise<unknown> {
+    this.held = null;
+    if (checkpoint) await verify(checkpoint);
     this.held = { version, weights: await read(checkpoint?.dir ?? model_path) };
     this.#optimizer = optimizer;
     return { version, numerics: await this.numerics(1) };
   }
 
-  async #train({ from, to, batch, loss }: FakeTrain): Promise<unknown> {
+  async #train({ from, to, batch, loss, micro_batch_tokens_max }: FakeTrain): Promise<unknown> {
     if (this.version === to && this.#last?.version === to) return this.#last;
     const before = this.resident(from);
     if ("not_resident" in before) return before;
     const { updates } = Batch.parse(await this.#artifacts.getJson(batch));
     let { weights } = before;
     const steps = updates.map((groups, update): StepRecord => {
-      const gradient = Math.sin(3 * weights + fraction(batch.sha256, loss.sha256, update));
+      const rounding = 1e-12 * fraction(this.ranks, micro_batch_tokens_max);
+      const gradient = Math.sin(3 * weights + fraction(batch.sha256, loss.sha256, update)) + rounding;
       weights -= this.#optimizer.lr * gradient;
       const { lr } = this.#optimizer;
       const counts = { n_tokens: groups.length, n_sequences: groups.length, micro_batches: 1 };
@@ -157,7 +164,7 @@ export class FakeTrainer extends FakeWorker {
     const here = this.resident(version);
     if ("not_resident" in here) return here;
     const { digest, file } = await writeFakeModel(dir, here.weights);
-    if (op === "save") return Checkpoint.parse({ version, dir, digest, world_size: 1, files: [file] });
+    if (op === "save") return Checkpoint.parse({ version, dir, digest, world_size: this.ranks, files: [file] });
     const tensors = [{ name: "weights", dtype: "F64", shape: [], sha256: file.sha256 }];
     return Publication.parse({ version, dir, digest, tensors, files: [file] });
   }
@@ -188,6 +195,7 @@ export class FakeSampler extends FakeWorker {
     const { sampler } = OPERATIONS;
     if (op === "load") {
       const { version, publication } = sampler.load.args.parse(args);
+      await verify(publication);
       const previous = this.held === null ? null : probe(this.held.weights);
       this.held = { version, weights: await read(publication.dir) };
       return { version, probe: probe(this.held.weights), previous_probe: previous, tensors_loaded: 1, seconds: 0 };
@@ -225,6 +233,12 @@ export class FakeSampler extends FakeWorker {
     });
     return { draw, row_id: row.row_id, prompt_text, trajectories };
   }
+}
+
+/** As the real workers do before they read. */
+async function verify({ dir, files }: Checkpoint | Publication): Promise<void> {
+  const problem = await firstProblem(dir, files);
+  if (problem) throw new BadDataError(`Cannot open '${dir}' as ${problemText(problem)}`);
 }
 
 /** Writes a model directory that fake workers can read. */

@@ -65,6 +65,8 @@ type Running = {
 const START_TIMEOUT_MS = 300_000;
 /** Calls that may wait for their turn. */
 const QUEUE_MAX = 64;
+/** For ranks to end by themselves once their group is not needed any more. */
+const DISMISS_GRACE_MS = 2_000;
 /** Ranks that do not let go of a cancelled operation cost the group its life; the agent's own limit is 5 s. */
 const CANCEL_MS = 8_000;
 
@@ -165,6 +167,13 @@ export class WorkerGroup {
     if (this.#state === "failed" || this.#state === "stopped") return;
     this.#closeRunning(error);
     this.#giveUp(error, error instanceof FencedError ? "failed" : "stopped");
+  }
+
+  /** Ends the group for good, and its processes. */
+  dismiss(error: EngineError): void {
+    const { group } = this.spec;
+    this.#link?.send({ type: "stop_group", group, generation: this.#generation, grace_ms: DISMISS_GRACE_MS });
+    this.end(error);
   }
 
   /** A message of the agent that concerns this group or its running task. */

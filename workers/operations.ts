@@ -39,6 +39,12 @@ export const Checkpoint = z.strictObject({
 });
 export type Checkpoint = z.infer<typeof Checkpoint>;
 
+/** The checkpoint that the answers of all ranks to `save` make. */
+export function wholeCheckpoint(outputs: unknown[]): Checkpoint {
+  const shards = outputs.map((output) => Checkpoint.parse(output));
+  return { ...shards[0]!, files: shards.flatMap((shard) => shard.files) };
+}
+
 export const StepRecord = z.strictObject({
   loss: z.number(),
   grad_norm: z.number(),

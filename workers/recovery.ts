@@ -3,7 +3,7 @@ import { z } from "zod";
 /** A `recovery` row: what was lost, and what it took until useful work could go on. `show` lists them. */
 export const Recovery = z.strictObject({
   cause: z.string().describe("Kind of the root failure; engine_lost, resume: a new engine; other_version: no failure."),
-  action: z.enum(["load_base", "load_checkpoint", "load_publication", "restart"]),
+  action: z.enum(["load_base", "load_checkpoint", "load_publication", "restart", "set_aside", "republish"]),
   version: z.string().nullable().describe("The policy version that was brought back."),
   batches_redone: z.int().nonnegative(),
   seconds: z.number().nonnegative().describe("From the loss to the next useful work."),

@@ -153,6 +153,12 @@ export class Workers {
     return group;
   }
 
+  /** Ends a group and its processes; its name is free again. */
+  dismiss(name: string): void {
+    this.#groups.get(name)?.dismiss(new CancelledError(`Cannot run an operation on ${name} as it was dismissed`));
+    this.#groups.delete(name);
+  }
+
   groups(): WorkerGroup[] {
     return [...this.#groups.values()];
   }

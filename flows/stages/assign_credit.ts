@@ -37,7 +37,9 @@ export const assignCredit = defineStage({
     const broken = ordered.filter((group) => group.failed !== null);
     if (broken.length > failed_fraction_max * ordered.length) throw tooManyFailed(broken, ordered.length);
     for (const group of broken) ctx.tally({ [`failed.${group.failed}`]: 1 });
-    ctx.emit({ metrics: roundMetrics(alive) });
+    const metrics = roundMetrics(alive);
+    ctx.emit({ metrics });
+    ctx.note("round_metrics", ctx.key, metrics); // Shown ones may be lost; checkpoints.keep_best decides by these.
     const reward = alive.flatMap((group) => group.rewards);
     const advantage = reward.length ? assignAdvantages(algorithm, creditRound(alive)) : [];
     const usable = advantage.some((a) => (Array.isArray(a) ? a.some((x) => x !== 0) : a !== 0));

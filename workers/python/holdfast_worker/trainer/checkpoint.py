@@ -18,7 +18,7 @@ from holdfast_worker.trainer import numerics
 from holdfast_worker.trainer.engine import TrainingEngine
 
 STATE_RECORD = "trainer.json"
-MUST_MATCH = ("engine", "zero", "world_size", "dtype")
+MUST_MATCH = ("engine", "zero", "dtype")  # Another number of ranks is converted.
 
 
 def write_hf(engine: TrainingEngine, source: Any, *, directory: Path, dtype: str) -> None:
@@ -80,7 +80,7 @@ def verify(engine: TrainingEngine, checkpoint: dict[str, Any]) -> None:
 
 
 def read_record(directory: Path, expected: dict[str, Any]) -> dict[str, Any]:
-    """The saved record, after checking that this trainer can go on from it bit for bit."""
+    """The saved record, after checking that this trainer can go on from it."""
     record = json.loads((directory / "state" / STATE_RECORD).read_text())
     saved = record["numerics"]
     differs = [f"{key} is {expected[key]}, saved {saved[key]}" for key in MUST_MATCH if saved[key] != expected[key]]
@@ -92,9 +92,12 @@ def read_record(directory: Path, expected: dict[str, Any]) -> dict[str, Any]:
     return record
 
 
-def restore_rng(engine: TrainingEngine, directory: Path) -> None:
-    """This rank's random generators. (DeepSpeed keeps only rank 0's on ZeRO 0 to 2.)"""
+def restore_rng(engine: TrainingEngine, directory: Path, *, world_size: int) -> None:
+    """
+    This rank's random generators; a rank more than the `world_size` that saved begins with those of an older one.
+    (DeepSpeed keeps only rank 0's on ZeRO 0 to 2.)
+    """
     import torch
 
-    path = directory / "state" / f"rng_rank_{engine.rank}_.pt"
+    path = directory / "state" / f"rng_rank_{engine.rank % world_size}_.pt"
     numerics.restore_rng_state(torch.load(path, map_location="cpu", weights_only=True))

@@ -27,8 +27,8 @@ class TrainingEngine(Protocol):
     model: Any  # What `policy_forward` calls.
     module: Any  # The model as transformers made it, for the names that a file gives to its tensors.
 
-    def open(self, source: Any, *, optimizer: dict[str, Any], state: Path | None) -> None:
-        """Takes the source's model, with fresh optimizer state or the one saved under `state`."""
+    def open(self, source: Any, *, optimizer: dict[str, Any], state: Path | None, world_size: int) -> None:
+        """Takes the source's model, with fresh optimizer state or the one that `world_size` ranks saved as `state`."""
 
     def backward(self, loss: Any, boundary: bool) -> None:
         """Accumulates gradients. `boundary` on the last micro-batch of an optimizer step."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -15,8 +15,8 @@ import torch
 from holdfast_worker.gpu_memory import drop_garbage
 from holdfast_worker.trainer.engine import NonFiniteError, adamw_settings, parameter_groups, require_finite
 from holdfast_worker.trainer.model_source import ModelSource, saved_names
+from holdfast_worker.trainer.universal import TAG, universal, unshare_steps
 
-TAG = "step"  # Of the one checkpoint in a state directory. `latest` is not written: DeepSpeed writes it without fsync.
 COLLECTIVE_TIMEOUT = timedelta(hours=2)  # The engine's no-progress limit ends a hang; this is only the last resort.
 BUCKET_GPU = 50_000_000
 BUCKET_CPU_MIN, BUCKET_CPU_MAX = 100_000, 5_000_000
@@ -76,8 +76,11 @@ class DeepSpeedEngine:
         # Python objects go over gloo: NCCL would send them through the GPU.
         self.objects = None if backend == "gloo" else dist.new_group(backend="gloo", timeout=COLLECTIVE_TIMEOUT)
 
-    def open(self, source: ModelSource, *, optimizer: dict[str, Any], state: Path | None) -> None:
+    def open(self, source: ModelSource, *, optimizer: dict[str, Any], state: Path | None, world_size: int) -> None:
         import deepspeed
+
+        # Without ZeRO every rank has all of the state: any number of ranks reads it.
+        convert = state is not None and self.stage > 0 and world_size != self.world_size
 
         self._forget()  # The old model goes before the new one comes.
         module = source.open_model(self.spec["dtype"])
@@ -89,18 +92,23 @@ class DeepSpeedEngine:
         settings = [{"weight_decay": group["weight_decay"], **adamw_settings(optimizer)} for group in groups]
         adamw = torch.optim.AdamW(groups, **adamw_settings(optimizer))
         config = self._config(sum(parameter.numel() for parameter in module.parameters()))
+        config["checkpoint"] = {"load_universal": convert}
         if self.stage == 3:
             self._partition(module, config)
         self.model = deepspeed.initialize(model=module, optimizer=adamw, config=config)[0]
         self.module = self.model.module
         if self.stage == 0 and self.spec["dtype"] == "bfloat16":
             self._undo_first_step()
-        if state is not None:
-            path, _ = self.model.load_checkpoint(str(state), tag=TAG)
-            if path is None:
-                raise RuntimeError(f"Cannot load '{state}' as DeepSpeed found no checkpoint with tag '{TAG}' in it")
-            for group, wanted in zip(self.model.optimizer.param_groups, settings):
-                group.update(wanted)  # What is asked for now, not what was saved: a fork may change it.
+        if state is None:
+            return
+        with universal(state, engine=self) if convert else nullcontext(state) as directory:
+            path, _ = self.model.load_checkpoint(str(directory), tag=TAG)
+        if path is None:
+            raise RuntimeError(f"Cannot load '{state}' as DeepSpeed found no checkpoint with tag '{TAG}' in it")
+        if convert:
+            unshare_steps(self.model.optimizer.optimizer)
+        for group, wanted in zip(self.model.optimizer.param_groups, settings):
+            group.update(wanted)  # What is asked for now, not what was saved: a fork may change it.
 
     def _forget(self) -> None:
         """Frees the old model: its hooks and cycles would keep it, and its optimizer's state, beside the new one."""

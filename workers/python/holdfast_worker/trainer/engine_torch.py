@@ -34,7 +34,7 @@ class TorchEngine:
         self.parameters: list[Any] = []
         self.masters: list[Any] = []
 
-    def open(self, source: ModelSource, *, optimizer: dict[str, Any], state: Path | None) -> None:
+    def open(self, source: ModelSource, *, optimizer: dict[str, Any], state: Path | None, world_size: int = 1) -> None:
         self._forget()  # The old model goes before the new one comes.
         drop_garbage(self.device)
         model = source.open_model(self.spec["dtype"]).to(self.device)

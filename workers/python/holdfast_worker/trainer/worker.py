@@ -117,17 +117,18 @@ class Worker:
         self.held, self.trained = None, None
         check_schedule(args["optimizer"]["schedule"])
         saved, steps_done, state = args["checkpoint"], 0, None
-        path = Path(args["model_path"])
+        path, world_size = Path(args["model_path"]), self.context.world_size
         if saved is not None:
             io.progress("verify", 0)
             checkpoint.verify(self.engine, saved)
-            steps_done = checkpoint.read_record(Path(saved["dir"]), self.numerics)["steps_done"]
+            record = checkpoint.read_record(Path(saved["dir"]), self.numerics)
+            steps_done, world_size = record["steps_done"], record["numerics"]["world_size"]
             path, state = Path(saved["dir"]) / "hf", Path(saved["dir"]) / "state"
         io.progress("load", 0)
         self.source = ModelSource(path)
-        self.engine.open(self.source, optimizer=args["optimizer"], state=state)
+        self.engine.open(self.source, optimizer=args["optimizer"], state=state, world_size=world_size)
         if saved is not None:
-            checkpoint.restore_rng(self.engine, Path(saved["dir"]))
+            checkpoint.restore_rng(self.engine, Path(saved["dir"]), world_size=world_size)
         self.optimizer, self.steps_done = args["optimizer"], steps_done
         self.held = args["version"]
         return {"version": self.held, "numerics": self.numerics}

@@ -1,0 +1,43 @@
+import type { CheckpointsConfig } from "../configs/mod.ts";
+
+/** What of a checkpoint decides how long it is kept. */
+export type Candidate = { version: string; number: number; round: number | null; metric: number | null };
+export type KeepPolicy = Pick<CheckpointsConfig, "keep_last" | "keep_every" | "keep_best">;
+/** Why a checkpoint stays. `in_use`: the oldest version that unfinished work names is rebuilt from it. */
+export type KeepReason = "last" | "every" | "best" | "in_use";
+
+/**
+ * Which checkpoints stay, and why; those that are not in the answer go. `candidates` in the order they were saved.
+ * `oldest_in_use`: number of the oldest version that unfinished work may ask for; the newest checkpoint at or before it stays.
+ */
+export function kept(
+  candidates: readonly Candidate[],
+  policy: KeepPolicy,
+  oldest_in_use: number,
+): Map<string, KeepReason[]> {
+  const reasons = new Map<string, KeepReason[]>();
+  const keep = (reason: KeepReason, chosen: readonly Candidate[]) => {
+    for (const { version } of chosen) reasons.set(version, [...(reasons.get(version) ?? []), reason]);
+  };
+  keep("last", candidates.slice(-policy.keep_last));
+  const { keep_every, keep_best } = policy;
+  if (keep_every !== null) {
+    keep("every", candidates.filter(({ round }) => round !== null && round % keep_every === 0));
+  }
+  if (keep_best !== null) keep("best", best(candidates, keep_best));
+  const before = candidates.filter(({ number }) => number <= oldest_in_use);
+  keep("in_use", before.length === 0 ? [] : [before.reduce((a, b) => (b.number >= a.number ? b : a))]);
+  return reasons;
+}
+
+/** The best `count` of those that have the metric; of equals the newer. */
+function best(
+  candidates: readonly Candidate[],
+  { mode, count }: NonNullable<KeepPolicy["keep_best"]>,
+): Candidate[] {
+  const sign = mode === "max" ? -1 : 1;
+  return candidates.map((candidate, at) => ({ candidate, at, value: candidate.metric }))
+    .filter(({ value }) => value !== null && !Number.isNaN(value))
+    .toSorted((a, b) => sign * (a.value! - b.value!) || b.at - a.at)
+    .slice(0, count).map(({ candidate }) => candidate);
+}

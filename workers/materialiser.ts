@@ -1,0 +1,240 @@
+import { BadDataError, type Clock, InfrastructureError, RedoDriftError } from "../engine/mod.ts";
+import {
+  asidePath,
+  type FileProblem,
+  firstProblem,
+  moveAside,
+  problemText,
+  type SetAside,
+} from "./checkpoint_files.ts";
+import { Checkpoint, OPERATIONS, type StepRecord, wholeCheckpoint } from "./operations.ts";
+import type { Caller, Operator } from "./operator.ts";
+import type { RestartCause } from "./recovery.ts";
+import type { CheckpointNote, RedoStep, Route, VersionChain } from "./version_chain.ts";
+
+export type MaterialiserOptions = {
+  operator: Operator;
+  chain: VersionChain;
+  clock: Clock;
+  /** Ranks of the operator, once it is ready. */
+  worldSize: () => Promise<number>;
+  /** Where a checkpoint between two world sizes is written. */
+  checkpointsDir: string;
+  /** How the engine before this one ended, if there was one. */
+  restart: RestartCause;
+  /** An earlier engine had loaded something. */
+  loadedBefore: boolean;
+};
+
+type Start = Route["start"];
+
+/** Found by hash before, or while, it was read. */
+class DamagedCheckpoint extends Error {
+  constructor(readonly checkpoint: CheckpointNote, readonly problem: FileProblem) {
+    super(`checkpoint ${checkpoint.dir}: ${problemText(problem)}`);
+  }
+}
+
+/**
+ * Brings a recorded version into the trainer's memory: the newest whole checkpoint at or before it (a damaged one is set aside and
+ * the one before it used, in the end the base), then the recorded batches, each with the numerics and to the bits that are recorded.
+ */
+export class Materialiser {
+  readonly #options: MaterialiserOptions;
+  #loadedBefore: boolean;
+  #loadedHere = false;
+
+  constructor(options: MaterialiserOptions) {
+    this.#options = options;
+    this.#loadedBefore = options.loadedBefore;
+  }
+
+  /** `held`: the version that the trainer said it holds. */
+  async bring(version: string, held: string | null, caller: Caller): Promise<void> {
+    const { operator, clock } = this.#options;
+    const started = clock.monotonic();
+    const route = await this.#followed(version, caller);
+    const { checkpoint } = route.start;
+    const loss = operator.takeLoss?.() ?? null;
+    const fresh = route.redo.length === 0 && checkpoint === null && (held !== null || !this.#loadedBefore);
+    const cause = loss?.cause ?? this.#causeWithoutLoss(held);
+    this.#loadedBefore = true;
+    this.#loadedHere = true;
+    if (fresh && !loss) return;
+    await caller.record("recovery", caller.key, {
+      cause,
+      action: checkpoint === null ? "load_base" : "load_checkpoint",
+      version,
+      batches_redone: route.redo.length,
+      seconds: loss?.seconds ?? (clock.monotonic() - started) / 1000,
+    });
+  }
+
+  #causeWithoutLoss(held: string | null): string {
+    if (held !== null) return "other_version";
+    return this.#loadedHere ? "worker_lost" : this.#options.restart;
+  }
+
+  /** The route that led there. Each round of the loop has a checkpoint less to try. */
+  async #followed(version: string, caller: Caller): Promise<Route> {
+    for (;;) {
+      const route = await this.#options.chain.routeTo(version);
+      try {
+        await this.#follow(route, caller);
+        return route;
+      } catch (error) {
+        if (!(error instanceof DamagedCheckpoint)) throw error;
+        await this.#setAside(error, caller);
+      }
+    }
+  }
+
+  /** Steps of another world size are redone on as many ranks as they were taken with, and handed over as a checkpoint. */
+  async #follow({ start, redo }: Route, caller: Caller): Promise<void> {
+    const { operator } = this.#options;
+    const own = redo.length === 0 ? 0 : await this.#options.worldSize();
+    let from = start;
+    for (const steps of byWorldSize(redo)) {
+      const ranks = steps[0]!.record.numerics.world_size;
+      if (ranks === own) {
+        await this.#load(operator, from, caller);
+        await this.#redo(operator, steps, caller);
+        if (steps.at(-1) === redo.at(-1)) return;
+        from = await this.#handOver(operator, steps.at(-1)!, caller);
+        continue;
+      }
+      const begun = from;
+      from = await this.#onRanks(ranks, { steps, caller }, async (others) => {
+        await this.#load(others, begun, caller);
+        await this.#redo(others, steps, caller);
+        return await this.#handOver(others, steps.at(-1)!, caller);
+      });
+    }
+    await this.#load(operator, from, caller);
+  }
+
+  async #load(operator: Operator, { id, note, record, checkpoint }: Start, caller: Caller): Promise<void> {
+    const saved = checkpoint && Checkpoint.strip().parse(checkpoint);
+    const args = { version: id, model_path: note.model_path, optimizer: record.optimizer, checkpoint: saved };
+    try {
+      await operator.call("load", args, caller);
+    } catch (error) {
+      const readable = !(error instanceof BadDataError || error instanceof InfrastructureError);
+      const problem = checkpoint === null || readable ? null : await firstProblem(checkpoint.dir, checkpoint.files);
+      throw problem === null ? error : new DamagedCheckpoint(checkpoint!, problem);
+    }
+  }
+
+  async #setAside({ checkpoint, problem, message }: DamagedCheckpoint, caller: Caller): Promise<void> {
+    const { chain } = this.#options;
+    const { version, dir } = checkpoint;
+    const row: SetAside = { dir, to: asidePath(dir), ...problem };
+    await caller.record("note/checkpoint_set_aside", version, row); // First: a crash in between leaves it unused.
+    await moveAside(row);
+    chain.drop(version, dir);
+    caller.emit?.({ log: `${message}. It was set aside as ${row.to}; the one before it is used` });
+    const nothing = { batches_redone: 0, seconds: 0 };
+    await caller.record("recovery", caller.key, {
+      cause: "damaged_checkpoint",
+      action: "set_aside",
+      version,
+      ...nothing,
+    });
+  }
+
+  async #redo(operator: Operator, steps: RedoStep[], caller: Caller): Promise<void> {
+    for (const step of steps) {
+      const { parent, batch, loss, numerics } = step.record;
+      const args = {
+        from: parent,
+        to: step.id,
+        batch,
+        loss,
+        micro_batch_tokens_max: numerics.micro_batch_tokens_max,
+      };
+      const answer = await operator.call("train", args, caller).catch(async (error) => {
+        if (error instanceof BadDataError) await this.#options.chain.checkArtifacts(step);
+        throw error;
+      });
+      const redone = OPERATIONS.trainer.train.output.options[1].parse(answer.outputs[0]).steps;
+      const recorded = step.note.steps;
+      const same = redone.length === recorded.length && redone.every((one, i) => sameStep(one, recorded[i]!));
+      if (!same) throw redoDrift(step.id, recorded, redone);
+    }
+  }
+
+  /** A checkpoint of the version that `operator` holds now: another number of ranks goes on from it. */
+  async #handOver(operator: Operator, { id, note, record }: RedoStep, caller: Caller): Promise<Start> {
+    const name = `${checkpointName({ number: note.number, version: id })}-handover-${crypto.randomUUID().slice(0, 8)}`;
+    const args = { version: id, dir: `${this.#options.checkpointsDir}/${name}` };
+    const saved = wholeCheckpoint((await operator.call("save", args, caller)).outputs);
+    const checkpoint: CheckpointNote = { ...saved, number: note.number, round: null, metric: null };
+    await caller.record("note/checkpoint", id, checkpoint);
+    this.#options.chain.addCheckpoint(checkpoint);
+    return { id, note, record, checkpoint };
+  }
+
+  async #onRanks<T>(
+    ranks: number,
+    { steps, caller }: { steps: RedoStep[]; caller: Caller },
+    work: (operator: Operator) => Promise<T>,
+  ): Promise<T> {
+    const { operator, chain } = this.#options;
+    const others = await operator.withRanks?.(ranks, caller).catch((error) => error as Error);
+    if (others && !(others instanceof Error)) {
+      try {
+        return await work(others);
+      } finally {
+        await others.end();
+      }
+    }
+    const rounds = chain.checkpoints().map(({ round }) => round).filter((round) => round !== null);
+    const newest = rounds.length === 0 ? null : Math.max(...rounds);
+    const numbers = `${steps[0]!.note.number} to ${steps.at(-1)!.note.number}`;
+    throw new InfrastructureError(
+      `Cannot redo the batches ${numbers} as they were trained on ${ranks} ranks, which cannot be started here` +
+        `${
+          others ? `: ${others.message}` : ""
+        }. Resume once with trainer.ranks=${ranks} where they can be, or leave those ` +
+        `batches behind: ` +
+        (newest === null
+          ? "no checkpoint was saved, so start a new run"
+          : `deno task rl fork RUN --round ${newest} trainer.ranks=N starts from the newest checkpoint, of round ${newest}`),
+      { ranks, round: newest },
+      { retryable: false },
+    );
+  }
+}
+
+/** What begins the name of a checkpoint's directory. */
+export function checkpointName({ number, version }: { number: number; version: string }): string {
+  return `${String(number).padStart(6, "0")}-${version.slice(0, 12)}`;
+}
+
+/** Runs of steps that were taken with one number of ranks. */
+function byWorldSize(steps: RedoStep[]): RedoStep[][] {
+  const parts: RedoStep[][] = [];
+  for (const step of steps) {
+    const last = parts.at(-1);
+    if (last?.[0]?.record.numerics.world_size === step.record.numerics.world_size) last.push(step);
+    else parts.push([step]);
+  }
+  return parts;
+}
+
+function sameStep(a: StepRecord, b: StepRecord): boolean {
+  return Object.is(a.loss, b.loss) && Object.is(a.grad_norm, b.grad_norm);
+}
+
+/** The redone step gave other bits than the recorded one: the weights would differ from those that were rolled out. */
+function redoDrift(version: string, recorded: StepRecord[], redone: StepRecord[]): RedoDriftError {
+  const show = (steps: StepRecord[]) =>
+    steps.map(({ loss, grad_norm }) => `loss ${loss}, grad_norm ${grad_norm}`).join("; ");
+  return new RedoDriftError(
+    `Cannot redo version ${version.slice(0, 12)} as the redone step differs from the recorded one: recorded ${
+      show(recorded)
+    }; ` +
+      `redone ${show(redone)}. Redo on the same hardware, thread count and package versions`,
+    { version, recorded, redone },
+  );
+}

@@ -1,0 +1,17 @@
+import type { CallOptions, CallResult } from "./call.ts";
+import type { Loss } from "./recovery.ts";
+
+/** A worker group as policy code sees it: named operations, one at a time, answered by every rank. */
+export interface Operator {
+  call(op: string, args: unknown, options: CallOptions): Promise<CallResult>;
+  /** The oldest loss since the last time it was asked; null if there was none. */
+  takeLoss?(): Loss | null;
+  /** The same job on another number of ranks, beside this one, until `end`. Rejects if they cannot be started. */
+  withRanks?(ranks: number, options: CallOptions): Promise<Operator & { end(): Promise<void> }>;
+}
+
+/** Who calls: the stage's identity, and where what happened is recorded. A stage context fits. */
+export type Caller = CallOptions & {
+  record(kind: "recovery" | `note/${string}`, key: string, value: unknown): Promise<void>;
+  emit?(emission: { log?: string }): void;
+};

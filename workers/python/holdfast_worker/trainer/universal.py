@@ -1,0 +1,61 @@
+"""A DeepSpeed checkpoint of one number of ranks, made loadable by another: DeepSpeed's universal format.
+
+The conversion only cuts and joins: float32 weights and both moments keep their bits. What follows it does not: with
+another number of ranks gradients are added in another order.
+"""
+
+from __future__ import annotations
+
+import shutil
+from argparse import Namespace
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+TAG = "step"  # Of the one checkpoint in a state directory. `latest` is not written: DeepSpeed writes it without fsync.
+
+
+@contextmanager
+def universal(state: Path, *, engine: Any) -> Iterator[Path]:
+    """
+    The universal twin of the state directory `state`, on every rank: rank 0 writes it beside the checkpoint, and removes
+    it when all ranks have read it. A crash leaves a directory that no checkpoint is named by: the next save removes it.
+    """
+    checkpoint = state.parent
+    twin = checkpoint.with_name(f".universal.{checkpoint.name}")
+    if engine.rank == 0:
+        shutil.rmtree(twin, ignore_errors=True)
+        _convert(state / TAG, twin / TAG)
+    engine.gather(None)  # Nobody reads before it is there.
+    yield twin
+    engine.gather(None)  # All have read it.
+    if engine.rank == 0:
+        shutil.rmtree(twin)
+
+
+def _convert(source: Path, target: Path) -> None:
+    """What `ds_to_universal.py` does, in this process: a rank must not fork, and its files are verified already."""
+    from deepspeed.checkpoint import ds_to_universal
+
+    arguments = Namespace(
+        input_folder=str(source),
+        output_folder=str(target),
+        num_extract_workers=1,
+        num_merge_workers=1,
+        keep_temp_folder=False,
+        strict=True,
+        inject_missing_state=True,  # ZeRO 1 and 2 write no `universal_checkpoint_info`.
+    )
+    ds_to_universal.main(arguments)
+
+
+def unshare_steps(optimizer: Any) -> None:
+    """
+    ZeRO-3 gives every group of parameters one and the same step tensor (0.19.8, stage3.py,
+    `load_hp_checkpoint_state_from_checkpoint_dir_stage3`): each group would raise it for all, and Adam's bias correction
+    would run ahead.
+    """
+    for state in optimizer.state.values():
+        if hasattr(state.get("step"), "clone"):
+            state["step"] = state["step"].clone()

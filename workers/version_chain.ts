@@ -1,0 +1,114 @@
+import { z } from "zod";
+import { ArtifactRef, VersionRecord } from "../data/mod.ts";
+import { type ArtifactStore, BadDataError, EngineError, InfrastructureError } from "../engine/mod.ts";
+import type { SetAside } from "./checkpoint_files.ts";
+import { Checkpoint, StepRecord } from "./operations.ts";
+import { Replan } from "./replan.ts";
+
+/** A version the chain can be rebuilt from: its record, and for a trained one what each step gave. */
+export const VersionNote = z.strictObject({
+  record: ArtifactRef,
+  model_path: z.string(),
+  number: z.int(),
+  steps: z.array(StepRecord),
+});
+export type VersionNote = z.infer<typeof VersionNote>;
+
+/** A `note/checkpoint` row, and what says how long it is kept. */
+export const CheckpointNote = Checkpoint.extend({
+  number: z.int().nonnegative().describe("Trained batches since the base."),
+  round: z.int().nullable().describe("null: one between two rounds, for a preemption or a replan."),
+  metric: z.number().nullable().describe("Of checkpoints.keep_best; null: none is asked for, or none was told."),
+});
+export type CheckpointNote = z.infer<typeof CheckpointNote>;
+
+export type TrainedRecord = Extract<VersionRecord, { kind: "trained" }>;
+/** A recorded batch that is done again. */
+export type RedoStep = { id: string; record: TrainedRecord; note: VersionNote };
+/** How a version is brought back: a checkpoint or the base (null), and the batches after it. */
+export type Route = {
+  start: { id: string; note: VersionNote; record: VersionRecord; checkpoint: CheckpointNote | null };
+  redo: RedoStep[];
+};
+
+/** Rows of the journal, as the trainer reads them. */
+export type RecordedRow = { kind: string; key: string; value: unknown };
+
+/** What is recorded of versions, checkpoints and replans: everything that a version can be rebuilt from. */
+export class VersionChain {
+  readonly replans: Replan[] = [];
+  readonly #artifacts: ArtifactStore;
+  readonly #versions = new Map<string, VersionNote>();
+  readonly #checkpoints = new Map<string, CheckpointNote>();
+
+  constructor(artifacts: ArtifactStore, recorded: readonly RecordedRow[]) {
+    this.#artifacts = artifacts;
+    for (const row of recorded) this.#remember(row);
+  }
+
+  #remember({ kind, key, value }: RecordedRow): void {
+    if (kind === "note/version") this.add(key, VersionNote.parse(value));
+    if (kind === "note/checkpoint") this.addCheckpoint(CheckpointNote.parse(value));
+    if (kind === "note/checkpoint_dropped") this.drop(key);
+    if (kind === "note/checkpoint_set_aside") this.drop(key, (value as SetAside).dir);
+    if (kind === "note/replan") this.replans.push(Replan.parse(value));
+  }
+
+  add(version: string, note: VersionNote): void {
+    this.#versions.set(version, note);
+  }
+
+  addCheckpoint(checkpoint: CheckpointNote): void {
+    this.#checkpoints.set(checkpoint.version, checkpoint);
+  }
+
+  /** Forgets the checkpoint of a version; with `dir` only if it is that one. */
+  drop(version: string, dir?: string): void {
+    if (dir === undefined || this.#checkpoints.get(version)?.dir === dir) this.#checkpoints.delete(version);
+  }
+
+  /** In the order they were recorded. */
+  checkpoints(): CheckpointNote[] {
+    return [...this.#checkpoints.values()];
+  }
+
+  /** @throws {BadDataError} If this run has no such version. */
+  note(version: string): VersionNote {
+    const note = this.#versions.get(version);
+    if (note) return note;
+    throw new BadDataError(`Cannot rebuild policy version ${version.slice(0, 12)} as it is not recorded in this run`, {
+      version,
+    });
+  }
+
+  /** The newest checkpoint at or before `version`, and the batches after it. */
+  async routeTo(version: string): Promise<Route> {
+    const redo: RedoStep[] = [];
+    for (let id = version;;) {
+      const note = this.note(id);
+      const record = await this.#record(note);
+      const checkpoint = this.#checkpoints.get(id) ?? null;
+      if (record.kind === "base" || checkpoint) return { start: { id, note, record, checkpoint }, redo };
+      redo.unshift({ id, record, note });
+      id = record.parent;
+    }
+  }
+
+  async #record(note: VersionNote): Promise<VersionRecord> {
+    return VersionRecord.parse(await this.#artifacts.getJson(note.record));
+  }
+
+  /** Looks at the artifacts of a step that could not be redone. @throws {InfrastructureError} If one is damaged, naming it. */
+  async checkArtifacts({ record, note }: RedoStep): Promise<void> {
+    for (const name of ["loss", "batch"] as const) {
+      await this.#artifacts.check(record[name]).catch((error) => {
+        if (!(error instanceof EngineError)) throw error;
+        throw new InfrastructureError(
+          `Cannot redo batch ${note.number} of the chain as its ${name} is damaged: ${error.message}`,
+          { ...error.facts, number: note.number, artifact: name },
+          { retryable: false, cause: error },
+        );
+      });
+    }
+  }
+}
