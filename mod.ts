@@ -31,6 +31,7 @@ export {
   InvalidInputError,
   ManualClock,
   type Outcome,
+  PostgresStore,
   provide,
   type Provided,
   type Ref,

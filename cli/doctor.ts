@@ -1,5 +1,6 @@
 import { statfsSync } from "node:fs";
 import { createServer } from "node:net";
+import { EngineError, PostgresStore } from "../engine/mod.ts";
 import { print, printJson } from "./output.ts";
 
 export type Check = { name: string; verdict: "OK" | "WARN" | "FAIL"; says: string; fix: string | null };
@@ -8,8 +9,9 @@ const DISK_NEEDED_BYTES = 6 * 2 ** 30;
 const SHARED_MEMORY_BYTES = 64 * 2 ** 20;
 
 /** `doctor`: what this machine has, one line each with its verdict and its mend. True: nothing failed. */
-export async function doctor(options: { home: string; json?: boolean }): Promise<boolean> {
+export async function doctor(options: { home: string; store?: string; json?: boolean }): Promise<boolean> {
   const checks = await machineChecks(options.home);
+  if (options.store !== undefined) checks.push(await store(options.store));
   if (options.json) printJson(checks);
   else {
     for (const { name, verdict, says, fix } of checks) {
@@ -126,6 +128,20 @@ function exists(path: string): boolean {
   } catch (error) {
     if (error instanceof Deno.errors.NotFound) return false;
     throw error;
+  }
+}
+
+/** A PostgreSQL that was named: whether it can be reached and holds our tables, which are made if they are missing. */
+async function store(url: string): Promise<Check> {
+  try {
+    const opened = new PostgresStore(url, { patience_ms: 3_000 });
+    const begun = performance.now();
+    const runs = await opened.heads().finally(() => opened.close());
+    const says = `${opened.where} answers after ${Math.round(performance.now() - begun)} ms`;
+    return ok("store", `${says}, ${runs.length} runs`);
+  } catch (error) {
+    if (!(error instanceof EngineError)) throw error;
+    return fail("store", error.message, "Mend --store or HOLDFAST_STORE");
   }
 }
 

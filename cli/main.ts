@@ -27,7 +27,7 @@ function program(): Command {
   const rl = new Command("rl");
   rl.description("Holdfast: durable post-training runs. With no command: the quickstart.")
     .option("--home <dir>", "where runs, checkpoints and environments are kept", DEFAULT_HOME)
-    .option("--store <url>", "where the journal is kept (default: a SQLite file in the home)")
+    .option("--store <url>", "PostgreSQL for the journal, else $HOLDFAST_STORE (default: a SQLite file in the home)")
     .option("--id <id>", "the new run's id")
     .exitOverride().showSuggestionAfterError()
     .configureOutput({ outputError: (text, write) => write(text) });
@@ -51,12 +51,21 @@ function verb(parent: Command, usage: string, description: string): Command {
 function globals(command: Command): Global {
   const all = command.optsWithGlobals() as Global;
   const own = command.opts() as Partial<Global>;
-  return { home: own.home ?? all.home ?? DEFAULT_HOME, store: own.store ?? all.store, id: own.id ?? all.id };
+  return {
+    home: own.home ?? all.home ?? DEFAULT_HOME,
+    store: own.store ?? all.store ?? storeOfEnvironment(),
+    id: own.id ?? all.id,
+  };
+}
+
+/** Keeps a password out of the list of processes. */
+function storeOfEnvironment(): string | undefined {
+  return Deno.env.get("HOLDFAST_STORE") || undefined;
 }
 
 async function withHome<T>(command: Command, work: (home: Home) => Promise<T>): Promise<T> {
   const { home: dir, store } = globals(command);
-  const home = Home.open(dir, { store: store ?? null });
+  const home = Home.open(dir, { store: store ?? null, onNotice: (text) => console.error(text) });
   try {
     return await work(home);
   } finally {
@@ -161,7 +170,9 @@ function toolVerbs(rl: Command): void {
     .action((file: string, flags: { json?: boolean; rows: number }) => previewData(file, flags));
   verb(rl, "doctor", "look at this machine").option("--json")
     .action(async (flags: { json?: boolean }, command: Command) => {
-      if (!await doctor({ home: globals(command).home, ...flags })) Deno.exitCode = EXIT.failed;
+      if (!await doctor({ home: globals(command).home, store: globals(command).store, ...flags })) {
+        Deno.exitCode = EXIT.failed;
+      }
     });
   const config = rl.command("config").description("work on configurations");
   config.command("schema").description("print the JSON Schema that editors read").action(printSchema);

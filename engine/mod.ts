@@ -14,6 +14,8 @@ export type { AppendFaults } from "./journal.ts";
 export { type Failure, type Intent, type RoundRecord } from "./journal_tree.ts";
 export * from "./ownership.ts";
 export * from "./queue.ts";
+export { PostgresStore } from "./postgres_store.ts";
+export type { PostgresOptions } from "./postgres_link.ts";
 export * from "./resource.ts";
 export type { Backoff } from "./retry.ts";
 export * from "./serve.ts";

@@ -1,7 +1,14 @@
 import { resolve } from "node:path";
-import { ArtifactStore, InvalidInputError, SqliteStore, type Store } from "../engine/mod.ts";
+import { ArtifactStore, InvalidInputError, PostgresStore, SqliteStore, type Store } from "../engine/mod.ts";
 import { readWorkerStates } from "../workers/mod.ts";
 import type { LiveFacts } from "./run_view.ts";
+
+export type OpenOptions = {
+  /** `postgres://...`; null for the SQLite file in the home. */
+  store?: string | null;
+  /** Told when a PostgreSQL goes away, and when it is back. */
+  onNotice?: (text: string) => void;
+};
 
 /** A directory with the journal, the artifacts and the runs' files. Opened by commands and by scripts alike. */
 export class Home {
@@ -15,16 +22,10 @@ export class Home {
     this.artifacts = options.artifacts;
   }
 
-  /** Opens `dir` (made if it is not there). `store`: null for the file in the home. */
-  static open(dir: string, options: { store?: string | null } = {}): Home {
+  /** Opens `dir` (made if it is not there). A PostgreSQL is connected to at the first use. */
+  static open(dir: string, { store: url = null, onNotice }: OpenOptions = {}): Home {
     const home = resolve(dir);
-    const url = options.store ?? null;
-    if (url !== null) {
-      throw new InvalidInputError(
-        `Cannot open the store '${url}' as only the SQLite file in the home is there yet: leave out --store`,
-        { store: url },
-      );
-    }
+    const postgres = url === null ? null : new PostgresStore(url, { onNotice });
     try {
       Deno.mkdirSync(`${home}/runs`, { recursive: true });
     } catch (cause) {
@@ -34,7 +35,7 @@ export class Home {
         { cause },
       );
     }
-    const store = new SqliteStore(`${home}/holdfast.db`);
+    const store = postgres ?? new SqliteStore(`${home}/holdfast.db`);
     return new Home(home, { store, artifacts: new ArtifactStore(`${home}/artifacts`) });
   }
 

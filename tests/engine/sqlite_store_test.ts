@@ -18,7 +18,7 @@ storeContract("SQLite", (clock) => {
     await Deno.remove(dir, { recursive: true });
   };
   return { store: open(), second: open, dispose };
-});
+}, { shared: true });
 
 async function withFile(body: (path: string) => Promise<void>): Promise<void> {
   const dir = await Deno.makeTempDir();

@@ -1,0 +1,81 @@
+import { EngineError, InfrastructureError, InvalidInputError } from "./errors.ts";
+
+/** A connection that did not answer in time: what was asked may have been done. */
+export class NoAnswer extends Error {
+  readonly code = "NO_ANSWER";
+}
+
+/** Codes of the system, the driver (`CONNECTION_...`) and PostgreSQL (appendix A of its manual) that pass by waiting. */
+const PASSING = new Set([
+  ...["ECONNREFUSED", "ECONNRESET", "EPIPE", "ETIMEDOUT", "EHOSTUNREACH", "ENETUNREACH", "ENETDOWN", "EAI_AGAIN"],
+  ...["ENOENT", "NO_ANSWER", "CONNECTION_CLOSED", "CONNECTION_ENDED", "CONNECTION_DESTROYED", "CONNECT_TIMEOUT"],
+  "57P01", // admin_shutdown
+  "57P02", // crash_shutdown
+  "57P03", // cannot_connect_now: it starts up, shuts down or recovers
+  "57P05", // idle_session_timeout
+  "53300", // too_many_connections
+  "40001", // serialization_failure
+  "40P01", // deadlock_detected
+]);
+
+function codeOf(error: unknown): string {
+  return String((error as { code?: unknown } | null)?.code ?? "");
+}
+
+/** Whether the server is away or busy, so that the same thing may work later. Whether it was done is then unknown. */
+export function isPassing(error: unknown): boolean {
+  const code = codeOf(error);
+  return PASSING.has(code) || code.startsWith("08"); // Class 08: connection exception.
+}
+
+/** Whether it is worth a word: two transactions that met in the wrong order are not. */
+export function isOutage(error: unknown): boolean {
+  return isPassing(error) && !codeOf(error).startsWith("40");
+}
+
+type Remedy = { says: string; input?: true };
+
+/** What PostgreSQL or the system says, and what a person does about it. `input`: nothing was started, exit code 2. */
+const REMEDIES: Record<string, Remedy> = {
+  "53100": { says: "the server's disk is full. Free some space there, then resume" },
+  "53200": { says: "the server is out of memory. Give it more, then resume" },
+  "25006": { says: "the server takes no writes: it is a standby. Name the primary" },
+  "42501": {
+    says: "the user has not the right to do that. Grant it CREATE on the database, or give another",
+    input: true,
+  },
+  "28P01": { says: "the server refuses the password. Mend it in the URL or in PGPASSWORD", input: true },
+  "28000": { says: "the server refuses the user. Mend the URL, or the server's pg_hba.conf", input: true },
+  "3D000": { says: "there is no such database. Make it with createdb, or mend the URL", input: true },
+  ENOTFOUND: { says: "there is no host of that name. Mend the URL", input: true },
+  "22021": { says: "its text has a character that PostgreSQL cannot keep (NUL). Leave it out", input: true },
+  "54000": { says: "a key is longer than PostgreSQL can index (2,700 bytes). Use shorter ids", input: true },
+};
+
+/** An error of PostgreSQL or of the way to it as ours. A server's error means that the statement did nothing. */
+export function asPostgresError(error: unknown, what: string, where: string): EngineError {
+  if (error instanceof EngineError) return error;
+  const message = error instanceof Error ? error.message : String(error);
+  const code = codeOf(error);
+  const { says, input } = REMEDIES[code] ?? { says: "PostgreSQL refuses" };
+  const text = `Cannot ${what} in ${where} as ${says}. Nothing recorded is lost (${message})`;
+  const facts = { store: where, postgres: code };
+  if (input) return new InvalidInputError(text, facts, { cause: error });
+  return new InfrastructureError(text, facts, { cause: error, retryable: false });
+}
+
+/** The server was away for longer than the caller is willing to wait. */
+export function awayTooLong(
+  error: unknown,
+  { what, where, ms }: { what: string; where: string; ms: number },
+): EngineError {
+  const message = error instanceof Error ? error.message : String(error);
+  return new InfrastructureError(
+    `Cannot ${what} in ${where} as PostgreSQL has been away for ${Math.round(ms / 1000)} s (${
+      message || codeOf(error)
+    }). ` +
+      `Nothing recorded is lost: see that it runs and can be reached, then resume`,
+    { store: where, postgres: codeOf(error), away_ms: Math.round(ms) },
+    { cause: error, retryable: true },
+  );
+}

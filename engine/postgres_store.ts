@@ -1,0 +1,324 @@
+import { arrayOf, PostgresLink, type PostgresOptions, type Row, type Value } from "./postgres_link.ts";
+import { AppendLane, noSuchRun } from "./postgres_lane.ts";
+import { ensurePostgresSchema } from "./postgres_schema.ts";
+import { InvalidInputError } from "./errors.ts";
+import type {
+  Appended,
+  Claimed,
+  ClaimOptions,
+  DequeueOptions,
+  FinalStatus,
+  JournalRow,
+  NewRow,
+  NewRun,
+  Owner,
+  ReadQuery,
+  RequestKind,
+  RunHead,
+  Store,
+} from "./store.ts";
+
+/**
+ * The journal in PostgreSQL, for several engines on one database. Every operation is one statement, so nothing is left
+ * open on the server when a process freezes. All of them may be sent twice: when the server goes away between a
+ * statement and its answer, it is sent again, and what the first one did is recognised.
+ */
+export class PostgresStore implements Store {
+  /** The address without its password. */
+  readonly where: string;
+  readonly #link: PostgresLink;
+  readonly #lane: AppendLane;
+  readonly #sql: ReturnType<typeof statements>;
+  #ready: Promise<void> | null = null;
+  #closed = false;
+
+  /** Connects at the first use, and makes its tables then. @throws {InvalidInputError} If the URL cannot be one. */
+  constructor(url: string, options: PostgresOptions = {}) {
+    const now = options.now_sql ?? "(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
+    this.#link = new PostgresLink(url, options);
+    this.#lane = new AppendLane(this.#link, now);
+    this.#sql = statements(now);
+    this.where = this.#link.where;
+  }
+
+  async create(run: NewRun, rows: NewRow[] = []): Promise<RunHead> {
+    const { id, name, entry, graph, graph_hash, config, packages } = run;
+    const { queue = null, priority = 0, needs = {}, parent = null } = run;
+    const token = crypto.randomUUID();
+    const json = [JSON.stringify(needs), parent && JSON.stringify(parent)];
+    const values = [id, name, entry, graph, graph_hash, config, packages, queue, priority, ...json, token];
+    return await this.#do(`create run '${id}'`, async () => {
+      const [made] = await this.#link.query(this.#sql.create, [...values, rows.length, ...columnsOf(rows)]);
+      if (made) return toHead(made);
+      const [taken] = await this.#link.query(this.#sql.head, [id]);
+      if (taken?.made_by === token) return toHead(taken);
+      throw new InvalidInputError(`Cannot create run '${id}' as there is one already: choose another --id`, {
+        run: id,
+      });
+    });
+  }
+
+  head(run: string): Promise<RunHead | null> {
+    return this.#do(`read run '${run}'`, () => this.#head(run));
+  }
+
+  heads({ limit }: { limit?: number } = {}): Promise<RunHead[]> {
+    return this.#do("list the runs", async () => (await this.#link.query(this.#sql.list, [limit ?? null])).map(toHead));
+  }
+
+  claim(run: string, owner: Owner, options: ClaimOptions): Promise<Claimed> {
+    const token = crypto.randomUUID();
+    return this.#do(`claim run '${run}'`, async (): Promise<Claimed> => {
+      const [claimed] = await this.#link.query(this.#sql.claim, claimValues(run, owner, { ...options, token }));
+      if (claimed) return { claimed: true, head: this.#owned(claimed) };
+      const [row] = await this.#link.query(this.#sql.head, [run]);
+      if (!row) throw noSuchRun(run, this.where);
+      return row.claimed_by === token
+        ? { claimed: true, head: this.#owned(row) }
+        : { claimed: false, head: toHead(row) };
+    });
+  }
+
+  /**
+   * Two engines see each other's choice because each claims only in the turn in which it has looked: of two that looked
+   * in one turn, the second looks again. (A lock from the look to the claim would stay with an engine that freezes.)
+   */
+  dequeue(owner: Owner, { lease_ms, choose }: DequeueOptions): Promise<RunHead | null> {
+    const token = crypto.randomUUID();
+    return this.#do("take a run from the queue", async () => {
+      for (;;) {
+        const rows = await this.#link.query<Row & { turn: number; now_ms: number }>(this.#sql.unfinished, []);
+        const mine = rows.find(({ claimed_by }) => claimed_by === token);
+        if (mine) return this.#owned(mine);
+        const { turn, now_ms } = rows[0]!; // The row of the turn is there without a run, too.
+        const chosen = choose(rows.filter(({ id }) => id !== null).map(toHead), now_ms);
+        if (chosen === null) return null;
+        const values = claimValues(chosen.run, owner, { lease_ms, force: chosen.force, token });
+        const [answer] = await this.#link.query<Row & { in_turn: boolean }>(this.#sql.take, [...values, turn]);
+        if (answer?.in_turn) return answer.id === null ? await this.#notTaken(chosen.run) : this.#owned(answer);
+      }
+    });
+  }
+
+  renew(run: string, epoch: number, lease_ms: number): ReturnType<Store["renew"]> {
+    return this.#do(`renew the lease of run '${run}'`, async () => {
+      const [row] = await this.#link.query<{ requests: RequestKind[] }>(this.#sql.renew, [run, epoch, lease_ms]);
+      return row ? { fenced: false, requests: row.requests } : await this.#fenced(run);
+    });
+  }
+
+  async append(run: string, epoch: number, rows: NewRow[]): Promise<Appended> {
+    this.#assertOpen();
+    await (this.#ready ??= this.#open());
+    return await this.#lane.append(run, epoch, rows);
+  }
+
+  remove(run: string, epoch: number, seqs: number[]): Promise<Appended> {
+    return this.#do(`remove ${seqs.length} rows of run '${run}'`, async (): Promise<Appended> => {
+      const [row] = await this.#link.query<{ last_seq: number }>(this.#sql.remove, [run, epoch, arrayOf(seqs)]);
+      return row ? { fenced: false, last_seq: row.last_seq } : await this.#fenced(run);
+    });
+  }
+
+  read(run: string, query: ReadQuery = {}): Promise<JournalRow[]> {
+    return this.#do(`read the journal of run '${run}'`, async () => {
+      const { text, values } = selectRows(run, query);
+      return (await this.#link.query(text, values)).map(toRow);
+    });
+  }
+
+  request(run: string, kind: RequestKind): Promise<RunHead> {
+    return this.#do(`ask run '${run}' to ${kind}`, async () => {
+      const [row] = await this.#link.query(this.#sql.request, [run, kind]);
+      return row ? toHead(row) : await this.#knownHead(run);
+    });
+  }
+
+  finish(run: string, epoch: number, status: FinalStatus, error?: string): ReturnType<Store["finish"]> {
+    return this.#do(`finish run '${run}'`, async () => {
+      const values = [run, epoch, status, error ?? null];
+      const [row] = await this.#link.query<{ status: FinalStatus }>(this.#sql.finish, values);
+      this.#lane.forget(run);
+      if (row) return { fenced: false, status: row.status };
+      const head = await this.#knownHead(run);
+      const ended = head.epoch === epoch && head.status !== "created" && head.status !== "running";
+      return ended ? { fenced: false, status: head.status as FinalStatus } : { fenced: true };
+    });
+  }
+
+  release(run: string, epoch: number): Promise<void> {
+    return this.#do(`release run '${run}'`, async () => {
+      await this.#link.query(this.#sql.release, [run, epoch]);
+      this.#lane.forget(run);
+    });
+  }
+
+  reopen(run: string, epoch: number): Promise<Appended> {
+    return this.#do(`reopen run '${run}'`, async (): Promise<Appended> => {
+      const [row] = await this.#link.query<{ last_seq: number }>(this.#sql.reopen, [run, epoch]);
+      return row ? { fenced: false, last_seq: row.last_seq } : await this.#fenced(run);
+    });
+  }
+
+  /** Finishes what was asked for, then closes the connections. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    await this.#lane.idle();
+    await this.#link.close();
+  }
+
+  async #do<T>(what: string, attempt: () => Promise<T>): Promise<T> {
+    this.#assertOpen();
+    await (this.#ready ??= this.#open());
+    return await this.#link.patiently(what, attempt);
+  }
+
+  #assertOpen(): void {
+    if (this.#closed) throw new InvalidInputError(`Cannot use the journal ${this.where} as it is closed`);
+  }
+
+  async #open(): Promise<void> {
+    try {
+      await this.#link.patiently("open the journal", () => ensurePostgresSchema(this.#link));
+    } catch (error) {
+      this.#ready = null; // The next operation tries again.
+      throw error;
+    }
+  }
+
+  async #head(run: string): Promise<RunHead | null> {
+    const [row] = await this.#link.query(this.#sql.head, [run]);
+    return row ? toHead(row) : null;
+  }
+
+  async #knownHead(run: string): Promise<RunHead> {
+    const head = await this.#head(run);
+    if (!head) throw noSuchRun(run, this.where);
+    return head;
+  }
+
+  /** A write that changed nothing: the run is another's, or there is none of that name. */
+  async #fenced(run: string): Promise<{ fenced: true }> {
+    await this.#knownHead(run);
+    return { fenced: true };
+  }
+
+  async #notTaken(run: string): Promise<null> {
+    await this.#knownHead(run);
+    return null;
+  }
+
+  #owned(row: Row): RunHead {
+    const head = toHead(row);
+    this.#lane.knows(head.id, { epoch: head.epoch, last_seq: head.last_seq });
+    return head;
+  }
+}
+
+type Claim = ClaimOptions & { token: string };
+
+function claimValues(run: string, owner: Owner, { lease_ms, force, seen_epoch, ended, token }: Claim): Value[] {
+  return [
+    run,
+    JSON.stringify(owner),
+    owner.boot_id,
+    lease_ms,
+    force ?? false,
+    seen_epoch ?? null,
+    ended ?? false,
+    token,
+  ];
+}
+
+/** Parameters `kind, key, input_hash, value` of an unnest. */
+function columnsOf(rows: NewRow[]): string[] {
+  return [
+    arrayOf(rows.map(({ kind }) => kind)),
+    arrayOf(rows.map(({ key }) => key)),
+    arrayOf(rows.map(({ input_hash }) => input_hash ?? null)),
+    arrayOf(rows.map(({ value }) => value)),
+  ];
+}
+
+function toHead(row: Row): RunHead {
+  const { id, name, status, epoch, last_seq, entry, graph, graph_hash, config, packages, owner } = row;
+  const { lease_until_ms, requests, error, created_ms, updated_ms, queue, priority, needs, parent } = row;
+  const identity = { id, name, status, epoch, last_seq, entry, graph, graph_hash, config, packages, owner };
+  const rest = { lease_until_ms, requests, error, created_ms, updated_ms, queue, priority, needs, parent };
+  return { ...identity, ...rest } as RunHead;
+}
+
+/** Rows come with null where there is no input hash. */
+function toRow(row: Row): JournalRow {
+  const { seq, epoch, at_ms, kind, key, input_hash, value } = row as JournalRow;
+  const found: JournalRow = { seq, epoch, at_ms, kind, key, value };
+  if (input_hash !== null) found.input_hash = input_hash;
+  return found;
+}
+
+function selectRows(run: string, query: ReadQuery): { text: string; values: Value[] } {
+  const { kinds, prefix, after_seq, limit, newest_first } = query;
+  const values: Value[] = [run, limit ?? null];
+  const conditions = ["run_no = (SELECT no FROM runs WHERE id = $1)"];
+  const given = (value: Value) => `$${values.push(value)}`;
+  if (kinds) conditions.push(`kind = ANY (${given(arrayOf(kinds))}::text[])`);
+  // Bytewise order: no key holds that noncharacter.
+  if (prefix) conditions.push(`key >= ${given(prefix)}`, `key < ${given(`${prefix}\u{10FFFF}`)}`);
+  if (after_seq !== undefined) conditions.push(`seq > ${given(after_seq)}`);
+  const text = `SELECT seq, epoch, at_ms, kind, key, input_hash, value FROM journal
+    WHERE ${conditions.join(" AND ")} ORDER BY seq ${newest_first ? "DESC" : "ASC"} LIMIT $2::bigint`;
+  return { text, values };
+}
+
+function statements(now: string) {
+  const has_cancel = `requests @> '["cancel"]'`;
+  /** The fence. A finished or released run has no owner, so that nobody appends to it under the old epoch. */
+  const owned = "id = $1 AND epoch = $2 AND owner IS NOT NULL";
+  /** Requests as they pass to the next owner: a drain was meant for the old one. */
+  const set_claimed = `epoch = epoch + 1, owner = $2::text::jsonb, lease_until_ms = ${now} + $4::bigint,
+    updated_ms = ${now}, claimed_by = $8, status = CASE status WHEN 'created' THEN 'running' ELSE status END,
+    requests = CASE WHEN ${has_cancel} THEN '["cancel"]'::jsonb ELSE '[]' END`;
+  const claimable = `id = $1 AND (status NOT IN ('done', 'cancelled') OR $7::boolean)
+    AND epoch = coalesce($6::bigint, epoch) AND claimed_by IS DISTINCT FROM $8
+    AND (owner IS NULL OR lease_until_ms <= ${now} OR $5::boolean OR owner ->> 'boot_id' = $3)`;
+  return {
+    create: `WITH made AS (
+        INSERT INTO runs (id, name, status, epoch, last_seq, entry, graph, graph_hash, config, packages, owner,
+          lease_until_ms, requests, error, created_ms, updated_ms, queue, priority, needs, parent, made_by)
+        SELECT $1, $2, 'created', 0, $13, $3, $4, $5, $6, $7, NULL, 0, '[]', NULL, now_ms, now_ms, $8, $9,
+          $10::text::jsonb, $11::text::jsonb, $12 FROM (SELECT ${now} AS now_ms) AS clock
+        ON CONFLICT (id) DO NOTHING RETURNING *),
+      added AS (
+        INSERT INTO journal (run_no, seq, epoch, at_ms, kind, key, input_hash, value)
+        SELECT made.no, r.seq, 0, made.created_ms, r.kind, r.key, r.input_hash, r.value
+        FROM made, unnest($14::text[], $15::text[], $16::text[], $17::text[])
+          WITH ORDINALITY AS r (kind, key, input_hash, value, seq))
+      SELECT * FROM made`,
+    head: `SELECT * FROM runs WHERE id = $1`,
+    list: `SELECT * FROM runs ORDER BY no DESC LIMIT $1::bigint`,
+    claim: `UPDATE runs SET ${set_claimed} WHERE ${claimable} RETURNING *`,
+    unfinished: `SELECT turn, ${now} AS now_ms, runs.* FROM dequeues
+      LEFT JOIN runs ON status IN ('created', 'running') ORDER BY no`,
+    take: `WITH mine AS (UPDATE dequeues SET turn = turn + 1 WHERE turn = $9::bigint RETURNING turn),
+      taken AS (UPDATE runs SET ${set_claimed} FROM mine WHERE ${claimable} RETURNING runs.*)
+      SELECT true AS in_turn, taken.* FROM mine LEFT JOIN taken ON true`,
+    renew: `UPDATE runs SET lease_until_ms = ${now} + $3::bigint WHERE ${owned} RETURNING requests`,
+    remove: `WITH head AS (UPDATE runs SET updated_ms = ${now} WHERE ${owned} RETURNING no, last_seq),
+      gone AS (DELETE FROM journal USING head WHERE run_no = head.no AND seq = ANY ($3::bigint[]))
+      SELECT last_seq FROM head`,
+    request: `UPDATE runs SET updated_ms = ${now},
+        status = CASE WHEN owner IS NULL THEN 'cancelled' ELSE status END,
+        requests = CASE WHEN owner IS NULL OR requests @> to_jsonb($2::text) THEN requests
+          ELSE requests || to_jsonb($2::text) END
+      WHERE id = $1 AND ((status IN ('created', 'running') AND $2::text = 'cancel') OR owner IS NOT NULL) RETURNING *`,
+    finish: `UPDATE runs SET status = CASE WHEN ${has_cancel} THEN 'cancelled' ELSE $3 END, owner = NULL,
+        error = CASE WHEN ${has_cancel} OR $3 <> 'failed' THEN NULL ELSE $4 END,
+        lease_until_ms = 0, requests = '[]', updated_ms = ${now}
+      WHERE ${owned} AND status NOT IN ('done', 'cancelled') RETURNING status`,
+    release: `UPDATE runs SET owner = NULL, lease_until_ms = 0, requests = '[]', updated_ms = ${now},
+        status = CASE WHEN ${has_cancel} AND status <> 'done' THEN 'cancelled' ELSE status END
+      WHERE ${owned}`,
+    reopen: `UPDATE runs SET status = 'running', error = NULL, updated_ms = ${now}
+      WHERE ${owned} AND status NOT IN ('done', 'cancelled') RETURNING last_seq`,
+  };
+}
