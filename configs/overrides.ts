@@ -40,3 +40,11 @@ export function setAt(value: unknown, { path, to }: { path: Path; to: unknown })
   const fields = (value ?? {}) as Record<string, unknown>;
   return { ...fields, [String(step)]: setAt(fields[String(step)], { path: rest, to }) };
 }
+
+/** A value with overrides in it, for configurations that only their own graph can check. @throws {RangeError} At the first that cannot be set. */
+export function overridden(value: unknown, overrides: readonly string[]): unknown {
+  return overrides.map(parseOverride).reduce((so_far, override) => {
+    if ("message" in override) throw new RangeError(`Cannot use '${override.text}': ${override.message}`);
+    return setAt(so_far, { path: override.path, to: override.value });
+  }, value);
+}

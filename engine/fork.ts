@@ -26,13 +26,15 @@ export type ForkOptions = {
   round: number;
   /** Stages whose recorded result the child keeps although its configuration would give them another input. */
   keeps?: readonly string[];
+  /** How the child's configuration was told to differ, in its user's words. Recorded only. */
+  overrides?: readonly string[];
 };
 
 /** What a child begins with: the first rows of its journal, and where they come from. */
 export type Prefix = { parent: Parent; loop: string; rows: NewRow[] };
 
 /** Value of a child's `note/fork` row; its key is the parent's id. */
-export type ForkNote = Parent & { loop: string };
+export type ForkNote = Parent & { loop: string; overrides: readonly string[] };
 
 type Reading = { store: Store; artifacts: ArtifactStore };
 
@@ -44,7 +46,7 @@ type Reading = { store: Store; artifacts: ArtifactStore };
  * @throws {ReplayDriftError} If the child's configuration changes what the loop starts from.
  */
 export async function prefixOf(reading: Reading, options: ForkOptions): Promise<Prefix> {
-  const { graph, round, keeps = [] } = options;
+  const { graph, round, keeps = [], overrides = [] } = options;
   const loop = forkedLoop(options);
   const { run, rounds } = await roundRows(reading, { run: options.run, loop, round });
   const before = upstream(graph, loop);
@@ -63,7 +65,7 @@ export async function prefixOf(reading: Reading, options: ForkOptions): Promise<
   const prefix = [...rows, ...rounds];
   const seq = Math.max(0, ...prefix.map((row) => row.seq));
   const parent = { run: run.id, round, seq };
-  const note: ForkNote = { ...parent, loop: loop.name };
+  const note: ForkNote = { ...parent, loop: loop.name, overrides };
   const first: NewRow = { kind: "note/fork", key: run.id, value: canonicalJson(note) };
   const own = prefix.map((row) => row.kind === "round" ? closedRound(journal, row) : asNew(row));
   return { parent, loop: loop.name, rows: [first, ...await Promise.all(own)] };

@@ -1,0 +1,54 @@
+/** Reading a fork together with what it took over by reference from the runs before it. */
+import { type ForkNote, InvalidInputError, type JournalRow, type ReadQuery, type RunHead } from "../engine/mod.ts";
+import type { Store } from "../engine/mod.ts";
+import { RESIDENT_KINDS } from "./worker_groups.ts";
+
+/** A run whose prefix another goes on from: rows up to `seq`, and of the forked loop up to `round`. */
+export type Ancestor = ForkNote & { head: RunHead };
+
+/** The runs that a run descends from, nearest first; none if it is no fork. */
+export async function ancestors(store: Store, head: RunHead): Promise<Ancestor[]> {
+  const found: Ancestor[] = [];
+  for (let child = head; child.parent !== null;) {
+    const note = await forkNote(store, child);
+    const parent = await store.head(note.run);
+    if (parent === null) {
+      throw new InvalidInputError(`Cannot read run '${child.id}' as its parent '${note.run}' is not in this store`, {
+        run: child.id,
+      });
+    }
+    found.push({ ...note, head: parent });
+    child = parent;
+  }
+  return found;
+}
+
+async function forkNote(store: Store, { id }: RunHead): Promise<ForkNote> {
+  const [row] = await store.read(id, { kinds: ["note/fork"], limit: 1 });
+  return JSON.parse(row!.value) as ForkNote;
+}
+
+/** Rows that a run took over from those before it, the oldest run's first. Rows that were copied stand twice. */
+export async function readTakenOver(store: Store, head: RunHead, query: ReadQuery): Promise<JournalRow[]> {
+  const rows: JournalRow[] = [];
+  for (const ancestor of (await ancestors(store, head)).toReversed()) {
+    rows.push(...(await store.read(ancestor.run, query)).filter((row) => isTakenOver(row, ancestor)));
+  }
+  return rows;
+}
+
+function isTakenOver({ seq, key }: JournalRow, ancestor: ForkNote): boolean {
+  if (seq > ancestor.seq) return false;
+  if (!key.startsWith(`${ancestor.loop}/`)) return true;
+  return Number(key.slice(ancestor.loop.length + 1).split("/")[0]) <= ancestor.round;
+}
+
+/**
+ * Rows that say which versions a run has and what they can be rebuilt from. A fork has its parents' versions, but only
+ * checkpoints of its own: its parents may drop theirs.
+ */
+export async function residentRows(store: Store, head: RunHead): Promise<JournalRow[]> {
+  const own = await store.read(head.id, { kinds: RESIDENT_KINDS });
+  if (head.parent === null) return own;
+  return [...await readTakenOver(store, head, { kinds: ["note/version", "note/replan"] }), ...own];
+}
