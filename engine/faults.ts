@@ -1,7 +1,7 @@
 import { appendFileSync, closeSync, fsyncSync, mkdirSync, openSync, writeSync } from "node:fs";
 import { InfrastructureError, InvalidInputError } from "./errors.ts";
 
-export const FAULT_KINDS = ["kill", "stop", "drop", "disk_full"] as const;
+export const FAULT_KINDS = ["kill", "stop", "drop", "disk_full", "oom"] as const;
 export const FAULT_PLACES = ["engine", "agent", "trainer", "sampler"] as const;
 export const FAULT_EVENTS = ["append", "frame", "op"] as const;
 export type FaultKind = typeof FAULT_KINDS[number];
@@ -37,6 +37,9 @@ function parseFault(text: string): Fault {
   const match = /^([^:@.]*):([^:@.]*)(?:\.([^:@]*))?@([^:@]*):([^:@]*)$/.exec(text);
   if (!match) throw malformed(text, `it is not of the form ${GRAMMAR}`);
   const [, kind, place, rank, event, n] = match;
+  if (kind === "oom" && place !== "trainer" && place !== "sampler") {
+    throw malformed(text, `'${place}' has no device whose memory could run out: use trainer or sampler`);
+  }
   return {
     kind: oneOf(text, { name: "kind", value: kind!, allowed: FAULT_KINDS }),
     place: oneOf(text, { name: "place", value: place!, allowed: FAULT_PLACES }),
@@ -115,7 +118,7 @@ export class Faults {
         { retryable: false },
       );
     }
-    (this.#options.kill ?? signalSelf)(fault.kind);
+    if (fault.kind !== "oom") (this.#options.kill ?? signalSelf)(fault.kind);
     return "go";
   }
 

@@ -29,7 +29,7 @@ Deno.test("parseFaults() reads whatever printFault() writes", () => {
     rank: fc.option(fc.nat(63)),
     event: fc.constantFrom(...FAULT_EVENTS),
     n: fc.integer({ min: 1, max: 1_000_000 }),
-  }, { noNullPrototype: true });
+  }, { noNullPrototype: true }).filter(({ kind, place }) => kind !== "oom" || !["engine", "agent"].includes(place));
   fc.assert(fc.property(fc.array(fault), (faults) => {
     deepStrictEqual(parseFaults(faults.map(printFault).join(",")), faults);
   }));
@@ -39,7 +39,8 @@ Deno.test("parseFaults() reads whatever printFault() writes", () => {
 Deno.test("parseFaults() says which part is wrong and what it may be", () => {
   const cases: [string, RegExp][] = [
     ["kill", /'kill' of HOLDFAST_FAULT as it is not of the form KIND:PLACE\[\.RANK\]@EVENT:N/],
-    ["maim:engine@append:1", /its kind is 'maim': it must be one of kill, stop, drop, disk_full/],
+    ["maim:engine@append:1", /its kind is 'maim': it must be one of kill, stop, drop, disk_full, oom/],
+    ["oom:agent@op:1", /'agent' has no device whose memory could run out: use trainer or sampler/],
     ["kill:moon@append:1", /its place is 'moon': it must be one of engine, agent, trainer, sampler/],
     ["kill:trainer.x@op:1", /its rank is 'x': it must be a whole number from 0/],
     ["kill:engine@lunch:1", /its event is 'lunch': it must be one of append, frame, op/],

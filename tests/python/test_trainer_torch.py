@@ -13,7 +13,7 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from holdfast_worker import weights
-from holdfast_worker.operation import BadDataError
+from holdfast_worker.operation import BadDataError, OperationIO
 from holdfast_worker.trainer.engine import NonFiniteError
 from holdfast_worker.trainer.model_source import ModelSource
 from trainer_harness import (
@@ -308,3 +308,38 @@ def test_boot_tells_device_packages_and_numerics(trainer):
 def test_boot_refuses_what_it_cannot_run(tmp_path, spec, text):
     with pytest.raises(ValueError, match=text):
         Trainer(tmp_path, **spec)
+
+
+@pytest.mark.parametrize("op", ["train", "score"])
+def test_without_room_the_engine_is_told_the_cut_and_a_smaller_one_gives_the_same(trainer, monkeypatch, op):
+    """The device is a stub here: its room is counted in tokens of a forward."""
+    from holdfast_worker.trainer import operations
+
+    batch = trajectory_batch(trainer.artifacts, LENGTHS)
+    rows = {"version": "v0", "columns": ["old_logp"], "reference_path": None}
+    score = {**rows, "batch": trainer.artifacts.put_json(batch)}
+
+    def run(tokens_max):
+        if op == "train":
+            step = trainer.train(batch, between=("v0", "v1"), tokens_max=tokens_max)["steps"][0]
+            return [step["loss"], step["grad_norm"]]
+        trainer.call("score", **score, micro_batch_tokens_max=tokens_max)
+        return [float(x) for value in msgpack.unpackb(trainer.io.blobs[0])["values"] for x in np.frombuffer(value, "<f4")]
+
+    expected = run(4096)
+    forward = operations.policy_forward
+
+    def small(model, part, **options):
+        if part.tokens.numel() > 40:
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
+        return forward(model, part, **options)
+
+    monkeypatch.setattr(operations, "policy_forward", small)
+    told = []
+    monkeypatch.setattr(OperationIO, "progress", lambda io, phase, *_, **metrics: told.append((phase, metrics)))
+    trainer.load()
+    with pytest.raises(torch.OutOfMemoryError):
+        run(4096)
+    assert told[-1] == ("no_room", {"longest_tokens": 16, "micro_batch_tokens": 12 * 16})
+    trainer.load()
+    assert run(40) == pytest.approx(expected, rel=1e-4, abs=1e-6)

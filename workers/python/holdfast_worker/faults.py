@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-KINDS = ("kill", "stop", "drop", "disk_full")
+KINDS = ("kill", "stop", "drop", "disk_full", "oom")
 PLACES = ("engine", "agent", "trainer", "sampler")
 EVENTS = ("append", "frame", "op")
 FAULT = re.compile(r"(?P<kind>\w+):(?P<place>\w+)(?:\.(?P<rank>\d+))?@(?P<event>\w+):(?P<n>[1-9]\d*)")

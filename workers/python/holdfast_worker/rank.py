@@ -64,7 +64,9 @@ class Rank:
         self._channel = channel
         self._module = start["module"]
         self._context = RankContext(**start["context"])
-        self._faults = Faults.from_environment(self._context.role, self._context.rank)
+        self._faults = Faults.from_environment(
+            self._context.role, self._context.rank, actions={"oom": raise_out_of_memory}
+        )
         self._tasks: queue.SimpleQueue[tuple[dict[str, Any], threading.Event] | None] = queue.SimpleQueue()
         self._cancelled: dict[str, threading.Event] = {}
         self._worker: Any = None
@@ -119,10 +121,11 @@ class Rank:
         )
         phase = phase_of(self._context.role, op)
         failure = None
-        self._faults.at("op", phase)
         try:
+            self._faults.at("op", phase)
             io.check_cancelled()
             output = json.dumps(self._operation(op)(task["args"], io), allow_nan=False)
+            self._faults.at("op", phase)
         except BaseException as error:
             if not isinstance(error, Cancelled):
                 print_traceback(error)
@@ -132,7 +135,6 @@ class Rank:
         if failure:
             self._channel.send({"type": "error", "task": task_id, "failure": failure})
             return
-        self._faults.at("op", phase)
         for index, data in enumerate(io.blobs if self._context.rank == 0 else []):
             self._channel.send({"type": "blob", "task": task_id, "index": index, "data": data})
         self._channel.send({"type": "result", "task": task_id, "output": output, "blobs": len(io.blobs)})
@@ -143,6 +145,13 @@ class Rank:
             known = ", ".join(sorted(operations))
             raise LookupError(f"Cannot run operation '{op}' as {self._module} has no such operation: it has {known}")
         return operations[op]
+
+
+def raise_out_of_memory() -> None:
+    """What torch raises where a device has no room."""
+    import torch
+
+    raise torch.OutOfMemoryError("CUDA out of memory, on purpose (HOLDFAST_FAULT)")
 
 
 def print_traceback(error: BaseException) -> None:

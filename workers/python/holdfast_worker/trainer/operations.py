@@ -40,6 +40,14 @@ class TrainingOperations:
         self.engine = engine
         self.programs: dict[tuple[str, bool], LossProgram] = {}
         self.references: dict[str, Any] = {}
+        self.cut: dict[str, int] = {}  # Of the micro-batches that run now, or ran last.
+
+    def _cut(self, lengths: list[int], tokens_max: int) -> list[list[list[int]]]:
+        """`cut`, remembered for an engine that has to make it smaller. Tokens with padding."""
+        pieces = cut(lengths, tokens_max=tokens_max, world_size=self.engine.world_size)
+        largest = max(len(rows) * max(lengths[row] for row in rows) for rank in pieces for rows in rank if rows)
+        self.cut = {"longest_tokens": max(lengths), "micro_batch_tokens": largest}
+        return pieces
 
     def prepare(self, args: dict[str, Any], io: OperationIO, source: ModelSource) -> Work:
         """Reads everything a `train` needs. Raises before the first step, never between two."""
@@ -65,7 +73,7 @@ class TrainingOperations:
         engine = self.engine
         sequences = [work.sequences[place] for place in update.sequences]
         lengths = [len(sequence.tokens) for sequence in sequences]
-        pieces = cut(lengths, tokens_max=work.tokens_max, world_size=engine.world_size)
+        pieces = self._cut(lengths, work.tokens_max)
         counts = count_step([sequence.mask for sequence in sequences], [sequence.group for sequence in sequences])
         first = update is work.updates[0]  # Only it still has the parameters that old_logp was computed with.
         outcome = run_step(
@@ -99,7 +107,7 @@ class TrainingOperations:
         sequences = read_sequences(batch, io.read_artifact, source.tokenizer if batch["kind"] == "supervised" else None)
         model = self.engine.model if column == "old_logp" else self._reference(args["reference_path"], dtype)
         lengths = [len(sequence.tokens) for sequence in sequences]
-        pieces = cut(lengths, tokens_max=args["micro_batch_tokens_max"], world_size=self.engine.world_size)
+        pieces = self._cut(lengths, args["micro_batch_tokens_max"])
         mine: dict[int, bytes] = {}
         for done, rows in enumerate(pieces[self.engine.rank]):
             mine.update(self._score_rows(model, sequences, rows, batch["temperature"]))

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast_worker import weights
+from holdfast_worker.failures import cause_of
 from holdfast_worker.gpu_memory import give_back
 from holdfast_worker.operation import OperationIO, RankContext
 from holdfast_worker.trainer import numerics
@@ -37,8 +38,8 @@ class Worker:
             "create_model": self.create_model,
             "inspect_model": self.inspect_model,
             "load": self._giving_back(self.load),
-            "train": self._giving_back(self.train),
-            "score": self._giving_back(self.score),
+            "train": self._giving_back(self._telling_cut(self.train)),
+            "score": self._giving_back(self._telling_cut(self.score)),
             "publish": self._giving_back(self.publish),
             "save": self._giving_back(self.save),
         }
@@ -51,6 +52,19 @@ class Worker:
                 return operation(args, io)
             finally:
                 give_back(self.device)
+
+        return run
+
+    def _telling_cut(self, operation: Operation) -> Operation:
+        """The operation; where the device has no room for it, the engine is told how its micro-batches were cut."""
+
+        def run(args: dict[str, Any], io: OperationIO) -> Answer:
+            try:
+                return operation(args, io)
+            except Exception as error:
+                if cause_of(error) == "out_of_memory" and self.trainer.cut:
+                    io.progress("no_room", 0, **self.trainer.cut)
+                raise
 
         return run
 
@@ -141,6 +155,7 @@ class Worker:
             return {"not_resident": self.held}
         io.check_cancelled()
         work = self.trainer.prepare(args, io, self.source)
+        self._change(args["optimizer"])
         self.held, self.trained = None, None  # Between versions: an error from here on leaves none, unless undone.
         steps = []
         for update in work.updates:
@@ -157,6 +172,15 @@ class Worker:
         answer = {"version": self.held, "steps": steps}
         self.trained = {"from": args["from"], "answer": answer}
         return answer
+
+    def _change(self, optimizer: dict[str, Any]) -> None:
+        from holdfast_worker.trainer.schedule import check_schedule
+
+        if optimizer == self.optimizer:
+            return
+        check_schedule(optimizer["schedule"])
+        self.engine.change(optimizer)
+        self.optimizer = optimizer
 
     def _learning_rate(self) -> float:
         from holdfast_worker.trainer.schedule import factor
