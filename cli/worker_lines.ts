@@ -16,7 +16,7 @@ function lossOf({ group, error }: Replaced): string {
   if (agent_id !== undefined) return `${group} was lost with its agent`;
   const place = rank === undefined ? group : `${group} rank ${rank}`;
   if (error.code === "no_progress") return `${group} hung in '${op}': nothing moved for ${Number(limit_ms) / 1000} s`;
-  if (cause === "out_of_memory") return `${place} ran out of memory${signal ? ` (${signal})` : ""}`;
+  if (error.code === "out_of_memory") return `${place} ran out of memory${signal ? ` (${signal})` : ""}`;
   if (signal) return `${place} died (${signal})`;
   if (cause === "exit") return `${place} ended (exit code ${exit_code})`;
   return `${place} failed: ${firstLine(error.message)}`;

@@ -33,17 +33,23 @@ export type ErrorJson = {
   retryable: boolean;
   message: string;
   facts: Facts;
+  /** False: it costs no attempt. True where it is missing. */
+  counted?: false;
   /** The message of the error behind this one, where there is one. */
   because?: string;
 };
 
-/** `retryable`: overrides the class's own answer. */
-export type EngineErrorOptions = { cause?: unknown; retryable?: boolean };
+/**
+ * `retryable`: overrides the class's own answer. `counted: false`: somebody took the process away (a scheduler, an operator); that
+ * says nothing about the work and costs it no attempt.
+ */
+export type EngineErrorOptions = { cause?: unknown; retryable?: boolean; counted?: boolean };
 
 export abstract class EngineError extends Error {
   abstract readonly code: string;
   abstract readonly cause_kind: Cause;
   readonly retryable: boolean;
+  readonly counted: boolean;
   readonly facts: Facts;
 
   constructor(message: string, facts: Facts = {}, options: EngineErrorOptions = {}) {
@@ -51,6 +57,7 @@ export abstract class EngineError extends Error {
     this.name = new.target.name;
     this.facts = facts;
     this.retryable = options.retryable ?? new.target.retries;
+    this.counted = options.counted ?? true;
   }
 
   /** Whether a second try of the same thing can help. */
@@ -59,6 +66,7 @@ export abstract class EngineError extends Error {
   toJSON(): ErrorJson {
     const { code, cause_kind, retryable, message, facts } = this;
     const json: ErrorJson = { code, cause_kind, retryable, message, facts };
+    if (!this.counted) json.counted = false;
     if (this.cause !== undefined) {
       json.because = this.cause instanceof Error ? this.cause.message : String(this.cause);
     }
@@ -223,6 +231,7 @@ export function errorToJson(error: unknown): ErrorJson {
 /** The error that was recorded, with its class, so that replay throws what the first run threw. */
 export function errorFromJson(json: ErrorJson): EngineError {
   const code = Object.hasOwn(CLASSES, json.code) ? json.code as ErrorCode : "infrastructure";
-  const options = { retryable: json.retryable, cause: json.because, cause_kind: json.cause_kind };
+  const { retryable, counted, cause_kind } = json;
+  const options = { retryable, counted, cause: json.because, cause_kind };
   return new CLASSES[code](json.message, json.facts, options);
 }

@@ -9,16 +9,26 @@ export const DEFAULT_BACKOFF: Backoff = { first_ms: 500, max_ms: 60_000 };
 /** These fail the same way in every engine, unless the stage's budget says otherwise. */
 const BUDGET_DECIDES = new Set(["user_code", "bad_data"]);
 
+/** However often a scheduler takes the workers away, a stage that never gets through is told at some time. */
+export const UNCOUNTED_MAX = 50;
+
 /** Wall time of the next attempt, or null if the stage is given up. `failures`: those before this one. */
 export function nextAttempt(
   stage: Pick<Stage, "attempts_max">,
   failures: readonly Failure[],
   { error, now_ms, backoff, jitter }: { error: ErrorJson; now_ms: number; backoff: Backoff; jitter: number },
 ): number | null {
-  const same = failures.filter((failure) => failure.error.cause_kind === error.cause_kind).length + 1;
-  if (same >= attemptsFor(stage, error.cause_kind)) return null;
+  if (spent(stage, [...failures.map((failure) => failure.error), error])) return null;
   if (!error.retryable && !BUDGET_DECIDES.has(error.code)) return null;
   // Half of it fixed, half random: retries of one moment spread, and none comes at once.
   const delay = Math.min(backoff.max_ms, backoff.first_ms * 2 ** failures.length) * (0.5 + 0.5 * jitter);
   return now_ms + Math.round(delay);
+}
+
+/** Whether the last of these failures was the last that its stage may have. */
+function spent(stage: Pick<Stage, "attempts_max">, errors: readonly ErrorJson[]): boolean {
+  const last = errors.at(-1)!;
+  if (last.counted === false) return errors.filter(({ counted }) => counted === false).length >= UNCOUNTED_MAX;
+  const same = errors.filter(({ counted, cause_kind }) => counted !== false && cause_kind === last.cause_kind);
+  return same.length >= attemptsFor(stage, last.cause_kind);
 }

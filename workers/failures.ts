@@ -1,17 +1,18 @@
 import {
   BadDataError,
   CancelledError,
+  type Cause,
   type EngineError,
   InfrastructureError,
+  NoProgressError,
   OutOfMemoryError,
   TimeoutError_,
   UserCodeError,
   WorkerLostError,
 } from "../engine/mod.ts";
+import { type Action, type FailureKind, POLICY, type Role } from "./causes.ts";
+import { diagnose, fingerprint, type Judged } from "./diagnosis.ts";
 import type { FailureReport } from "./protocol.ts";
-
-/** What a rank says when it is not the one at fault: its peer went, or it waited for one that hangs. */
-const SECOND_HAND = new Set<FailureReport["cause"]>(["peer", "timeout", "cancelled"]);
 
 /** The worker says with these that its state is as before the operation. The agent has the same list. */
 const MILD = new Set<FailureReport["cause"]>(["user_code", "bad_data", "cancelled"]);
@@ -19,59 +20,113 @@ const MILD = new Set<FailureReport["cause"]>(["user_code", "bad_data", "cancelle
 /** Log lines that an error shows. */
 const LINES_SHOWN = 12;
 
+/** Lines of a traceback that an error shows. */
+const TRACEBACK_LINES_SHOWN = 30;
+
 const ERRORS = {
-  exit: WorkerLostError,
-  signal: WorkerLostError,
-  peer: WorkerLostError,
   timeout: TimeoutError_,
+  no_progress: NoProgressError,
+  worker_lost: WorkerLostError,
   out_of_memory: OutOfMemoryError,
+  infrastructure: InfrastructureError,
   user_code: UserCodeError,
   bad_data: BadDataError,
-  import_error: InfrastructureError,
-  cancelled: CancelledError,
-  other: InfrastructureError,
-} satisfies Record<FailureReport["cause"], unknown>;
-
-/** The report that explains the others: one that is not second-hand before one that is, then the earliest. */
-export function rootFailure(reports: FailureReport[]): FailureReport {
-  const first = (candidates: FailureReport[]) =>
-    candidates.reduce<FailureReport | null>((best, report) => !best || report.at_ms < best.at_ms ? report : best, null);
-  const root = first(reports.filter((report) => !SECOND_HAND.has(report.cause))) ?? first(reports);
-  if (!root) throw new RangeError("Cannot pick a root as there is no failure report");
-  return root;
-}
+} satisfies Record<Cause, unknown>;
 
 /** Whether the ranks say that their state is as before the operation, so that the group can go on. */
 export function leavesGroupWhole(reports: FailureReport[], ranks: number): boolean {
   return reports.length === ranks && reports.every(({ cause }) => MILD.has(cause));
 }
 
-/** Where a failure happened: in operation `op`, or while the group started. */
-export type FailurePlace = { run: string; group: string; generation: number; op?: string };
+/** Where a failure happened: in operation `op`, or while the group started. `ranks`: of the group, where it is known. */
+export type FailurePlace = { run: string; group: string; generation: number; op?: string; ranks?: number };
 
-/** The root failure as an engine error: the cause first, then the log's last lines, its path and what to do next. */
+/** What is recorded of a failure's verdict, in `facts.failure`. */
+export type FailureFacts = {
+  rank: number;
+  observed: string;
+  role: Role;
+  kind: FailureKind;
+  cause: Cause;
+  action: Action;
+  /** Two failures of one fingerprint are the same failure. */
+  fingerprint: string;
+  /** The broken GPU, as nvidia-smi counts or as the kernel names it; null: none is named. */
+  device: string | null;
+};
+
+/**
+ * The root failure as an engine error: the cause first, then what the other ranks said, the log's last lines (of code of the user
+ * its traceback), its path and what to do next.
+ */
 export function failureError(reports: FailureReport[], place: FailurePlace): EngineError {
-  const root = rootFailure(reports);
+  const { ranks, ...facts } = place;
+  const during = place.op === undefined ? "start" as const : "operation" as const;
+  const { root, judged } = diagnose(reports, { during, ranks: ranks ?? reports.length });
+  const { report, verdict } = root;
+  const failure = factsOf(root, place);
+  const options = { retryable: failure.action !== "stop", counted: POLICY[verdict.kind].counted };
+  const Failure = report.cause === "cancelled" ? CancelledError : ERRORS[failure.cause];
+  return new Failure(failureText(root, { judged, place }), {
+    ...facts,
+    failure,
+    rank: report.rank,
+    cause: report.cause,
+    exception: report.exception,
+    exit_code: report.exit_code,
+    signal: report.signal,
+    traceback: report.traceback,
+    log_path: report.log_path,
+    reports: judged.map(reportFacts),
+  }, report.cause === "cancelled" ? {} : options);
+}
+
+function factsOf(root: Judged, place: FailurePlace): FailureFacts {
+  const { kind, observed, role } = root.verdict;
+  const { cause, action } = POLICY[kind];
+  const { rank } = root.report;
+  const device = kind === "device_fault" ? deviceOf(root) : null;
+  return { rank, observed, role, kind, cause, action, fingerprint: fingerprint(root, place.op), device };
+}
+
+/** The agent writes a GPU's number behind the kernel's line if it can tell it. */
+function deviceOf({ verdict, report }: Judged): string | null {
+  const text = [verdict.line ?? "", ...report.kernel].join("\n");
+  return /\(gpu (\d+)\)/.exec(text)?.[1] ?? /Xid \(PCI:([0-9a-f:.]+)\)/i.exec(text)?.[1] ?? null;
+}
+
+function reportFacts({ report: { rank, cause, message }, verdict: { observed, role, kind } }: Judged) {
+  return { rank, cause, observed, role, kind, message: message.slice(0, 500) };
+}
+
+type Telling = { judged: Judged[]; place: FailurePlace };
+
+function failureText({ report, verdict }: Judged, { judged, place }: Telling): string {
   const what = place.op ? `run '${place.op}' on ${place.group}` : `start ${place.group}`;
-  const said = root.exception && !root.message.startsWith(root.exception) ? `${root.exception}: ` : "";
-  const lines = [`Cannot ${what} as rank ${root.rank} failed: ${said}${root.message}`];
-  lines.push(...root.log_tail.slice(-LINES_SHOWN).map((line) => `  | ${line}`));
-  if (root.log_path) lines.push(`  log: ${root.log_path}`);
-  lines.push(`  next: ${nextCommand(root, place.run)}`);
-  const facts = {
-    ...place,
-    rank: root.rank,
-    cause: root.cause,
-    exception: root.exception,
-    exit_code: root.exit_code,
-    signal: root.signal,
-    traceback: root.traceback,
-    log_path: root.log_path,
-    reports: reports.map(({ rank, cause, message }) => ({ rank, cause, message: message.slice(0, 500) })),
-  };
-  // The same import fails the same way: trying again would only hide the sentence that says why.
-  const options = root.cause === "import_error" ? { retryable: false } : {};
-  return new ERRORS[root.cause](lines.join("\n"), facts, options);
+  const said = report.exception && !report.message.startsWith(report.exception) ? `${report.exception}: ` : "";
+  const lines = [`Cannot ${what} as rank ${report.rank} failed: ${said}${report.message}`];
+  if (verdict.line && !report.message.includes(verdict.line)) lines.push(`  seen: ${verdict.line}`);
+  lines.push(...judged.filter((one) => one.report.rank !== report.rank).map(cascadeLine));
+  if (verdict.kind === "user_code" && report.traceback) {
+    lines.push(...report.traceback.trimEnd().split("\n").slice(-TRACEBACK_LINES_SHOWN).map((line) => `  | ${line}`));
+  } else {
+    lines.push(...report.log_tail.slice(-LINES_SHOWN).map((line) => `  | ${line}`));
+  }
+  if (report.log_path) lines.push(`  log: ${report.log_path}`);
+  lines.push(`  next: ${nextCommand(verdict.kind, place.run)}`);
+  return lines.join("\n");
+}
+
+const ROLE_TEXTS: Record<Role, string> = {
+  root: "failed too",
+  cascade: "followed",
+  teardown: "was taken along",
+};
+
+function cascadeLine({ report, verdict }: Judged): string {
+  return `  rank ${report.rank} ${ROLE_TEXTS[verdict.role]} (${verdict.observed}): ${
+    report.message.split("\n")[0]!.slice(0, 200)
+  }`;
 }
 
 /** The words for ranks that are alive and do not get on: the agent writes their stacks into their logs before it kills them. */
@@ -80,7 +135,7 @@ export function hangText(text: string, place: FailurePlace & { logDir: string })
   return `${text}\n  stacks of its ranks: ${place.logDir}/${name}\n  next: deno task rl logs ${place.run}`;
 }
 
-function nextCommand(root: FailureReport, run: string): string {
-  if (root.cause === "import_error") return "deno task rl doctor";
+function nextCommand(kind: FailureKind, run: string): string {
+  if (kind === "import_error") return "deno task rl doctor";
   return `deno task rl logs ${run}`;
 }

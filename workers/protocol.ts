@@ -22,6 +22,9 @@ export const RankState = z.strictObject({
   state: z.enum(["starting", "ready", "busy", "exited"]),
   exit_code: z.int().nullable().default(null),
   signal: z.string().nullable().default(null),
+  process_state: z.string().nullable().default(null).describe(
+    "As the kernel sees it: running, sleeping, stopped, waiting for the disk, ...; null: it has ended.",
+  ),
 });
 export type RankState = z.infer<typeof RankState>;
 
@@ -44,16 +47,20 @@ export const FailureReport = z.strictObject({
     "user_code",
     "bad_data",
     "cancelled",
-    "peer",
     "timeout",
     "other",
-  ]),
+  ]).describe("What the rank or its agent is sure of; the engine judges the rest by the texts."),
   exception: z.string().nullable(),
   message: z.string(),
   traceback: z.string().nullable(),
   exit_code: z.int().nullable(),
   signal: z.string().nullable(),
   log_tail: z.array(z.string()).max(40),
+  log_errors: z.array(z.string()).max(40).default([]).describe("Earlier lines of the log that look like errors."),
+  kernel: z.array(z.string()).max(20).default([]).describe("The kernel log's lines about this process or its devices."),
+  oom_kills: z.int().nullable().default(null).describe(
+    "Out-of-memory kills that its cgroup counted since its start; null: this host does not tell.",
+  ),
   log_path: z.string(),
   at_ms: z.number(),
 });

@@ -1,37 +1,60 @@
 import type { Clock, EngineError } from "../engine/mod.ts";
 import type { AgentLink } from "./agent_link.ts";
+import type { FailureFacts } from "./failures.ts";
 
-/** Replacements without a completed operation in between. */
+/** Replacements for one and the same failure without committed progress in between. */
 export const REPLACEMENTS_MAX = 3;
+/** For failures that a second time proves: see `confirm` in causes.ts. */
+const CONFIRMATIONS_MAX = 1;
+/** Replacements for failures of all kinds: those that take turns come to an end, too. */
+const DIFFERENT_MAX = 9;
+/** Replacements for what somebody did to the processes. Not the work's fault, but not for ever either. */
+const UNCOUNTED_MAX = 50;
 
-/** How often something may be replaced. A completed operation is progress and gives the whole budget back. */
+/**
+ * How often something may be replaced, counted by the failure's fingerprint. Committed progress gives the whole budget back: a
+ * replacement, a load, a redone batch are none.
+ */
 export class ReplacementBudget {
-  #spent = 0;
+  readonly #spent = new Map<string, number>();
+  #counted = 0;
+  #uncounted = 0;
   readonly max: number;
 
   constructor(max = REPLACEMENTS_MAX) {
     this.max = max;
   }
 
+  /** Replacements since the last progress. */
   get spent(): number {
-    return this.#spent;
+    return this.#counted + this.#uncounted;
   }
 
   progressed(): void {
-    this.#spent = 0;
+    this.#spent.clear();
+    this.#counted = 0;
+    this.#uncounted = 0;
   }
 
   /** Takes one replacement for this failure. False: none is left, or the same failure would only come again. */
   spend(error: EngineError): boolean {
-    if (!error.retryable && HOPELESS.has(String(error.facts.cause))) return false;
-    if (this.#spent >= this.max) return false;
-    this.#spent += 1;
+    const failure = error.facts.failure as FailureFacts | undefined;
+    if (failure && hopeless(failure)) return false;
+    if (!error.counted) return ++this.#uncounted <= UNCOUNTED_MAX;
+    const print = failure?.fingerprint ?? `${error.code}|${error.facts.op ?? ""}`;
+    const spent = this.#spent.get(print) ?? 0;
+    const max = failure?.action === "confirm" ? Math.min(CONFIRMATIONS_MAX, this.max) : this.max;
+    if (spent >= max || this.#counted >= DIFFERENT_MAX) return false;
+    this.#spent.set(print, spent + 1);
+    this.#counted += 1;
     return true;
   }
 }
 
-/** Causes in a failure's facts that a new process would meet again. */
-const HOPELESS = new Set(["import_error"]);
+/** A new process would fail the same way. What is wrong with the work alone leaves the group to other work. */
+function hopeless({ action, cause }: FailureFacts): boolean {
+  return action === "stop" && cause !== "user_code" && cause !== "bad_data";
+}
 
 /** Why an agent is given up. */
 export type AgentEnd = { reason: string };

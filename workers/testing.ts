@@ -59,6 +59,9 @@ export function failureReport(report: Partial<FailureReport>): FailureReport {
     exit_code: null,
     signal: null,
     log_tail: [],
+    log_errors: [],
+    kernel: [],
+    oom_kills: null,
     log_path: "",
     at_ms: 0,
     ...report,
@@ -355,6 +358,7 @@ function stateOf({ group, generation, ranks }: StartGroup, state: GroupState["st
     state: rankState,
     exit_code: null,
     signal: null,
+    process_state: null,
   }));
   return { group, generation, state, ranks: ranksOf };
 }

@@ -7,6 +7,7 @@ import {
   graph,
   InfrastructureError,
   OutOfMemoryError,
+  WorkerLostError,
 } from "../../engine/mod.ts";
 import { Crashed, MemoryStore } from "../../engine/testing.ts";
 import { bench, NoConfig, runOnce, Sampler, soleStage, Trainer } from "./fixtures.ts";
@@ -20,12 +21,15 @@ function failures(store: MemoryStore): { attempt: number; next_ms: number | null
 Deno.test("budgets are by cause: 3 for the machine, 1 for user code, and each its own", async () => {
   const outOfMemory = () => new OutOfMemoryError("no memory");
   const lost = () => new InfrastructureError("no disk");
+  const taken = () => new WorkerLostError("preempted", {}, { counted: false });
   const cases: { errors: (() => Error)[]; attempts: number; attempts_max?: number | { user_code: number } }[] = [
     { errors: [lost, lost, lost, lost], attempts: 3 },
     { errors: [() => new TypeError("bug")], attempts: 1 },
     { errors: [() => new TypeError("bug"), () => new TypeError("bug")], attempts: 2, attempts_max: { user_code: 2 } },
     { errors: [lost, outOfMemory, lost, outOfMemory, lost], attempts: 5 },
     { errors: [lost, lost, lost], attempts: 1, attempts_max: 1 },
+    { errors: [taken, lost, taken, taken, lost, taken, lost], attempts: 7 },
+    { errors: Array.from({ length: 60 }, () => taken), attempts: 50 }, // Not for ever.
   ];
   for (const { errors, attempts, attempts_max } of cases) {
     const used = bench(AT_ONCE);

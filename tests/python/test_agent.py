@@ -259,7 +259,7 @@ def test_all_ranks_reports_are_gathered_so_that_the_root_can_be_told_from_its_ca
         await engine.start_group(ranks=2)
         answer = await engine.call("raise_peer", {"root": 1})
         assert [(f["rank"], f["cause"], f["exception"]) for f in answer["failures"]] == [
-            (0, "peer", "RuntimeError"),
+            (0, "other", "RuntimeError"),
             (1, "other", "OSError"),
         ]
         assert (await engine.next("group"))["state"] == "failed"

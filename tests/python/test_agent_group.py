@@ -10,7 +10,7 @@ import pytest
 from fake_engine import ROOT, alive
 from holdfast_worker import agent_group
 from holdfast_worker.agent_group import Group, Task
-from holdfast_worker.agent_process import kernel_line, rank_environment
+from holdfast_worker.agent_process import rank_environment
 from holdfast_worker.failures import log_tail, report_of_exit
 
 
@@ -107,20 +107,12 @@ def test_a_group_stopped_while_it_starts_answers_its_tasks_and_leaves_nothing(tm
     asyncio.run(asyncio.wait_for(run(), 30))
 
 
-def test_report_of_exit_tells_an_out_of_memory_kill_from_an_operators() -> None:
-    assert report_of_exit(0, -9, memory_hint=None)["cause"] == "signal"
-    killed = report_of_exit(0, -9, memory_hint="Out of memory: Killed process 7 (python)")
-    assert (killed["cause"], killed["signal"]) == ("out_of_memory", "SIGKILL")
-    assert "Killed process 7" in killed["message"]
-
-
-def test_kernel_line_finds_this_process_and_not_an_older_one_of_its_id(tmp_path: Path) -> None:
-    log = tmp_path / "kmsg"  # A real one gives one record a read; here the only record is the one that counts.
-    log.write_text("3,812,5000000,-;Out of memory: Killed process 4242 (python) total-vm:8000kB\n")
-    assert kernel_line(4242, since_s=4, log=str(log)) == "Out of memory: Killed process 4242 (python) total-vm:8000kB"
-    assert kernel_line(4242, since_s=6, log=str(log)) is None
-    assert kernel_line(424, since_s=4, log=str(log)) is None
-    assert kernel_line(4242, since_s=4, log=str(tmp_path / "none")) is None
+def test_report_of_exit_names_the_signal_or_the_code() -> None:
+    assert [report_of_exit(0, code)[key] for code, key in [(-9, "signal"), (-9, "cause"), (3, "exit_code")]] == [
+        "SIGKILL",
+        "signal",
+        3,
+    ]
 
 
 def test_rank_environment_lets_the_message_win_and_no_secret_through() -> None:

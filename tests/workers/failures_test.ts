@@ -1,37 +1,62 @@
-import { deepStrictEqual, strictEqual } from "node:assert/strict";
-import { failureError, FailureReport, failureReport, leavesGroupWhole, rootFailure } from "../../workers/mod.ts";
+import { deepStrictEqual, ok, strictEqual } from "node:assert/strict";
+import { CancelledError, OutOfMemoryError, UserCodeError } from "../../engine/mod.ts";
+import { failureError, type FailureFacts, failureReport, leavesGroupWhole } from "../../workers/mod.ts";
 
 const place = { run: "r1", group: "trainer", generation: 2, op: "train" };
 
-Deno.test("rootFailure() is the rank at fault, not the peers and waiters that spoke first", () => {
+Deno.test("failureError() is the engine's error of the root's cause, with its verdict and every rank's part in the facts", () => {
   const reports = [
-    failureReport({ rank: 0, cause: "peer", at_ms: 1 }),
-    failureReport({ rank: 1, cause: "timeout", at_ms: 2 }),
-    failureReport({ rank: 2, cause: "signal", at_ms: 30 }),
-    failureReport({ rank: 3, cause: "other", at_ms: 40 }),
+    failureReport({ rank: 0, at_ms: 1, message: "[gloo] Connection closed by peer [127.0.0.1]:1" }),
+    failureReport({ rank: 1, at_ms: 2, exception: "OutOfMemoryError", message: "CUDA out of memory. Tried 2 GiB" }),
   ];
-  strictEqual(rootFailure(reports).rank, 2);
-  strictEqual(rootFailure(reports.slice(0, 2)).rank, 0);
+  const error = failureError(reports, { ...place, ranks: 2 });
+  ok(error instanceof OutOfMemoryError && error.retryable && error.counted);
+  const { fingerprint, ...failure } = error.facts.failure as FailureFacts;
+  deepStrictEqual(failure, {
+    rank: 1,
+    observed: "cuda_out_of_memory",
+    role: "root",
+    kind: "device_memory",
+    cause: "out_of_memory",
+    action: "replan",
+    device: null,
+  });
+  ok(fingerprint.startsWith("cuda_out_of_memory|train|"));
+  ok(error.message.includes("\n  rank 0 followed (peer_closed): [gloo] Connection closed by peer"));
+  deepStrictEqual((error.facts.reports as { role: string }[]).map(({ role }) => role), ["cascade", "root"]);
 });
 
-Deno.test("failureError() maps every reported cause to one of the engine's", () => {
-  const causes = Object.fromEntries(
-    FailureReport.shape.cause.options.map((
-      cause,
-    ) => [cause, failureError([failureReport({ cause })], place).cause_kind]),
+Deno.test("failureError() of code of the user shows its traceback and cannot be retried", () => {
+  const traceback = "Traceback (most recent call last):\n  File \"my.py\", line 3, in loss\nKeyError: 'w'\n";
+  const report = failureReport({ cause: "user_code", exception: "UserCodeError", message: "my.py", traceback });
+  const error = failureError([report], place);
+  ok(error instanceof UserCodeError && !error.retryable);
+  ok(error.message.includes("\n  |   File \"my.py\", line 3, in loss\n  | KeyError: 'w'\n"));
+});
+
+Deno.test("failureError() of a process that was taken away costs no attempt", () => {
+  const killed = { cause: "signal" as const, signal: "SIGKILL" };
+  deepStrictEqual(
+    [
+      failureError([failureReport({ ...killed, oom_kills: 0 })], place).counted,
+      failureError([failureReport({ ...killed, oom_kills: null })], place).counted,
+      failureError([failureReport({ ...killed, oom_kills: 1 })], place).counted,
+      failureError([failureReport({ ...killed, signal: "SIGTERM" })], place).counted,
+    ],
+    [false, true, true, false],
   );
-  deepStrictEqual(causes, {
-    exit: "worker_lost",
-    signal: "worker_lost",
-    import_error: "infrastructure",
-    out_of_memory: "out_of_memory",
-    user_code: "user_code",
-    bad_data: "bad_data",
-    cancelled: "infrastructure",
-    peer: "worker_lost",
-    timeout: "timeout",
-    other: "infrastructure",
-  });
+});
+
+Deno.test("failureError() names the broken GPU, as the agent counts it or as the kernel names it", () => {
+  const xid = "NVRM: Xid (PCI:0000:3b:00): 79, pid=1, name=python, GPU has fallen off the bus.";
+  const device = (kernel: string) =>
+    (failureError([failureReport({ kernel: [kernel] })], place).facts.failure as FailureFacts).device;
+  deepStrictEqual([device(`${xid} (gpu 3)`), device(xid)], ["3", "0000:3b:00"]);
+});
+
+Deno.test("failureError() of a cancelled operation is a cancel", () => {
+  const error = failureError([failureReport({ cause: "cancelled" })], place);
+  ok(error instanceof CancelledError && !error.retryable);
 });
 
 Deno.test("failureError() says the cause first, then the log's last lines, its path and the next command", () => {

@@ -10,11 +10,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from holdfast_worker import flight_recorder
 from holdfast_worker.agent_process import GROUP_VARIABLE, RankProcess, free_port, rank_environment
 from holdfast_worker.failures import ADDRESS_IN_USE, report, report_of_exit, with_log
 
 LAST_WORDS_S = 1.0  # After a first failure: one root makes many cascades, and all reports are needed to find it.
 CANCEL_GRACE_S = 5.0  # A cancelled operation that does not return by then costs the group its life.
+FLIGHT_RECORDER_S = 2.0  # For a GPU's ranks to write which collectives they were in.
 STACKS_S = 0.2  # To write its stacks: milliseconds, unless the machine is very busy.
 PORT_TRIES_MAX = 3
 MILD_CAUSES = {"user_code", "bad_data", "cancelled"}  # The worker says that its state is as before the operation.
@@ -87,7 +89,10 @@ class Group:
         """Evidence before a group that hangs is killed: every rank's stacks, in its log."""
         for rank in self._ranks:
             rank.write_stacks()
-        await asyncio.sleep(STACKS_S)
+        recorded = flight_recorder.ask(
+            self._start["log_dir"], self.name, generation=self.generation, ranks=len(self._ranks)
+        )
+        await asyncio.sleep(FLIGHT_RECORDER_S if recorded else STACKS_S)
 
     def kill_now(self) -> None:
         for rank in self._ranks:
@@ -170,7 +175,8 @@ class Group:
             GROUP_VARIABLE: self._nonce,
         }
         name = f"{self.name.replace('/', '_')}.rank{rank}.gen{self.generation}.log"
-        env = rank_environment(os.environ, self._start["env"], own)
+        given = flight_recorder.environment(self._start["log_dir"], self.name, self.generation) | self._start["env"]
+        env = rank_environment(os.environ, given, own)
         return RankProcess(rank, python=self._start["python"], env=env, log_path=Path(self._start["log_dir"]) / name)
 
     def _context(self, rank: int, port: int) -> dict[str, Any]:
@@ -224,7 +230,7 @@ class Group:
         """Notes a rank's failure and opens the window for the others' reports. True if no rank is left to wait for."""
         if kind == "exit":
             rank, process = value, self._ranks[value]
-            exit_report = report_of_exit(rank, process.returncode or 0, memory_hint=process.memory_hint())
+            exit_report = report_of_exit(rank, process.returncode or 0)
             known = self._reports.setdefault(rank, exit_report)
             known.update(exit_code=exit_report["exit_code"], signal=exit_report["signal"])
         else:
@@ -358,6 +364,7 @@ class Group:
         for rank in self._ranks:
             rank.kill()
         await asyncio.gather(*(rank.wait_dead() for rank in self._ranks))
+        flight_recorder.clean(self._start["log_dir"], self.name, generation=self.generation, ranks=len(self._ranks))
 
     async def _end_tasks(self, failures: list[dict[str, Any]]) -> None:
         while not self._inbox.empty():  # Handed to the group, but not yet to its ranks.
@@ -369,15 +376,19 @@ class Group:
         self._tasks.clear()
 
     def _with_logs(self, reports: dict[int, dict[str, Any]]) -> list[dict[str, Any]]:
-        """In rank order, each with the last lines of its rank's log."""
-        logs = [rank.log_path for rank in self._ranks]
-        return [with_log(item, logs[rank] if rank < len(logs) else "") for rank, item in sorted(reports.items())]
+        """In rank order, each with what its rank's log and the machine say."""
+        ranks = {rank.rank: rank for rank in self._ranks}
+        return [_with_evidence(item, ranks.get(rank)) for rank, item in sorted(reports.items())]
 
     def _after(self, seconds: float, item: Item) -> asyncio.TimerHandle:
         inbox = self._inbox
         timer = asyncio.get_running_loop().call_later(seconds, inbox.put_nowait, item)
         self._timers.append(timer)
         return timer
+
+
+def _with_evidence(item: dict[str, Any], process: RankProcess | None) -> dict[str, Any]:
+    return {**with_log(item, process.log_path), **process.machine_evidence()} if process else item
 
 
 def _is_mild(failure: dict[str, Any]) -> bool:

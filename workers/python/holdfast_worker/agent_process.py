@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast_worker.channel import CHANNEL_VARIABLE, GUARD_VARIABLE, AsyncChannel
+from holdfast_worker.machine import kernel_lines, memory_kills
 from holdfast_worker.process_table import alive_in_group, carriers, process_start, process_state
 
 PACKAGE_ROOT = str(Path(__file__).resolve().parent.parent)
@@ -61,6 +62,7 @@ class RankProcess:
         log_path.parent.mkdir(parents=True, exist_ok=True)
         path = os.pathsep.join([str(Path(python).parent), env.get("PATH", os.defpath)])
         self._memory_kills = memory_kills()
+        self._gpus = env.get("CUDA_VISIBLE_DEVICES")
         guard, self._alive = os.pipe()  # Never written to: the guard wakes when this agent's end closes.
         own = {"PATH": path, CHANNEL_VARIABLE: str(theirs.fileno()), GUARD_VARIABLE: str(guard)}
         try:
@@ -175,57 +177,13 @@ class RankProcess:
             "state": self.state,
             "exit_code": code if code is not None and code >= 0 else None,
             "signal": signal.Signals(-code).name if code is not None and code < 0 else None,
+            "process_state": process_state(self.pid) if code is None else None,
         }
 
-    def memory_hint(self) -> str | None:
-        """Why the kernel may have killed it, if this machine lets us read that."""
-        if self.returncode != -signal.SIGKILL or self.killed_by_us:
-            return None
-        line = kernel_line(self.pid, since_s=int(self.process_start or 0) / os.sysconf("SC_CLK_TCK"))
-        if line:
-            return line
-        kills = (memory_kills() or 0) - (self._memory_kills or 0)
-        return f"its cgroup counted {kills} out-of-memory kills since the start" if kills > 0 else None
-
-
-def memory_kills() -> int | None:
-    """Out-of-memory kills counted by this process's cgroup (version 2, then 1); None if it cannot be read."""
-    try:
-        lines = Path("/proc/self/cgroup").read_text().splitlines()
-    except OSError:
-        return None
-    for line in lines:
-        _, controllers, path = line.split(":", 2)
-        if controllers == "":
-            file = Path(f"/sys/fs/cgroup{path}/memory.events")
-        elif "memory" in controllers.split(","):
-            file = Path(f"/sys/fs/cgroup/memory{path}/memory.oom_control")
-        else:
-            continue
-        try:
-            match = re.search(r"^oom_kill (\d+)$", file.read_text(), re.MULTILINE)
-        except OSError:
-            continue
-        if match:
-            return int(match[1])
-    return None
-
-
-def kernel_line(pid: int, *, since_s: float, log: str = "/dev/kmsg") -> str | None:
-    """The kernel log's line about an out-of-memory kill of this process, if the log may be read. `since_s` (after boot)
-    keeps an older process of the same id out."""
-    try:
-        fd = os.open(log, os.O_RDONLY | os.O_NONBLOCK)
-    except OSError:
-        return None
-    found = None
-    try:
-        while record := os.read(fd, 8_192):  # One record each: "priority,sequence,microseconds,flags;text".
-            head, _, text = record.decode("utf-8", "replace").partition(";")
-            if f"Killed process {pid} " in text and int(head.split(",")[2]) / 1e6 >= since_s:
-                found = text.splitlines()[0].strip()
-    except (OSError, ValueError, IndexError):
-        pass  # The end of the log (EAGAIN), or a record that was overwritten while we read.
-    finally:
-        os.close(fd)
-    return found
+    def machine_evidence(self) -> dict[str, Any]:
+        """What the machine says of this process, if we may read it: the FailureReport's `kernel` and `oom_kills`."""
+        since_s = int(self.process_start or 0) / os.sysconf("SC_CLK_TCK")
+        kernel = kernel_lines(self.pid, since_s=since_s, gpus=self._gpus)
+        now = memory_kills()
+        known = now is not None and self._memory_kills is not None
+        return {"kernel": kernel, "oom_kills": max(0, now - self._memory_kills) if known else None}

@@ -1,0 +1,241 @@
+import type { Cause } from "../engine/mod.ts";
+
+/**
+ * Two tables. A sign says what was seen, its kind what that means, the kind's policy what follows: three things, never one, for
+ * the same sign may be the root on one rank and an echo on the next. `diagnosis.ts` reads them. The texts are those of torch 2.5
+ * to 2.15, NCCL to 2.30, gloo, CUDA and vLLM 0.32 and 0.33.
+ */
+
+/** What may follow a failure of a group. */
+export type Action =
+  /** A new generation with a new rendezvous, as often as the budget allows. */
+  | "restart"
+  /** A new generation, once: the same again without progress between them is no accident. */
+  | "confirm"
+  /** A new generation on the devices that are left. */
+  | "exclude_device"
+  /** A new generation; the stage then asks for less memory, where it may. */
+  | "replan"
+  /** Nothing: a second try would fail the same way. */
+  | "stop";
+
+export type Policy = {
+  /** Whose budget of attempts the failed stage pays from. */
+  cause: Cause;
+  action: Action;
+  /** False: somebody took the process away. That says nothing about the work and costs no budget. */
+  counted: boolean;
+  /** One sentence for people: what it is. */
+  means: string;
+};
+
+const policy = (cause: Cause, action: Action, means: string): Policy => ({ cause, action, counted: true, means });
+
+/** What is done about each kind of failure. */
+export const POLICY = {
+  device_fault: policy("infrastructure", "exclude_device", "A GPU is broken: memory, bus or link."),
+  device_memory: policy("out_of_memory", "replan", "The device has too little memory for the work."),
+  host_memory: policy("out_of_memory", "restart", "The host ran out of memory and a process was killed for it."),
+  preempted: { ...policy("worker_lost", "restart", "A scheduler took the process or its host away."), counted: false },
+  user_code: policy("user_code", "stop", "Code of the user failed: a reward, a loss, a reader."),
+  bad_data: policy("bad_data", "stop", "An input is broken."),
+  non_finite: policy("bad_data", "stop", "A loss or gradient is not a number; the step was not taken, and it repeats."),
+  import_error: policy("infrastructure", "stop", "A package is missing or does not fit."),
+  misuse: policy("infrastructure", "stop", "The group is set up in a way that cannot work."),
+  device_access: policy("infrastructure", "confirm", "A kernel went wrong: a bug, or a device about to fail."),
+  desync: policy("infrastructure", "confirm", "Ranks met in different collectives."),
+  library: policy("infrastructure", "confirm", "A library says that it broke by itself."),
+  crash: policy("worker_lost", "confirm", "The process crashed in native code."),
+  exception: policy("infrastructure", "confirm", "An exception that nobody expected."),
+  engine_start: policy("infrastructure", "confirm", "The inference engine could not start."),
+  disk_full: policy("infrastructure", "confirm", "A disk is full."),
+  checkpoint_damaged: policy("infrastructure", "restart", "A file of a checkpoint is not what was written."),
+  network: policy("infrastructure", "restart", "A network interface or a system call of the network failed."),
+  engine_lost: policy("worker_lost", "restart", "The inference engine died behind its process."),
+  hang: policy("no_progress", "restart", "A rank is alive and does not get on."),
+  collective_timeout: policy("timeout", "restart", "A rank waited in a collective for one that did not come."),
+  rendezvous: policy("worker_lost", "restart", "The ranks did not all meet."),
+  peer_lost: policy("worker_lost", "restart", "Another rank went away."),
+  exit: policy("worker_lost", "restart", "The process ended by itself."),
+  kill: policy("worker_lost", "restart", "The process was killed, and this host does not tell by whom."),
+  operator_kill: { ...policy("worker_lost", "restart", "Somebody killed the process."), counted: false },
+  cancelled: policy("infrastructure", "restart", "The engine asked for the end."),
+} satisfies Record<string, Policy>;
+
+export type FailureKind = keyof typeof POLICY;
+
+/** `root` explains others, `cascade` is explained by another rank, `teardown` is what any end looks like. */
+export type Role = "root" | "cascade" | "teardown";
+
+export type Sign = {
+  name: string;
+  kind: FailureKind;
+  role: Role;
+  text: RegExp;
+  /** Only there. */
+  during?: "start" | "operation";
+  /** Named ranks, in the first group of this expression: `2` or `1, 2`. */
+  names?: RegExp;
+  /** It only says that the reason stands in the log. */
+  see_log?: true;
+};
+
+const sign = (kind: FailureKind, name: string, text: RegExp, more: Partial<Sign> = {}): Sign => ({
+  name,
+  kind,
+  text,
+  role: "root",
+  ...more,
+});
+const CASCADE = { role: "cascade" } as const;
+const TEARDOWN = { role: "teardown" } as const;
+const SEE_LOG = { see_log: true } as const;
+
+/** Texts by how much they explain: of several on one rank the first row of this table wins. */
+export const SIGNS: readonly Sign[] = [
+  sign("device_fault", "cuda_ecc", /uncorrectable ECC error|ECC_UNCORRECTABLE|ECCUncorrectable/i),
+  sign("device_fault", "gpu_off_the_bus", /fallen off the bus|\bGPU is lost\b/i),
+  sign("device_fault", "gpu_xid", /NVRM: Xid [^:]*:[^:]*(?::[^:]*)*?: (48|63|64|74|79|92|94|95|119|120),/),
+  sign("device_fault", "nvlink", /NVLINK_UNCORRECTABLE|nvlink.*\b(fatal|uncorrectable)\b/i),
+
+  sign(
+    "device_memory",
+    "cuda_out_of_memory",
+    /(CUDA|HIP|XPU)( error:| failure)?( \d+)? '?out of memory|OutOfMemoryError\b.*(CUDA|HIP|GPU)/i,
+  ),
+  sign("device_memory", "cublas_alloc_failed", /_STATUS_ALLOC_FAILED/),
+  sign(
+    "device_memory",
+    "vllm_cache_memory",
+    /No available memory for the cache blocks|less than desired GPU memory utilization|is larger than the available KV cache memory/i,
+  ),
+  sign("host_memory", "kernel_oom_kill", /Out of memory: Killed process|\boom[-_]kill(er)?\b|OOMKilled/i),
+  sign(
+    "host_memory",
+    "host_allocation",
+    /DefaultCPUAllocator: can't allocate memory|Cannot allocate memory|std::bad_alloc/i,
+  ),
+
+  sign(
+    "preempted",
+    "scheduler_text",
+    /DUE TO (TIME LIMIT|PREEMPTION|NODE FAILURE)|\bNODE_FAIL\b|\bPREEMPTED\b|spot instance (interruption|termination)/i,
+  ),
+
+  sign(
+    "device_access",
+    "illegal_memory_access",
+    /illegal memory access|misaligned address|unspecified launch failure/i,
+  ),
+  sign("device_access", "device_assert", /device-side assert triggered/i),
+  sign(
+    "desync",
+    "gloo_mismatch",
+    /gloo::EnforceNotMet|op\.preamble\.length <= op\.nbytes|collective mismatch in your code/i,
+  ),
+  sign("desync", "collective_mismatch", /Detected mismatch between collectives/i),
+  sign(
+    "misuse",
+    "nccl_invalid_usage",
+    /ncclInvalid(Usage|Argument)|Duplicate GPU detected|invalid usage \(run with NCCL/i,
+  ),
+  sign("misuse", "world_size", /world size of \d+ but the current world size is \d+/i),
+  sign("library", "nccl_internal_error", /ncclInternalError|internal error - please report/i),
+  sign("network", "infiniband", /NET\/IB ?: ?(Got completion|.*async fatal event)|ibv_\w+ failed with/i),
+  sign("misuse", "nccl_system_error_at_start", /ncclSystemError|unhandled system error/i, { during: "start" }),
+  sign("network", "nccl_system_error", /ncclSystemError|unhandled system error/i),
+
+  sign(
+    "disk_full",
+    "no_space",
+    /No space left on device|\bENOSPC\b|Disk quota exceeded|basic_ios::clear: iostream error|inline_container\.cc:\d+\] \. unexpected pos/i,
+  ),
+  sign(
+    "checkpoint_damaged",
+    "checkpoint_unreadable",
+    /PytorchStreamReader failed|SafetensorError|invalid header or archive is corrupted|is not the recorded one: sha256 is|OSError: \[Errno 22\]/i,
+  ),
+
+  sign("engine_lost", "vllm_dead", /EngineDeadError|EngineCore encountered an issue/, SEE_LOG),
+  sign("engine_lost", "vllm_worker_died", /Worker proc.* died unexpectedly/i, SEE_LOG),
+  sign("hang", "vllm_rpc_timeout", /RPC call to .* timed out/i),
+  sign("engine_start", "vllm_init_failed", /Engine core initialization failed/i, SEE_LOG),
+
+  sign("hang", "watchdog_stuck", /watchdog got stuck|ProcessGroupNCCL watchdog hang|Could not acquire GIL/i),
+  sign("hang", "monitored_barrier", /failed to pass monitoredBarrier/i, {
+    ...CASCADE,
+    names: /Ranks? ([\d, ]+) failed to pass monitoredBarrier/i,
+  }),
+  sign("peer_lost", "nccl_remote_rank", /remote error detected from rank/i, {
+    ...CASCADE,
+    names: /remote error detected from rank:? ?(\d+)/i,
+  }),
+  sign(
+    "collective_timeout",
+    "nccl_watchdog_timeout",
+    /watchdog caught collective operation timeout|watchdog detected operation timeout|NCCL operation timed out|Timeout at NCCL work|detected by watchdog at work/i,
+    CASCADE,
+  ),
+  sign("collective_timeout", "gloo_timeout", /Timed out waiting \d+ ?ms for (recv|send)/i, CASCADE),
+  sign(
+    "rendezvous",
+    "ranks_missing",
+    /Timed out after \d+ seconds waiting for clients|wait timeout after \d+ ?ms/i,
+    CASCADE,
+  ),
+  sign("rendezvous", "store_unreachable", /client socket has timed out|TCP client failed to/i, CASCADE),
+  sign("rendezvous", "port_taken", /EADDRINUSE|address already in use/i),
+  sign("peer_lost", "nccl_remote_error", /ncclRemoteError|remote process exit|process exiting prematurely/i, CASCADE),
+  sign(
+    "peer_lost",
+    "peer_closed",
+    /Connection closed by (remote )?peer|Connection reset by peer|nccl hit async error/i,
+    CASCADE,
+  ),
+  sign(
+    "peer_lost",
+    "store_lost",
+    /Failed to recv, got 0 bytes|Connection was likely closed|Socket Timeout|Broken pipe/i,
+    CASCADE,
+  ),
+  sign(
+    "device_access",
+    "nccl_cuda_error",
+    /ncclUnhandledCudaError|unhandled cuda error|NCCL WARN Cuda failure/i,
+    SEE_LOG,
+  ),
+  sign(
+    "device_access",
+    "cuda_error",
+    /CUDA error: |CUDNN_STATUS_(INTERNAL_ERROR|EXECUTION_FAILED)|CUBLAS_STATUS_\w*(FAILED|ERROR)/,
+  ),
+  sign(
+    "peer_lost",
+    "collective_aborted",
+    /Application timeout caused pair closure|communicator was aborted|already Invalidated|flight recorder dump signal|operations have failed or timed out/i,
+    TEARDOWN,
+  ),
+];
+
+/** What only guesses is no evidence. */
+export const ADVICE = /\b(might|may) (also )?be (caused|due)|\bmight be asynchronously reported\b/i;
+
+/** Signs that no text gives. */
+export const TEXTLESS: Readonly<Record<string, FailureKind>> = {
+  told_user_code: "user_code",
+  told_bad_data: "bad_data",
+  told_cancelled: "cancelled",
+  told_import_error: "import_error",
+  told_out_of_memory: "device_memory",
+  told_timeout: "hang",
+  non_finite: "non_finite",
+  memory_error: "host_memory",
+  oom_kill_counted: "host_memory",
+  sigterm: "preempted",
+  sigkill: "operator_kill",
+  sigkill_unexplained: "kill",
+  crash_signal: "crash",
+  exit_code: "exit",
+  exception: "exception",
+  silent_rank: "hang",
+};
