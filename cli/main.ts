@@ -2,7 +2,7 @@ import { Command, CommanderError } from "commander";
 import { ConfigError, didYouMean, loadConfig, parseConfig } from "../configs/mod.ts";
 import { DataError } from "../data/mod.ts";
 import { cancelRun, EngineError, InvalidInputError } from "../engine/mod.ts";
-import { Home } from "../flows/mod.ts";
+import { DEFAULT_QUEUE, Home } from "../flows/mod.ts";
 import { listCheckpoints } from "./checkpoints.ts";
 import { printSchema, showConfig } from "./config.ts";
 import { previewData } from "./data_preview.ts";
@@ -13,15 +13,30 @@ import { printPlan } from "./plan.ts";
 import { testReward } from "./reward_test.ts";
 import { EXIT, isBadInput } from "./exit.ts";
 import { listRollouts, type RolloutOptions } from "./rollouts.ts";
-import { resumeCommand, runCommand } from "./run.ts";
+import { type Queued, resumeCommand, runCommand } from "./run.ts";
 import { findRun, listRuns, showRun, wholeNumber } from "./runs.ts";
+import { countsOf, serveCommand, type ServeFlags } from "./serve.ts";
 
 const QUICKSTART = new URL("../configs/quickstart.yaml", import.meta.url);
 
 type Global = { home: string; store?: string; id?: string };
 type Flags = Record<string, string | boolean | undefined>;
+type DetachFlags = { detach?: boolean; queue?: string; priority?: number; needs: string[] };
 
 const whole = (name: string, least = 1) => (text: string) => wholeNumber(text, { name, least });
+
+const integer = (name: string) => (text: string) => wholeNumber(text, { name, least: -Number.MAX_SAFE_INTEGER });
+
+/** An option that may be given several times. */
+const collect = (text: string, before: string[]) => [...before, text];
+
+/** Where a detached run waits; undefined for one that runs here. */
+function queuedOf({ detach, queue, priority, needs }: DetachFlags): Queued | undefined {
+  const counts = needs.length > 0 ? countsOf(needs, "--needs") : undefined;
+  if (detach) return { queue: queue ?? DEFAULT_QUEUE, priority: priority ?? 0, needs: counts };
+  if (queue === undefined && priority === undefined && counts === undefined) return undefined;
+  throw new InvalidInputError("Cannot queue a run that starts here: --queue, --priority and --needs go with --detach");
+}
 
 function program(): Command {
   const rl = new Command("rl");
@@ -84,11 +99,20 @@ function runVerbs(rl: Command): void {
   for (const name of ["run", "eval"]) {
     const usage = `${name} <config> [overrides...]`;
     verb(rl, usage, name === "run" ? "start a run" : "evaluate a model: a run of the evaluate flow")
-      .action(async (file: string, overrides: string[], _: Flags, command: Command) => {
+      .option("--detach", "only record it, for 'serve' to run; prints its id")
+      .option("--queue <name>", "with --detach: the queue that it waits in (default: default)")
+      .option(
+        "--priority <n>",
+        "with --detach: of two that wait the higher goes first (default: 0)",
+        integer("--priority"),
+      )
+      .option("--needs <name=n>", "with --detach: slots of a host that it holds, as in gpu=4", collect, [])
+      .action(async (file: string, overrides: string[], flags: DetachFlags, command: Command) => {
         const loaded = await loadConfig(file, { overrides, cwd: Deno.cwd() });
+        const queued = queuedOf(flags);
         Deno.exitCode = await withHome(
           command,
-          (home) => runCommand(home, loaded, { ...globals(command), verb: name }),
+          (home) => runCommand(home, loaded, { ...globals(command), verb: name, queued }),
         );
       });
   }
@@ -96,6 +120,17 @@ function runVerbs(rl: Command): void {
     .option("--accept", "go on although the graph is another than the run began with")
     .action(async (id: string | undefined, flags: Flags, command: Command) => {
       Deno.exitCode = await withHome(command, (home) => resumeCommand(home, id, { accept: flags.accept === true }));
+    });
+  verb(rl, "serve", "run what is queued, until it is stopped; several engines may share a store")
+    .option("--queue <name[=n]>", "a queue to serve, n of its runs at once over all engines", collect, [])
+    .option("--concurrency <n>", "runs that this engine executes at once", whole("--concurrency"), 1)
+    .option("--slots <name=n>", "slots of this host (default: gpu, as many as are seen)", collect, [])
+    .option("--entry <file>", "a module with graphs of runs that were made elsewhere", collect, [])
+    .option("--lease-s <s>", "an engine that shows no life for so long loses its runs", whole("--lease-s"), 15)
+    .option("--poll-s <s>", "how often the queues are looked at", whole("--poll-s"), 1)
+    .option("--until-idle", "end once every run that it could run has ended")
+    .action(async (flags: ServeFlags, command: Command) => {
+      Deno.exitCode = await withHome(command, (home) => serveCommand(home, flags));
     });
   verb(rl, "cancel <run>", "end a run for good")
     .action(async (id: string, _: Flags, command: Command) => {

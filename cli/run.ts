@@ -11,18 +11,23 @@ import {
   type RowTables,
   rowTables,
   SHIPPED,
+  slotsOf,
 } from "../flows/mod.ts";
 import { LiveView } from "./live.ts";
 import { failureText } from "./failure_text.ts";
 import { EXIT, isBadInput } from "./exit.ts";
-import { command, errorScreen } from "./output.ts";
+import { command, errorScreen, print } from "./output.ts";
 import { findRun } from "./runs.ts";
+import { queuedText } from "./serve.ts";
 
-/** `run CONFIG`: records the run, then executes it. Returns the exit code. */
+/** Where a detached run waits; `needs`: slots that it holds while it runs, if they are not to be read from its blocks. */
+export type Queued = { queue: string; priority: number; needs?: Record<string, number> };
+
+/** `run CONFIG`: records the run, then executes it, or leaves it to `serve`. Returns the exit code. */
 export async function runCommand(
   home: Home,
   loaded: LoadedConfig,
-  options: { id?: string; verb?: string },
+  options: { id?: string; verb?: string; queued?: Queued },
 ): Promise<number> {
   const { config } = loaded;
   if (options.verb === "eval" && config.flow !== "evaluate") {
@@ -38,7 +43,14 @@ export async function runCommand(
     id: options.id,
     name: config.name,
     entry: `${SHIPPED}${config.flow}`,
+    needs: options.queued?.needs ?? slotsOf(config),
+    ...(options.queued && { queue: options.queued.queue, priority: options.queued.priority }),
   });
+  if (options.queued) {
+    errorScreen().write(`${queuedText(home, { id: head.id, queue: options.queued.queue })}\n`);
+    print(head.id);
+    return EXIT.done;
+  }
   return await follow(home, { head, definition: definition as AnyDefinition, config, rows });
 }
 
@@ -134,7 +146,7 @@ function modelIn(runDir: string): string {
 }
 
 /** Calls `act` at SIGINT and SIGTERM; returns what undoes it. */
-function onInterrupt(act: () => void): () => void {
+export function onInterrupt(act: () => void): () => void {
   const signals = ["SIGINT", "SIGTERM"] as const;
   for (const signal of signals) Deno.addSignalListener(signal, act);
   return () => {

@@ -1,4 +1,13 @@
-import { BadDataError, computedStatus, type ErrorJson, InvalidInputError, type RunHead } from "../engine/mod.ts";
+import {
+  AGEING_MS,
+  BadDataError,
+  computedStatus,
+  type ErrorJson,
+  InvalidInputError,
+  isQueued,
+  queueOrder,
+  type RunHead,
+} from "../engine/mod.ts";
 import { graphName, type Home, type RunView, runView } from "../flows/mod.ts";
 import { didYouMean } from "../configs/mod.ts";
 import { failureText } from "./failure_text.ts";
@@ -22,7 +31,7 @@ function newestResumable(heads: RunHead[]): RunHead {
   throw new InvalidInputError(`Cannot resume as no run is interrupted or failed: 'runs' lists them`, {});
 }
 
-const STATUSES = ["running", "interrupted", "done", "failed", "cancelled"];
+const STATUSES = ["queued", "running", "interrupted", "done", "failed", "cancelled"];
 
 /** `runs [TEXT]`: every run, newest first; with a text only those whose id or name holds it. */
 export async function listRuns(
@@ -35,6 +44,7 @@ export async function listRuns(
     throw new InvalidInputError(`Cannot list runs of status '${wanted}'${near}: give one of ${STATUSES.join(", ")}`);
   }
   const heads = (await home.store.heads({ limit: 1000 })).toSorted((a, b) => b.created_ms - a.created_ms);
+  const positions = queuePositions(heads);
   const runs = heads.map((head) => {
     const status = computedStatus(head);
     return {
@@ -42,6 +52,9 @@ export async function listRuns(
       name: head.name,
       status,
       graph: graphName(head),
+      queue: head.queue,
+      priority: head.priority,
+      position: positions.get(head.id) ?? null,
       reward: home.lastMetrics(head.id)["reward/mean"] ?? null,
       resumable: status === "interrupted" || status === "failed",
       created_at: new Date(head.created_ms).toISOString(),
@@ -56,13 +69,20 @@ export async function listRuns(
   const rows = runs.map((run) => [
     run.id,
     run.name,
-    run.status,
+    run.position === null ? run.status : `queued ${run.queue} ${run.position}`,
     run.graph,
     run.reward === null ? "-" : run.reward.toFixed(3),
     age(Date.now() - Date.parse(run.created_at)),
     (run.error ?? "").split("\n")[0]!.slice(0, 60),
   ]);
   print(table(["run", "name", "status", "graph", "reward", "age", "last error"], rows));
+}
+
+/** Which place each waiting run has in its queue, from 1. */
+function queuePositions(heads: RunHead[]): Map<string, number> {
+  const waiting = queueOrder(heads.filter(isQueued), AGEING_MS, Date.now());
+  const queues = Map.groupBy(waiting, ({ queue }) => queue);
+  return new Map([...queues.values()].flatMap((runs) => runs.map(({ id }, i): [string, number] => [id, i + 1])));
 }
 
 /** `show RUN`. */
@@ -88,6 +108,7 @@ function describe(view: RunView, home: Home): string {
   const lines: [string, string][] = [
     ["run", `${view.id}${view.name === view.id ? "" : ` (${view.name})`}`],
     ["status", view.status + (view.engine_pid === null ? "" : `, engine pid ${view.engine_pid}`)],
+    ...(view.queue === null ? [] : [["queue", `${view.queue}, priority ${view.priority}`] as [string, string]]),
     ["graph", `${view.graph} ${view.graph_hash.slice(0, 12)}, epoch ${view.epoch}`],
     ["round", view.loop === null ? "0" : `${view.loop} ${view.round}`],
     ["policy", view.policy === null ? "-" : `${view.policy.version.slice(0, 12)} digest ${view.policy.digest ?? "-"}`],

@@ -7,6 +7,7 @@ export * from "./resources.ts";
 export * from "./run_graph.ts";
 export * from "./run_view.ts";
 export { greedyOf, samplingOf } from "./sampling.ts";
+export * from "./serve.ts";
 export { createRun, executeRun, rowTables, type SessionOptions } from "./session.ts";
 export { assignCredit } from "./stages/assign_credit.ts";
 export { checkpointPolicy } from "./stages/checkpoint_policy.ts";

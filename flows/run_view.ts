@@ -14,6 +14,8 @@ export type RunView = {
   id: string;
   name: string;
   status: string;
+  queue: string | null;
+  priority: number;
   graph: string;
   graph_hash: string;
   epoch: number;
@@ -48,6 +50,8 @@ export async function runView(store: Store, head: RunHead, live: LiveFacts): Pro
     id: head.id,
     name: head.name,
     status,
+    queue: head.queue,
+    priority: head.priority,
     graph: graphName(head),
     graph_hash: head.graph_hash,
     epoch: head.epoch,

@@ -1,0 +1,119 @@
+import { pathToFileURL } from "node:url";
+import { InvalidInputError, type ServeEvent } from "../engine/mod.ts";
+import { DEFAULT_QUEUE, type Home, serveRuns } from "../flows/mod.ts";
+import { visibleGpus } from "../workers/mod.ts";
+import { EXIT } from "./exit.ts";
+import { failureText } from "./failure_text.ts";
+import { LiveView, type Screen } from "./live.ts";
+import { command, errorScreen } from "./output.ts";
+import { onInterrupt } from "./run.ts";
+
+export type ServeFlags = {
+  queue: string[];
+  concurrency: number;
+  slots: string[];
+  entry: string[];
+  leaseS: number;
+  pollS: number;
+  untilIdle?: boolean;
+};
+
+/** `serve`: takes queued runs until it is stopped, or until none is left. Returns the exit code. */
+export async function serveCommand(home: Home, flags: ServeFlags): Promise<number> {
+  const screen = errorScreen();
+  const note = (text: string) => screen.write(`${text}\n`);
+  const queues = countsOf(flags.queue.length > 0 ? flags.queue : [DEFAULT_QUEUE], "--queue", Infinity);
+  const slots = { gpu: visibleGpus().length, ...countsOf(flags.slots, "--slots") };
+  const drain = new AbortController();
+  const release = onInterrupt(() => {
+    if (drain.signal.aborted) Deno.exit(EXIT.interrupted);
+    note("stopping every run at its next durable point, for another engine to go on with; once more stops at once");
+    drain.abort();
+  });
+  note(`serving ${Object.keys(queues).join(", ")}, ${flags.concurrency} at once, pid ${Deno.pid}`);
+  try {
+    await serveRuns(home, {
+      queues,
+      slots,
+      concurrency: flags.concurrency,
+      entries: flags.entry.map((path) => pathToFileURL(path).href),
+      lease_ms: flags.leaseS * 1000,
+      poll_ms: flags.pollS * 1000,
+      until_idle: flags.untilIdle,
+      drain: drain.signal,
+      onEvent: teller(home, note),
+      session: ({ id }) => {
+        const live = new LiveView({ screen: prefixed(screen, id), now: () => performance.now() });
+        return {
+          onEvent: (event) => live.on(event),
+          onWorkers: (event) => live.onWorkers(event),
+          onSetup: ({ kind, step, detail }) => live.setup(`environment ${kind}: ${step} ${detail}`),
+        };
+      },
+    });
+  } finally {
+    release();
+  }
+  return EXIT.done;
+}
+
+/** Says each thing once: a store that is out of reach is looked at every second. */
+function teller(home: Home, note: (text: string) => void): (event: ServeEvent) => void {
+  let trouble = "";
+  return (event) => {
+    if (event.type !== "trouble") trouble = "";
+    else if (event.reason !== trouble) note(`the store could not be used, trying again: ${trouble = event.reason}`);
+    const line = lineOf(event, home);
+    if (line) note(line);
+  };
+}
+
+function lineOf(event: ServeEvent, home: Home): string | null {
+  switch (event.type) {
+    case "taken":
+      if (event.from === null) return `${event.run}  taken`;
+      return `${event.run}  taken over from engine ${event.from.pid} on ${event.from.host}`;
+    case "ended":
+      if (event.error) return `${event.run}  failed: ${failureText(event.error, home)}`;
+      return `${event.run}  ${ENDINGS[event.status]}`;
+    case "refused":
+      return `${event.run}  left: ${event.reason}`;
+    case "put_off":
+      return `${event.run}  not now, again in ${event.ms / 1000} s: ${event.reason}`;
+    case "trouble":
+      return null;
+  }
+}
+
+const ENDINGS = {
+  done: "done",
+  failed: "failed",
+  cancelled: "cancelled",
+  interrupted: "given back",
+  fenced: "another engine has taken it over; stopped here, touching nothing",
+};
+
+/** The lines of one run among those of others: no redrawing, each with the run's id before it. */
+function prefixed(screen: Screen, run: string): Screen {
+  return {
+    ...{ tty: false, color: screen.color, columns: screen.columns },
+    write: (text) => screen.write(text.replace(/^(?=.)/gm, `${run}  `)),
+  };
+}
+
+/** Reads `NAME=N` texts. `without`: what a bare NAME means, if it may stand alone. */
+export function countsOf(texts: string[], option: string, without?: number): Record<string, number> {
+  return Object.fromEntries(texts.map((text) => {
+    const [, name, count] = /^([A-Za-z0-9_.-]+)(?:=(\d+))?$/.exec(text) ?? [];
+    if (name !== undefined && count !== undefined) return [name, Number(count)];
+    if (name !== undefined && without !== undefined) return [name, without];
+    const form = without === undefined ? "NAME=N" : "NAME or NAME=N";
+    throw new InvalidInputError(`Cannot use '${text}' for ${option}: give ${form}, N a whole number`, { option, text });
+  }));
+}
+
+/** What to say of a run that waits in a queue. */
+export function queuedText(home: Home, run: { id: string; queue: string }): string {
+  const serve = `serve${run.queue === DEFAULT_QUEUE ? "" : ` --queue ${run.queue}`}`;
+  return `run ${run.id} waits in queue '${run.queue}' for an engine: ${command(home, serve)}`;
+}
