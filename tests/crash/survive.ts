@@ -1,4 +1,5 @@
 import { ok } from "node:assert/strict";
+import type { JournalRow } from "../../engine/mod.ts";
 import { brokenRules } from "./recorded_rules.ts";
 import { at, type Finished, inFlight, orphans, type Place, recorded, rl, type Running, show, start } from "./runs.ts";
 import { SMALL, withFreshHome } from "./runs.ts";
@@ -65,7 +66,7 @@ export type DisturbOptions = {
   /** While it goes. */
   disturb: (live: Live) => Promise<void>;
 };
-export type Disturbed = { shown: Awaited<ReturnType<typeof show>>; finished: Finished };
+export type Disturbed = { shown: Awaited<ReturnType<typeof show>>; rows: JournalRow[]; finished: Finished };
 
 /** Runs `quickstart_small` in a home of its own, lets the test disturb it, and holds its end against the undisturbed run's. */
 export async function disturbed(options: DisturbOptions): Promise<Disturbed> {
@@ -92,7 +93,7 @@ export async function disturbed(options: DisturbOptions): Promise<Disturbed> {
       console.error(finished.output);
       throw error;
     }
-    return { shown, finished };
+    return { shown, rows: (await recorded(place, run)).rows, finished };
   });
 }
 
