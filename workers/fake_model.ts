@@ -7,7 +7,6 @@ import {
   encodeSlab,
   type Group,
   type Numerics,
-  Optimizer,
   type Slab,
   type Trajectory,
 } from "../data/mod.ts";
@@ -75,7 +74,6 @@ export class FakeTrainer extends FakeWorker {
   /** Part of what the weights come out as: in its last bits, as rounding would be. */
   readonly ranks: number;
   readonly #artifacts: ArtifactStore;
-  #optimizer = Optimizer.parse({});
   #last: { version: string; steps: StepRecord[] } | null = null;
 
   constructor(options: { artifacts: ArtifactStore; hook?: FakeHook; ranks?: number }) {
@@ -116,15 +114,14 @@ export class FakeTrainer extends FakeWorker {
     throw new TypeError(`Cannot run '${op}' as the fake trainer has no such operation`);
   }
 
-  async #load({ version, model_path, optimizer, checkpoint }: FakeLoad): Promise<unknown> {
+  async #load({ version, model_path, checkpoint }: FakeLoad): Promise<unknown> {
     this.held = null;
     if (checkpoint) await verify(checkpoint);
     this.held = { version, weights: await read(checkpoint?.dir ?? model_path) };
-    this.#optimizer = optimizer;
     return { version, numerics: await this.numerics(1) };
   }
 
-  async #train({ from, to, batch, loss, micro_batch_tokens_max }: FakeTrain): Promise<unknown> {
+  async #train({ from, to, batch, loss, optimizer, micro_batch_tokens_max }: FakeTrain): Promise<unknown> {
     if (this.version === to && this.#last?.version === to) return this.#last;
     const before = this.resident(from);
     if ("not_resident" in before) return before;
@@ -133,8 +130,8 @@ export class FakeTrainer extends FakeWorker {
     const steps = updates.map((groups, update): StepRecord => {
       const rounding = 1e-12 * fraction(this.ranks, micro_batch_tokens_max);
       const gradient = Math.sin(3 * weights + fraction(batch.sha256, loss.sha256, update)) + rounding;
-      weights -= this.#optimizer.lr * gradient;
-      const { lr } = this.#optimizer;
+      const { lr } = optimizer;
+      weights -= lr * gradient;
       const counts = { n_tokens: groups.length, n_sequences: groups.length, micro_batches: 1 };
       return { loss: gradient ** 2 / 2, grad_norm: Math.abs(gradient), lr, ...counts, metrics: {} };
     });

@@ -144,12 +144,13 @@ export class Materialiser {
 
   async #redo(operator: Operator, steps: RedoStep[], caller: Caller): Promise<void> {
     for (const step of steps) {
-      const { parent, batch, loss, numerics } = step.record;
+      const { parent, batch, loss, optimizer, numerics } = step.record;
       const args = {
         from: parent,
         to: step.id,
         batch,
         loss,
+        optimizer,
         micro_batch_tokens_max: numerics.micro_batch_tokens_max,
       };
       const answer = await operator.call("train", args, caller).catch(async (error) => {

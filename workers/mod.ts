@@ -14,7 +14,7 @@ export * from "./operation_phase.ts";
 export * from "./operations.ts";
 export type { Caller, Operator } from "./operator.ts";
 export { PolicyTrainer } from "./policy_trainer.ts";
-export { CheckpointNote, VersionNote } from "./version_chain.ts";
+export { CheckpointNote, VersionChain, VersionNote } from "./version_chain.ts";
 export { ASIDE, type FileProblem, firstProblem, problemText, SetAside } from "./checkpoint_files.ts";
 export * from "./replan.ts";
 export * from "./protocol.ts";

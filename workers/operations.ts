@@ -82,6 +82,7 @@ const trainer = {
       to: z.string(),
       batch: ArtifactRef.describe("JSON of a Batch."),
       loss: ArtifactRef.describe("JSON of an Expression."),
+      optimizer: Optimizer.describe("Of these steps: a fork may train on with other settings than its prefix."),
       micro_batch_tokens_max: z.int().positive(),
     }),
     output: z.union([NotResident, z.strictObject({ version: z.string(), steps: z.array(StepRecord) })]),

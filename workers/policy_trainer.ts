@@ -91,7 +91,7 @@ export class PolicyTrainer {
     const record = { sha256: sha256Hex(bytes), bytes: bytes.byteLength };
     const kept = this.#artifacts.put(bytes); // Nobody reads it before the result is recorded: written while the step runs.
     kept.catch(() => undefined); // Told below.
-    const args = { from: policy.version, to: record.sha256, batch, loss, micro_batch_tokens_max };
+    const args = { from: policy.version, to: record.sha256, batch, loss, optimizer, micro_batch_tokens_max };
     const output = await this.#resident(
       policy.version,
       caller,

@@ -45,6 +45,7 @@ class Script:
                 **{"from": f"v{k}", "to": f"v{k + 1}"},
                 batch=self.artifacts.put_json(batch),
                 loss=self.artifacts.put_json(POLICY_LOSS),
+                optimizer=OPTIMIZER,
                 micro_batch_tokens_max=TOKENS_MAX,
             )
         return self

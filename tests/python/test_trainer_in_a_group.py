@@ -16,6 +16,7 @@ def test_two_ranks_under_an_agent_train_and_publish_and_name_bad_input(tmp_path:
         **{"from": "v0", "to": "v1"},
         "batch": artifacts.put_json(trajectory_batch(artifacts, [[9, 7, 5, 6]] * 2)),
         "loss": artifacts.put_json(POLICY_LOSS),
+        "optimizer": OPTIMIZER,
         "micro_batch_tokens_max": 32,
     }
     model = str(tmp_path / "model")

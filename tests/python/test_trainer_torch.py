@@ -49,6 +49,43 @@ def published(trainer, version, name="out"):
     return trainer.call("publish", version=version, dir=str(trainer.directory / name))
 
 
+@pytest.mark.parametrize(
+    "change", [{"lr": 0.01, "betas": [0.8, 0.9], "eps": 1e-6}, {"clip_grad_norm": 1e-3, "weight_decay": 0.5}]
+)
+def test_other_optimizer_settings_act_from_the_step_that_names_them(tmp_path, change):
+    def trained(first, second):
+        trainer = Trainer(tmp_path / f"{len(list(tmp_path.iterdir()))}")
+        trainer.create()
+        trainer.load(weight_decay=0.1)
+        for versions, optimizer in ((("v0", "v1"), first), (("v1", "v2"), second)):
+            batch = trajectory_batch(trainer.artifacts, LENGTHS, seed=int(versions[0][1:]))
+            trainer.train(batch, between=versions, optimizer=optimizer)
+        return trainer, published(trainer, "v2")["digest"]
+
+    digests = {str(order): trained(*order)[1] for order in (({}, {}), ({}, change), (change, change))}
+    assert len(set(digests.values())) == 3
+    # A checkpoint of the prefix, loaded with the settings of what follows, gives the same.
+    trainer = Trainer(tmp_path / "loaded")
+    trainer.create()
+    trainer.load(weight_decay=0.1)
+    trainer.train(trajectory_batch(trainer.artifacts, LENGTHS, seed=0), between=("v0", "v1"))
+    checkpoint = trainer.call("save", version="v1", dir=str(tmp_path / "checkpoint"))
+    again = Trainer(tmp_path / "loaded")
+    again.load("v1", checkpoint, **{"weight_decay": 0.1, **change})
+    again.train(trajectory_batch(again.artifacts, LENGTHS, seed=1), between=("v1", "v2"))
+    assert published(again, "v2")["digest"] == digests[str(({}, change))]
+
+
+def test_weight_decay_cannot_be_turned_on_in_the_middle(tmp_path):
+    trainer = Trainer(tmp_path)
+    trainer.create()
+    trainer.load(weight_decay=0.0)
+    batch = trajectory_batch(trainer.artifacts, LENGTHS, seed=0)
+    with pytest.raises(BadDataError, match="without weight decay: start a new run"):
+        trainer.train(batch, between=("v0", "v1"), optimizer={"weight_decay": 0.1})
+    assert trainer.worker.held == "v0"
+
+
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_training_from_a_checkpoint_in_a_new_process_gives_the_bits_of_training_on(tmp_path, dtype):
     trainer = Trainer(tmp_path, dtype=dtype)
@@ -63,7 +100,10 @@ def test_training_from_a_checkpoint_in_a_new_process_gives_the_bits_of_training_
     loss = trainer.artifacts.put_json(POLICY_LOSS)
     load = {"version": "v3", "model_path": "unused", "optimizer": OPTIMIZER, "checkpoint": checkpoint}
     train = [
-        {"from": f"v{k}", "to": f"v{k + 1}", "batch": batch, "loss": loss, "micro_batch_tokens_max": 64}
+        {
+            **{"from": f"v{k}", "to": f"v{k + 1}", "batch": batch, "loss": loss},
+            **{"optimizer": OPTIMIZER, "micro_batch_tokens_max": 64},
+        }
         for k, batch in zip((3, 4), batches)
     ]
     script = [{"op": "load", "args": load}, *({"op": "train", "args": args} for args in train)]

@@ -171,8 +171,10 @@ class Trainer:
 
     def load(self, version: str = "v0", checkpoint: dict[str, Any] | None = None, **optimizer: Any) -> dict[str, Any]:
         model = str(self.directory / "model")
-        settings = {**OPTIMIZER, **optimizer}
-        return self.call("load", version=version, model_path=model, optimizer=settings, checkpoint=checkpoint)
+        self.optimizer = {**OPTIMIZER, **optimizer}
+        return self.call(
+            "load", version=version, model_path=model, optimizer=self.optimizer, checkpoint=checkpoint
+        )
 
     def train(self, batch: dict[str, Any], *, between: tuple[str, str], **options: Any) -> dict[str, Any]:
         return self.call(
@@ -181,6 +183,7 @@ class Trainer:
             to=between[1],
             batch=self.artifacts.put_json(batch),
             loss=self.artifacts.put_json(options.get("loss", POLICY_LOSS)),
+            optimizer={**self.optimizer, **options.get("optimizer", {})},
             micro_batch_tokens_max=options.get("tokens_max", 64),
         )
 

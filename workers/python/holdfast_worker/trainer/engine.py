@@ -30,6 +30,9 @@ class TrainingEngine(Protocol):
     def open(self, source: Any, *, optimizer: dict[str, Any], state: Path | None, world_size: int) -> None:
         """Takes the source's model, with fresh optimizer state or the one that `world_size` ranks saved as `state`."""
 
+    def change(self, optimizer: dict[str, Any]) -> None:
+        """Steps from here on with these settings: a fork may train on with others than its prefix."""
+
     def backward(self, loss: Any, boundary: bool) -> None:
         """Accumulates gradients. `boundary` on the last micro-batch of an optimizer step."""
 
@@ -64,6 +67,20 @@ def parameter_groups(model: Any, optimizer: dict[str, Any]) -> list[dict[str, An
 def adamw_settings(optimizer: dict[str, Any]) -> dict[str, Any]:
     """AdamW's settings that all groups share."""
     return {"lr": optimizer["lr"], "betas": tuple(optimizer["betas"]), "eps": optimizer["eps"]}
+
+
+def change_settings(groups: list[dict[str, Any]], optimizer: dict[str, Any]) -> None:
+    """Other settings for an AdamW with state. Which parameters are decayed is part of that state's layout."""
+    decays = any(group["weight_decay"] for group in groups)
+    if decays != (optimizer["weight_decay"] != 0):
+        raise BadDataError(
+            f"Cannot go on with optimizer.weight_decay {optimizer['weight_decay']} as the state was made "
+            f"{'with' if decays else 'without'} weight decay: start a new run to turn it on or off"
+        )
+    for group in groups:
+        group.update(adamw_settings(optimizer))
+        if group["weight_decay"]:
+            group["weight_decay"] = optimizer["weight_decay"]
 
 
 def require_finite(grad_norm: float) -> float:

@@ -13,7 +13,13 @@ from typing import Any
 import torch
 
 from holdfast_worker.gpu_memory import drop_garbage
-from holdfast_worker.trainer.engine import NonFiniteError, adamw_settings, parameter_groups, require_finite
+from holdfast_worker.trainer.engine import (
+    NonFiniteError,
+    adamw_settings,
+    change_settings,
+    parameter_groups,
+    require_finite,
+)
 from holdfast_worker.trainer.model_source import ModelSource, saved_names
 from holdfast_worker.trainer.universal import TAG, universal, unshare_steps
 
@@ -89,7 +95,6 @@ class DeepSpeedEngine:
         self.names = saved_names(module)
         self.clip = optimizer["clip_grad_norm"]
         groups = parameter_groups(module, optimizer)
-        settings = [{"weight_decay": group["weight_decay"], **adamw_settings(optimizer)} for group in groups]
         adamw = torch.optim.AdamW(groups, **adamw_settings(optimizer))
         config = self._config(sum(parameter.numel() for parameter in module.parameters()))
         config["checkpoint"] = {"load_universal": convert}
@@ -107,8 +112,13 @@ class DeepSpeedEngine:
             raise RuntimeError(f"Cannot load '{state}' as DeepSpeed found no checkpoint with tag '{TAG}' in it")
         if convert:
             unshare_steps(self.model.optimizer.optimizer)
-        for group, wanted in zip(self.model.optimizer.param_groups, settings):
-            group.update(wanted)  # What is asked for now, not what was saved: a fork may change it.
+        self.change(optimizer)  # What is asked for now, not what was saved with the state, the clip too.
+
+    def change(self, optimizer: dict[str, Any]) -> None:
+        change_settings(self.model.optimizer.param_groups, optimizer)
+        self.clip = optimizer["clip_grad_norm"]
+        if self.stage > 0:
+            self.model.optimizer.clip_grad = self.clip or 0.0
 
     def _forget(self) -> None:
         """Frees the old model: its hooks and cycles would keep it, and its optimizer's state, beside the new one."""

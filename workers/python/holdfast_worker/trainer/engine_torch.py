@@ -9,7 +9,7 @@ import torch
 from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 
 from holdfast_worker.gpu_memory import drop_garbage
-from holdfast_worker.trainer.engine import adamw_settings, parameter_groups, require_finite
+from holdfast_worker.trainer.engine import adamw_settings, change_settings, parameter_groups, require_finite
 from holdfast_worker.trainer.model_source import ModelSource, saved_names
 
 STATE_NAME = "torch_state.pt"
@@ -65,6 +65,10 @@ class TorchEngine:
         with torch.no_grad():
             for master, value in zip(self.masters, saved["masters"] if self.mixed else ()):
                 master.copy_(value)
+
+    def change(self, optimizer: dict[str, Any]) -> None:
+        change_settings(self.optimizer.param_groups, optimizer)
+        self.clip = optimizer["clip_grad_norm"]
 
     def backward(self, loss: Any, boundary: bool) -> None:
         loss.backward()
