@@ -148,8 +148,9 @@ export class PostgresStore implements Store {
 
   release(run: string, epoch: number): Promise<void> {
     return this.#do(`release run '${run}'`, async () => {
-      await this.#link.query(this.#sql.release, [run, epoch]);
+      const released = await this.#link.query(this.#sql.release, [run, epoch]);
       this.#lane.forget(run);
+      if (released.length === 0) await this.#knownHead(run);
     });
   }
 
@@ -310,14 +311,15 @@ function statements(now: string) {
         status = CASE WHEN owner IS NULL THEN 'cancelled' ELSE status END,
         requests = CASE WHEN owner IS NULL OR requests @> to_jsonb($2::text) THEN requests
           ELSE requests || to_jsonb($2::text) END
-      WHERE id = $1 AND ((status IN ('created', 'running') AND $2::text = 'cancel') OR owner IS NOT NULL) RETURNING *`,
+      WHERE id = $1 AND status NOT IN ('done', 'cancelled')
+        AND ((status <> 'failed' AND $2::text = 'cancel') OR owner IS NOT NULL) RETURNING *`,
     finish: `UPDATE runs SET status = CASE WHEN ${has_cancel} THEN 'cancelled' ELSE $3 END, owner = NULL,
         error = CASE WHEN ${has_cancel} OR $3 <> 'failed' THEN NULL ELSE $4 END,
         lease_until_ms = 0, requests = '[]', updated_ms = ${now}
       WHERE ${owned} AND status NOT IN ('done', 'cancelled') RETURNING status`,
     release: `UPDATE runs SET owner = NULL, lease_until_ms = 0, requests = '[]', updated_ms = ${now},
         status = CASE WHEN ${has_cancel} AND status <> 'done' THEN 'cancelled' ELSE status END
-      WHERE ${owned}`,
+      WHERE ${owned} RETURNING id`,
     reopen: `UPDATE runs SET status = 'running', error = NULL, updated_ms = ${now}
       WHERE ${owned} AND status NOT IN ('done', 'cancelled') RETURNING last_seq`,
   };

@@ -59,9 +59,10 @@ const REQUEST = `UPDATE runs SET updated_ms = :now,
     status = CASE WHEN owner IS NULL THEN 'cancelled' ELSE status END,
     requests = CASE WHEN owner IS NULL OR EXISTS (SELECT 1 FROM json_each(requests) WHERE value = :kind) THEN requests
       ELSE json_insert(requests, '$[#]', :kind) END
-  WHERE id = :run AND ((${UNFINISHED} AND :kind = 'cancel') OR owner IS NOT NULL)`;
-const FINISH = `UPDATE runs SET status = CASE WHEN ${HAS_CANCEL} THEN 'cancelled' ELSE :status END, error = :error,
-    owner = NULL, lease_until_ms = 0, requests = '[]', updated_ms = :now
+  WHERE id = :run AND status NOT IN ('done', 'cancelled')
+    AND ((${UNFINISHED} AND :kind = 'cancel') OR owner IS NOT NULL)`;
+const FINISH = `UPDATE runs SET status = CASE WHEN ${HAS_CANCEL} THEN 'cancelled' ELSE :status END,
+    error = CASE WHEN ${HAS_CANCEL} OR :status <> 'failed' THEN NULL ELSE :error END, owner = NULL, lease_until_ms = 0, requests = '[]', updated_ms = :now
   WHERE ${OWNED} AND status NOT IN ('done', 'cancelled') RETURNING status`;
 const RELEASE = `UPDATE runs SET owner = NULL, lease_until_ms = 0, requests = '[]', updated_ms = :now,
     status = CASE WHEN ${HAS_CANCEL} AND status <> 'done' THEN 'cancelled' ELSE status END
@@ -217,6 +218,7 @@ export class SqliteStore implements Store {
   release(run: string, epoch: number): Promise<void> {
     return this.#write(`release run '${run}'`, () => {
       this.#prepare(RELEASE).run({ run, epoch, now: this.#clock.now() });
+      this.#known(run);
     });
   }
 

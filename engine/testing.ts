@@ -103,7 +103,7 @@ export class MemoryStore implements Store {
     const head = this.#known(run);
     const others = head.owner !== null && head.owner.boot_id !== owner.boot_id;
     const held = others && head.lease_until_ms > this.#clock.now() && !force;
-    const over = (head.status === "done" || head.status === "cancelled") && !ended;
+    const over = isOver(head) && !ended;
     const late = seen_epoch !== undefined && seen_epoch !== head.epoch;
     if (held || over || late) return { claimed: false, head: structuredClone(head) };
     head.requests = head.requests.filter((kind) => kind !== "drain");
@@ -156,9 +156,9 @@ export class MemoryStore implements Store {
   request(run: string, kind: RequestKind): Promise<RunHead> {
     return this.#do(() => {
       const head = this.#known(run);
-      const ended = head.status === "done" || head.status === "cancelled" || head.status === "failed";
-      if (!ended && head.owner === null && kind === "cancel") head.status = "cancelled";
-      else if (!ended && head.owner !== null && !head.requests.includes(kind)) head.requests.push(kind);
+      const open = head.status === "created" || head.status === "running";
+      if (open && head.owner === null && kind === "cancel") head.status = "cancelled";
+      else if (!isOver(head) && head.owner !== null && !head.requests.includes(kind)) head.requests.push(kind);
       return structuredClone(head);
     });
   }
@@ -166,10 +166,10 @@ export class MemoryStore implements Store {
   finish(run: string, epoch: number, status: FinalStatus, error?: string): ReturnType<Store["finish"]> {
     return this.#do(() => {
       const head = this.#owned(run, epoch);
-      if (!head) return this.#endedAs(run, epoch);
+      if (!head || isOver(head)) return this.#endedAs(run, epoch);
       head.status = head.requests.includes("cancel") ? "cancelled" : status;
       head.error = head.status === "failed" ? error ?? null : null;
-      head.owner = null;
+      Object.assign(head, { owner: null, lease_until_ms: 0, requests: [] });
       return { fenced: false as const, status: head.status };
     });
   }
@@ -184,15 +184,15 @@ export class MemoryStore implements Store {
     return this.#do(() => {
       const head = this.#owned(run, epoch);
       if (!head) return;
-      head.owner = null;
       if (head.requests.includes("cancel") && head.status !== "done") head.status = "cancelled";
+      Object.assign(head, { owner: null, lease_until_ms: 0, requests: [] });
     });
   }
 
   reopen(run: string, epoch: number): Promise<Appended> {
     return this.#do((): Appended => {
-      const head = this.#known(run);
-      if (head.epoch !== epoch || head.owner === null || head.status !== "failed") return { fenced: true };
+      const head = this.#owned(run, epoch);
+      if (!head || isOver(head)) return { fenced: true };
       Object.assign(head, { status: "running", error: null });
       return { fenced: false, last_seq: head.last_seq };
     });
@@ -218,6 +218,11 @@ export class MemoryStore implements Store {
     if (this.appends >= this.#limit) throw new Crashed();
     return body();
   }
+}
+
+/** Ended for good: a failed run can be opened again. */
+function isOver({ status }: RunHead): boolean {
+  return status === "done" || status === "cancelled";
 }
 
 export type FakeTask = {

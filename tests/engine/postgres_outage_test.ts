@@ -1,0 +1,86 @@
+import { deepStrictEqual, match, ok, rejects, strictEqual } from "node:assert/strict";
+import { z } from "zod";
+import {
+  ArtifactStore,
+  Engine,
+  graph,
+  InfrastructureError,
+  InvalidInputError,
+  PostgresStore,
+} from "../../engine/mod.ts";
+import { defineStage, type JournalRow } from "../../engine/mod.ts";
+import { newOwner, newRun, row } from "../contracts/store_contract.ts";
+import { POSTGRES_MISSING } from "../postgres.ts";
+import { PostgresCluster } from "../postgres_cluster.ts";
+
+const ignore = POSTGRES_MISSING !== null;
+const STEPS = 200;
+const LEASE = { lease_ms: 60_000 };
+
+async function withCluster(body: (cluster: PostgresCluster) => Promise<void>): Promise<void> {
+  const cluster = await PostgresCluster.start();
+  try {
+    await body(cluster);
+  } finally {
+    await cluster.dispose();
+  }
+}
+
+/** A stage of `STEPS` steps, of which the `ran` list tells each body that ran. */
+function steps(ran: number[]) {
+  const stage = defineStage({
+    ...{ name: "body", version: 1, input: z.strictObject({}), output: z.number() },
+    async run(_, ctx) {
+      for (let i = 0; i < STEPS; i++) await ctx.step("step", () => ran.push(i));
+      return STEPS;
+    },
+  });
+  return graph("steps", z.strictObject({}), (g) => g.stage(stage, {}));
+}
+
+Deno.test({
+  name: "a run goes on while PostgreSQL is restarted and killed under it: it ends, and each step ran once",
+  ignore,
+  fn: () =>
+    withCluster(async (cluster) => {
+      const notices: string[] = [];
+      const store = new PostgresStore(cluster.url, { onNotice: (text) => notices.push(text) });
+      const artifacts = await Deno.makeTempDir();
+      const ran: number[] = [];
+      const definition = steps(ran);
+      const engine = new Engine({ store, artifacts: new ArtifactStore(artifacts) });
+      await engine.create(definition, {}, { id: "run" });
+      let ended = false;
+      const running = engine.execute("run", definition.build({})).finally(() => ended = true);
+      const kinds = ["fast", "immediate", "kill"] as const;
+      let outages = 0;
+      for (; !ended && outages < 60; outages++) {
+        await untilMore(ran, 30, () => ended);
+        const kind = kinds[outages % kinds.length]!;
+        if (kind === "kill") await cluster.kill().then(() => cluster.start());
+        else await cluster.restart(kind);
+      }
+      deepStrictEqual(await running, { status: "done", output: STEPS });
+      deepStrictEqual(ran, Array.from({ length: STEPS }, (_, i) => i));
+      assertWhole(await store.read("run"), (await store.head("run"))!.last_seq);
+      ok(outages >= 5, `only ${outages} outages`);
+      ok(notices.some((text) => /is away: .* Waiting for it up to 60 s/.test(text)), notices.join("\n"));
+      strictEqual(notices.at(-1), `${store.where} is back`);
+      await store.close();
+      await Deno.remove(artifacts, { recursive: true });
+    }),
+});
+
+/** Every row once, without a gap. */
+function assertWhole(rows: JournalRow[], last_seq: number): void {
+  deepStrictEqual(rows.map(({ seq }) => seq), Array.from({ length: last_seq }, (_, i) => i + 1));
+  const results = rows.filter(({ kind, key }) => kind === "result" && key.includes("step")).map(({ key }) => key);
+  strictEqual(new Set(results).size, STEPS);
+  strictEqual(results.length, STEPS);
+}
+
+/** Settles when the list has grown by `count`, or it is over. */
+async function untilMore(list: readonly unknown[], count: number, over: () => boolean): Promise<void> {
+  const target = list.length + count;
+  while (list.length < target && !over()) await new Promise((resolve) => setTimeout(resolve, 1));
+}
