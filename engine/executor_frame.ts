@@ -201,7 +201,7 @@ export class Frame implements Context {
       const until_ms = entry.result === undefined
         ? await this.#recordStep(entry, clock.now() + ms)
         : await this.execution.settings.journal.output(entry.result) as number;
-      const wait = until_ms - clock.now();
+      const wait = Math.min(until_ms - clock.now(), ms); // More only if the wall clock was set back since.
       if (wait > 0) await clock.sleep(wait, this.signal);
       if (this.execution.state !== "open") await this.execution.park();
     });

@@ -44,8 +44,8 @@ export async function runStage(execution: Execution, task: StageTask): Promise<u
   }
 }
 
-async function sleepUntil({ settings: { clock }, signal }: Execution, at_ms: number): Promise<void> {
-  const wait = at_ms - clock.now();
+async function sleepUntil({ settings: { clock, backoff }, signal }: Execution, at_ms: number): Promise<void> {
+  const wait = Math.min(at_ms - clock.now(), backoff.max_ms); // More only if the wall clock was set back since.
   if (wait > 0) await clock.sleep(wait, signal);
 }
 
