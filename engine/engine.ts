@@ -117,12 +117,12 @@ export class Engine {
    * @throws {ReplayDriftError} If the graph is another one, unless `accept`.
    */
   async execute<T>(run: string, graph: Graph<T>, options: ExecuteOptions = {}): Promise<Outcome<T>> {
-    const { store, clock, owner, lease_ms } = this.#options;
+    const { store } = this.#options;
     const before = await this.#known(run);
-    if (before.status === "done") return { status: "done", output: await this.#recordedOutput(run) as T };
-    if (before.status === "cancelled") return { status: "cancelled" };
+    if (hasEnded(before)) return await this.#answer(before);
     if (before.graph_hash !== graph.hash && !options.accept) throw graphChanged(before, graph);
-    const head = options.claimed ?? await takeRun(store, run, { lease_ms, clock, owner });
+    const head = options.claimed ?? await this.#take(run);
+    if (hasEnded(head)) return await this.#answer(head);
     const execution = await this.#open(head, graph).catch(async (error) => {
       // Nothing has started: whoever mends the cause need not wait for the lease.
       await store.release(run, head.epoch).catch(() => {});
@@ -163,6 +163,22 @@ export class Engine {
     const execution = this.#executions.get(run);
     if (execution) obey(execution, head.requests);
     return head;
+  }
+
+  /** Claims the run. One that its owner has ended since this engine looked is answered as it is. */
+  async #take(run: string): Promise<RunHead> {
+    const { store, clock, owner, lease_ms } = this.#options;
+    try {
+      return await takeRun(store, run, { lease_ms, clock, owner });
+    } catch (error) {
+      const head = await this.#known(run);
+      if (hasEnded(head)) return head;
+      throw error;
+    }
+  }
+
+  async #answer<T>({ id, status }: RunHead): Promise<Outcome<T>> {
+    return status === "done" ? { status, output: await this.#recordedOutput(id) as T } : { status: "cancelled" };
   }
 
   async #known(run: string): Promise<RunHead> {
@@ -291,6 +307,11 @@ export class Engine {
     const reader = new Journal({ store, artifacts, run, epoch: 0, last_seq: 0, onBroken() {} });
     return row ? await reader.fetch(JSON.parse(row.value)) : undefined;
   }
+}
+
+/** For good: a failed run can be resumed. */
+function hasEnded({ status }: RunHead): boolean {
+  return status === "done" || status === "cancelled";
 }
 
 function obey(execution: Execution, requests: readonly string[]): void {

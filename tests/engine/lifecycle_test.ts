@@ -324,3 +324,18 @@ Deno.test("a run that another engine claims while this one lets go of it is fenc
   strictEqual(outcome.status, "fenced");
   strictEqual((await used.store.head("run"))?.owner?.boot_id, "other");
 });
+
+Deno.test("a run that its owner ends while this engine is about to take it answers how it ended", async () => {
+  const { definition, built } = soleStage(() => "done");
+  const used = bench();
+  await used.engine.create(definition, {}, { id: "run" });
+  class Late extends MemoryStore {
+    override async claim(...claim: Parameters<MemoryStore["claim"]>): ReturnType<MemoryStore["claim"]> {
+      await bench({ store: used.store }).engine.execute("run", built);
+      return await used.store.claim(...claim);
+    }
+    override head = (run: string) => used.store.head(run);
+    override read = (...query: Parameters<MemoryStore["read"]>) => used.store.read(...query);
+  }
+  deepStrictEqual(await bench({ store: new Late() }).engine.execute("run", built), { status: "done", output: "done" });
+});
