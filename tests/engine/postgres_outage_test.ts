@@ -71,6 +71,37 @@ Deno.test({
     }),
 });
 
+Deno.test({
+  name: "an operation waits for a server that is away, and fails with a word to the wise when its patience ends",
+  ignore,
+  fn: () =>
+    withCluster(async (cluster) => {
+      const notices: string[] = [];
+      const url = cluster.url.replace("postgres@", "postgres:s3cret@");
+      const store = new PostgresStore(url, { patience_ms: 600, onNotice: (text) => notices.push(text) });
+      await store.create(newRun("a"));
+      await store.claim("a", newOwner("one"), LEASE);
+      await cluster.stop();
+      await rejects(store.append("a", 1, [row("x")]), (error: InfrastructureError) => {
+        deepStrictEqual([error.code, error.retryable], ["infrastructure", true]);
+        match(
+          error.message,
+          /^Cannot append 1 rows to run 'a' in postgres:.* as PostgreSQL has been away for \d+ s .*Nothing/,
+        );
+        return true;
+      });
+      const starting = cluster.start();
+      const patient = new PostgresStore(url);
+      deepStrictEqual(await patient.append("a", 1, [row("y")]), { fenced: false, last_seq: 1 });
+      await starting;
+      deepStrictEqual(await store.append("a", 1, [row("z")]), { fenced: false, last_seq: 2 });
+      strictEqual(notices.length, 2);
+      for (const one of [store, patient]) await one.close();
+      await rejects(store.heads(), InvalidInputError);
+      ok(!JSON.stringify(notices).includes("s3cret"));
+    }),
+});
+
 /** Every row once, without a gap. */
 function assertWhole(rows: JournalRow[], last_seq: number): void {
   deepStrictEqual(rows.map(({ seq }) => seq), Array.from({ length: last_seq }, (_, i) => i + 1));
