@@ -53,6 +53,13 @@ export class Materialiser {
   async bring(version: string, held: string | null, caller: Caller): Promise<void> {
     const { operator, clock } = this.#options;
     const started = clock.monotonic();
+    const secondsSince = () => (clock.monotonic() - started) / 1000;
+    const ahead = await this.#ahead(version, held);
+    if (ahead) {
+      await this.#redo(operator, ahead, caller);
+      const brought = { version, batches_redone: ahead.length, seconds: secondsSince() };
+      return await caller.record("recovery", caller.key, { cause: "other_version", action: "redo", ...brought });
+    }
     const route = await this.#followed(version, caller);
     const { checkpoint } = route.start;
     const loss = operator.takeLoss?.() ?? null;
@@ -66,8 +73,17 @@ export class Materialiser {
       action: checkpoint === null ? "load_base" : "load_checkpoint",
       version,
       batches_redone: route.redo.length,
-      seconds: loss?.seconds ?? (clock.monotonic() - started) / 1000,
+      seconds: loss?.seconds ?? secondsSince(),
     });
+  }
+
+  /** The batches between what is held and `version`, if the ranks that hold it can go on from there: nothing need be loaded. */
+  async #ahead(version: string, held: string | null): Promise<RedoStep[] | null> {
+    if (held === null) return null;
+    const steps = await this.#options.chain.stepsBetween(held, version);
+    if (steps === null) return null;
+    const own = await this.#options.worldSize();
+    return steps.every(({ record }) => record.numerics.world_size === own) ? steps : null;
   }
 
   #causeWithoutLoss(held: string | null): string {

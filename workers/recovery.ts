@@ -2,8 +2,10 @@ import { z } from "zod";
 
 /** A `recovery` row: what was lost, and what it took until useful work could go on. `show` lists them. */
 export const Recovery = z.strictObject({
-  cause: z.string().describe("Kind of the root failure; engine_lost, resume: a new engine; other_version: no failure."),
-  action: z.enum(["load_base", "load_checkpoint", "load_publication", "restart", "set_aside", "republish"]),
+  cause: z.string().describe(
+    "Kind of the root failure; engine_lost, resume, fork: a new engine; other_version: no failure.",
+  ),
+  action: z.enum(["load_base", "load_checkpoint", "load_publication", "redo", "restart", "set_aside", "republish"]),
   version: z.string().nullable().describe("The policy version that was brought back."),
   batches_redone: z.int().nonnegative(),
   seconds: z.number().nonnegative().describe("From the loss to the next useful work."),
@@ -13,5 +15,5 @@ export type Recovery = z.infer<typeof Recovery>;
 /** A group that was replaced, and for how long its work has stood still. */
 export type Loss = { cause: string; seconds: number };
 
-/** Why a new engine's workers hold nothing: the last engine died, or it had stopped in order. */
-export type RestartCause = "engine_lost" | "resume";
+/** Why a new engine's workers hold nothing: the last engine died, it had stopped in order, or the run is a fork that begins. */
+export type RestartCause = "engine_lost" | "resume" | "fork";

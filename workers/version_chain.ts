@@ -94,6 +94,19 @@ export class VersionChain {
     }
   }
 
+  /** The batches that lead from an older version to a newer one; null if they do not. */
+  async stepsBetween(older: string, newer: string): Promise<RedoStep[] | null> {
+    const steps: RedoStep[] = [];
+    for (let id = newer; id !== older;) {
+      const note = this.note(id);
+      const record = await this.#record(note);
+      if (record.kind === "base") return null;
+      steps.unshift({ id, record, note });
+      id = record.parent;
+    }
+    return steps;
+  }
+
   async #record(note: VersionNote): Promise<VersionRecord> {
     return VersionRecord.parse(await this.#artifacts.getJson(note.record));
   }

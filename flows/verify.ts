@@ -1,0 +1,134 @@
+/** `verify`: redoes what a run recorded, on workers of its own, and holds every version against its record. */
+import { type Policy, VersionRecord } from "../data/mod.ts";
+import {
+  type ArtifactStore,
+  InvalidInputError,
+  type JournalRow,
+  RedoDriftError,
+  type RoundRecord,
+  type RunHead,
+  type Store,
+} from "../engine/mod.ts";
+import { type Caller, type PolicyTrainer, VersionNote } from "../workers/mod.ts";
+import { residentRows } from "./lineage.ts";
+
+/** `steps`: loss and gradient norm of each optimizer step, bit for bit. `digest`: over the weights, where one was recorded. */
+export type VerifiedVersion = {
+  version: string;
+  /** Trained batches since the base. */
+  number: number;
+  /** The round that left this policy; null: none did. */
+  round: string | null;
+  steps: "equal" | "different";
+  digest: "equal" | "different" | "not_recorded";
+  recorded_digest: string | null;
+  redone_digest: string | null;
+  /** Why, where something differs. */
+  detail: string | null;
+};
+export type Verified = { run: string; equal: boolean; versions: VerifiedVersion[] };
+
+/** A version as the journal tells it. */
+type Recorded = { policy: Policy; round: string | null; digest: string | null };
+
+export type VerifyOptions = {
+  artifacts: ArtifactStore;
+  trainer: Pick<PolicyTrainer, "publish">;
+  /** Weights are written here, one version at a time, and removed. */
+  dir: string;
+  /** Versions with fewer trained batches are redone and not looked at. */
+  from?: number;
+  onVersion?: (version: VerifiedVersion) => void;
+};
+
+/** Rows that a redo may read: no checkpoint, or what a checkpoint holds would be believed instead of redone. */
+export async function rowsToRedo(store: Store, head: RunHead): Promise<JournalRow[]> {
+  return (await residentRows(store, head)).filter(({ kind }) => !kind.startsWith("note/checkpoint"));
+}
+
+/**
+ * Redoes every recorded version in order and compares. Ends at the first that differs, as all that follow rest on it. Reads only: the
+ * run may be running, ended or failed.
+ * @throws {InvalidInputError} If nothing was trained, or `from` is beyond the last version.
+ */
+export async function verifyVersions(store: Store, head: RunHead, options: VerifyOptions): Promise<Verified> {
+  const { artifacts, from = 0 } = options;
+  const versions: VerifiedVersion[] = [];
+  const wanted = (await recordedVersions(store, head)).filter(({ policy }) => policy.number >= from);
+  if (wanted.length === 0) throw nothingToVerify(head, from);
+  for (const recorded of wanted) {
+    const { kind } = VersionRecord.parse(await artifacts.getJson(recorded.policy.record));
+    if (kind === "base" && recorded.digest === null) continue; // Nothing was done to it, nothing told of it.
+    const verified = await verifyOne(recorded, options);
+    versions.push(verified);
+    options.onVersion?.(verified);
+    if (isDifferent(verified)) return { run: head.id, equal: false, versions };
+  }
+  return { run: head.id, equal: true, versions };
+}
+
+async function verifyOne({ policy, round, digest }: Recorded, options: VerifyOptions): Promise<VerifiedVersion> {
+  const { version, number } = policy;
+  const known = { version, number, round, recorded_digest: digest };
+  const dir = `${options.dir}/${version.slice(0, 16)}`;
+  // What recovery would record is no part of the run: the run itself lost nothing.
+  const caller: Caller = { key: `verify/${number}`, attempt: 1, record: () => Promise.resolve() };
+  try {
+    const { digest: redone } = await options.trainer.publish(policy, dir, caller);
+    const equal = digest === null ? "not_recorded" : digest === redone ? "equal" : "different";
+    const detail = equal === "different" ? "the weights are others, though loss and gradient norm are equal" : null;
+    return { ...known, steps: "equal", digest: equal, redone_digest: redone, detail };
+  } catch (error) {
+    if (!(error instanceof RedoDriftError)) throw error;
+    return { ...known, steps: "different", digest: "not_recorded", redone_digest: null, detail: error.message };
+  } finally {
+    await Deno.remove(dir, { recursive: true }).catch(() => {}); // Not there, if the redo failed.
+  }
+}
+
+function isDifferent({ steps, digest }: VerifiedVersion): boolean {
+  return steps === "different" || digest === "different";
+}
+
+async function recordedVersions(store: Store, head: RunHead): Promise<Recorded[]> {
+  const digests = await recordedDigests(store, head);
+  const rounds = new Map<string, string>();
+  for (const row of await store.read(head.id, { kinds: ["round"] })) {
+    for (const version of versionsIn((JSON.parse(row.value) as RoundRecord).carried)) {
+      if (!rounds.has(version)) rounds.set(version, row.key);
+    }
+  }
+  const found = new Map<string, Recorded>();
+  for (const { kind, key: version, value } of await residentRows(store, head)) {
+    if (kind !== "note/version") continue;
+    const { record, model_path, number } = VersionNote.parse(JSON.parse(value));
+    const policy = { version, record, number, model_path };
+    found.set(version, { policy, round: rounds.get(version) ?? null, digest: digests.get(version) ?? null });
+  }
+  return [...found.values()];
+}
+
+/** Digests of weights, by version: of publications, exports and checkpoints. */
+async function recordedDigests(store: Store, head: RunHead): Promise<Map<string, string>> {
+  const digests = new Map<string, string>();
+  for (const { value } of await store.read(head.id, { kinds: ["note/publication", "note/exported"] })) {
+    const { publication } = JSON.parse(value) as { publication: { version: string; digest: string } };
+    digests.set(publication.version, publication.digest);
+  }
+  for (const { value } of await store.read(head.id, { kinds: ["note/checkpoint"] })) {
+    const { version, digest } = JSON.parse(value) as { version: string; digest: string };
+    digests.set(version, digest);
+  }
+  return digests;
+}
+
+function versionsIn(carried: Record<string, unknown>): string[] {
+  return Object.values(carried).flatMap((value) =>
+    typeof value === "object" && value !== null && "version" in value ? [String(value.version)] : []
+  );
+}
+
+function nothingToVerify({ id }: RunHead, from: number): InvalidInputError {
+  const why = from === 0 ? "it has recorded no policy version yet" : `it has no version of ${from} or more batches`;
+  return new InvalidInputError(`Cannot verify run '${id}' as ${why}`, { run: id, from });
+}
