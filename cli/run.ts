@@ -19,6 +19,7 @@ import { EXIT, isBadInput } from "./exit.ts";
 import { command, errorScreen, print } from "./output.ts";
 import { findRun } from "./runs.ts";
 import { queuedText } from "./serve.ts";
+import { preemptGraceS, StopRequests } from "./stop_requests.ts";
 
 /** Where a detached run waits; `needs`: slots that it holds while it runs, if they are not to be read from its blocks. */
 export type Queued = { queue: string; priority: number; needs?: Record<string, number> };
@@ -78,24 +79,32 @@ type Following = {
   rows?: RowTables;
 };
 
-/** Executes a run with its progress shown. Ctrl-C once stops at the next durable point, twice at once. */
+/** Executes a run with its progress shown. What stops it: see `StopRequests`. */
 async function follow(home: Home, { head, definition, config, accept, rows }: Following): Promise<number> {
   const screen = errorScreen();
   const live = new LiveView({ screen, now: () => performance.now() });
   const note = (text: string) => screen.write(`${text}\n`);
-  const drain = new AbortController();
-  const release = onInterrupt(() => {
-    if (drain.signal.aborted) {
-      live.note(`stopped at once. Go on with: ${command(home, `resume ${head.id}`)}`);
-      Deno.exit(EXIT.interrupted);
-    }
-    live.note(`stopping run ${head.id} at the next durable point; once more stops at once`);
-    drain.abort();
+  const resume = `Go on with: ${command(home, `resume ${head.id}`)}`;
+  const stopping = `stopping run ${head.id} at the next durable point`;
+  const graceS = preemptGraceS((config as { workers?: { preempt_grace_s?: number } }).workers?.preempt_grace_s);
+  const texts = {
+    draining: `${stopping}; once more stops at once`,
+    preempted:
+      `${stopping}, its policy saved, or at once in ${graceS} s: SIGTERM says that this machine is about to go`,
+    at_once: `stopped at once. ${resume}`,
+    grace_over: `stopped at once, as the ${graceS} s after SIGTERM are over. ${resume}`,
+  };
+  const requests = new StopRequests({
+    graceS,
+    note: (what) => live.note(texts[what]),
+    exit: () => Deno.exit(EXIT.interrupted),
   });
+  const release = requests.listen();
   live.note(`run ${head.id}`);
   try {
     const outcome = await executeRun(home, { head, graph: definition.build(config) }, {
-      drain: drain.signal,
+      drain: requests.drain,
+      preempted: requests.preempted,
       accept,
       rows,
       onEvent: (event) => live.on(event),
@@ -143,13 +152,4 @@ function report(head: RunHead, { outcome, home, note }: Reporting): number {
 function modelIn(runDir: string): string {
   const dir = `${runDir}/final`;
   return existsSync(dir) ? ` The model is in ${dir}.` : "";
-}
-
-/** Calls `act` at SIGINT and SIGTERM; returns what undoes it. */
-export function onInterrupt(act: () => void): () => void {
-  const signals = ["SIGINT", "SIGTERM"] as const;
-  for (const signal of signals) Deno.addSignalListener(signal, act);
-  return () => {
-    for (const signal of signals) Deno.removeSignalListener(signal, act);
-  };
 }

@@ -6,7 +6,7 @@ import { EXIT } from "./exit.ts";
 import { failureText } from "./failure_text.ts";
 import { LiveView, type Screen } from "./live.ts";
 import { command, errorScreen } from "./output.ts";
-import { onInterrupt } from "./run.ts";
+import { preemptGraceS, StopRequests } from "./stop_requests.ts";
 
 export type ServeFlags = {
   queue: string[];
@@ -24,12 +24,21 @@ export async function serveCommand(home: Home, flags: ServeFlags): Promise<numbe
   const note = (text: string) => screen.write(`${text}\n`);
   const queues = countsOf(flags.queue.length > 0 ? flags.queue : [DEFAULT_QUEUE], "--queue", Infinity);
   const slots = { gpu: visibleGpus().length, ...countsOf(flags.slots, "--slots") };
-  const drain = new AbortController();
-  const release = onInterrupt(() => {
-    if (drain.signal.aborted) Deno.exit(EXIT.interrupted);
-    note("stopping every run at its next durable point, for another engine to go on with; once more stops at once");
-    drain.abort();
+  const graceS = preemptGraceS(undefined);
+  const stopping = "stopping every run at its next durable point, for another engine to go on with";
+  const texts = {
+    draining: `${stopping}; once more stops at once`,
+    preempted:
+      `${stopping}, the policies saved, or at once in ${graceS} s: SIGTERM says that this machine is about to go`,
+    at_once: "stopped at once",
+    grace_over: `stopped at once, as the ${graceS} s after SIGTERM are over`,
+  };
+  const requests = new StopRequests({
+    graceS,
+    note: (what) => note(texts[what]),
+    exit: () => Deno.exit(EXIT.interrupted),
   });
+  const release = requests.listen();
   note(`serving ${Object.keys(queues).join(", ")}, ${flags.concurrency} at once, pid ${Deno.pid}`);
   try {
     await serveRuns(home, {
@@ -40,11 +49,12 @@ export async function serveCommand(home: Home, flags: ServeFlags): Promise<numbe
       lease_ms: flags.leaseS * 1000,
       poll_ms: flags.pollS * 1000,
       until_idle: flags.untilIdle,
-      drain: drain.signal,
+      drain: requests.drain,
       onEvent: teller(home, note),
       session: ({ id }) => {
         const live = new LiveView({ screen: prefixed(screen, id), now: () => performance.now() });
         return {
+          preempted: requests.preempted,
           onEvent: (event) => live.on(event),
           onWorkers: (event) => live.onWorkers(event),
           onSetup: ({ kind, step, detail }) => live.setup(`environment ${kind}: ${step} ${detail}`),

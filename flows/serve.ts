@@ -15,7 +15,7 @@ export type ServeRunsOptions =
     /** Modules to look in for the graph of a run whose own module is not on this machine. */
     entries?: string[];
     /** What each run is executed with. */
-    session?: (run: RunHead) => Pick<SessionOptions, "onEvent" | "onWorkers" | "onSetup" | "resources">;
+    session?: (run: RunHead) => Pick<SessionOptions, "onEvent" | "onWorkers" | "onSetup" | "resources" | "preempted">;
     drain: AbortSignal;
   };
 

@@ -46,7 +46,7 @@ export type SessionOptions = {
   lease_ms?: number;
   /** Numerics to go on with, others than the run's: recorded as replans. */
   replan?: AskedReplan;
-  /** Asked when the run stops: true if its machine is about to go. The newest policy is saved before the workers end. */
+  /** Asked when the run is to stop, and when it does: true if its machine is about to go. The newest policy is saved before the workers end. */
   preempted?: () => boolean;
   /** The configuration's rows, if they are read already. */
   rows?: RowTables;
@@ -148,9 +148,18 @@ export async function executeRun<T>(
   });
   const { drain, accept, claimed } = options;
   let stopped: Promise<void> | undefined;
+  let saved: Promise<void> = Promise.resolve();
+  const saveIfPreempted = () => {
+    if (options.preempted?.() && groups) saved = saveBeforeEnd(groups.trainer, { run, record, options });
+  };
+  // At once too: what is in flight may take longer than the machine is left to us.
+  drain?.addEventListener("abort", saveIfPreempted, { once: true });
   const endInOrder = async () => {
     await metrics.flush();
-    if (options.preempted?.() && groups) await saveBeforeEnd(groups.trainer, { run, record, options });
+    drain?.removeEventListener("abort", saveIfPreempted);
+    await saved;
+    saveIfPreempted();
+    await saved;
     await groups?.stop();
   };
   const letGo = () => stopped ??= endInOrder();

@@ -35,6 +35,8 @@ export class PolicyTrainer {
   readonly #artifacts: ArtifactStore;
   readonly #chain: VersionChain;
   readonly #materialiser: Materialiser;
+  /** Directories of checkpoints that `saveNow` is writing: not recorded yet, and nobody's to remove. */
+  readonly writing = new Set<string>();
   #tail: Promise<unknown> = Promise.resolve();
   /** The one that was trained last by this engine. */
   #newest: Policy | null = null;
@@ -186,12 +188,17 @@ export class PolicyTrainer {
       if (policy === null || this.checkpoints().some(({ version }) => version === policy.version)) return null;
       const name = `${checkpointName(policy)}-now-${crypto.randomUUID().slice(0, 8)}`;
       const args = { version: policy.version, dir: `${this.#options.checkpointsDir}/${name}` };
-      const { outputs } = await this.#operator.call("save", args, caller);
-      if (NotResident.safeParse(outputs[0]).success) return null;
-      const checkpoint = { ...wholeCheckpoint(outputs), number: policy.number, round: null, metric: null };
-      await caller.record("note/checkpoint", policy.version, checkpoint);
-      this.#chain.addCheckpoint(checkpoint);
-      return checkpoint;
+      this.writing.add(args.dir);
+      try {
+        const { outputs } = await this.#operator.call("save", args, caller);
+        if (NotResident.safeParse(outputs[0]).success) return null;
+        const checkpoint = { ...wholeCheckpoint(outputs), number: policy.number, round: null, metric: null };
+        await caller.record("note/checkpoint", policy.version, checkpoint);
+        this.#chain.addCheckpoint(checkpoint);
+        return checkpoint;
+      } finally {
+        this.writing.delete(args.dir);
+      }
     });
   }
 

@@ -1,5 +1,8 @@
 import { z } from "zod";
 
+/** Schedulers give 30 s (Kubernetes, Slurm, most spot machines): this leaves them a rest. */
+export const PREEMPT_GRACE_S = 25;
+
 /** The `workers:` block: time limits and places of the worker processes. */
 export const WorkersConfig = z.strictObject({
   grace_s: z.number().nonnegative().max(3600).default(2).describe(
@@ -13,6 +16,9 @@ export const WorkersConfig = z.strictObject({
   ),
   no_progress_s: z.number().positive().max(86_400).default(600).describe(
     "Seconds without progress of any rank after which an operation's group is taken for hung, and replaced.",
+  ),
+  preempt_grace_s: z.number().nonnegative().max(86_400).default(PREEMPT_GRACE_S).describe(
+    "Seconds from SIGTERM, by which a scheduler takes a machine away, to the end: within them the policy is saved and the run given back. The environment's HOLDFAST_PREEMPT_GRACE_S goes before it.",
   ),
   host: z.string().min(1).default("127.0.0.1").describe("Address that the hub listens on."),
   port: z.int().min(0).max(65_535).default(0).describe("Port that the hub listens on; 0: any free one."),

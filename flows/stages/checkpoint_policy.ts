@@ -68,11 +68,12 @@ async function metricOf(ctx: Context, { round, policy, wanted }: Wanted): Promis
   return told[wanted] ?? null;
 }
 
-/** Names of directories that stay: checkpoints, and damaged ones, even where the engine died before it moved one. */
+/** Names of directories that stay: checkpoints, one that is being written, damaged ones even if the engine died before it moved one. */
 async function untouched(ctx: Context): Promise<Set<string>> {
   const aside = await ctx.read({ kinds: ["note/checkpoint_set_aside"] });
-  const dirs = [...ctx.resource(Trainer).checkpoints(), ...aside.map(({ value }) => value as { dir: string })];
-  return new Set([ASIDE, ...dirs.map(({ dir }) => basename(dir))]);
+  const trainer = ctx.resource(Trainer);
+  const dirs = [...trainer.checkpoints(), ...aside.map(({ value }) => value as { dir: string })].map(({ dir }) => dir);
+  return new Set([ASIDE, ...[...dirs, ...trainer.writing].map((dir) => basename(dir))]);
 }
 
 /** Removes what is no checkpoint: dropped ones, and those that a dead engine or attempt had begun and never recorded. */

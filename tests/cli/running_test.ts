@@ -6,7 +6,8 @@ type Shown = {
   status: string;
   engine_pid: number | null;
   workers: { role: string; rank: number; pid: number; state: string }[];
-  policy: { digest: string };
+  policy: { version: string; digest: string };
+  recoveries: { cause: string; action: string; batches_redone: number }[];
   ledger: unknown;
   generated: { groups: number };
   round: number;
@@ -73,6 +74,21 @@ Deno.test("Ctrl-C twice stops at once with exit 130, leaves no process, and noth
   await endsAsUndisturbed("twice");
 });
 
+Deno.test("SIGTERM saves the newest policy, exits 130 within the grace, and the resumed run starts from what was saved", async () => {
+  const ended = await disturbed("taken", (running) => Promise.resolve(running.kill("SIGTERM")));
+  deepStrictEqual([ended.code, ended.signal], [130, null], ended.err);
+  match(ended.err, /at once in 25 s: SIGTERM says that this machine is about to go/);
+  strictEqual(await orphans(home), 0);
+  const { policy } = await json<Shown>(["show", "taken", ...at]);
+  const saved = await json<{ version: string; dir: string }[]>(["checkpoints", "taken", ...at]);
+  strictEqual(saved.at(-1)?.version, policy.version);
+  match(saved.at(-1)!.dir, /-now-/);
+  await endsAsUndisturbed("taken");
+  const { recoveries } = await json<Shown>(["show", "taken", ...at]);
+  const loads = recoveries.filter(({ action }) => action === "load_checkpoint");
+  deepStrictEqual(loads.map(({ cause, batches_redone }) => [cause, batches_redone]), [["resume", 0]]);
+});
+
 Deno.test("a full disk fails the run in words, and with space again it ends with the weights it would have had", async () => {
   const disk = await smallDisk(`${home}/disk`);
   const small = disk === null ? home : `${home}/disk`;
@@ -130,6 +146,7 @@ Deno.test("cancel of an interrupted run is at once; resume of a done one does no
   deepStrictEqual(here.map(({ id, status, resumable }) => [id, status, resumable]), [
     ["dropped", "cancelled", false],
     ["busy", "cancelled", false],
+    ["taken", "done", false],
     ["twice", "done", false],
     ["once", "done", false],
     ["calm", "done", false],

@@ -27,6 +27,7 @@ Deno.test("WorkersConfig: workers wait 2 s for a lost engine, and the hub listen
     silent_s: 5,
     start_timeout_s: 300,
     no_progress_s: 600,
+    preempt_grace_s: 25,
     host: "127.0.0.1",
     port: 0,
   });

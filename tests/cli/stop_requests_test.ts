@@ -1,0 +1,61 @@
+import { deepStrictEqual, strictEqual, throws } from "node:assert/strict";
+import { preemptGraceS, StopRequests } from "../../cli/stop_requests.ts";
+import { ManualClock } from "../../engine/mod.ts";
+
+function bench() {
+  const clock = new ManualClock();
+  const told: string[] = [];
+  const requests = new StopRequests({
+    graceS: 20,
+    note: (what) => told.push(what),
+    exit: () => told.push("exit"),
+    clock,
+  });
+  return { clock, told, requests };
+}
+
+Deno.test("SIGINT drains, and ends at once the second time", () => {
+  const { told, requests } = bench();
+  requests.interrupted();
+  deepStrictEqual([requests.drain.aborted, requests.preempted()], [true, false]);
+  requests.interrupted();
+  deepStrictEqual(told, ["draining", "at_once", "exit"]);
+});
+
+Deno.test("SIGTERM drains as a preemption, however often it comes, and ends at once when the grace is over", async () => {
+  const { clock, told, requests } = bench();
+  requests.terminated();
+  requests.terminated();
+  deepStrictEqual([requests.drain.aborted, requests.preempted(), told], [true, true, ["preempted"]]);
+  await clock.advance(19_999);
+  strictEqual(told.length, 1);
+  await clock.advance(1);
+  deepStrictEqual(told, ["preempted", "grace_over", "exit"]);
+});
+
+Deno.test("SIGTERM after Ctrl-C is a preemption still; Ctrl-C after SIGTERM ends at once", () => {
+  const { told, requests } = bench();
+  requests.interrupted();
+  requests.terminated();
+  strictEqual(requests.preempted(), true);
+  requests.interrupted();
+  deepStrictEqual(told, ["draining", "preempted", "at_once", "exit"]);
+});
+
+Deno.test("StopRequests.listen() ends the grace with the run", async () => {
+  const { clock, told, requests } = bench();
+  const release = requests.listen();
+  requests.terminated();
+  release();
+  await clock.advance(60_000);
+  deepStrictEqual(told, ["preempted"]);
+});
+
+Deno.test("preemptGraceS(): the environment goes before the configuration, and what is no number is refused", () => {
+  deepStrictEqual([preemptGraceS(40, undefined), preemptGraceS(40, "7.5"), preemptGraceS(undefined, "")], [
+    40,
+    7.5,
+    25,
+  ]);
+  throws(() => preemptGraceS(40, "soon"), /HOLDFAST_PREEMPT_GRACE_S='soon'/);
+});
