@@ -213,7 +213,7 @@ type CampaignOptions = { store: StoreName; count: number; seed: number; state: s
 /** Runs the duels that STATE does not hold yet and returns all of them. */
 export async function duels({ store: name, count, seed, state }: CampaignOptions): Promise<Duel[]> {
   await Deno.mkdir(state, { recursive: true });
-  const store = await openCampaignStore(name, { state });
+  const store = await openCampaignStore(name);
   try {
     const campaign = { state, store, against: await baseline(state, store) };
     const file = `${state}/duels.${name}.jsonl`;

@@ -155,7 +155,7 @@ export async function kills(options: CampaignOptions): Promise<Kill[]> {
   await Deno.mkdir(state, { recursive: true });
   const open: CampaignStore[] = [];
   try {
-    for (const name of stores) open.push(await openCampaignStore(name, { state }));
+    for (const name of stores) open.push(await openCampaignStore(name));
     const campaigns: Campaign[] = [];
     for (const store of open) campaigns.push({ state, store, against: await baseline(state, store) });
     mustAgree(campaigns);
