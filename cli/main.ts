@@ -16,6 +16,7 @@ import { listRollouts, type RolloutOptions } from "./rollouts.ts";
 import { type Queued, resumeCommand, runCommand } from "./run.ts";
 import { findRun, listRuns, showRun, wholeNumber } from "./runs.ts";
 import { countsOf, serveCommand, type ServeFlags } from "./serve.ts";
+import { verifyCommand } from "./verify.ts";
 
 const QUICKSTART = new URL("../configs/quickstart.yaml", import.meta.url);
 
@@ -174,6 +175,18 @@ function readVerbs(rl: Command): void {
     .action(async (id: string | undefined, flags: { json?: boolean; verify?: boolean }, command: Command) => {
       const whole = await withHome(command, (home) => listCheckpoints(home, id, flags));
       if (!whole) Deno.exitCode = EXIT.failed;
+    });
+  verb(rl, "verify [run]", "redo a run's batches on a trainer of its own and compare with what is recorded").option(
+    "--json",
+  )
+    .option(
+      "--from <n>",
+      "look at versions of this many batches and more; those before are redone all the same",
+      whole("--from"),
+    )
+    .action(async (id: string | undefined, flags: { json?: boolean; from?: number }, command: Command) => {
+      const equal = await withHome(command, (home) => verifyCommand(home, id, flags));
+      if (!equal) Deno.exitCode = EXIT.failed;
     });
 }
 

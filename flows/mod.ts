@@ -26,3 +26,5 @@ export { trainPolicy } from "./stages/train_policy.ts";
 export { supervisedRounds } from "./supervised.ts";
 export * from "./table.ts";
 export { tryPythonReward } from "./try_reward.ts";
+export { type Verified, type VerifiedVersion, verifyVersions } from "./verify.ts";
+export { verifyRun, type VerifyRunOptions } from "./verify_run.ts";

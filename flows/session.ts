@@ -76,7 +76,7 @@ export async function rowTables(config: Partial<Config>): Promise<RowTables> {
 }
 
 /** Which worker processes a configuration asks for; null if it has no trainer and no sampler. */
-function workerBlocks(config: Record<string, unknown>): WorkerBlocks | null {
+export function workerBlocks(config: Record<string, unknown>): WorkerBlocks | null {
   if (!config.trainer || !config.sampler) return null;
   const { trainer, sampler, seed, rollouts, recovery } = config as unknown as WorkerBlocks & {
     rollouts?: { reward_processes: number };

@@ -1,0 +1,37 @@
+import { type Home, type VerifiedVersion, verifyRun } from "../flows/mod.ts";
+import { errorScreen, print, printJson, table } from "./output.ts";
+import { findRun, newestRun } from "./runs.ts";
+
+/** `verify [RUN]`: redoes the log on a trainer of its own and compares. Returns whether everything was equal. */
+export async function verifyCommand(
+  home: Home,
+  id: string | undefined,
+  options: { json?: boolean; from?: number },
+): Promise<boolean> {
+  const head = await findRun(home, id ?? await newestRun(home));
+  const screen = errorScreen();
+  const verified = await verifyRun(home, head, {
+    from: options.from,
+    onVersion: (version) => screen.write(`${sentence(version)}\n`),
+    onSetup: ({ kind, step, detail }) => screen.write(`environment ${kind}: ${step} ${detail}\n`),
+  });
+  if (options.json) printJson(verified);
+  else {
+    const rows = verified.versions.map((
+      v,
+    ) => [v.round ?? "-", String(v.number), v.version.slice(0, 12), v.steps, v.digest]);
+    print(table(["round", "batches", "version", "steps", "digest"], rows));
+    print(verified.equal ? `run ${head.id} is what was recorded` : different(head.id, verified.versions.at(-1)!));
+  }
+  return verified.equal;
+}
+
+function sentence({ round, number, steps, digest }: VerifiedVersion): string {
+  return `redid batch ${number}${round === null ? "" : ` (${round})`}: steps ${steps}, digest ${
+    digest.replace("_", " ")
+  }`;
+}
+
+function different(id: string, { number, detail }: VerifiedVersion): string {
+  return `run ${id} differs at batch ${number}: ${detail}`;
+}

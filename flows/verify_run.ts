@@ -1,0 +1,48 @@
+import { InvalidInputError, type RunHead } from "../engine/mod.ts";
+import { ensureEnvironment, type EnvironmentProgress, type WorkersOptions } from "../workers/mod.ts";
+import type { Home } from "./home.ts";
+import { workerBlocks } from "./session.ts";
+import { rowsToRedo, type Verified, type VerifiedVersion, verifyVersions } from "./verify.ts";
+import { WorkerGroups } from "./worker_groups.ts";
+
+export type VerifyRunOptions = {
+  /** Versions with fewer trained batches are redone and not looked at. */
+  from?: number;
+  onVersion?: (version: VerifiedVersion) => void;
+  onWorkers?: WorkersOptions["onEvent"];
+  /** Told while a Python environment is made. */
+  onSetup?: (progress: EnvironmentProgress) => void;
+};
+
+/**
+ * Verifies a run on a trainer of its own, in a directory of its own under the run's: an engine that runs it meanwhile, and its
+ * workers, are left alone, and nothing is written to the journal.
+ * @throws {InvalidInputError} If the run has no trainer, or has trained nothing.
+ */
+export async function verifyRun(home: Home, head: RunHead, options: VerifyRunOptions = {}): Promise<Verified> {
+  const blocks = workerBlocks(JSON.parse(head.config));
+  if (blocks === null) {
+    throw new InvalidInputError(`Cannot verify run '${head.id}' as its graph trains no policy`, { run: head.id });
+  }
+  const { from, onVersion, onWorkers, onSetup } = options;
+  const dir = `${home.runDir(head.id)}/verify-${crypto.randomUUID().slice(0, 8)}`;
+  await Deno.mkdir(`${dir}/runs/${head.id}`, { recursive: true });
+  const groups = new WorkerGroups({
+    run: head.id,
+    home: dir,
+    blocks: { ...blocks, sampler: { ...blocks.sampler, replicas: 0 } },
+    artifacts: home.artifacts,
+    recorded: await rowsToRedo(home.store, head),
+    python: (kind, own) => ensureEnvironment(kind, { home: home.dir, own, onProgress: onSetup }),
+    onEvent: onWorkers,
+  });
+  groups.start({ epoch: 1 });
+  try {
+    const { artifacts } = home;
+    const trainer = groups.trainer;
+    return await verifyVersions(home.store, head, { artifacts, trainer, dir: `${dir}/redone`, from, onVersion });
+  } finally {
+    await groups.stop();
+    await Deno.remove(dir, { recursive: true });
+  }
+}
