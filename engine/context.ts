@@ -53,6 +53,12 @@ export interface Context {
   durable(): Promise<void>;
   /** Settles when this attempt's result or failure is durable; never, if this engine ends before. Not to be awaited by the body. */
   recorded(): Promise<void>;
+  /**
+   * Settles if this engine still owns the run, by the store. For right before a file goes that a later engine may use; it
+   * may have been frozen since it recorded that.
+   * @throws {FencedError} If another engine has claimed the run.
+   */
+  owned(): Promise<void>;
   /** Counts for the round's ledger, added with this stage's result. */
   tally(counts: Record<string, number>): void;
   /** Recorded rows of this run. What they hold may differ on replay: decide by them only inside a step. */

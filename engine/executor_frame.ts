@@ -2,11 +2,12 @@
 import type { ArtifactStore } from "./artifacts.ts";
 import { canonicalJson } from "./canonical.ts";
 import type { CallOptions, Context, Emission, Recorded, StepContext } from "./context.ts";
-import { AmbiguousKeyError, InfrastructureError, InvalidInputError, UserCodeError } from "./errors.ts";
+import { AmbiguousKeyError, FencedError, InfrastructureError, InvalidInputError, UserCodeError } from "./errors.ts";
 import { type Execution, quietly } from "./executor.ts";
 import type { StageTask } from "./executor_task.ts";
 import { addTally, type Entry } from "./journal_tree.ts";
 import { segment } from "./keys.ts";
+import { stillOwns } from "./ownership.ts";
 import { randomStream } from "./random.ts";
 import type { Resource } from "./resource.ts";
 import { slotsOf, type Stage } from "./stage.ts";
@@ -168,6 +169,16 @@ export class Frame implements Context {
   /** The end of this attempt is durable, or will not be recorded as its caller ended first. */
   settle(): void {
     this.#recorded.resolve();
+  }
+
+  async owned(): Promise<void> {
+    this.#check();
+    const { run, epoch, journal } = this.execution.settings;
+    if (await stillOwns(journal.options.store, run, epoch)) return;
+    this.execution.stop(
+      new FencedError(`Cannot go on with '${this.key}' as another engine has taken run '${run}' over`, { run, epoch }),
+    );
+    this.#check();
   }
 
   tally(counts: Record<string, number>): void {

@@ -41,7 +41,7 @@ export const checkpointPolicy = defineStage({
       await ctx.record("note/checkpoint_dropped", old.version, { dir: old.dir });
       trainer.dropped(old.version);
     }
-    await removeOthers(ctx.resource(Paths).checkpoints, await untouched(ctx));
+    await removeOthers(ctx, await untouched(ctx));
     return policy;
   },
 });
@@ -76,9 +76,15 @@ async function untouched(ctx: Context): Promise<Set<string>> {
   return new Set([ASIDE, ...[...dirs, ...trainer.writing].map((dir) => basename(dir))]);
 }
 
-/** Removes what is no checkpoint: dropped ones, and those that a dead engine or attempt had begun and never recorded. */
-async function removeOthers(checkpoints: string, stays: Set<string>): Promise<void> {
+/**
+ * Removes what is no checkpoint: dropped ones, and those that a dead engine or attempt had begun and never recorded. An
+ * engine that was frozen since then does not know what its successor has saved, and leaves everything.
+ */
+async function removeOthers(ctx: Context, stays: Set<string>): Promise<void> {
+  const { checkpoints } = ctx.resource(Paths);
   for await (const { name } of Deno.readDir(checkpoints)) {
-    if (!stays.has(name)) await Deno.remove(`${checkpoints}/${name}`, { recursive: true });
+    if (stays.has(name)) continue;
+    await ctx.owned();
+    await Deno.remove(`${checkpoints}/${name}`, { recursive: true });
   }
 }

@@ -32,6 +32,7 @@ export const publishPolicy = defineStage({
     ctx.note("publication", policy.version, { publication, proofs });
     for (const old of await olderThan(dir, { publications, kept: KEPT })) {
       await ctx.record("note/publication_dropped", old, { dir: `${publications}/${old}` });
+      await ctx.owned(); // Frozen since then, it may be written again by whoever owns the run now.
       await Deno.remove(`${publications}/${old}`, { recursive: true }).catch(unlessMissing);
     }
     return published;

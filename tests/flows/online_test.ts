@@ -1,4 +1,5 @@
 import { deepStrictEqual, match, notStrictEqual, ok, rejects, strictEqual } from "node:assert/strict";
+import { MemoryStore } from "../../engine/testing.ts";
 import { runView } from "../../flows/mod.ts";
 import { online } from "../../flows/online.ts";
 import { FakeSampler } from "../../flows/testing.ts";
@@ -75,6 +76,42 @@ Deno.test("online: a checkpoint that was begun and never recorded goes with the 
   const left = (await Array.fromAsync(Deno.readDir(`${dir}/checkpoints`))).map(({ name }) => name.slice(0, 6));
   deepStrictEqual(left, ["000002"]);
 });
+
+/** A store whose run is taken over right after the first row of this kind is durable, as from an engine that is frozen there. */
+class TakenAfter extends MemoryStore {
+  constructor(readonly after: { kind: string; takeOver: () => Promise<void> }) {
+    super();
+  }
+
+  override async append(...[run, epoch, rows]: Parameters<MemoryStore["append"]>) {
+    const appended = await super.append(run, epoch, rows);
+    if (rows.some(({ kind }) => kind === this.after.kind)) {
+      const owner = { boot_id: "other", host: "other", pid: 1, process_start: "s" };
+      await this.claim(run, owner, { lease_ms: 1000, force: true });
+      await this.after.takeOver();
+    }
+    return appended;
+  }
+}
+
+const REMOVERS = [["note/checkpoint", "checkpoints"], ["note/publication_dropped", "publications"]] as const;
+for (const [kind, where] of REMOVERS) {
+  Deno.test(`online: an engine that was superseded right after its ${kind} removes nothing`, async () => {
+    const { artifacts, dir, model } = await stores();
+    const names = async () => (await Array.fromAsync(Deno.readDir(`${dir}/${where}`))).map(({ name }) => name).sort();
+    let before: string[] = [];
+    const takeOver = async () => {
+      await Deno.mkdir(`${dir}/${where}/${where === "checkpoints" ? "000009-of-the-next-engine" : "f".repeat(16)}`);
+      before = await names();
+    };
+    const store = new TakenAfter({ kind, takeOver });
+    const config = onlineConfig(model, { rounds: 6, checkpoints: { every_rounds: 1, keep_last: 1 } });
+    const { outcome } = await execute(online, config, { store, artifacts, dir });
+    strictEqual(outcome.status, "fenced");
+    ok(before.length > 0);
+    deepStrictEqual(await names(), before);
+  });
+}
 
 Deno.test("online: only the newest publications keep their files, and each deletion is recorded", async () => {
   const { store, artifacts, dir, model } = await stores();
