@@ -44,6 +44,7 @@ export {
   systemClock,
   type Wiring,
 } from "./engine/mod.ts";
+export { SimulatedProcess, SimulatedStore, SimulatedWorld } from "./engine/simulation.ts";
 export { type FakeTask, FakeWorkers, fakeWorkers, MemoryStore } from "./engine/testing.ts";
 
 // Data: the nouns that travel, and the sources that read them.

@@ -1,0 +1,249 @@
+/** One history of engines on one store: which crash, freeze, lose calls, have their clocks set, and take over from each other. */
+import {
+  ArtifactStore,
+  type Clock,
+  Engine,
+  type Graph,
+  type Outcome,
+  provide,
+  RunOwnedError,
+  WorkerLostError,
+} from "../../engine/mod.ts";
+import { randomStream } from "../../engine/random.ts";
+import {
+  type CallFate,
+  SimulatedOutage,
+  type SimulatedProcess,
+  SimulatedStore,
+  SimulatedWorld,
+} from "../../engine/simulation.ts";
+import { MemoryStore } from "../../engine/testing.ts";
+import { Audit, digestOf } from "./audit.ts";
+import { type Operate, Operator, type Plan, planOf, SIGNAL, workload } from "./workload.ts";
+
+const RUN = "run";
+const LEASE_MS = 4000;
+/** Virtual time within which every history must have ended. */
+const LIMIT_MS = 1_800_000;
+/** Never written to: values of the workload are small. */
+const artifacts = new ArtifactStore("/nonexistent/simulated");
+
+/** What goes wrong in a history. */
+export type Chaos = {
+  hosts: number;
+  /** Kills at the n-th append that arrives at the store: before it is carried out, or after. */
+  kills: { append: number; moment: "before" | "after" }[];
+  /** What happens to any host at a time. */
+  blows: { at_ms: number; kind: "kill" | "freeze" | "drain" | "jump" | "jump_store"; ms: number }[];
+  /** Shares of calls that are lost, and whose answers are; and of operations whose worker is. */
+  lost: number;
+  unanswered: number;
+  worker_lost: number;
+  latency_ms: [number, number];
+};
+
+const CALM: Chaos = {
+  ...{ hosts: 1, kills: [], blows: [], lost: 0, unanswered: 0, worker_lost: 0, latency_ms: [0, 2] },
+};
+
+export function chaosOf(seed: number): Chaos {
+  const random = randomStream("chaos", seed);
+  const between = (low: number, high: number) => low + Math.floor(random() * (high - low + 1));
+  const some = <T>(max: number, make: () => T) => Array.from({ length: between(0, max) }, make);
+  const kinds = ["kill", "freeze", "freeze", "drain", "jump", "jump"] as const;
+  const jumps = [3_600_000, -3_600_000, -86_400_000];
+  return {
+    hosts: between(1, 3),
+    kills: some(3, () => ({ append: between(1, 60), moment: random() < 0.5 ? "before" : "after" })),
+    blows: some(4, () => {
+      const kind = kinds[between(0, kinds.length - 1)]!;
+      const ms = kind === "freeze" ? between(1, 4 * LEASE_MS) : jumps[between(0, 2)]!;
+      return { at_ms: between(0, 15_000), kind, ms };
+    }),
+    lost: random() < 0.5 ? 0 : random() * 0.05,
+    unanswered: random() < 0.5 ? 0 : random() * 0.05,
+    worker_lost: random() < 0.5 ? 0 : random() * 0.1,
+    latency_ms: [0, between(0, 40)],
+  };
+}
+
+export type History = { digest: Record<string, unknown>; outcome: Outcome | null; audit: Audit; events: number };
+
+export type Telling = {
+  trace?: (line: string) => void;
+  /** Another store than the one that is right. */
+  store?: (options: { clock: Clock }) => MemoryStore;
+};
+
+/** Tells one history to its end. */
+export async function tell(
+  { seed, plan, chaos, ...telling }: Telling & { seed: number; plan: Plan; chaos: Chaos },
+): Promise<History> {
+  const world = new SimulatedWorld(seed, { trace: telling.trace });
+  const { clock } = world;
+  const store = telling.store?.({ clock }) ?? new MemoryStore({ clock });
+  const audit = new Audit(world, store, RUN);
+  const definition = workload(plan, (start) => audit.started(start));
+  await new Engine({ store, artifacts, clock }).create(definition, {}, { id: RUN });
+  const stage = new Theatre({ world, audit, chaos, graph: definition.build({}) });
+  stage.begin();
+  const intime = await world.run({ ended: () => stage.outcome !== null, limit_ms: LIMIT_MS });
+  if (!intime || !stage.outcome) audit.violations.push(`the run did not end: ${world.events} events`);
+  audit.checkJournal();
+  return { digest: digestOf(store.rows(RUN)), outcome: stage.outcome, audit, events: world.events };
+}
+
+/** What is wrong with the history of this seed; empty if nothing is. */
+export async function judge(seed: number, telling: Telling = {}): Promise<string[]> {
+  const plan = planOf(seed);
+  const calm = await tell({ seed, plan, chaos: CALM });
+  const stormy = await tell({ seed, plan, chaos: chaosOf(seed), ...telling });
+  const wrong = [...calm.audit.violations.map((what) => `undisturbed: ${what}`), ...stormy.audit.violations];
+  if (calm.outcome?.status !== "done") wrong.push(`undisturbed it ended ${JSON.stringify(calm.outcome)}`);
+  if (JSON.stringify(stormy.outcome) !== JSON.stringify(calm.outcome)) {
+    wrong.push(`it ended ${JSON.stringify(stormy.outcome)}, undisturbed ${JSON.stringify(calm.outcome)}`);
+  }
+  for (const name of new Set([...Object.keys(calm.digest), ...Object.keys(stormy.digest)])) {
+    const [a, b] = [JSON.stringify(calm.digest[name]), JSON.stringify(stormy.digest[name])];
+    if (a !== b) wrong.push(`'${name}' is ${b}, undisturbed ${a}`);
+  }
+  return wrong;
+}
+
+type TheatreOptions = { world: SimulatedWorld; audit: Audit; chaos: Chaos; graph: Graph };
+
+/** The hosts on which engines run, one process each, and what befalls them. */
+class Theatre {
+  outcome: Outcome | null = null;
+  readonly #hosts: Host[] = [];
+  #appends = 0;
+
+  constructor(readonly options: TheatreOptions) {}
+
+  begin(): void {
+    const { world, chaos } = this.options;
+    for (let host = 1; host <= chaos.hosts; host++) {
+      this.#hosts.push(new Host(this, `engine-${host}`));
+      world.schedule(world.between(0, 100), `engine-${host} starts`, () => this.#hosts[host - 1]!.boot());
+    }
+    for (const { at_ms, kind, ms } of chaos.blows) {
+      world.schedule(at_ms, `chaos: ${kind} ${ms}`, () => this.#strike(kind, ms));
+    }
+    this.#signalUntilHeard();
+  }
+
+  #strike(kind: Chaos["blows"][number]["kind"], ms: number): void {
+    const { world } = this.options;
+    const host = world.pick(this.#hosts);
+    if (kind === "jump_store") world.jumped_ms += ms;
+    else if (kind === "kill") host.kill();
+    else if (kind === "drain") host.drain();
+    else if (kind === "jump") host.jump(ms);
+    else host.freeze(ms);
+  }
+
+  /** A person who gives the signal, and again if the engine did not take it. */
+  #signalUntilHeard(): void {
+    const { world } = this.options;
+    world.schedule(world.between(0, 3000), "a person looks", () => {
+      if (this.outcome) return;
+      for (const host of this.#hosts) host.signal();
+      this.#signalUntilHeard();
+    });
+  }
+
+  /** Where calls are lost, and where engines die at an append. */
+  fate(
+    host: Host,
+    process: SimulatedProcess,
+    { call, moment }: { call: string; moment: "before" | "after" },
+  ): CallFate {
+    const { world, chaos } = this.options;
+    if (call === "append" && moment === "before") this.#appends++;
+    const killed = call === "append" &&
+      chaos.kills.some((kill) => kill.append === this.#appends && kill.moment === moment);
+    if (killed && host.process === process) host.kill();
+    if (moment === "before") return killed || world.chance(chaos.lost) ? "lost" : "answered";
+    return world.chance(chaos.unanswered) ? "unanswered" : "answered";
+  }
+}
+
+/** One machine: an engine runs on it, and is started again after it died. */
+class Host {
+  process: SimulatedProcess | null = null;
+  #engine: Engine | null = null;
+  #drain = new AbortController();
+  #operations = 0;
+
+  constructor(readonly theatre: Theatre, readonly name: string) {}
+
+  boot(): void {
+    const { world, audit } = this.theatre.options;
+    const process = this.process = world.start(this.name);
+    const { clock, owner } = process;
+    const { latency_ms } = this.theatre.options.chaos;
+    const fate = (call: string, moment: "before" | "after") => this.theatre.fate(this, process, { call, moment });
+    const store = new SimulatedStore(audit.over(owner), process, { latency_ms, fate });
+    this.#engine = new Engine({
+      ...{ store, artifacts, clock, owner, lease_ms: LEASE_MS, slots: { sampler: 2 } },
+      backoff: { first_ms: 100, max_ms: 1000 },
+      resources: [provide(Operator, this.#operate(process))],
+    });
+    this.#serve(process, this.#engine);
+  }
+
+  kill(): void {
+    const { world } = this.theatre.options;
+    if (!this.process) return;
+    world.trace(`${this.name} dies`);
+    this.process.kill();
+    this.process = null;
+    world.schedule(world.between(0, 3 * LEASE_MS), `${this.name} starts again`, () => this.boot());
+  }
+
+  freeze(ms: number): void {
+    const { process } = this;
+    process?.freeze();
+    this.theatre.options.world.schedule(ms, `${this.name} thaws`, () => process?.thaw());
+  }
+
+  drain(): void {
+    this.process?.deliver("drain", () => this.#drain.abort());
+  }
+
+  jump(ms: number): void {
+    if (this.process) this.process.jumped_ms += ms;
+  }
+
+  signal(): void {
+    this.process?.deliver("signal", () => void this.#engine!.signal(RUN, SIGNAL, 3).catch(() => {}));
+  }
+
+  async #serve(process: SimulatedProcess, engine: Engine): Promise<void> {
+    const { world, audit, graph } = this.theatre.options;
+    for (;;) {
+      this.#drain = new AbortController();
+      try {
+        const outcome = await engine.execute(RUN, graph, { drain: this.#drain.signal });
+        if (outcome.status !== "interrupted" && outcome.status !== "fenced") this.theatre.outcome = outcome;
+      } catch (error) {
+        const usual = error instanceof RunOwnedError || error instanceof SimulatedOutage;
+        if (!usual) audit.violations.push(`${this.name} saw ${error}`);
+      }
+      await process.clock.sleep(world.between(100, 2000));
+    }
+  }
+
+  #operate(process: SimulatedProcess): Operate {
+    const { world, chaos } = this.theatre.options;
+    return async (group, { n }, ctx) => {
+      await ctx.durable();
+      const operation = ++this.#operations;
+      await process.clock.sleep(world.between(1, 400), ctx.signal);
+      if (ctx.attempt <= 2 && world.chance(chaos.worker_lost)) {
+        throw new WorkerLostError(`Cannot finish operation ${operation} as ${group} was lost`);
+      }
+      return n * 2;
+    };
+  }
+}
