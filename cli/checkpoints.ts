@@ -1,22 +1,34 @@
-import { createHash } from "node:crypto";
-import { Checkpoint } from "../workers/mod.ts";
-import type { Home } from "../flows/mod.ts";
+import type { CheckpointsConfig } from "../configs/mod.ts";
+import type { RunHead } from "../engine/mod.ts";
+import { type Home, type KeepPolicy, type KeepReason, kept } from "../flows/mod.ts";
+import { CheckpointNote, firstProblem, problemText, type SetAside } from "../workers/mod.ts";
 import { print, printJson, table } from "./output.ts";
 import { findRun, newestRun } from "./runs.ts";
 
 export type CheckpointFacts = {
   version: string;
+  /** Trained batches since the base. */
+  number: number;
+  /** null: saved between two rounds. */
+  round: number | null;
+  /** The value of checkpoints.keep_best's metric. */
+  metric: number | null;
   dir: string;
   digest: string;
   world_size: number;
   files: number;
   bytes: number;
-  /** The first file that is missing or changed; null: none was found, or none was looked for. */
+  /** What keeps it; the next one that is saved may end that. */
+  kept: KeepReason[];
+  /** What is wrong with the first file that is missing or changed; null: none was found, or none was looked for. */
   problem: string | null;
   verified: boolean;
 };
 
-/** `checkpoints RUN`: each with its directory, and with `--verify` every file held against its recorded hash. */
+/**
+ * `checkpoints RUN`: each with its directory and what keeps it, and with `--verify` every file held against its recorded hash.
+ * Returns false if one is damaged.
+ */
 export async function listCheckpoints(
   home: Home,
   id: string | undefined,
@@ -28,13 +40,18 @@ export async function listCheckpoints(
   else {
     const line = (c: CheckpointFacts) => [
       c.version.slice(0, 12),
+      c.round === null ? "-" : String(c.round),
       String(c.world_size),
       `${(c.bytes / 2 ** 20).toFixed(1)} MiB`,
+      c.kept.join(", "),
       c.problem ?? (c.verified ? "whole" : "not checked"),
       `${c.dir}/hf`,
     ];
-    print(table(["version", "ranks", "size", "state", "open with from_pretrained"], list.map(line)));
+    print(
+      table(["version", "round", "ranks", "size", "kept as", "state", "open with from_pretrained"], list.map(line)),
+    );
   }
+  if (!options.json) { for (const aside of await readSetAside(home, id)) print(aside); }
   return list.every(({ problem }) => problem === null);
 }
 
@@ -45,39 +62,47 @@ export async function readCheckpoints(
   options: { verify: boolean },
 ): Promise<CheckpointFacts[]> {
   const head = await findRun(home, id ?? await newestRun(home));
-  const rows = await home.store.read(head.id, { kinds: ["note/checkpoint", "note/checkpoint_dropped"] });
-  const dropped = new Set(rows.filter((row) => row.kind === "note/checkpoint_dropped").map((row) => row.key));
-  const kept = rows.filter((row) => row.kind === "note/checkpoint" && !dropped.has(row.key));
-  return await Promise.all(kept.map(async (row) => {
-    const checkpoint = Checkpoint.parse(JSON.parse(row.value));
-    const problem = options.verify ? await firstProblem(checkpoint) : null;
-    const bytes = checkpoint.files.reduce((sum, file) => sum + file.bytes, 0);
-    const { version, dir, digest, world_size } = checkpoint;
+  const notes = await checkpointNotes(home, head);
+  const newest = notes.at(-1)?.number ?? 0;
+  const reasons = kept(notes, keepPolicy(head), newest);
+  return await Promise.all(notes.map(async ({ version, number, round, metric, dir, digest, world_size, files }) => {
+    const problem = options.verify ? await firstProblem(dir, files) : null;
     return {
-      version,
-      dir,
-      digest,
-      world_size,
-      files: checkpoint.files.length,
-      bytes,
-      problem,
+      ...{ version, number, round, metric, dir, digest, world_size },
+      files: files.length,
+      bytes: files.reduce((sum, file) => sum + file.bytes, 0),
+      kept: reasons.get(version) ?? [],
+      problem: problem && problemText(problem),
       verified: options.verify,
     };
   }));
 }
 
-/** The first file that is missing or has other bytes than were recorded; null: the checkpoint is whole. */
-async function firstProblem(checkpoint: Checkpoint): Promise<string | null> {
-  for (const file of checkpoint.files) {
-    const hash = createHash("sha256");
-    try {
-      const opened = await Deno.open(`${checkpoint.dir}/${file.path}`);
-      for await (const chunk of opened.readable) hash.update(chunk);
-    } catch (error) {
-      if (error instanceof Deno.errors.NotFound) return `${file.path} is missing`;
-      throw error;
-    }
-    if (hash.digest("hex") !== file.sha256) return `${file.path} is not what was saved`;
+/** Those that are neither dropped nor set aside. A version may have been saved again since. */
+async function checkpointNotes(home: Home, head: RunHead): Promise<CheckpointNote[]> {
+  const rows = await home.store.read(head.id, {
+    kinds: ["note/checkpoint", "note/checkpoint_dropped", "note/checkpoint_set_aside"],
+  });
+  const notes = new Map<string, CheckpointNote>();
+  for (const { kind, key, value } of rows) {
+    if (kind === "note/checkpoint") notes.set(key, CheckpointNote.parse(JSON.parse(value)));
+    else if ((JSON.parse(value) as { dir: string }).dir === notes.get(key)?.dir) notes.delete(key);
   }
-  return null;
+  return [...notes.values()];
+}
+
+/** The run's `checkpoints` block, in which older runs lack fields. */
+function keepPolicy(head: RunHead): KeepPolicy {
+  const { checkpoints } = JSON.parse(head.config) as { checkpoints?: Partial<CheckpointsConfig> };
+  return { keep_last: 2, keep_every: null, keep_best: null, ...checkpoints };
+}
+
+/** A line for each damaged checkpoint. */
+async function readSetAside(home: Home, id: string | undefined): Promise<string[]> {
+  const head = await findRun(home, id ?? await newestRun(home));
+  const rows = await home.store.read(head.id, { kinds: ["note/checkpoint_set_aside"] });
+  return rows.map(({ value }) => {
+    const aside = JSON.parse(value) as SetAside;
+    return `set aside: ${problemText(aside)}; it is in ${aside.to}`;
+  });
 }

@@ -127,6 +127,10 @@ function describe(view: RunView, home: Home): string {
       "recovery",
       `${r.cause}: ${r.action}, ${r.batches_redone} batches redone in ${r.seconds.toFixed(1)} s`,
     ]),
+    ...view.replans.map((r): [string, string] => [
+      "replan",
+      `${r.round === null ? "at a resume" : `in round ${r.round}`}, ${r.cause}: ${r.field} ${r.from} -> ${r.to}`,
+    ]),
     ...view.evaluations.map((e): [string, string] => ["evaluation", `${e.name}: ${Number(e.avg_at_k).toFixed(3)}`]),
     ...Object.entries(view.metrics).map(([name, n]): [string, string] => ["metric", `${name} ${n}`]),
     ...(view.error === null ? [] : [["error", failureText(view.error as ErrorJson, home)] as [string, string]]),

@@ -4,7 +4,7 @@ export { loadConfig, type LoadedConfig, type LoadOptions, type Origin, parseConf
 export { SamplerConfig } from "../workers/sampler_config.ts";
 export { TrainerConfig } from "../workers/trainer_config.ts";
 export { WorkersConfig } from "../workers/workers_config.ts";
-export { overridden } from "./overrides.ts";
+export { overridden, parseOverride } from "./overrides.ts";
 export { ConfigError, type ConfigProblem, problemLine } from "./problem.ts";
 export * from "./schema.ts";
 export { type Path, valueAt } from "./schema_walk.ts";

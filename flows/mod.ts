@@ -4,6 +4,7 @@ export * from "./home.ts";
 export * from "./ledger.ts";
 export { onlineRounds, scoredRollouts, trainedOn } from "./online.ts";
 export * from "./resources.ts";
+export { type KeepPolicy, type KeepReason, kept } from "./retention.ts";
 export * from "./run_graph.ts";
 export * from "./run_view.ts";
 export { greedyOf, samplingOf } from "./sampling.ts";

@@ -6,7 +6,7 @@ import {
   type RunHead,
   type Store,
 } from "../engine/mod.ts";
-import type { Recovery, WorkerState } from "../workers/mod.ts";
+import type { Recovery, Replan, WorkerState } from "../workers/mod.ts";
 import { type Ledger, ledgerOf } from "./ledger.ts";
 
 /** What `show RUN --json` prints. Read from the journal, so it is the same whoever asks, and while the run is on. */
@@ -27,6 +27,8 @@ export type RunView = {
   ledger: Ledger;
   generated: { groups: number; samples: number; tokens: number };
   recoveries: Recovery[];
+  /** Where numerics changed: before the first the run repeats to the bit, after it to rounding. */
+  replans: Replan[];
   evaluations: Record<string, unknown>[];
   metrics: Record<string, number>;
   error: unknown;
@@ -66,6 +68,7 @@ export async function runView(store: Store, head: RunHead, live: LiveFacts): Pro
       tokens: sum(delivered, (d) => d.tokens),
     },
     recoveries: (await read("recovery")).map(value<Recovery>),
+    replans: (await read("note/replan")).map(value<Replan>),
     evaluations: (await read("note/evaluation")).map(value<Record<string, unknown>>),
     metrics: live.metrics,
     error: head.error === null ? null : JSON.parse(head.error),
