@@ -31,6 +31,7 @@ import {
   type WorkersOptions,
 } from "../workers/mod.ts";
 import type { Home } from "./home.ts";
+import { isRecorded } from "./recorded.ts";
 import { MetricsFile } from "./metrics_file.ts";
 import { Paths, Rewards, Rows, type RowTables, Sampler, Trainer } from "./resources.ts";
 import { RESIDENT_KINDS, type WorkerBlocks, WorkerGroups } from "./worker_groups.ts";
@@ -226,6 +227,8 @@ function makeGroups(home: Home, { run, blocks, recorded, faults, restart, option
     python: (kind, own) => ensureEnvironment(kind, { home: home.dir, own, onProgress: options.onSetup }),
     onEvent: options.onWorkers,
     onFrame: (phase) => void faults.at("frame", phase),
+    owns: (epoch) => stillOwns(home.store, run, epoch),
+    isRecorded: (key) => isRecorded(home.store, run, key),
   });
 }
 

@@ -3,6 +3,7 @@ import { Numerics } from "../data/mod.ts";
 import { type ArtifactStore, type Clock, type JournalRow, type RowKind, systemClock } from "../engine/mod.ts";
 import { PolicySampler, RewardScorer } from "../rollouts/mod.ts";
 import {
+  type Caller,
   type CallOptions,
   type CallResult,
   type EnvironmentKind,
@@ -49,6 +50,9 @@ export type WorkerGroupsOptions = {
   clock?: Clock;
   onEvent?: WorkersOptions["onEvent"];
   onFrame?: WorkersOptions["onFrame"];
+  /** Whether the engine of this epoch was not superseded. */
+  owns?: (epoch: number) => Promise<boolean>;
+  isRecorded?: WorkersOptions["isRecorded"];
 };
 
 /** A group that is named before it can be started: the first operation waits until it is there. */
@@ -57,8 +61,14 @@ class LazyGroup implements Operator {
   readonly #clock: Clock;
   #loss: { cause: string; at_ms: number } | null = null;
 
-  constructor(readonly start: (workers: Workers) => Promise<GroupSpec>, options: { clock: Clock }) {
+  readonly #adoption: Adoption;
+
+  constructor(
+    readonly start: (workers: Workers) => Promise<GroupSpec>,
+    options: { clock: Clock; adoption: Adoption },
+  ) {
     this.#clock = options.clock;
+    this.#adoption = options.adoption;
     // Nobody may be waiting when it fails; whoever calls later is told.
     this.#started.promise.catch(() => undefined);
   }
@@ -84,7 +94,41 @@ class LazyGroup implements Operator {
   }
 
   async call(op: string, args: unknown, options: CallOptions): Promise<CallResult> {
-    return await (await this.group()).call(op, args, options);
+    const answer = await (await this.group()).call(op, args, options);
+    await this.#adoption.record(options);
+    return answer;
+  }
+
+  async holds(op: string, args: unknown, options: CallOptions): Promise<boolean> {
+    return (await this.group()).holds(op, args, options);
+  }
+}
+
+/** That this engine goes on with workers which an earlier one started: one `recovery` row, with the first work that they did. */
+class Adoption {
+  readonly #clock: Clock;
+  #began_ms = 0;
+  #seconds: number | null = null;
+  #state: "none" | "adopted" | "recorded" = "none";
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  begin(): void {
+    this.#began_ms = this.#clock.monotonic();
+  }
+
+  on(event: WorkersEvent): void {
+    if (event.type === "agent" && event.state === "adopted") this.#state = "adopted";
+    if (event.type === "operation") this.#seconds ??= Math.max(0, event.sent_ms - this.#began_ms) / 1000;
+  }
+
+  async record(caller: CallOptions & Partial<Pick<Caller, "record">>): Promise<void> {
+    if (this.#state !== "adopted" || !caller.record) return;
+    this.#state = "recorded";
+    const row = { action: "adopt" as const, version: null, batches_redone: 0, seconds: this.#seconds ?? 0 };
+    await caller.record("recovery", caller.key, { cause: "engine_lost", ...row });
   }
 }
 
@@ -99,11 +143,13 @@ export class WorkerGroups {
   readonly #options: WorkerGroupsOptions;
   readonly #groups = new Map<string, LazyGroup>();
   readonly #early: LazyGroup[];
+  readonly #adoption: Adoption;
   readonly #ready = Promise.withResolvers<Workers>();
   #workers: Promise<Workers> | null = null;
 
   constructor(options: WorkerGroupsOptions) {
     this.#options = options;
+    this.#adoption = new Adoption(options.clock ?? systemClock);
     this.#ready.promise.catch(() => undefined);
     const { blocks, artifacts, recorded } = options;
     const trainer = this.#lazy("trainer", () => this.#trainerSpec());
@@ -139,6 +185,7 @@ export class WorkerGroups {
 
   /** Starts hub, agent and groups under `epoch`, after `before`. What fails is what the first operation throws. */
   start({ epoch, before }: { epoch: number; before?: Promise<void> }): void {
+    this.#adoption.begin();
     this.#workers = Promise.resolve(before).then(() => this.#boot(epoch));
     this.#workers.then(this.#ready.resolve, this.#ready.reject);
     for (const group of this.#early) group.begin(this.#workers);
@@ -151,17 +198,19 @@ export class WorkerGroups {
   }
 
   async #boot(epoch: number): Promise<Workers> {
-    const { run, home, blocks, onFrame, clock, artifacts } = this.#options;
+    const { run, home, blocks, onFrame, clock, artifacts, isRecorded } = this.#options;
+    const owns = this.#options.owns && (() => this.#options.owns!(epoch));
     const onEvent = (event: WorkersEvent) => this.#on(event);
     const python = await this.#trainerPython();
     const { grace_s, silent_s, host, port } = blocks.workers;
     const places = { run, home, artifactsDir: artifacts.dir, host, port };
     const limits = { graceMs: grace_s * 1000, silentMs: silent_s * 1000 };
-    return await Workers.start({ ...places, ...limits, epoch, attempt: epoch, python, clock, onEvent, onFrame });
+    const told = { owns, isRecorded, onEvent, onFrame };
+    return await Workers.start({ ...places, ...limits, ...told, epoch, attempt: epoch, python, clock });
   }
 
   #lazy(name: string, spec: () => Promise<GroupSpec>): LazyGroup {
-    const group = new LazyGroup(spec, { clock: this.#options.clock ?? systemClock });
+    const group = new LazyGroup(spec, { clock: this.#options.clock ?? systemClock, adoption: this.#adoption });
     this.#groups.set(name, group);
     return group;
   }
@@ -179,6 +228,7 @@ export class WorkerGroups {
   }
 
   #on(event: WorkersEvent): void {
+    this.#adoption.on(event);
     if (event.type === "replaced") this.#groups.get(event.group)?.lost(event.error.cause_kind);
     this.#options.onEvent?.(event);
   }

@@ -1,8 +1,8 @@
 import { decode } from "@msgpack/msgpack";
 import type { Clock } from "../engine/mod.ts";
 import { BlobAssembly } from "./blob_assembly.ts";
-import type { Phase } from "./operation_phase.ts";
-import { AgentMessage, type EngineMessage, FRAME_BYTES_MAX } from "./protocol.ts";
+import { operationPhase, type Phase } from "./operation_phase.ts";
+import { AgentMessage, type EngineMessage, FRAME_BYTES_MAX, type HeldTask } from "./protocol.ts";
 
 /** What a link needs of a WebSocket. */
 export interface FrameSocket {
@@ -20,7 +20,7 @@ export type Hello = Extract<AgentMessage, { type: "hello" }>;
 /** A slow reader may hold this much unsent before its socket is dropped; it reconnects and gets the rest again. */
 const UNSENT_BYTES_MAX = 64 * 1024 * 1024;
 /** Frames that come with time are no events of fault tests: their number would be a time in disguise. */
-const UNCOUNTED = new Set(["heartbeat", "progress", "log", "ack"]);
+const UNCOUNTED = new Set(["heartbeat", "progress", "log", "ack", "release"]);
 /** Unacknowledged messages that may wait for an agent. */
 const OUTBOX_MAX = 1024;
 /** An agent that breaks the protocol this often is given up. */
@@ -34,9 +34,23 @@ export type LinkOptions = {
   clock: Clock;
   heartbeatMs: number;
   graceMs: number;
+  /** The agent may have served other engines of this run: its first hello says what it holds of them. */
+  adopted?: boolean;
   /** Fault tests count frames by this. */
   onFrame: (phase: Phase) => void;
 };
+
+/** The tasks of a hello that can still be asked for: of generations that live. The rest goes with its generation. */
+export function heldTasks({ groups, tasks }: Hello): HeldTask[] {
+  const lives = new Map(groups.filter(isAlive).map(({ group, generation }) => [group, generation]));
+  return tasks.filter((task) =>
+    lives.get(task.group) === task.generation && !(task.cancelled && task.state === "finished")
+  );
+}
+
+function isAlive({ state }: { state: string }): boolean {
+  return state === "starting" || state === "ready";
+}
 
 /**
  * One agent's boot as the engine sees it: numbers what is sent, keeps it until it is acknowledged, sends the rest again when the
@@ -52,10 +66,14 @@ export class AgentLink {
   #options: LinkOptions;
   #socket: FrameSocket | null = null;
   #bootId: string | null = null;
+  /** The engine that the agent had served when it first came. */
+  #formerBoot: string | null = null;
   #sentSeq = 0;
   #receivedSeq = 0;
   #outbox: Numbered[] = [];
   #phases = new Map<string, Phase>();
+  /** Tasks whose answers the agent keeps, or will. */
+  #kept = new Set<string>();
   #heardAt: number;
   #violations = 0;
   #closed = false;
@@ -95,10 +113,15 @@ export class AgentLink {
     this.#sentSeq += 1;
     this.#outbox.push(numbered);
     if (numbered.type === "task") {
-      this.#phases.set(numbered.task, phase);
-      this.blobs.expect(numbered.task);
+      this.#expect(numbered.task, phase);
     }
     this.#write(numbered);
+  }
+
+  #expect(task: string, phase: Phase): void {
+    this.#phases.set(task, phase);
+    this.#kept.add(task);
+    this.blobs.expect(task);
   }
 
   /** The task is over for the engine: later frames about it are nobody's. */
@@ -107,26 +130,29 @@ export class AgentLink {
     this.blobs.forget(task);
   }
 
+  /** The end of the task's work is durable, or nobody wants its answer: the agent need not keep it any more. */
+  release(task: string): void {
+    if (this.#kept.delete(task) && !this.#closed) this.send({ type: "release", task });
+  }
+
   /** Whether a hello may go on with this link: its first boot, or the same boot again. */
   admits(hello: Hello): boolean {
-    if (this.#closed || hello.received_seq > this.#sentSeq) return false;
-    if (this.#bootId === null) return hello.engine_boot === null;
-    const engineBoot = hello.engine_boot ?? this.#options.engineBoot; // Its first welcome may have been lost.
-    return this.#bootId === hello.boot_id && engineBoot === this.#options.engineBoot;
+    if (this.#closed) return false;
+    if (this.#bootId === null) return this.#options.adopted === true || hello.engine_boot === null;
+    const ours = hello.engine_boot === this.#options.engineBoot;
+    const former = hello.engine_boot === this.#formerBoot; // Its first welcome was lost.
+    return this.#bootId === hello.boot_id && (ours ? hello.received_seq <= this.#sentSeq : former);
   }
 
   /** The agent is on `socket` from now on. Answers its hello and sends again what it has not got. */
   attach(socket: FrameSocket, hello: Hello): void {
     this.#socket?.close(4000, "replaced by a newer socket of the same boot");
-    this.#bootId = hello.boot_id;
+    if (this.#bootId === null) this.#inherit(hello);
     this.#socket = socket;
     this.#heardAt = this.#options.clock.monotonic();
     const { epoch, engineBoot, run, heartbeatMs, graceMs } = this.#options;
-    const tasks = hello.tasks.map(({ task, state }) => {
-      if (!this.#phases.has(task)) return { task, verdict: "drop" as const };
-      return { task, verdict: state === "finished" ? "deliver" as const : "go_on" as const };
-    });
-    this.#acknowledged(hello.received_seq);
+    const tasks = hello.tasks.map((held) => ({ task: held.task, verdict: this.#verdict(held) }));
+    if (hello.engine_boot === engineBoot) this.#acknowledged(hello.received_seq);
     this.#write({
       type: "welcome",
       epoch,
@@ -140,6 +166,18 @@ export class AgentLink {
     });
     for (const message of this.#outbox) this.#write(message);
     this.onMessage(hello);
+  }
+
+  #inherit(hello: Hello): void {
+    this.#bootId = hello.boot_id;
+    this.#formerBoot = hello.engine_boot;
+    const roles = new Map(hello.groups.map(({ group, role }) => [group, role]));
+    for (const { task, group, op } of heldTasks(hello)) this.#expect(task, operationPhase(roles.get(group)!, op));
+  }
+
+  #verdict({ task, state }: HeldTask): "go_on" | "deliver" | "keep" | "drop" {
+    if (this.#phases.has(task)) return state === "finished" ? "deliver" : "go_on";
+    return this.#kept.has(task) ? "keep" : "drop";
   }
 
   detach(socket: FrameSocket): void {
@@ -188,8 +226,7 @@ export class AgentLink {
     }
     const isNew = message.seq === this.#receivedSeq + 1;
     if (isNew) this.#receivedSeq = message.seq;
-    // A result is acknowledged when it is here, not when its row is durable: agents do not outlive their engine's boot
-    // yet, so nobody could ask for it again.
+    // Of the line only: a task's answer stays with the agent until `release`.
     this.#write({ type: "ack", epoch: this.#options.epoch, received_seq: this.#receivedSeq });
     return isNew ? message : null;
   }

@@ -2,14 +2,24 @@ import {
   type Clock,
   type EngineError,
   FencedError,
+  hashJson,
   InfrastructureError,
   NoProgressError,
   TimeoutError_,
   WorkerLostError,
 } from "../engine/mod.ts";
 import type { AgentLink } from "./agent_link.ts";
-import type { CallOptions, CallResult, Progress } from "./call.ts";
+import type { CallOptions, CallResult } from "./call.ts";
 import { failureError, hangText, leavesGroupWhole } from "./failures.ts";
+import {
+  argsHash,
+  type Identity,
+  Inheritance,
+  type Inherited,
+  type Running,
+  running as opened,
+  sinceAttempt,
+} from "./inheritance.ts";
 import { operationPhase } from "./operation_phase.ts";
 import type { AgentMessage, GroupState, RankState } from "./protocol.ts";
 import { ReplacementBudget } from "./supervision.ts";
@@ -43,23 +53,17 @@ export type GroupEvent =
 
 export type GroupOptions = {
   run: string;
+  /** The engine's. Names of tasks hold it, so that no two engines of a run give the same. */
+  epoch: number;
+  /** The last generation of this name so far. */
+  after?: number;
   clock: Clock;
   logDir: string;
   /** Environment of the ranks, below what the group's own `env` says. */
   env: Record<string, string>;
   onEvent: (event: GroupEvent) => void;
-};
-
-type Running = {
-  task: string;
-  op: string;
-  key: string;
-  sentAt: number;
-  result: PromiseWithResolvers<CallResult>;
-  /** The ranks are free again. */
-  over: PromiseWithResolvers<void>;
-  onProgress: (progress: Progress) => void;
-  progressedAt: number;
+  /** Whether this engine was not superseded. Asked before ranks are ended or told to stop what they do. */
+  owns: () => Promise<boolean>;
 };
 
 const START_TIMEOUT_MS = 300_000;
@@ -78,7 +82,7 @@ export class WorkerGroup {
   readonly spec: GroupSpec;
   #options: GroupOptions;
   #link: AgentLink | null = null;
-  #generation = 0;
+  #generation: number;
   #state: GroupState["state"] = "starting";
   #ranks: RankState[] = [];
   #info: Record<string, unknown> = {};
@@ -86,6 +90,9 @@ export class WorkerGroup {
   #tail: Promise<void> = Promise.resolve();
   #waiting = 0;
   #running: Running | null = null;
+  /** Tasks whose answers are still to come, by name. */
+  #open = new Map<string, Running>();
+  #inheritance = new Inheritance();
   #tasks = 0;
   #budget = new ReplacementBudget();
   #failure: EngineError | null = null;
@@ -93,6 +100,7 @@ export class WorkerGroup {
   constructor(spec: GroupSpec, options: GroupOptions) {
     this.spec = spec;
     this.#options = options;
+    this.#generation = options.after ?? 0;
   }
 
   /** Counts the gangs that had this group's name, from 1. Whatever an earlier one held in memory is gone. */
@@ -140,7 +148,8 @@ export class WorkerGroup {
       await unlessAborted(before, options.signal);
       await options.durable?.();
       await unlessAborted(this.#gate.promise, options.signal);
-      running = this.#dispatch(op, args, options);
+      running = await this.#begin(op, args, options);
+      keepUntilRecorded(running, options);
       return await this.#settled(running, options);
     } finally {
       this.#waiting -= 1;
@@ -148,11 +157,47 @@ export class WorkerGroup {
     }
   }
 
-  /** Starts a new generation on this agent. */
-  attach(link: AgentLink): void {
+  /** Whether `call` would go on with work of an earlier engine. */
+  holds(op: string, args: unknown, options: CallOptions): boolean {
+    return this.#inheritance.has({ op, key: options.key, args_hash: argsHash(args) }, sinceAttempt(options));
+  }
+
+  /** Goes on with what an earlier engine started on this agent if it is the same group, else starts a new generation. */
+  attach(link: AgentLink, inherited: Inherited | null = null): void {
     if (this.#state === "failed" || this.#state === "stopped") return;
     this.#link = link;
-    this.#start();
+    if (inherited && this.#isThis(inherited)) this.#adopt(inherited);
+    else this.#start();
+  }
+
+  #isThis({ group: { state, spec_hash }, tasks }: Inherited): boolean {
+    const alive = state === "starting" || state === "ready";
+    return alive && spec_hash === this.#specHash() && tasks.filter(isRunning).length <= 1;
+  }
+
+  #adopt({ group, tasks }: Inherited): void {
+    this.#generation = group.generation;
+    this.#state = group.state;
+    this.#ranks = group.ranks;
+    this.#info = group.info;
+    for (const held of tasks) {
+      const running = opened({ ...held, link: this.#link! }, this.#options.clock.monotonic());
+      this.#open.set(running.task, running);
+      this.#inheritance.add(held, running);
+      if (isRunning(held)) this.#running = running;
+      else running.over.resolve();
+    }
+    if (this.#running) this.#limitLeft(this.#running);
+    if (group.state === "ready") this.#gate.resolve();
+    this.#emitState();
+  }
+
+  /** Nobody may ask for it, and what comes after it waits: it has the group's own limit. */
+  #limitLeft(running: Running): void {
+    const over = new AbortController();
+    running.over.promise.then(() => over.abort(new Error("the operation is over")));
+    const { no_progress_ms } = this.spec;
+    if (no_progress_ms !== undefined) this.#limitSilence(running, no_progress_ms, over.signal);
   }
 
   /** The agent went, and every rank with it. A new agent's `attach` goes on, if the budget allows one. */
@@ -196,7 +241,7 @@ export class WorkerGroup {
   }
 
   #start(): void {
-    const { group, role, ranks, python, module, spec, env, start_timeout_ms } = this.spec;
+    const { group, role, ranks, python, module, spec, start_timeout_ms } = this.spec;
     this.#generation += 1;
     this.#state = "starting";
     this.#ranks = [];
@@ -209,33 +254,52 @@ export class WorkerGroup {
       module,
       spec,
       generation: this.#generation,
-      env: { ...this.#options.env, ...env },
+      spec_hash: this.#specHash(),
+      env: this.#env(),
       log_dir: this.#options.logDir,
       start_timeout_ms: start_timeout_ms ?? START_TIMEOUT_MS,
     });
     this.#emitState();
   }
 
-  #dispatch(op: string, args: unknown, options: CallOptions): Running {
+  #env(): Record<string, string> {
+    return { ...this.#options.env, ...this.spec.env };
+  }
+
+  /** Of all that makes the group what it is. A group of another engine with the same hash can stand for this one. */
+  #specHash(): string {
+    const { role, ranks, python, module, spec } = this.spec;
+    return hashJson({ role, ranks, python, module, spec, env: this.#env() });
+  }
+
+  /** Takes up what an earlier engine began, else sends the operation once the ranks are free. */
+  async #begin(op: string, args: unknown, options: CallOptions): Promise<Running> {
+    const identity = { op, key: options.key, args_hash: argsHash(args) };
+    const left = this.#inheritance.take(identity, sinceAttempt(options));
+    if (left) {
+      left.progressedAt = this.#options.clock.monotonic();
+      left.onProgress = options.onProgress ?? left.onProgress;
+      return left;
+    }
+    while (this.#running) { // Of an earlier engine: nobody has asked for it, or a later call will.
+      await unlessAborted(this.#running.over.promise, options.signal);
+      await unlessAborted(this.#gate.promise, options.signal);
+    }
+    return this.#dispatch(identity, args, options);
+  }
+
+  #dispatch({ op, key, args_hash }: Identity, args: unknown, options: CallOptions): Running {
     const { group, role } = this.spec;
     if (this.#failure) throw this.#failure;
     this.#tasks += 1;
-    const { key, attempt } = options;
-    const now = this.#options.clock.monotonic();
-    const running: Running = {
-      task: `${group}/g${this.#generation}/t${this.#tasks}`,
-      op,
-      key,
-      sentAt: now,
-      result: Promise.withResolvers<CallResult>(),
-      over: Promise.withResolvers<void>(),
-      onProgress: options.onProgress ?? (() => {}),
-      progressedAt: now,
-    };
-    running.result.promise.catch(() => {}); // The caller may have gone already, by its signal.
+    const { attempt } = options;
+    const task = `${group}/g${this.#generation}/t${this.#options.epoch}.${this.#tasks}`;
+    const running = opened({ task, op, key, link: this.#link! }, this.#options.clock.monotonic());
+    running.onProgress = options.onProgress ?? running.onProgress;
     const generation = this.#generation;
-    const message = { type: "task" as const, task: running.task, group, generation, key, attempt, op, args };
+    const message = { type: "task" as const, task, group, generation, key, attempt, op, args, args_hash };
     this.#link!.send(message, operationPhase(role, op));
+    this.#open.set(task, running);
     this.#running = running;
     return running;
   }
@@ -255,7 +319,7 @@ export class WorkerGroup {
 
   /** The ranks are told; if they hold on to the operation, the group is replaced. */
   #cancel(running: Running): void {
-    this.#link?.send({ type: "cancel", task: running.task });
+    this.#ifOwned(() => this.#running === running && this.#link?.send({ type: "cancel", task: running.task }));
     const free = new AbortController();
     running.over.promise.then(() => free.abort(new Error("free")));
     this.#options.clock.sleep(CANCEL_MS, free.signal).then(() => this.#hung(running, CANCEL_MS, "cancelled"), () => {});
@@ -320,10 +384,10 @@ export class WorkerGroup {
   }
 
   #finished(message: Extract<AgentMessage, { type: "result" }>): void {
-    const running = this.#running;
-    if (running?.task !== message.task) return;
+    const running = this.#open.get(message.task);
+    if (!running) return this.#link?.release(message.task);
     try {
-      const blobs = this.#link!.blobs.take(message.task, message.blobs);
+      const blobs = running.link.blobs.take(message.task, message.blobs);
       this.#budget.progressed();
       running.result.resolve({ outputs: message.outputs, blobs, generation: this.#generation });
     } catch (error) {
@@ -333,30 +397,34 @@ export class WorkerGroup {
   }
 
   #failed(message: Extract<AgentMessage, { type: "error" }>): void {
-    const running = this.#running;
-    if (running?.task !== message.task) return;
+    const running = this.#open.get(message.task);
+    if (!running) return this.#link?.release(message.task);
     const { group, ranks } = this.spec;
     const place = { run: this.#options.run, group, generation: this.#generation, op: running.op };
     const error = failureError(message.failures, place);
-    if (!leavesGroupWhole(message.failures, ranks)) return this.#lost(error);
+    if (running === this.#running && !leavesGroupWhole(message.failures, ranks)) return this.#lost(error);
     running.result.reject(error);
     this.#free(running);
   }
 
   #free(running: Running): void {
-    this.#link?.forget(running.task);
-    this.#running = null;
+    running.link.forget(running.task);
+    this.#open.delete(running.task);
+    if (this.#running === running) this.#running = null;
     running.over.resolve();
     const { op, key, sentAt: sent_ms } = running;
     const ended_ms = this.#options.clock.monotonic();
     this.#options.onEvent({ type: "operation", group: this.spec.group, op, key, sent_ms, ended_ms });
   }
 
+  /** What earlier engines began is over with the rest: it was of this generation. */
   #closeRunning(error: EngineError): void {
-    const running = this.#running;
-    if (!running) return;
-    running.result.reject(error);
-    this.#free(running);
+    this.#inheritance.clear();
+    for (const running of [...this.#open.values()]) {
+      running.result.reject(error);
+      this.#free(running);
+      running.link.release(running.task);
+    }
   }
 
   /** This generation is over: its operation fails, and a new one starts unless the budget is spent. */
@@ -368,7 +436,12 @@ export class WorkerGroup {
     const { group } = this.spec;
     const generation = this.#generation + 1;
     this.#options.onEvent({ type: "replaced", group, generation, replacements: this.#budget.spent, error });
-    if (this.#link) this.#start();
+    this.#ifOwned(() => this.#link && this.#generation + 1 === generation && this.#start());
+  }
+
+  #ifOwned(act: () => void): void {
+    if (this.#failure) return;
+    this.#options.owns().then((owned) => owned && !this.#failure && act());
   }
 
   #final(error: EngineError): EngineError {
@@ -394,6 +467,16 @@ export class WorkerGroup {
     const state = { group, generation: this.#generation, state: this.#state, ranks: this.#ranks };
     this.#options.onEvent({ type: "group", ...state, failure: this.#failure });
   }
+}
+
+function isRunning({ state }: { state: "running" | "finished" }): boolean {
+  return state === "running";
+}
+
+/** The answer stays with the agent until the end of its work is durable: until then another engine may ask for it. */
+function keepUntilRecorded({ link, task, result }: Running, options: CallOptions): void {
+  const kept = options.recorded ? options.recorded() : result.promise.then(() => {}, () => {});
+  kept.then(() => link.release(task));
 }
 
 function closedGate(): PromiseWithResolvers<void> {

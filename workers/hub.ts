@@ -49,6 +49,8 @@ export class Hub {
   #links = new Map<string, AgentLink>();
   #url = "";
   #hosts: string[] = [];
+  #announced = false;
+  #left = false;
   #ended = new AbortController();
 
   private constructor(options: Required<HubOptions>) {
@@ -66,8 +68,15 @@ export class Hub {
     this.#http.on("upgrade", (request, socket, head) => this.#upgrade(request, socket, head));
   }
 
-  /** Listens, then writes `hub.json`, which only its owner may read. */
+  /** Listens and says so: `listen`, then `announce`. */
   static async start(options: HubOptions): Promise<Hub> {
+    const hub = await Hub.listen(options);
+    await hub.announce();
+    return hub;
+  }
+
+  /** Listens. No agent knows it before `announce`, so that those that are to come can be named to `expect` first. */
+  static async listen(options: HubOptions): Promise<Hub> {
     const hub = new Hub({
       clock: systemClock,
       host: "127.0.0.1",
@@ -78,7 +87,6 @@ export class Hub {
       ...options,
     });
     await hub.#listen();
-    await hub.#writeFile();
     return hub;
   }
 
@@ -86,8 +94,11 @@ export class Hub {
     return this.#url;
   }
 
-  /** Announces an agent. The link can be written to at once; the agent gets it when it comes. */
-  expect(agentId: string): AgentLink {
+  /**
+   * Lets an agent in, one that serves this engine first unless it is `adopted`. The link can be written to at once; the
+   * agent gets it when it comes.
+   */
+  expect(agentId: string, { adopted = false }: { adopted?: boolean } = {}): AgentLink {
     const { run, epoch, clock, heartbeatMs, graceMs, onFrame } = this.#options;
     const link = new AgentLink({
       agentId,
@@ -97,6 +108,7 @@ export class Hub {
       clock,
       heartbeatMs,
       graceMs,
+      adopted,
       onFrame,
     });
     this.#links.set(agentId, link);
@@ -107,6 +119,28 @@ export class Hub {
   forget(agentId: string): void {
     this.#links.get(agentId)?.close();
     this.#links.delete(agentId);
+  }
+
+  /**
+   * The epoch of an engine that has announced itself in place of this one; null if none has. Reads the file now; what it
+   * said before `announce` is of engines that the store had this one follow.
+   */
+  supersededBy(): number | null {
+    if (!this.#announced) return null;
+    try {
+      const { engine_boot, epoch } = JSON.parse(Deno.readTextFileSync(this.file)) as HubFile;
+      return engine_boot !== this.engineBoot && epoch > this.#options.epoch ? epoch : null;
+    } catch (error) {
+      if (error instanceof Deno.errors.NotFound || error instanceof SyntaxError) return null;
+      throw error;
+    }
+  }
+
+  /** Drops every connection and answers nobody any more, so that no agent is told to end: they may serve another engine. */
+  leave(): void {
+    this.#left = true;
+    for (const agentId of [...this.#links.keys()]) this.forget(agentId);
+    for (const socket of this.#sockets.clients) socket.terminate();
   }
 
   /** Closes every connection. `keepFile` when another engine has taken the run over: the file is its own. */
@@ -141,7 +175,8 @@ export class Hub {
     this.#hosts = [`${name}:${bound}`, `localhost:${bound}`];
   }
 
-  async #writeFile(): Promise<void> {
+  /** Writes `hub.json`, which only its owner may read: agents of the run come from now on. */
+  async announce(): Promise<void> {
     const content: HubFile = {
       url: this.#url,
       token: this.token,
@@ -152,6 +187,7 @@ export class Hub {
     const temporary = `${this.file}.${this.engineBoot}`;
     await Deno.writeTextFile(temporary, JSON.stringify(content) + "\n", { mode: 0o600 });
     await Deno.rename(temporary, this.file);
+    this.#announced = true;
   }
 
   async #removeFile(): Promise<void> {
@@ -178,7 +214,7 @@ export class Hub {
     if (!sameSecret(authorization ?? "", `Bearer ${this.token}`)) return "401 Unauthorized";
     if (origin !== undefined || !this.#hosts.includes(host ?? "")) return "403 Forbidden";
     if (request.url !== "/agent") return "404 Not Found";
-    if (this.#sockets.clients.size >= SOCKETS_MAX) return "503 Service Unavailable";
+    if (this.#left || this.#sockets.clients.size >= SOCKETS_MAX) return "503 Service Unavailable";
     return null;
   }
 

@@ -1,6 +1,17 @@
 import { fileURLToPath } from "node:url";
 import { type Clock, InfrastructureError } from "../engine/mod.ts";
-import { kill, type Nonce, NONCE_VARIABLE, nonceText, sameNonce, sweep } from "./process_sweep.ts";
+import {
+  AGENT_MODULE,
+  agents,
+  type FoundAgent,
+  kill,
+  type Nonce,
+  NONCE_VARIABLE,
+  nonceText,
+  processStart,
+  sameNonce,
+  sweep,
+} from "./process_sweep.ts";
 
 /** Where the Python package lies. */
 export const PYTHON_ROOT = fileURLToPath(new URL("./python", import.meta.url));
@@ -19,11 +30,18 @@ export type AgentProcess = {
   exited: Promise<string>;
   /** Ends the agent and everything that it started, and waits until nothing is left. */
   destroy(): Promise<void>;
+  /** Lets it be: it goes on, and is not watched any more. */
+  leave?(): void;
 };
+
+/** An agent that an earlier engine of the run started, and that is still there. `nonce`: what its processes carry. */
+export type LivingAgent = { agentId: string; process: AgentProcess; nonce: Nonce | null };
 
 /** Starts agents. The rest (ranks, groups, operations) goes over the protocol. */
 export interface Launcher {
   start(agent: AgentStart): Promise<AgentProcess>;
+  /** The agent of this run that lives; null if there is none. */
+  find?(): LivingAgent | null;
 }
 
 export type LocalLauncherOptions = {
@@ -42,14 +60,40 @@ const SECRET = /^(HOLDFAST_STORE|DATABASE_URL|PG[A-Z]+)$/;
 
 /** Agents as child processes on this machine, each in a session of its own, so that Ctrl-C reaches only the engine. */
 export function localLauncher(options: LocalLauncherOptions): Launcher {
-  return { start: (agent) => startAgent(agent, options) };
+  return { start: (agent) => startAgent(agent, options), find: () => livingAgent(options) };
+}
+
+/** How often an agent that is not our child is looked at. */
+const POLL_MS = 200;
+
+function livingAgent({ nonce, clock }: LocalLauncherOptions): LivingAgent | null {
+  const { home, run } = nonce;
+  const mine = agents().filter((found) => found.nonce.home === home && found.nonce.run === run);
+  const newest = mine.toSorted((a, b) => Number(a.start) - Number(b.start)).at(-1);
+  return newest ? { agentId: newest.agentId, nonce: newest.nonce, process: foundProcess(newest, clock) } : null;
+}
+
+/** Not our child: its end is seen in the process table, and only there. */
+function foundProcess({ pid, start, nonce }: FoundAgent, clock: Clock): AgentProcess {
+  const left = new AbortController();
+  const alive = () => processStart(pid) === start;
+  const watch = async () => {
+    while (alive()) await clock.sleep(POLL_MS, left.signal);
+    return "the agent that an earlier engine started has ended";
+  };
+  const destroy = async () => {
+    if (alive()) kill(-pid, "SIGKILL");
+    await sweep(sameNonce(nonce), { clock });
+  };
+  const exited = watch().catch(() => new Promise<string>(() => {}));
+  return { pid, exited, destroy, leave: () => left.abort(new Error("the agent is another engine's")) };
 }
 
 async function startAgent(agent: AgentStart, options: LocalLauncherOptions): Promise<AgentProcess> {
   const { python, nonce, clock } = options;
   const log = agent.logPath;
   await Deno.mkdir(log.slice(0, log.lastIndexOf("/")), { recursive: true });
-  const argv = [python, "-m", "holdfast_worker.agent", "--hub-file", agent.hubFile, "--agent-id", agent.agentId];
+  const argv = [python, "-m", AGENT_MODULE, "--hub-file", agent.hubFile, "--agent-id", agent.agentId];
   // The shell gives the agent a log that outlives us (a pipe would break with us) and makes way for it.
   const command = new Deno.Command("/bin/sh", {
     args: ["-c", 'log="$1"; shift; exec "$@" >>"$log" 2>&1', "agent", log, ...argv],
@@ -69,7 +113,7 @@ async function startAgent(agent: AgentStart, options: LocalLauncherOptions): Pro
     await sweep(sameNonce(nonce), { clock });
     await exited;
   };
-  return { pid: child.pid, exited, destroy };
+  return { pid: child.pid, exited, destroy, leave: () => child.unref() };
 }
 
 /** Last lines of the agent's log that an error shows. */

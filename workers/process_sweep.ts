@@ -4,6 +4,9 @@ import type { Clock } from "../engine/mod.ts";
 /** In the environment of every process we start: `HOME/RUN/ENGINE_PID.ENGINE_START`, so that a later start finds what was left. */
 export const NONCE_VARIABLE = "HOLDFAST_NONCE";
 
+/** What an agent's interpreter is told to run. */
+export const AGENT_MODULE = "holdfast_worker.agent";
+
 export type Nonce = { home: string; run: string; enginePid: number; engineStart: string };
 
 /** As it stands in the environment. Run ids may not contain a slash. */
@@ -79,15 +82,36 @@ export async function sweep(
 }
 
 /**
- * What a start of `own.run` may end: whatever an earlier engine of this run left, since its epoch is over, and what engines of
- * this home that are dead have left of other runs.
+ * What a start of `own.run` may end: whatever earlier engines of this run left but what it goes on with (`adopted`), and of
+ * other runs of this home what has neither engine nor agent. An agent without an engine ends by itself after its grace.
  */
-export function leftBehind(own: Nonce): (nonce: Nonce) => boolean {
+export function leftBehind(own: Nonce, adopted: Nonce | null = null): (nonce: Nonce) => boolean {
+  const kept = adopted && nonceText(adopted);
+  const led = new Set(agents().map(({ nonce }) => nonceText(nonce)));
   return (other) => {
     if (other.home !== own.home) return false;
+    if (other.run === own.run) return nonceText(other) !== kept;
     const alive = processStart(other.enginePid) === other.engineStart;
-    return other.run === own.run || !alive;
+    return !alive && !led.has(nonceText(other));
   };
+}
+
+export type FoundAgent = { pid: number; start: string; agentId: string; nonce: Nonce };
+
+/** Living agents, by their command lines. Without /proc it finds none. */
+export function agents(): FoundAgent[] {
+  return nonceCarriers().flatMap(({ pid, nonce }): FoundAgent[] => {
+    const start = processStart(pid);
+    const agentId = agentOf(pid);
+    return start === null || agentId === null ? [] : [{ pid, start, agentId, nonce }];
+  });
+}
+
+/** The name that an agent's process was started with; null if it is no agent. */
+function agentOf(pid: number): string | null {
+  const argv = readProc(`/proc/${pid}/cmdline`)?.split("\0") ?? [];
+  if (argv[argv.indexOf("-m") + 1] !== AGENT_MODULE) return null;
+  return argv[argv.indexOf("--agent-id") + 1] ?? null;
 }
 
 /** Whether a process carries exactly this nonce. */
@@ -114,10 +138,14 @@ function processIds(): number[] {
 }
 
 function nonceOf(pid: number): Nonce | null {
+  const environment = readProc(`/proc/${pid}/environ`)?.split("\0") ?? [];
+  const assignment = environment.find((entry) => entry.startsWith(`${NONCE_VARIABLE}=`));
+  return assignment ? parseNonce(assignment.slice(NONCE_VARIABLE.length + 1)) : null;
+}
+
+function readProc(path: string): string | null {
   try {
-    const environment = Deno.readTextFileSync(`/proc/${pid}/environ`);
-    const assignment = environment.split("\0").find((entry) => entry.startsWith(`${NONCE_VARIABLE}=`));
-    return assignment ? parseNonce(assignment.slice(NONCE_VARIABLE.length + 1)) : null;
+    return Deno.readTextFileSync(path);
   } catch {
     return null; // Another user's, or gone.
   }

@@ -6,9 +6,11 @@ import { z } from "zod";
  *
  * Control: JSON text frames. Data: binary frames, MessagePack of `BlobFrame`, at most 4 MiB each.
  * Reliable messages carry `seq` (1, 2, ... per boot and direction) and are resent after a reconnect until acknowledged;
- * the others may be lost. Every message from the engine carries the run's epoch; an agent answers lower ones `fenced`.
+ * the others may be lost. An acknowledgement is of the line only: a task's answer is kept by the agent until it is released,
+ * for the engine may die before its row is durable. Every message from the engine carries the run's epoch; an agent
+ * answers lower ones `fenced`.
  */
-export const PROTOCOL_VERSION = 1;
+export const PROTOCOL_VERSION = 2;
 export const FRAME_BYTES_MAX = 4 * 1024 * 1024;
 
 const id = z.string().min(1).max(200);
@@ -35,6 +37,30 @@ export const GroupState = z.strictObject({
   ranks: z.array(RankState),
 });
 export type GroupState = z.infer<typeof GroupState>;
+
+/** A group as a hello names it: with what another engine needs to know whether it is the one that it would start. */
+export const HeldGroup = z.strictObject({
+  ...GroupState.shape,
+  role: z.string(),
+  spec_hash: z.string().describe("As the engine that started it gave it."),
+  info: z.record(z.string(), json).describe("What rank 0 said of itself when ready."),
+});
+export type HeldGroup = z.infer<typeof HeldGroup>;
+
+/** A task that runs on a host, or whose answer is kept there. Tasks of one group are in the order they were given. */
+export const HeldTask = z.strictObject({
+  task: id,
+  group: id,
+  generation: z.int(),
+  key: z.string(),
+  attempt: z.int(),
+  epoch: z.int(),
+  op: z.string(),
+  args_hash: z.string().describe("As the engine that gave it made it."),
+  cancelled: z.boolean(),
+  state: z.enum(["running", "finished"]),
+});
+export type HeldTask = z.infer<typeof HeldTask>;
 
 /** What one rank said about its failure; the engine picks the root among the ranks' reports. */
 export const FailureReport = z.strictObject({
@@ -77,16 +103,8 @@ export const AgentMessage = z.discriminatedUnion("type", [
     pid: z.int(),
     host: z.string(),
     packages: z.record(z.string(), z.string()),
-    groups: z.array(GroupState),
-    tasks: z.array(
-      z.strictObject({
-        task: id,
-        key: z.string(),
-        attempt: z.int(),
-        epoch: z.int(),
-        state: z.enum(["running", "finished"]),
-      }),
-    ),
+    groups: z.array(HeldGroup),
+    tasks: z.array(HeldTask),
     received_seq: z.int().nonnegative().describe("Highest seq received from this engine boot."),
   }),
   z.strictObject({ type: z.literal("accepted"), task: id }),
@@ -137,7 +155,9 @@ export const EngineMessage = z.discriminatedUnion("type", [
     grace_ms: z.int().nonnegative().describe("After this long without an engine the agent kills its ranks and ends."),
     received_seq: z.int().nonnegative(),
     verdict: z.enum(["go_on", "drop"]).describe("drop: kill your ranks and end."),
-    tasks: z.array(z.strictObject({ task: id, verdict: z.enum(["go_on", "deliver", "drop"]) })),
+    tasks: z.array(z.strictObject({ task: id, verdict: z.enum(["go_on", "deliver", "keep", "drop"]) })).describe(
+      "go_on: it runs. deliver: send its answer. keep: the answer came, its row is not durable yet. drop: nobody wants it.",
+    ),
   }),
   z.strictObject({
     type: z.literal("start_group"),
@@ -151,6 +171,7 @@ export const EngineMessage = z.discriminatedUnion("type", [
     module: z.string().describe("Python module with the role's `Worker` class."),
     env: z.record(z.string(), z.string()),
     spec: json.describe("Resolved configuration, handed to every rank."),
+    spec_hash: z.string().describe("Of all that makes the group what it is; told again in hello."),
     log_dir: z.string(),
     start_timeout_ms: z.int().positive(),
   }),
@@ -173,7 +194,11 @@ export const EngineMessage = z.discriminatedUnion("type", [
     attempt: z.int(),
     op: z.string(),
     args: json,
+    args_hash: z.string(),
   }),
+  z.strictObject({ type: z.literal("release"), ...fromEngine, ...reliable, task: id }).describe(
+    "The task's row is durable: its answer need not be kept any more.",
+  ),
   z.strictObject({ type: z.literal("cancel"), ...fromEngine, ...reliable, task: id }),
   z.strictObject({ type: z.literal("shutdown"), ...fromEngine, ...reliable }),
   z.strictObject({ type: z.literal("ack"), ...fromEngine, received_seq: z.int().nonnegative() }),

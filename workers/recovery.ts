@@ -5,7 +5,16 @@ export const Recovery = z.strictObject({
   cause: z.string().describe(
     "Kind of the root failure; engine_lost, resume, fork: a new engine; other_version: no failure.",
   ),
-  action: z.enum(["load_base", "load_checkpoint", "load_publication", "redo", "restart", "set_aside", "republish"]),
+  action: z.enum([
+    "load_base",
+    "load_checkpoint",
+    "load_publication",
+    "redo",
+    "restart",
+    "set_aside",
+    "republish",
+    "adopt",
+  ]),
   version: z.string().nullable().describe("The policy version that was brought back."),
   batches_redone: z.int().nonnegative(),
   seconds: z.number().nonnegative().describe("From the loss to the next useful work."),

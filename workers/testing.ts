@@ -11,6 +11,8 @@ import {
   type FailureReport,
   FRAME_BYTES_MAX,
   type GroupState,
+  type HeldGroup,
+  type HeldTask,
   PROTOCOL_VERSION,
 } from "./protocol.ts";
 
@@ -72,6 +74,8 @@ type StartGroup = Extract<EngineMessage, { type: "start_group" }>;
 type Task = Extract<EngineMessage, { type: "task" }>;
 type Reliable = Extract<AgentMessage, { seq: number }>;
 type Outgoing = { message: Reliable; blobs: Uint8Array[] };
+type Answer = { message: Unnumbered<Reliable>; blobs: Uint8Array[] };
+type Given = { task: Task; cancelled: AbortController; answer: Answer | null };
 type Unnumbered<T> = T extends unknown ? Omit<T, "seq"> : never;
 
 /**
@@ -91,7 +95,9 @@ export class FakeAgent {
   #seq = 0;
   #outbox: Outgoing[] = [];
   #groups = new Map<string, { start: StartGroup; state: GroupState["state"]; ended: AbortController }>();
-  #tasks = new Map<string, AbortController>();
+  /** Those that run, and those whose answers were not released, in the order they were given. */
+  #tasks = new Map<string, Given>();
+  #following: ReturnType<typeof setInterval> | undefined;
   #closed: Promise<void> = Promise.resolve();
   #exit = Promise.withResolvers<string>();
   #ended = false;
@@ -100,6 +106,10 @@ export class FakeAgent {
     this.agentId = start.agentId;
     this.#hubFile = start.hubFile;
     this.#script = script;
+  }
+
+  get alive(): boolean {
+    return !this.#ended;
   }
 
   get exited(): Promise<string> {
@@ -126,6 +136,28 @@ export class FakeAgent {
       closed.resolve();
     });
     return greeted.promise;
+  }
+
+  /** Looks for another engine in the hub's file, as a real agent does, and goes to it. */
+  follow(): void {
+    const own = this.#readHub()?.engine_boot;
+    this.#following ??= setInterval(() => {
+      const found = this.#readHub()?.engine_boot;
+      if (!found || found === own) return;
+      clearInterval(this.#following);
+      this.#following = undefined;
+      this.dropSocket();
+      this.connect();
+    }, 2);
+  }
+
+  #readHub(): HubFile | null {
+    try {
+      return JSON.parse(Deno.readTextFileSync(this.#hubFile));
+    } catch (error) {
+      if (error instanceof Deno.errors.NotFound) return null;
+      throw error;
+    }
   }
 
   /** Settles when the socket of the last `connect` is closed, by whichever side. */
@@ -160,6 +192,7 @@ export class FakeAgent {
   /** The agent's process ends. */
   exit(how = "the agent ended with exit code 1"): void {
     this.#ended = true;
+    clearInterval(this.#following);
     for (const { ended } of this.#groups.values()) ended.abort(new Error("the agent ended"));
     this.dropSocket();
     this.#exit.resolve(how);
@@ -167,13 +200,17 @@ export class FakeAgent {
 
   #hello(): AgentMessage {
     const { agentId: agent_id, bootId: boot_id } = this;
-    const tasks = [...this.#tasks.keys()].map((task) => ({
-      task,
-      key: "",
-      attempt: 1,
-      epoch: 1,
-      state: "running" as const,
-    }));
+    const tasks = [...this.#tasks.values()].map(({ task: given, cancelled, answer }): HeldTask => {
+      const { task, group, generation, key, attempt, epoch, op, args_hash } = given;
+      const state = answer ? "finished" : "running";
+      const held = { task, group, generation, key, attempt, epoch, op, args_hash };
+      return { ...held, cancelled: cancelled.signal.aborted, state };
+    });
+    const groups = [...this.#groups.values()].map(({ start, state }): HeldGroup => {
+      const { role, spec_hash } = start;
+      const info = state === "ready" ? this.#script.info?.[role] ?? {} : {};
+      return { ...stateOf(start, state), role, spec_hash, info };
+    });
     return {
       type: "hello",
       protocol: PROTOCOL_VERSION,
@@ -183,7 +220,7 @@ export class FakeAgent {
       pid: 1,
       host: "fake",
       packages: {},
-      groups: this.#states(),
+      groups,
       tasks,
       received_seq: this.#receivedSeq,
     };
@@ -212,7 +249,9 @@ export class FakeAgent {
       case "task":
         return void this.#run(message);
       case "cancel":
-        return this.#tasks.get(message.task)?.abort(new Error("cancelled"));
+        return this.#tasks.get(message.task)?.cancelled.abort(new Error("cancelled"));
+      case "release":
+        return void this.#tasks.delete(message.task);
       case "shutdown":
         return this.exit("the agent ended with exit code 0");
     }
@@ -221,9 +260,28 @@ export class FakeAgent {
   #welcomed(socket: WebSocket, message: Extract<EngineMessage, { type: "welcome" }>): void {
     if (message.verdict === "drop") return this.exit("the agent was dropped");
     this.#socket = socket;
-    this.#engineBoot = message.engine_boot;
+    if (message.engine_boot !== this.#engineBoot) this.#forEngine(message.engine_boot);
     this.#outbox = this.#outbox.filter(({ message: sent }) => sent.seq > message.received_seq);
+    for (const { task, verdict } of message.tasks) this.#judged(task, verdict);
     for (const outgoing of this.#outbox) this.#transmit(outgoing);
+  }
+
+  /** Numbers begin anew. Answers are sent as this engine asks for them. */
+  #forEngine(engineBoot: string): void {
+    this.#engineBoot = engineBoot;
+    this.#receivedSeq = 0;
+    this.#outbox = this.#outbox.filter(({ message }) => message.type === "group")
+      .map(({ message, blobs }, i) => ({ message: { ...message, seq: i + 1 }, blobs }));
+    this.#seq = this.#outbox.length;
+  }
+
+  #judged(task: string, verdict: "go_on" | "deliver" | "keep" | "drop"): void {
+    const given = this.#tasks.get(task);
+    if (verdict === "drop") this.#tasks.delete(task);
+    if (!given?.answer || verdict === "drop" || verdict === "keep") return;
+    if (!this.#outbox.some(({ message }) => "task" in message && message.task === task)) {
+      this.#queue(given.answer.message, given.answer.blobs);
+    }
   }
 
   #start(start: StartGroup): void {
@@ -246,8 +304,9 @@ export class FakeAgent {
   async #run(task: Task): Promise<void> {
     const entry = this.#groups.get(task.group);
     if (!entry) return;
+    if (this.#tasks.has(task.task)) return;
     const cancelled = new AbortController();
-    this.#tasks.set(task.task, cancelled);
+    this.#tasks.set(task.task, { task, cancelled, answer: null });
     const blobs: Uint8Array[] = [];
     const io: FakeIO = {
       key: task.key,
@@ -268,14 +327,19 @@ export class FakeAgent {
       const cause = cancelled.signal.aborted ? "cancelled" as const : "other" as const;
       const reports = error instanceof FakeFailure ? error.reports : [failureReport({ cause, message: String(error) })];
       this.#answer(entry, { type: "error", task: task.task, failures: reports }, []);
-    } finally {
-      this.#tasks.delete(task.task);
     }
   }
 
   /** A generation that has ended says nothing more. */
-  #answer(entry: { ended: AbortController }, message: Unnumbered<Reliable>, blobs: Uint8Array[]): void {
-    if (!entry.ended.signal.aborted) this.#send(message, blobs);
+  #answer(
+    entry: { ended: AbortController },
+    message: Unnumbered<Reliable> & { task: string },
+    blobs: Uint8Array[],
+  ): void {
+    if (entry.ended.signal.aborted) return void this.#tasks.delete(message.task);
+    const given = this.#tasks.get(message.task);
+    if (given) given.answer = { message, blobs };
+    this.#send(message, blobs);
   }
 
   #progress(task: string, { phase, done, total }: { phase: string; done: number; total?: number }): void {
@@ -289,10 +353,14 @@ export class FakeAgent {
   }
 
   #send(message: Unnumbered<Reliable>, blobs: Uint8Array[] = []): void {
+    this.#transmit(this.#queue(message, blobs));
+  }
+
+  #queue(message: Unnumbered<Reliable>, blobs: Uint8Array[]): Outgoing {
     this.#seq += 1;
     const outgoing = { message: { ...message, seq: this.#seq } as Reliable, blobs };
     this.#outbox.push(outgoing);
-    this.#transmit(outgoing);
+    return outgoing;
   }
 
   #transmit({ message, blobs }: Outgoing): void {
@@ -321,16 +389,22 @@ export class FakeAgent {
  */
 export function fakeLauncher(script: FakeScript): { launcher: Launcher; agents: FakeAgent[] } {
   const agents: FakeAgent[] = [];
+  const processOf = (agent: FakeAgent): AgentProcess => ({
+    pid: 1,
+    exited: agent.exited,
+    destroy: () => Promise.resolve(agent.exit("the agent was killed by SIGKILL")),
+  });
   const launcher: Launcher = {
-    start(start): Promise<AgentProcess> {
+    start(start) {
       const agent = new FakeAgent(start, script);
       agents.push(agent);
       agent.connect();
-      const destroy = () => {
-        agent.exit("the agent was killed by SIGKILL");
-        return Promise.resolve();
-      };
-      return Promise.resolve({ pid: 1, exited: agent.exited, destroy });
+      return Promise.resolve(processOf(agent));
+    },
+    find() {
+      const agent = agents.findLast(({ alive }) => alive);
+      agent?.follow();
+      return agent ? { agentId: agent.agentId, process: processOf(agent), nonce: null } : null;
     },
   };
   return { launcher, agents };

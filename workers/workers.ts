@@ -10,10 +10,11 @@ import {
   systemClock,
   WorkerLostError,
 } from "../engine/mod.ts";
-import type { AgentLink } from "./agent_link.ts";
+import { type AgentLink, heldTasks, type Hello } from "./agent_link.ts";
 import { type GroupEvent, type GroupSpec, WorkerGroup } from "./group.ts";
 import { Hub } from "./hub.ts";
-import { type AgentProcess, type Launcher, localLauncher } from "./local_launcher.ts";
+import type { Inherited } from "./inheritance.ts";
+import { type AgentProcess, type Launcher, type LivingAgent, localLauncher } from "./local_launcher.ts";
 import type { Phase } from "./operation_phase.ts";
 import { homeNonce, leftBehind, type Nonce, ownNonce, processStart, sweep } from "./process_sweep.ts";
 import type { AgentMessage } from "./protocol.ts";
@@ -37,12 +38,13 @@ export type WorkersEvent =
   | {
     type: "agent";
     agent_id: string;
-    state: "started" | "attached" | "lost" | "stopped";
+    state: "started" | "adopted" | "attached" | "lost" | "stopped";
     pid: number;
     reason?: string;
   }
   | { type: "log"; group: string; rank: number; line: string }
-  | { type: "fenced"; epoch: number };
+  /** Another engine has the run. `epoch`: its epoch, if that is known. */
+  | { type: "fenced"; epoch: number | null };
 
 export type WorkersOptions = {
   run: string;
@@ -59,6 +61,8 @@ export type WorkersOptions = {
   host?: string;
   port?: number;
   graceMs?: number;
+  /** An agent that an earlier engine started must come within this long of the hub's announcement, or it is ended. */
+  adoptMs?: number;
   heartbeatMs?: number;
   /** An agent that sends nothing for this long is lost. */
   silentMs?: number;
@@ -66,6 +70,10 @@ export type WorkersOptions = {
   agentStartMs?: number;
   /** Environment of every rank. */
   env?: Record<string, string>;
+  /** Whether this engine was not superseded, as the store says. Asked before any process is ended or started. */
+  owns?: () => Promise<boolean>;
+  /** Whether the work of this key has a recorded result: nobody will ask for what workers did for it. */
+  isRecorded?: (key: string) => Promise<boolean>;
   onEvent?: (event: WorkersEvent) => void;
   /** Fault tests count hub frames by this. */
   onFrame?: (phase: Phase) => void;
@@ -75,20 +83,33 @@ const DEFAULTS = {
   clock: systemClock,
   host: "127.0.0.1",
   port: 0,
-  graceMs: 2000,
+  graceMs: 30_000,
+  adoptMs: 5000,
   heartbeatMs: 1000,
   silentMs: 5000,
   agentStartMs: 30_000,
   env: {},
+  owns: () => Promise.resolve(true),
+  isRecorded: () => Promise.resolve(false),
   onEvent: () => {},
   onFrame: () => {},
 } satisfies Partial<WorkersOptions>;
 
 type Settings = Required<Omit<WorkersOptions, "python" | "artifactsDir">>;
+/** For the agent to end its ranks and itself when it is told to. */
+const SHUTDOWN_MS = 5000;
+/** A store that does not answer is asked so often whether this engine still owns the run, and so far apart. */
+const OWNS_TRIES = 10;
+const OWNS_RETRY_MS = 1000;
+
 type Agent = { id: string; link: AgentLink; process: AgentProcess; watch: AbortController };
 
+/** What the agent that was adopted holds of a group that this engine has not asked for yet. */
+type Left = Inherited & { news: AgentMessage[] };
+
 /**
- * All worker groups of a run: starts the hub and the host's agent, starts groups on it, keeps both alive, and ends everything.
+ * All worker groups of a run: starts the hub and the host's agent, or adopts the one that an earlier engine left, starts groups on
+ * it, keeps both alive, and ends everything. An engine that was superseded ends nothing: what it started is another's by then.
  *
  * @example
  * ```ts
@@ -106,7 +127,12 @@ export class Workers {
   #agent: Agent | null = null;
   #agentBudget = new ReplacementBudget();
   #agents = 0;
+  #inherited = new Map<string, Left>();
+  /** The last generation of each name. */
+  #generations = new Map<string, number>();
   #ended: EngineError | null = null;
+  /** The processes are another engine's, or may be: this one touches none. */
+  #left = false;
   #supervised: Promise<void> = Promise.resolve();
   #writing: Promise<void> = Promise.resolve();
   #writeWanted = false;
@@ -117,17 +143,20 @@ export class Workers {
     this.#nonce = nonce;
   }
 
-  /** Ends what earlier engines of this run left, then starts hub and agent. Groups are started by `group`. */
+  /**
+   * Starts the hub, and adopts the agent that an earlier engine of this run left or starts one. Whatever else was left is
+   * ended. Groups are started by `group`.
+   * @throws {FencedError} If another engine has the run.
+   */
   static async start(options: WorkersOptions): Promise<Workers> {
     const nonce = ownNonce(await homeNonce(options.home), options.run);
     const settings = settingsOf(options, nonce);
-    await sweep(leftBehind(nonce), { clock: settings.clock });
-    const hub = await Hub.start({ ...settings, file: join(settings.home, "runs", settings.run, "hub.json") });
+    const hub = await Hub.listen({ ...settings, file: join(settings.home, "runs", settings.run, "hub.json") });
     const workers = new Workers(settings, hub, nonce);
     try {
-      await workers.#startAgent();
+      await workers.#begin();
     } catch (error) {
-      await hub.close();
+      await hub.close({ keepFile: workers.#left });
       throw error;
     }
     return workers;
@@ -144,12 +173,17 @@ export class Workers {
     if (this.#groups.has(spec.group)) {
       throw new InfrastructureError(`Cannot start group '${spec.group}' as the run has one of that name`, { ...spec });
     }
-    const { run, clock, env } = this.#settings;
+    const { run, epoch, clock, env } = this.#settings;
     const onEvent = (event: GroupEvent) => this.#emit(event);
-    const group = new WorkerGroup(spec, { run, clock, env, logDir: this.logDir, onEvent });
+    const left = this.#inherited.get(spec.group) ?? null;
+    this.#inherited.delete(spec.group);
+    const after = left?.group.generation ?? this.#generations.get(spec.group);
+    const owns = () => this.#owns();
+    const group = new WorkerGroup(spec, { run, epoch, after, clock, env, logDir: this.logDir, onEvent, owns });
     this.#groups.set(spec.group, group);
     if (this.#ended) group.end(this.#ended);
-    else if (this.#agent) group.attach(this.#agent.link);
+    else if (this.#agent) group.attach(this.#agent.link, left);
+    for (const message of left?.news ?? []) group.receive(message);
     return group;
   }
 
@@ -174,16 +208,91 @@ export class Workers {
     });
   }
 
-  /** Ends all ranks and the agent: asked first, killed after the grace. Nothing is alive when it settles. */
+  /** Ends all ranks and the agent: asked first, killed after a while. Nothing is alive when it settles, unless it is another's. */
   async stop(): Promise<void> {
-    if (!this.#ended) {
+    if (!this.#ended && await this.#owns()) {
       this.#ended = new CancelledError("Cannot run an operation as the workers were stopped");
       for (const group of this.groups()) group.end(this.#ended);
       await this.#stopAgent();
     }
     await this.#supervised;
-    await this.#hub.close({ keepFile: this.#ended instanceof FencedError });
+    await this.#hub.close({ keepFile: this.#left });
     await this.#writing;
+  }
+
+  async #begin(): Promise<void> {
+    if (!await this.#owns()) throw this.#ended;
+    const found = this.#settings.launcher.find?.() ?? null;
+    await sweep(leftBehind(this.#nonce, found?.nonce), { clock: this.#settings.clock });
+    const adopted = found && this.#adopt(found);
+    await this.#hub.announce();
+    if (!await adopted) await this.#startAgent();
+  }
+
+  /** Goes on with an agent that lives, if it comes in time; else ends it. */
+  async #adopt({ agentId, process }: LivingAgent): Promise<boolean> {
+    const { clock, adoptMs } = this.#settings;
+    const link = this.#hub.expect(agentId, { adopted: true });
+    const came = Promise.withResolvers<Hello>();
+    link.onMessage = (message) => {
+      if (message.type === "hello" && !this.#agent) this.#inherit(message, came.resolve);
+      this.#receive(message);
+    };
+    const late = new AbortController();
+    const tooLate = clock.sleep(adoptMs, late.signal).then(() => null, () => null);
+    const hello = await Promise.race([came.promise, process.exited.then(() => null), tooLate]);
+    late.abort(new Error("the agent has come"));
+    if (!await this.#owns()) throw this.#ended;
+    if (!hello) {
+      this.#inherited.clear();
+      this.#hub.forget(agentId);
+      await process.destroy();
+      return false;
+    }
+    await this.#dropRecorded(link);
+    this.#agents += 1;
+    this.#agent = { id: agentId, link, process, watch: new AbortController() };
+    this.#emit({ type: "agent", agent_id: agentId, state: "adopted", pid: process.pid });
+    this.#supervised = this.#supervise(this.#agent);
+    return true;
+  }
+
+  /** At once, so that what the agent says next finds the group that it is of. */
+  #inherit(hello: Hello, came: (hello: Hello) => void): void {
+    const tasks = heldTasks(hello);
+    for (const group of hello.groups) {
+      this.#inherited.set(group.group, { group, tasks: tasks.filter((task) => task.group === group.group), news: [] });
+    }
+    came(hello);
+  }
+
+  /** The engine before may have died between a row and its word to the agent that the answer is not needed any more. */
+  async #dropRecorded(link: AgentLink): Promise<void> {
+    for (const left of this.#inherited.values()) {
+      const recorded = await Promise.all(
+        left.tasks.map(({ key, state }) => state === "finished" && this.#settings.isRecorded(key)),
+      );
+      for (const [i, { task }] of left.tasks.entries()) if (recorded[i]) link.release(task);
+      left.tasks = left.tasks.filter((_, i) => !recorded[i]);
+    }
+  }
+
+  /**
+   * Whether this engine may touch processes and files: the store says that it was not superseded, and no other engine has
+   * announced itself since. If not, or if it cannot be known, everything is left as it is.
+   */
+  async #owns(): Promise<boolean> {
+    for (let tries = 1; !this.#ended; tries++) {
+      try {
+        const owned = await this.#settings.owns();
+        if (!owned || this.#hub.supersededBy() !== null) this.#fenced(this.#hub.supersededBy());
+        return !this.#left;
+      } catch (cause) {
+        if (tries >= OWNS_TRIES) this.#leave(unknownOwner(this.#settings.run, cause));
+        else await this.#settings.clock.sleep(OWNS_RETRY_MS);
+      }
+    }
+    return false;
   }
 
   async #startAgent(): Promise<void> {
@@ -205,8 +314,9 @@ export class Workers {
     const { exited } = agent.process;
     const limits = { clock, silentMs, startMs: agentStartMs, exited, signal: agent.watch.signal };
     const end = await watchAgent(agent.link, limits);
-    if (!end || this.#ended) return;
+    if (!end || this.#ended || !await this.#owns() || this.#ended) return;
     this.#agent = null;
+    this.#inherited.clear();
     this.#hub.forget(agent.id);
     await agent.process.destroy();
     this.#emit({ type: "agent", agent_id: agent.id, state: "lost", pid: agent.process.pid, reason: end.reason });
@@ -232,12 +342,12 @@ export class Workers {
   async #stopAgent(): Promise<void> {
     const agent = this.#agent;
     if (!agent) return;
-    const { clock, graceMs } = this.#settings;
+    const { clock } = this.#settings;
     agent.watch.abort();
     const late = new AbortController();
     if (agent.link.attached) {
       agent.link.send({ type: "shutdown" });
-      const waited = clock.sleep(graceMs, late.signal).catch(() => {});
+      const waited = clock.sleep(SHUTDOWN_MS, late.signal).catch(() => {});
       await Promise.race([agent.process.exited, waited]);
       late.abort(new Error("the agent has ended"));
     }
@@ -259,13 +369,19 @@ export class Workers {
       case "log":
         return this.#emit(message);
       case "group":
-        return this.#groups.get(message.group)?.receive(message);
+        return this.#hand(message.group, message);
       case "result":
         this.#agentBudget.progressed();
         break;
     }
     if (!("task" in message)) return;
-    this.#groups.get(message.task.slice(0, message.task.lastIndexOf("/g")))?.receive(message);
+    this.#hand(message.task.slice(0, message.task.lastIndexOf("/g")), message);
+  }
+
+  #hand(name: string, message: AgentMessage): void {
+    const group = this.#groups.get(name);
+    if (group) group.receive(message);
+    else if (message.type !== "progress") this.#inherited.get(name)?.news.push(message);
   }
 
   #emitAttached(): void {
@@ -273,34 +389,54 @@ export class Workers {
     if (agent) this.#emit({ type: "agent", agent_id: agent.id, state: "attached", pid: agent.process.pid });
   }
 
-  /** Another engine owns the run: every call fails, connections drop, and no process and no file is touched. */
-  #fenced(epoch: number): void {
+  /** Another engine owns the run. */
+  #fenced(epoch: number | null): void {
     if (this.#ended) return;
-    const text = `Cannot go on with this run as epoch ${epoch} owns it: this engine has ${this.#settings.epoch}`;
-    this.#ended = new FencedError(text, { epoch, own_epoch: this.#settings.epoch });
-    this.#agent?.watch.abort();
-    if (this.#agent) this.#hub.forget(this.#agent.id);
-    this.#agent = null;
-    for (const group of this.groups()) group.end(this.#ended);
+    const own_epoch = this.#settings.epoch;
+    const owner = epoch === null ? "another engine" : `epoch ${epoch}`;
+    const text = `Cannot go on with this run as ${owner} owns it: this engine has ${own_epoch}`;
+    this.#leave(new FencedError(text, { epoch, own_epoch }));
     this.#emit({ type: "fenced", epoch });
   }
 
+  /** Every call fails, connections drop, and no process and no file is touched. */
+  #leave(error: EngineError): void {
+    this.#ended = error;
+    this.#left = true;
+    this.#agent?.watch.abort();
+    this.#agent?.process.leave?.();
+    this.#agent = null;
+    this.#hub.leave();
+    for (const group of this.groups()) group.end(error);
+  }
+
   #emit(event: WorkersEvent): void {
-    if (event.type === "group") this.#writeStates();
+    if (event.type === "group") {
+      this.#generations.set(event.group, event.generation);
+      this.#writeStates();
+    }
     this.#settings.onEvent(event);
   }
 
   /** For `show` of another process. The last state wins; a state in between may be skipped. */
   #writeStates(): void {
-    if (this.#writeWanted || this.#ended instanceof FencedError) return;
+    if (this.#writeWanted || this.#left) return;
     this.#writeWanted = true;
     const { home, run } = this.#settings;
     this.#writing = this.#writing.then(async () => {
       this.#writeWanted = false;
+      if (this.#left || this.#hub.supersededBy() !== null) return;
       const { enginePid: engine_pid, engineStart: engine_start } = this.#nonce;
       await writeJson(workersFile(home, run), { engine_pid, engine_start, workers: this.states() });
     }).catch(() => {}); // Only shown: a full disk is found, and told, by what must be durable.
   }
+}
+
+function unknownOwner(run: string, cause: unknown): InfrastructureError {
+  const why = cause instanceof Error ? cause.message : String(cause);
+  const text =
+    `Cannot go on with the workers of run '${run}' as the store does not say whether this engine still owns it: ${why}`;
+  return new InfrastructureError(text, { run }, { cause });
 }
 
 /** Worker states of a run whose engine may be another process; empty if that engine is gone. */

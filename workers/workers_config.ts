@@ -5,8 +5,8 @@ export const PREEMPT_GRACE_S = 25;
 
 /** The `workers:` block: time limits and places of the worker processes. */
 export const WorkersConfig = z.strictObject({
-  grace_s: z.number().nonnegative().max(3600).default(2).describe(
-    "Seconds that workers wait for an engine that is gone, before they end. A new engine starts its own, so longer does not help yet.",
+  grace_s: z.number().nonnegative().max(3600).default(30).describe(
+    "Seconds that workers wait for an engine that is gone, with their models in memory. A new engine of the run goes on with them; after that they end.",
   ),
   silent_s: z.number().positive().max(3600).default(5).describe(
     "Seconds without a heartbeat after which a host's agent is lost and its workers are replaced.",

@@ -39,6 +39,7 @@ function overrides(model: string, { train, test }: RealInput): string[] {
     `evaluate.problems=${PROBLEMS}`,
     "sampler.tokens_max=128",
     "sampler.threads=2",
+    "workers.grace_s=1", // The killed engine's workers are gone when it is resumed: all is made anew.
     `checkpoints.every_rounds=${ROUNDS}`,
   ];
 }

@@ -28,7 +28,7 @@ class Worker:
         self.calls = 0
         names = (
             "echo sleep_until_cancelled hang hold_gil crash exit_code blob raise_user_code raise_bad_data raise_other"
-            " raise_peer raise_oom progress pids environment read_artifact count"
+            " raise_peer raise_oom progress pids environment read_artifact count wait_for"
         )
         self.operations = {name: getattr(self, name) for name in names.split()}
 
@@ -67,6 +67,14 @@ class Worker:
         """How often it was called: the proof that a repeated task does not run twice."""
         self.calls += 1
         return {"count": self.calls}
+
+    def wait_for(self, args: dict[str, Any], io: OperationIO) -> dict[str, Any]:
+        """Until there is a file: how a test decides when an operation ends."""
+        io.progress("waiting", 0)
+        while not Path(args["file"]).exists():
+            io.check_cancelled()
+            time.sleep(0.005)
+        return {"pid": os.getpid()}
 
     def sleep_until_cancelled(self, args: dict[str, Any], io: OperationIO) -> dict[str, Any]:
         io.progress("sleeping", 0)

@@ -204,6 +204,7 @@ class FakeEngine:
             "module": "echo_worker",
             "env": {"PYTHONPATH": str(ROOT / "tests" / "python")},
             "spec": {},
+            "spec_hash": "hash-of-the-spec",
             "log_dir": str(self.home / "logs"),
             "start_timeout_ms": 15_000,
             **fields,
@@ -219,7 +220,7 @@ class FakeEngine:
 
     async def task(self, op: str, args: Any = None, **fields: Any) -> Message:
         task = {"type": "task", "task": f"task-{self._seq + 1}", "group": "trainer", "generation": 1, "key": f"k/{op}"}
-        return await self.send({**task, "attempt": 1, "op": op, "args": args or {}, **fields})
+        return await self.send({**task, "attempt": 1, "op": op, "args": args or {}, "args_hash": f"hash-{op}", **fields})
 
     async def call(self, op: str, args: Any = None, **fields: Any) -> Message:
         """A task and its answer, `result` or `error`."""

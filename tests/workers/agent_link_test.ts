@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { deepStrictEqual, ok, strictEqual, throws } from "node:assert/strict";
 import { ManualClock } from "../../engine/mod.ts";
 import { AgentLink, type Hello } from "../../workers/agent_link.ts";
-import type { AgentMessage, EngineMessage, Phase } from "../../workers/mod.ts";
+import type { AgentMessage, EngineMessage, HeldTask, Phase } from "../../workers/mod.ts";
 
 class FakeSocket {
   readonly sent: EngineMessage[] = [];
@@ -19,7 +19,7 @@ class FakeSocket {
 
 const hello = (fields: Partial<Hello> = {}): Hello => ({
   type: "hello",
-  protocol: 1,
+  protocol: 2,
   agent_id: "a",
   boot_id: "b",
   engine_boot: null,
@@ -55,7 +55,12 @@ const task = (name: string) => ({
   attempt: 1,
   op: "train",
   args: {},
+  args_hash: "h",
 });
+const held = (name: string, state: HeldTask["state"], fields: Partial<HeldTask> = {}): HeldTask => {
+  const { type: _, args: __, ...rest } = task(name);
+  return { ...rest, epoch: 4, cancelled: false, state, ...fields };
+};
 
 Deno.test("AgentLink sends what waits after the welcome, numbered from 1 and with the run's epoch", () => {
   const { link } = linkWith();
@@ -135,15 +140,9 @@ Deno.test("AgentLink answers a returning agent's tasks: go on, deliver, drop", (
   const { link } = linkWith();
   for (const name of ["t1", "t2", "t3"]) link.send(task(name));
   link.forget("t3");
-  const state = (name: string, kind: "running" | "finished") => ({
-    task: name,
-    key: "k",
-    attempt: 1,
-    epoch: 4,
-    state: kind,
-  });
+  link.release("t3");
   const socket = new FakeSocket();
-  link.attach(socket, hello({ tasks: [state("t1", "running"), state("t2", "finished"), state("t3", "running")] }));
+  link.attach(socket, hello({ tasks: [held("t1", "running"), held("t2", "finished"), held("t3", "running")] }));
   const welcome = socket.sent[0]!;
   ok(welcome.type === "welcome");
   deepStrictEqual(welcome.tasks.map(({ verdict }) => verdict), ["go_on", "deliver", "drop"]);

@@ -21,9 +21,9 @@ Deno.test("TrainerConfig, SamplerConfig and WorkersConfig describe every field a
   }
 });
 
-Deno.test("WorkersConfig: workers wait 2 s for a lost engine, and the hub listens on loopback", () => {
+Deno.test("WorkersConfig: workers wait 30 s for a lost engine, and the hub listens on loopback", () => {
   deepStrictEqual(WorkersConfig.parse({}), {
-    grace_s: 2,
+    grace_s: 30,
     silent_s: 5,
     start_timeout_s: 300,
     no_progress_s: 600,

@@ -11,7 +11,7 @@ type Outcome = { status: number } | { closed: number; messages: Record<string, u
 
 const HELLO = {
   type: "hello",
-  protocol: 1,
+  protocol: 2,
   agent_id: "a",
   boot_id: "boot",
   engine_boot: null,
@@ -97,7 +97,7 @@ Deno.test("Hub closes a socket whose first frame is no hello, or of another prot
       "{",
       new Uint8Array([1]),
       JSON.stringify({ type: "ack", received_seq: 0 }),
-      JSON.stringify({ ...HELLO, protocol: 2 }),
+      JSON.stringify({ ...HELLO, protocol: 1 }),
     ];
     for (const frame of frames) {
       deepStrictEqual(await visit(hub.url, bearer(hub), [frame]), { closed: 1008, messages: [] });

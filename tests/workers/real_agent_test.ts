@@ -2,7 +2,7 @@ import { deepStrictEqual, ok, rejects, strictEqual } from "node:assert/strict";
 import process from "node:process";
 import { InfrastructureError, NoProgressError, systemClock, WorkerLostError } from "../../engine/mod.ts";
 import { Workers, type WorkersEvent, type WorkersOptions } from "../../workers/mod.ts";
-import { processStart } from "../../workers/process_sweep.ts";
+import { agents, processStart } from "../../workers/process_sweep.ts";
 import { Events, gate, groupSpec, withHome } from "./fixtures.ts";
 
 /** The gate names an interpreter that has the agent's packages. */
@@ -178,22 +178,42 @@ Deno.test({
     }),
 });
 
-async function abandoned(home: string): Promise<{ engine: Deno.ChildProcess; pids: number[] }> {
+type Abandoned = { engine: Deno.ChildProcess; pids: number[]; file: string; said: () => Promise<string> };
+
+/** An engine that runs an operation which ends once `file` is there. */
+async function abandoned(home: string, { graceMs }: { graceMs: number }): Promise<Abandoned> {
   const script = new URL("./abandoned_engine.ts", import.meta.url).pathname;
-  const args = ["run", "-A", "--quiet", "--no-check", script, home, python];
+  const file = `${home}/go`;
+  const args = ["run", "-A", "--quiet", "--no-check", script, home, python, file, String(graceMs)];
   const engine = new Deno.Command(Deno.execPath(), { args, stdin: "null", stdout: "piped" }).spawn();
   const reader = engine.stdout.pipeThrough(new TextDecoderStream()).getReader();
-  const { value } = await reader.read();
-  await reader.cancel();
-  return { engine, pids: JSON.parse(value!) };
+  const said = async () => (await reader.read()).value?.trim() ?? "";
+  return { engine, pids: JSON.parse(await said()), file, said };
+}
+
+const SECOND = { run: "run", epoch: 2, attempt: 2, python, env: { PYTHONPATH: ECHO_PATH } };
+const SAME = { ranks: 2, python, spec: { children: 1 } };
+
+/** The second engine's calls, as a stage that starts again makes them. The ranks show whether they are the first engine's. */
+async function goOn(workers: Workers, { file, pids }: Abandoned): Promise<void> {
+  const group = workers.group(groupSpec(SAME));
+  const counted = await group.call("count", {}, { ...KEY, attempt: 2, since_attempt: 1 });
+  deepStrictEqual([counted.outputs, counted.generation], [[{ count: 1 }, { count: 1 }], 1], "delivered, not run again");
+  const waiting = group.call("wait_for", { file }, { ...KEY, attempt: 2, since_attempt: 1 });
+  await Deno.writeTextFile(file, "");
+  const waited = (await waiting).outputs as { pid: number }[];
+  ok(waited.every(({ pid }) => pids.includes(pid)), "the ranks are the first engine's");
+  deepStrictEqual((await group.call("count", {}, { key: "later", attempt: 1 })).outputs, [{ count: 2 }, { count: 2 }]);
+  deepStrictEqual(pidsOf((await group.call("pids", {}, KEY)).outputs).toSorted(), pids.toSorted());
 }
 
 Deno.test({
-  name: "real agent: when the engine is killed, agent, ranks and their children are gone within 5 s",
+  name:
+    "real agent: when the engine is killed and none comes, agent, ranks and their children are gone after the grace",
   ignore: python === "",
   fn: () =>
     withHome(async (home) => {
-      const { engine, pids } = await abandoned(home);
+      const { engine, pids } = await abandoned(home, { graceMs: 300 });
       strictEqual(pids.length, 5);
       engine.kill("SIGKILL");
       await engine.status;
@@ -202,24 +222,60 @@ Deno.test({
 });
 
 Deno.test({
-  name: "real agent: Workers.start() ends at once what a killed engine of the run left",
+  name: "real agent: an engine that comes back adopts the workers of a killed one, with what they did and do",
   ignore: python === "",
   fn: () =>
     withHome(async (home) => {
-      const { engine, pids } = await abandoned(home);
+      const first = await abandoned(home, { graceMs: 60_000 });
+      first.engine.kill("SIGKILL");
+      await first.engine.status;
+      const events = new Events<WorkersEvent>();
+      const workers = await Workers.start({ ...SECOND, home, onEvent: events.push });
+      try {
+        await goOn(workers, first);
+        ok(events.all.some((event) => event.type === "agent" && event.state === "adopted"));
+      } finally {
+        await workers.stop();
+      }
+      deepStrictEqual(await aliveAfter(first.pids, 0), []);
+    }),
+});
+
+Deno.test({
+  name: "real agent: a frozen engine loses its workers to the next, and when it wakes up it touches nothing",
+  ignore: python === "",
+  fn: () =>
+    withHome(async (home) => {
+      const first = await abandoned(home, { graceMs: 60_000 });
+      first.engine.kill("SIGSTOP");
+      const workers = await Workers.start({ ...SECOND, home });
+      const hub = await Deno.readTextFile(`${home}/runs/run/hub.json`);
+      try {
+        first.engine.kill("SIGCONT");
+        strictEqual(await first.said(), "fenced");
+        await first.engine.status;
+        strictEqual(await Deno.readTextFile(`${home}/runs/run/hub.json`), hub);
+        await goOn(workers, first);
+      } finally {
+        await workers.stop();
+      }
+    }),
+});
+
+Deno.test({
+  name: "real agent: an agent that does not come is ended with its ranks, and another is started",
+  ignore: python === "",
+  fn: () =>
+    withHome(async (home) => {
+      const { engine, pids } = await abandoned(home, { graceMs: 60_000 });
       engine.kill("SIGKILL");
       await engine.status;
-      const workers = await Workers.start({
-        run: "run",
-        epoch: 2,
-        attempt: 2,
-        home,
-        python,
-        env: { PYTHONPATH: ECHO_PATH },
-      });
+      const agent = agents().find(({ pid }) => pids.includes(pid))!;
+      process.kill(agent.pid, "SIGSTOP");
+      const workers = await Workers.start({ ...SECOND, home, adoptMs: 200 });
       try {
         deepStrictEqual(await aliveAfter(pids, 0), []);
-        strictEqual((await workers.group(groupSpec({ python })).call("echo", {}, KEY)).generation, 1);
+        strictEqual((await workers.group(groupSpec(SAME)).call("echo", {}, KEY)).generation, 1);
       } finally {
         await workers.stop();
       }

@@ -15,19 +15,30 @@ import signal
 import socket
 import sys
 import uuid
+from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from holdfast_worker import __version__
 from holdfast_worker.agent_group import Group, Task
-from holdfast_worker.agent_link import EngineGone, Link, log
+from holdfast_worker.agent_link import EngineGone, Link, Reliable, log
 from holdfast_worker.failures import report
 from holdfast_worker.faults import phase_of
 from holdfast_worker.protocol import PROTOCOL_VERSION, ProtocolError
 
 STOP_GRACE_S = 2.0
 FLUSH_S = 0.5
+
+
+@dataclass
+class Answer:
+    """What came of a task, and how it was sent last."""
+
+    task: Task
+    message: dict[str, Any]
+    blobs: list[bytes]
+    sent: Reliable
 
 
 class Agent:
@@ -39,7 +50,7 @@ class Agent:
         self._groups: dict[str, Group] = {}
         self._roles: dict[str, str] = {}
         self._running: dict[str, Task] = {}
-        self._finished: dict[str, tuple[Task, int]] = {}  # With the seq of the answer, until it is acknowledged.
+        self._finished: dict[str, Answer] = {}  # Until they are released: the engine may die before it has a row of them.
         self._replacing: set[asyncio.Task[None]] = set()
         self._ending = asyncio.Event()
         self._link = Link(
@@ -83,9 +94,8 @@ class Agent:
     # What the line asks for.
 
     def _hello(self) -> dict[str, Any]:
-        self._forget_acknowledged()
-        states = [(task, "running") for task in self._running.values()]
-        states += [(task, "finished") for task, _ in self._finished.values()]
+        states = [(answer.task, "finished") for answer in self._finished.values()]
+        states += [(task, "running") for task in self._running.values()]
         return {
             "type": "hello",
             "protocol": PROTOCOL_VERSION,
@@ -95,11 +105,8 @@ class Agent:
             "pid": os.getpid(),
             "host": socket.gethostname(),
             "packages": packages(),
-            "groups": [group.describe() for group in self._groups.values()],
-            "tasks": [
-                {"task": task.task, "key": task.key, "attempt": task.attempt, "epoch": task.epoch, "state": state}
-                for task, state in states
-            ],
+            "groups": [group.describe_held() for group in self._groups.values()],
+            "tasks": [{**task.describe(), "state": state} for task, state in states],
             "received_seq": self._link.received_seq,
         }
 
@@ -117,6 +124,7 @@ class Agent:
             "start_group": self._on_start_group,
             "stop_group": self._on_stop_group,
             "task": self._on_task,
+            "release": self._on_release,
             "cancel": self._on_cancel,
             "shutdown": lambda _: self._ending.set(),
         }
@@ -128,12 +136,26 @@ class Agent:
         for verdict in message["tasks"]:
             if verdict["verdict"] == "drop":
                 self._drop(verdict["task"])
+            elif verdict["verdict"] != "keep":
+                self._deliver(verdict["task"])
 
     def _drop(self, task_id: str) -> None:
         if task_id in self._finished:
-            self._link.forget(self._finished.pop(task_id)[1])
+            self._link.forget(self._finished.pop(task_id).sent)
         elif task_id in self._running:
+            self._running[task_id].wanted = False
             self._cancel(task_id)
+
+    def _deliver(self, task_id: str) -> None:
+        """An answer that came before this engine, or since the hello, unless the line has it already."""
+        answer = self._finished.get(task_id)
+        if answer and not self._link.is_kept(answer.sent):
+            answer.sent = self._link.send(answer.message, answer.blobs)
+
+    def _on_release(self, message: dict[str, Any]) -> None:
+        if message["task"] in self._running:
+            self._running[message["task"]].wanted = False
+        self._finished.pop(message["task"], None)
 
     def _on_start_group(self, message: dict[str, Any]) -> None:
         old = self._groups.get(message["group"])
@@ -175,10 +197,10 @@ class Agent:
             group.stop(message["grace_ms"] / 1000)
 
     def _on_task(self, message: dict[str, Any]) -> None:
-        fields = ("task", "group", "generation", "key", "attempt", "epoch", "op", "args")
+        fields = ("task", "group", "generation", "key", "attempt", "epoch", "op", "args", "args_hash")
         task = Task(**{name: message[name] for name in fields})
         if task.task in self._finished:
-            return  # Its answer is kept by the line and is resent by it.
+            return  # Its answer was sent, and is sent again if the line has lost it.
         self._link.offer({"type": "accepted", "task": task.task})
         if task.task in self._running:
             return
@@ -217,13 +239,10 @@ class Agent:
         self._finish(task, {"type": "error", "task": task.task, "failures": failures}, [])
 
     def _finish(self, task: Task, message: dict[str, Any], blobs: list[bytes]) -> None:
-        self._forget_acknowledged()
         self._running.pop(task.task, None)
-        self._finished[task.task] = (task, self._link.send(message, blobs))
-
-    def _forget_acknowledged(self) -> None:
-        kept = {key: value for key, value in self._finished.items() if self._link.is_kept(value[1])}
-        self._finished = kept
+        sent = self._link.send(message, blobs)
+        if task.wanted:
+            self._finished[task.task] = Answer(task, message, blobs, sent)
 
 
 def packages() -> dict[str, str]:

@@ -43,10 +43,17 @@ class Task:
     epoch: int
     op: str
     args: Any
+    args_hash: str
     outputs: dict[int, Any] = field(default_factory=dict)
     failures: dict[int, dict[str, Any]] = field(default_factory=dict)
     blobs: list[bytes] = field(default_factory=list)
     cancelled: bool = False
+    wanted: bool = True  # False: the engine will not ask for its answer.
+
+    def describe(self) -> dict[str, Any]:
+        """The protocol's HeldTask, but for its state."""
+        told = ("task", "group", "generation", "key", "attempt", "epoch", "op", "args_hash", "cancelled")
+        return {name: getattr(self, name) for name in told}
 
 
 Item = tuple[str, Any]
@@ -102,6 +109,11 @@ class Group:
         """The protocol's GroupState."""
         ranks = [rank.describe() for rank in self._ranks]
         return {"group": self.name, "generation": self.generation, "state": self.state, "ranks": ranks}
+
+    def describe_held(self) -> dict[str, Any]:
+        """The protocol's HeldGroup."""
+        start = self._start
+        return {**self.describe(), "role": start["role"], "spec_hash": start["spec_hash"], "info": self.info}
 
     # A generation's life.
 

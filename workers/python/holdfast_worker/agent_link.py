@@ -21,8 +21,10 @@ from holdfast_worker.protocol import ProtocolError, blob_frames, decode_engine, 
 MAX_SIZE = 32 * 1024 * 1024
 HANDSHAKE_S = 10.0  # An engine that accepts connections is alive; it may be busy.
 RETRY_S = 0.1
+POLL_S = 0.5  # How often the hub's file is looked at while an engine, which may be frozen, holds the line.
 DROPPABLE_MAX = 1_000
 DEFAULT_GRACE_S = 2.0
+ANSWERS = {"result", "error"}  # Of tasks. The agent keeps them for longer than the line does.
 COUNTED = {
     "hello",
     "welcome",
@@ -36,6 +38,10 @@ COUNTED = {
     "cancel",
     "shutdown",
 }
+
+
+class Superseded(Exception):
+    """Another engine of a higher epoch has announced itself."""
 
 
 class EngineGone(Exception):
@@ -83,27 +89,30 @@ class Link:
         self._droppable: deque[dict[str, Any]] = deque(maxlen=DROPPABLE_MAX)
         self._wake = asyncio.Event()
         self._seen_at = time.monotonic()
+        self._hub_stamp: tuple[int, int] | None = None  # Of the file as it was read last.
 
     # Sending.
 
-    def send(self, message: dict[str, Any], blobs: list[bytes] | None = None) -> int:
-        """Reliable: resent after a reconnect until acknowledged. Returns its seq."""
+    def send(self, message: dict[str, Any], blobs: list[bytes] | None = None) -> Reliable:
+        """Resent after a reconnect until acknowledged."""
         self._last_seq += 1
-        self._outbox.append(Reliable(self._last_seq, {**message, "seq": self._last_seq}, blobs or []))
+        item = Reliable(self._last_seq, {**message, "seq": self._last_seq}, blobs or [])
+        self._outbox.append(item)
         self._wake.set()
-        return self._last_seq
+        return item
 
     def offer(self, message: dict[str, Any]) -> None:
         """May be lost: progress, heartbeats, acks. Goes out before reliable messages and between blobs' frames."""
         self._droppable.append(message)
         self._wake.set()
 
-    def forget(self, seq: int) -> None:
+    def forget(self, sent: Reliable) -> None:
         """Takes back a reliable message that the engine said it does not want."""
-        self._outbox = [item for item in self._outbox if item.seq != seq]
+        self._outbox = [item for item in self._outbox if item is not sent]
 
-    def is_kept(self, seq: int) -> bool:
-        return any(item.seq == seq for item in self._outbox)
+    def is_kept(self, sent: Reliable) -> bool:
+        """Whether the engine has not acknowledged it yet."""
+        return any(item is sent for item in self._outbox)
 
     @property
     def received_seq(self) -> int:
@@ -129,13 +138,46 @@ class Link:
         self._seen_at = time.monotonic()
         while True:
             try:
-                await self._session()
+                await self._session_until_superseded()
                 reason = "it closed the connection"
+            except Superseded as superseded:
+                log(str(superseded))
+                self._seen_at = time.monotonic()
+                continue
             except (OSError, WebSocketException, asyncio.TimeoutError, ValueError) as error:
                 reason = f"{type(error).__name__}: {error}"
             if time.monotonic() - self._seen_at > self.grace_s:
                 raise EngineGone(f"no engine for {self.grace_s} s: {reason}")
             await asyncio.sleep(RETRY_S)
+
+    async def _session_until_superseded(self) -> None:
+        """A session with one engine. It ends at once when another takes the run over: a frozen engine closes nothing."""
+        parts = [asyncio.create_task(self._session()), asyncio.create_task(self._until_superseded())]
+        try:
+            done, _ = await asyncio.wait(parts, return_when=asyncio.FIRST_COMPLETED)
+            for part in done:
+                part.result()
+        finally:
+            for part in parts:
+                part.cancel()
+            await asyncio.gather(*parts, return_exceptions=True)
+
+    async def _until_superseded(self) -> None:
+        while True:
+            await asyncio.sleep(POLL_S)
+            try:
+                if self._stamp() == self._hub_stamp:
+                    continue
+                known = self.epoch
+                hub = self._read_hub()
+            except (OSError, ValueError):
+                continue  # No file, or one of an engine that was replaced: who is there stays.
+            if hub["epoch"] > known:
+                raise Superseded(f"Epoch {hub['epoch']} has the run now, after {known}: going there")
+
+    def _stamp(self) -> tuple[int, int]:
+        status = self._hub_file.stat()
+        return status.st_mtime_ns, status.st_ino
 
     async def _session(self) -> None:
         hub = self._read_hub()
@@ -158,12 +200,14 @@ class Link:
 
     def _read_hub(self) -> dict[str, Any]:
         """Before every connect: a new engine writes a new address and token."""
+        self._hub_stamp = self._stamp()
         hub = json.loads(self._hub_file.read_text())
         missing = [name for name in ("url", "token", "epoch") if name not in hub]
         if missing:
             raise ValueError(f"Cannot use {self._hub_file} as it has no {', '.join(missing)}")
         if hub["epoch"] < self.epoch:
             raise ValueError(f"{self._hub_file} is of epoch {hub['epoch']}, this agent has served {self.epoch}")
+        self.epoch = hub["epoch"]
         return hub
 
     async def _greet(self, connection: ClientConnection) -> float:
@@ -181,13 +225,21 @@ class Link:
         self._seen_at = time.monotonic()
         self.epoch = welcome["epoch"]
         if welcome["engine_boot"] != self.engine_boot:
-            self.engine_boot, self._received_seq = welcome["engine_boot"], 0
+            self._begin_anew(welcome["engine_boot"])
         self.grace_s = welcome["grace_ms"] / 1000
         self._acknowledged(welcome["received_seq"])
         self._sent_seq = welcome["received_seq"]
         self._droppable.clear()
         self._receive(welcome)
         return welcome["heartbeat_ms"] / 1000
+
+    def _begin_anew(self, engine_boot: str) -> None:
+        """For another engine: numbers count anew. It knows of the answers by the hello, and says which ones it wants."""
+        self.engine_boot, self._received_seq = engine_boot, 0
+        kept = [item for item in self._outbox if item.message["type"] not in ANSWERS]
+        self._outbox, self._last_seq, self._sent_seq = [], 0, 0
+        for item in kept:
+            self.send(item.message)
 
     async def _converse(self, connection: ClientConnection, heartbeat_s: float) -> None:
         parts = [

@@ -1,0 +1,12 @@
+import type { Store } from "../engine/mod.ts";
+
+/** Whether the work of this key, or the stage that it is part of, has a recorded result: then it is never asked for again. */
+export async function isRecorded(store: Store, run: string, key: string): Promise<boolean> {
+  const segments = key.split("/");
+  const whole = segments.map((_, i) => segments.slice(0, segments.length - i).join("/"));
+  for (const part of whole.slice(0, Math.max(1, segments.length - 1))) { // The first segment alone is a prefix of all rounds.
+    const rows = await store.read(run, { kinds: ["result"], prefix: part });
+    if (rows.some((row) => row.key === part)) return true;
+  }
+  return false;
+}
