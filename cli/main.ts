@@ -23,12 +23,7 @@ const QUICKSTART = new URL("../configs/quickstart.yaml", import.meta.url);
 
 type Global = { home: string; store?: string; id?: string };
 type Flags = Record<string, string | boolean | undefined>;
-type DetachFlags = {
-  detach?: boolean;
-  queue?: string;
-  priority?: number;
-  needs: string[];
-};
+type DetachFlags = { detach?: boolean; queue?: string; priority?: number; needs: string[] };
 
 const whole = (name: string, least = 1) => (text: string) => wholeNumber(text, { name, least });
 
@@ -38,39 +33,18 @@ const integer = (name: string) => (text: string) => wholeNumber(text, { name, le
 const collect = (text: string, before: string[]) => [...before, text];
 
 /** Where a detached run waits; undefined for one that runs here. */
-function queuedOf(
-  { detach, queue, priority, needs }: DetachFlags,
-): Queued | undefined {
+function queuedOf({ detach, queue, priority, needs }: DetachFlags): Queued | undefined {
   const counts = needs.length > 0 ? countsOf(needs, "--needs") : undefined;
-  if (detach) {
-    return {
-      queue: queue ?? DEFAULT_QUEUE,
-      priority: priority ?? 0,
-      needs: counts,
-    };
-  }
-  if (queue === undefined && priority === undefined && counts === undefined) {
-    return undefined;
-  }
-  throw new InvalidInputError(
-    "Cannot queue a run that starts here: --queue, --priority and --needs go with --detach",
-  );
+  if (detach) return { queue: queue ?? DEFAULT_QUEUE, priority: priority ?? 0, needs: counts };
+  if (queue === undefined && priority === undefined && counts === undefined) return undefined;
+  throw new InvalidInputError("Cannot queue a run that starts here: --queue, --priority and --needs go with --detach");
 }
 
 function program(): Command {
   const rl = new Command("rl");
-  rl.description(
-    "Holdfast: durable post-training runs. With no command: the quickstart.",
-  )
-    .option(
-      "--home <dir>",
-      "where runs, checkpoints and environments are kept",
-      DEFAULT_HOME,
-    )
-    .option(
-      "--store <url>",
-      "PostgreSQL for the journal, else $HOLDFAST_STORE (default: a SQLite file in the home)",
-    )
+  rl.description("Holdfast: durable post-training runs. With no command: the quickstart.")
+    .option("--home <dir>", "where runs, checkpoints and environments are kept", DEFAULT_HOME)
+    .option("--store <url>", "PostgreSQL for the journal, else $HOLDFAST_STORE (default: a SQLite file in the home)")
     .option("--id <id>", "the new run's id")
     .exitOverride().showSuggestionAfterError()
     .configureOutput({ outputError: (text, write) => write(text) });
@@ -82,17 +56,13 @@ function program(): Command {
 
 function noSuchCommand(rl: Command, name: string): InvalidInputError {
   const near = didYouMean(name, rl.commands.map((command) => command.name()));
-  return new InvalidInputError(
-    `Cannot run '${name}' as there is no such command${near}: --help lists them`,
-    { name },
-  );
+  return new InvalidInputError(`Cannot run '${name}' as there is no such command${near}: --help lists them`, { name });
 }
 
 /** A command of its own `--home`, `--store` and `--id`, so that they may stand before or after the verb. */
 function verb(parent: Command, usage: string, description: string): Command {
   return parent.command(usage).description(description)
-    .option("--home <dir>", "as above").option("--store <url>", "as above")
-    .option("--id <id>", "as above");
+    .option("--home <dir>", "as above").option("--store <url>", "as above").option("--id <id>", "as above");
 }
 
 function globals(command: Command): Global {
@@ -110,15 +80,9 @@ function storeOfEnvironment(): string | undefined {
   return Deno.env.get("HOLDFAST_STORE") || undefined;
 }
 
-async function withHome<T>(
-  command: Command,
-  work: (home: Home) => Promise<T>,
-): Promise<T> {
+async function withHome<T>(command: Command, work: (home: Home) => Promise<T>): Promise<T> {
   const { home: dir, store } = globals(command);
-  const home = Home.open(dir, {
-    store: store ?? null,
-    onNotice: (text) => console.error(text),
-  });
+  const home = Home.open(dir, { store: store ?? null, onNotice: (text) => console.error(text) });
   try {
     return await work(home);
   } finally {
@@ -132,136 +96,51 @@ function runVerbs(rl: Command): void {
     if (unknown !== undefined) throw noSuchCommand(rl, unknown);
     const text = await Deno.readTextFile(QUICKSTART);
     const loaded = await parseConfig(text, { file: QUICKSTART.pathname });
-    Deno.exitCode = await withHome(
-      command,
-      (home) => runCommand(home, loaded, globals(command)),
-    );
+    Deno.exitCode = await withHome(command, (home) => runCommand(home, loaded, globals(command)));
   });
   for (const name of ["run", "eval"]) {
     const usage = `${name} <config> [overrides...]`;
-    verb(
-      rl,
-      usage,
-      name === "run" ? "start a run" : "evaluate a model: a run of the evaluate flow",
-    )
+    verb(rl, usage, name === "run" ? "start a run" : "evaluate a model: a run of the evaluate flow")
       .option("--detach", "only record it, for 'serve' to run; prints its id")
-      .option(
-        "--queue <name>",
-        "with --detach: the queue that it waits in (default: default)",
-      )
+      .option("--queue <name>", "with --detach: the queue that it waits in (default: default)")
       .option(
         "--priority <n>",
         "with --detach: of two that wait the higher goes first (default: 0)",
         integer("--priority"),
       )
-      .option(
-        "--needs <name=n>",
-        "with --detach: slots of a host that it holds, as in gpu=4",
-        collect,
-        [],
-      )
-      .action(
-        async (
-          file: string,
-          overrides: string[],
-          flags: DetachFlags,
-          command: Command,
-        ) => {
-          const loaded = await loadConfig(file, { overrides, cwd: Deno.cwd() });
-          const queued = queuedOf(flags);
-          Deno.exitCode = await withHome(
-            command,
-            (home) =>
-              runCommand(home, loaded, {
-                ...globals(command),
-                verb: name,
-                queued,
-              }),
-          );
-        },
-      );
-  }
-  verb(
-    rl,
-    "resume [run] [overrides...]",
-    "go on with a run; without a name, with the newest that can be",
-  )
-    .option(
-      "--accept",
-      "go on although the graph is another than the run began with",
-    )
-    .action(
-      async (
-        id: string | undefined,
-        overrides: string[],
-        flags: Flags,
-        command: Command,
-      ) => {
-        const unnamed = id?.includes("=") === true;
-        const replan = resumeOverrides(
-          unnamed ? [id!, ...overrides] : overrides,
-        );
-        const options = { accept: flags.accept === true, replan };
+      .option("--needs <name=n>", "with --detach: slots of a host that it holds, as in gpu=4", collect, [])
+      .action(async (file: string, overrides: string[], flags: DetachFlags, command: Command) => {
+        const loaded = await loadConfig(file, { overrides, cwd: Deno.cwd() });
+        const queued = queuedOf(flags);
         Deno.exitCode = await withHome(
           command,
-          (home) => resumeCommand(home, unnamed ? undefined : id, options),
+          (home) => runCommand(home, loaded, { ...globals(command), verb: name, queued }),
         );
-      },
-    );
-  verb(
-    rl,
-    "serve",
-    "run what is queued, until it is stopped; several engines may share a store",
-  )
-    .option(
-      "--queue <name[=n]>",
-      "a queue to serve, n of its runs at once over all engines",
-      collect,
-      [],
-    )
-    .option(
-      "--concurrency <n>",
-      "runs that this engine executes at once",
-      whole("--concurrency"),
-      1,
-    )
-    .option(
-      "--slots <name=n>",
-      "slots of this host (default: gpu, as many as are seen)",
-      collect,
-      [],
-    )
-    .option(
-      "--entry <file>",
-      "a module with graphs of runs that were made elsewhere",
-      collect,
-      [],
-    )
-    .option(
-      "--lease-s <s>",
-      "an engine that shows no life for so long loses its runs",
-      whole("--lease-s"),
-      15,
-    )
-    .option(
-      "--poll-s <s>",
-      "how often the queues are looked at",
-      whole("--poll-s"),
-      1,
-    )
+      });
+  }
+  verb(rl, "resume [run] [overrides...]", "go on with a run; without a name, with the newest that can be")
+    .option("--accept", "go on although the graph is another than the run began with")
+    .action(async (id: string | undefined, overrides: string[], flags: Flags, command: Command) => {
+      const unnamed = id?.includes("=") === true;
+      const replan = resumeOverrides(unnamed ? [id!, ...overrides] : overrides);
+      const options = { accept: flags.accept === true, replan };
+      Deno.exitCode = await withHome(command, (home) => resumeCommand(home, unnamed ? undefined : id, options));
+    });
+  verb(rl, "serve", "run what is queued, until it is stopped; several engines may share a store")
+    .option("--queue <name[=n]>", "a queue to serve, n of its runs at once over all engines", collect, [])
+    .option("--concurrency <n>", "runs that this engine executes at once", whole("--concurrency"), 1)
+    .option("--slots <name=n>", "slots of this host (default: gpu, as many as are seen)", collect, [])
+    .option("--entry <file>", "a module with graphs of runs that were made elsewhere", collect, [])
+    .option("--lease-s <s>", "an engine that shows no life for so long loses its runs", whole("--lease-s"), 15)
+    .option("--poll-s <s>", "how often the queues are looked at", whole("--poll-s"), 1)
     .option("--until-idle", "end once every run that it could run has ended")
     .action(async (flags: ServeFlags, command: Command) => {
-      Deno.exitCode = await withHome(
-        command,
-        (home) => serveCommand(home, flags),
-      );
+      Deno.exitCode = await withHome(command, (home) => serveCommand(home, flags));
     });
   verb(rl, "cancel <run>", "end a run for good")
     .action(async (id: string, _: Flags, command: Command) => {
       await withHome(command, async (home) => {
-        const head = await cancelRun(home.store, (await findRun(home, id)).id, {
-          lease_ms: 10_000,
-        });
+        const head = await cancelRun(home.store, (await findRun(home, id)).id, { lease_ms: 10_000 });
         print(
           head.status === "cancelled" ? `run ${id} is cancelled` : `run ${id} was asked to cancel; its engine ends it`,
         );
@@ -270,74 +149,38 @@ function runVerbs(rl: Command): void {
 }
 
 function readVerbs(rl: Command): void {
-  verb(rl, "runs [text]", "list runs, or those whose id or name holds a text")
-    .option("--json")
+  verb(rl, "runs [text]", "list runs, or those whose id or name holds a text").option("--json")
     .option("--status <status>", "only runs of this status")
-    .action((
-      text: string | undefined,
-      flags: { json?: boolean; status?: string },
-      command: Command,
-    ) => withHome(command, (home) => listRuns(home, { ...flags, text })));
+    .action((text: string | undefined, flags: { json?: boolean; status?: string }, command: Command) =>
+      withHome(command, (home) => listRuns(home, { ...flags, text }))
+    );
   verb(rl, "show [run]", "show a run").option("--json")
-    .action((
-      id: string | undefined,
-      flags: { json?: boolean },
-      command: Command,
-    ) => withHome(command, (home) => showRun(home, id, flags)));
+    .action((id: string | undefined, flags: { json?: boolean }, command: Command) =>
+      withHome(command, (home) => showRun(home, id, flags))
+    );
   verb(rl, "logs [run]", "show the workers' logs").option("--json")
     .option("--lines <n>", "last lines of each log", whole("--lines"), 20)
-    .option(
-      "--attempt <n>",
-      "of an earlier start of the run",
-      whole("--attempt"),
-    )
-    .action((
-      id: string | undefined,
-      flags: { json?: boolean; lines: number; attempt?: number },
-      command: Command,
-    ) => withHome(command, (home) => showLogs(home, id, flags)));
+    .option("--attempt <n>", "of an earlier start of the run", whole("--attempt"))
+    .action((id: string | undefined, flags: { json?: boolean; lines: number; attempt?: number }, command: Command) =>
+      withHome(command, (home) => showLogs(home, id, flags))
+    );
   verb(rl, "rollouts [run]", "show what was sampled").option("--json")
-    .option(
-      "--round <n>",
-      "of this round (default: the newest)",
-      whole("--round"),
-    )
-    .option(
-      "--worst <n>",
-      "the samples with the least reward",
-      whole("--worst"),
-    )
+    .option("--round <n>", "of this round (default: the newest)", whole("--round"))
+    .option("--worst <n>", "the samples with the least reward", whole("--worst"))
     .option("--best <n>", "the samples with the most reward", whole("--best"))
     .option("--limit <n>", "how many", whole("--limit"), 8)
-    .action((
-      id: string | undefined,
-      flags: RolloutOptions & { json?: boolean },
-      command: Command,
-    ) => withHome(command, (home) => listRollouts(home, id, flags)));
+    .action((id: string | undefined, flags: RolloutOptions & { json?: boolean }, command: Command) =>
+      withHome(command, (home) => listRollouts(home, id, flags))
+    );
   verb(rl, "checkpoints [run]", "list checkpoints").option("--json").option(
     "--verify",
     "hold every file against its hash",
   )
-    .action(
-      async (
-        id: string | undefined,
-        flags: { json?: boolean; verify?: boolean },
-        command: Command,
-      ) => {
-        const whole = await withHome(
-          command,
-          (home) => listCheckpoints(home, id, flags),
-        );
-        if (!whole) {
-          Deno.exitCode = EXIT.failed;
-        }
-      },
-    );
-  verb(
-    rl,
-    "verify [run]",
-    "redo a run's batches on a trainer of its own and compare with what is recorded",
-  ).option(
+    .action(async (id: string | undefined, flags: { json?: boolean; verify?: boolean }, command: Command) => {
+      const whole = await withHome(command, (home) => listCheckpoints(home, id, flags));
+      if (!whole) Deno.exitCode = EXIT.failed;
+    });
+  verb(rl, "verify [run]", "redo a run's batches on a trainer of its own and compare with what is recorded").option(
     "--json",
   )
     .option(
@@ -345,76 +188,31 @@ function readVerbs(rl: Command): void {
       "look at versions of this many batches and more; those before are redone all the same",
       whole("--from"),
     )
-    .action(
-      async (
-        id: string | undefined,
-        flags: { json?: boolean; from?: number },
-        command: Command,
-      ) => {
-        const equal = await withHome(
-          command,
-          (home) => verifyCommand(home, id, flags),
-        );
-        if (!equal) {
-          Deno.exitCode = EXIT.failed;
-        }
-      },
-    );
+    .action(async (id: string | undefined, flags: { json?: boolean; from?: number }, command: Command) => {
+      const equal = await withHome(command, (home) => verifyCommand(home, id, flags));
+      if (!equal) Deno.exitCode = EXIT.failed;
+    });
 }
 
 function toolVerbs(rl: Command): void {
-  verb(
-    rl,
-    "plan <config> [overrides...]",
-    "draw the graph and count its cost; starts nothing",
-  ).option("--json")
+  verb(rl, "plan <config> [overrides...]", "draw the graph and count its cost; starts nothing").option("--json")
     .option("--format <format>", "text or mermaid", "text")
-    .action(
-      async (
-        file: string,
-        overrides: string[],
-        flags: { json?: boolean; format?: string },
-      ) => {
-        printPlan(
-          await loadConfig(file, { overrides, cwd: Deno.cwd() }),
-          flags,
-        );
-      },
-    );
+    .action(async (file: string, overrides: string[], flags: { json?: boolean; format?: string }) => {
+      printPlan(await loadConfig(file, { overrides, cwd: Deno.cwd() }), flags);
+    });
   const reward = rl.command("reward").description("work on rewards");
-  verb(
-    reward,
-    "test <reward>",
-    "score rows offline with a reward's name or path.py:function",
-  ).option("--json")
-    .requiredOption(
-      "--data <file>",
-      "JSONL rows; their completion, else their answer, is scored",
-    )
+  verb(reward, "test <reward>", "score rows offline with a reward's name or path.py:function").option("--json")
+    .requiredOption("--data <file>", "JSONL rows; their completion, else their answer, is scored")
     .option("-n, --count <n>", "how many rows", whole("--count"), 8)
-    .option(
-      "--timeout-ms <ms>",
-      "limit of one call",
-      whole("--timeout-ms"),
-      10_000,
-    )
+    .option("--timeout-ms <ms>", "limit of one call", whole("--timeout-ms"), 10_000)
     .action(
       async (
         name: string,
-        flags: {
-          json?: boolean;
-          data: string;
-          count: number;
-          timeoutMs: number;
-        },
+        flags: { json?: boolean; data: string; count: number; timeoutMs: number },
         command: Command,
       ) => {
         const { home } = globals(command);
-        const good = await testReward(name, {
-          ...flags,
-          timeout_ms: flags.timeoutMs,
-          home,
-        });
+        const good = await testReward(name, { ...flags, timeout_ms: flags.timeoutMs, home });
         if (!good) Deno.exitCode = EXIT.failed;
       },
     );
@@ -424,31 +222,17 @@ function toolVerbs(rl: Command): void {
     .action((file: string, flags: { json?: boolean; rows: number }) => previewData(file, flags));
   verb(rl, "doctor", "look at this machine").option("--json")
     .action(async (flags: { json?: boolean }, command: Command) => {
-      if (
-        !await doctor({
-          home: globals(command).home,
-          store: globals(command).store,
-          ...flags,
-        })
-      ) {
+      if (!await doctor({ home: globals(command).home, store: globals(command).store, ...flags })) {
         Deno.exitCode = EXIT.failed;
       }
     });
   const config = rl.command("config").description("work on configurations");
-  config.command("schema").description(
-    "print the JSON Schema that editors read",
-  ).action(printSchema);
-  verb(
-    config,
-    "show <config> [overrides...]",
-    "print the resolved configuration",
-  ).option("--json")
+  config.command("schema").description("print the JSON Schema that editors read").action(printSchema);
+  verb(config, "show <config> [overrides...]", "print the resolved configuration").option("--json")
     .option("--origin", "say where each value comes from")
-    .action((
-      file: string,
-      overrides: string[],
-      flags: { json?: boolean; origin?: boolean },
-    ) => showConfig(file, overrides, flags));
+    .action((file: string, overrides: string[], flags: { json?: boolean; origin?: boolean }) =>
+      showConfig(file, overrides, flags)
+    );
 }
 
 /** Runs the command line; returns the exit code. */
@@ -457,9 +241,7 @@ export async function main(args: string[]): Promise<number> {
     await program().parseAsync(args, { from: "user" });
     return Deno.exitCode;
   } catch (error) {
-    if (error instanceof CommanderError) {
-      return error.exitCode === 0 ? EXIT.done : EXIT.bad_input;
-    }
+    if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.done : EXIT.bad_input;
     if (error instanceof ConfigError || error instanceof DataError) {
       console.error(error.message);
       return EXIT.bad_input;

@@ -23,11 +23,7 @@ import { queuedText } from "./serve.ts";
 import { preemptGraceS, StopRequests } from "./stop_requests.ts";
 
 /** Where a detached run waits; `needs`: slots that it holds while it runs, if they are not to be read from its blocks. */
-export type Queued = {
-  queue: string;
-  priority: number;
-  needs?: Record<string, number>;
-};
+export type Queued = { queue: string; priority: number; needs?: Record<string, number> };
 
 /** `run CONFIG`: records the run, then executes it, or leaves it to `serve`. Returns the exit code. */
 export async function runCommand(
@@ -50,22 +46,14 @@ export async function runCommand(
     name: config.name,
     entry: `${SHIPPED}${config.flow}`,
     needs: options.queued?.needs ?? slotsOf(config),
-    ...(options.queued &&
-      { queue: options.queued.queue, priority: options.queued.priority }),
+    ...(options.queued && { queue: options.queued.queue, priority: options.queued.priority }),
   });
   if (options.queued) {
-    errorScreen().write(
-      `${queuedText(home, { id: head.id, queue: options.queued.queue })}\n`,
-    );
+    errorScreen().write(`${queuedText(home, { id: head.id, queue: options.queued.queue })}\n`);
     print(head.id);
     return EXIT.done;
   }
-  return await follow(home, {
-    head,
-    definition: definition as AnyDefinition,
-    config,
-    rows,
-  });
+  return await follow(home, { head, definition: definition as AnyDefinition, config, rows });
 }
 
 /** `resume [RUN] [a.b=c ...]`. Returns the exit code. */
@@ -80,12 +68,9 @@ export async function resumeCommand(
     return EXIT.done;
   }
   if (head.status === "cancelled") {
-    throw new InvalidInputError(
-      `Cannot resume run '${head.id}' as it was cancelled: start a new one`,
-      {
-        run: head.id,
-      },
-    );
+    throw new InvalidInputError(`Cannot resume run '${head.id}' as it was cancelled: start a new one`, {
+      run: head.id,
+    });
   }
   const { definition, config } = await recordedDefinition(head);
   return await follow(home, { head, definition, config, ...options });
@@ -101,19 +86,13 @@ type Following = {
 };
 
 /** Executes a run with its progress shown. What stops it: see `StopRequests`. */
-async function follow(
-  home: Home,
-  { head, definition, config, accept, replan, rows }: Following,
-): Promise<number> {
+async function follow(home: Home, { head, definition, config, accept, replan, rows }: Following): Promise<number> {
   const screen = errorScreen();
   const live = new LiveView({ screen, now: () => performance.now() });
   const note = (text: string) => screen.write(`${text}\n`);
   const resume = `Go on with: ${command(home, `resume ${head.id}`)}`;
   const stopping = `stopping run ${head.id} at the next durable point`;
-  const graceS = preemptGraceS(
-    (config as { workers?: { preempt_grace_s?: number } }).workers
-      ?.preempt_grace_s,
-  );
+  const graceS = preemptGraceS((config as { workers?: { preempt_grace_s?: number } }).workers?.preempt_grace_s);
   const texts = {
     draining: `${stopping}; once more stops at once`,
     preempted:
@@ -129,10 +108,7 @@ async function follow(
   const release = requests.listen();
   live.note(`run ${head.id}`);
   try {
-    const outcome = await executeRun(home, {
-      head,
-      graph: definition.build(config),
-    }, {
+    const outcome = await executeRun(home, { head, graph: definition.build(config) }, {
       drain: requests.drain,
       preempted: requests.preempted,
       accept,
@@ -147,11 +123,7 @@ async function follow(
   } catch (error) {
     if (!(error instanceof EngineError) || isBadInput(error)) throw error;
     live.end();
-    return report(head, {
-      outcome: { status: "failed", error: error.toJSON() },
-      home,
-      note,
-    });
+    return report(head, { outcome: { status: "failed", error: error.toJSON() }, home, note });
   } finally {
     live.end();
     release();
@@ -169,22 +141,16 @@ function report(head: RunHead, { outcome, home, note }: Reporting): number {
       return EXIT.done;
     case "failed":
       note(`run ${head.id} failed: ${failureText(outcome.error, home)}`);
-      note(
-        `Nothing recorded is lost. Mend the cause, then go on with: ${command(home, `resume ${head.id}`)}`,
-      );
+      note(`Nothing recorded is lost. Mend the cause, then go on with: ${command(home, `resume ${head.id}`)}`);
       return EXIT.failed;
     case "cancelled":
       note(`run ${head.id} was cancelled`);
       return EXIT.failed;
     case "fenced":
-      note(
-        `another engine has taken run ${head.id} over; this one has stopped`,
-      );
+      note(`another engine has taken run ${head.id} over; this one has stopped`);
       return EXIT.failed;
     case "interrupted":
-      note(
-        `run ${head.id} is interrupted. Go on with: ${command(home, `resume ${head.id}`)}`,
-      );
+      note(`run ${head.id} is interrupted. Go on with: ${command(home, `resume ${head.id}`)}`);
       return EXIT.interrupted;
   }
 }
