@@ -233,7 +233,7 @@ async function syncDirectory(path: string): Promise<void> {
 function damaged(what: string, ref: ArtifactRef, path: string): InfrastructureError {
   return new InfrastructureError(
     `Cannot read artifact ${path} as ${what}: expected ${ref.bytes} bytes with sha256 ${ref.sha256}. ` +
-      `Restore the file, or remove it and run the stage that made it again`,
+      `Restore the file from a copy, or fork the run from a round before the one that made it`,
     { path, sha256: ref.sha256, bytes: ref.bytes },
     { retryable: false }, // The file stays as it is.
   );
