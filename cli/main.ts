@@ -7,6 +7,7 @@ import { listCheckpoints } from "./checkpoints.ts";
 import { printSchema, showConfig } from "./config.ts";
 import { previewData } from "./data_preview.ts";
 import { doctor } from "./doctor.ts";
+import { forkCommand } from "./fork.ts";
 import { showLogs } from "./logs.ts";
 import { DEFAULT_HOME, print } from "./output.ts";
 import { printPlan } from "./plan.ts";
@@ -90,6 +91,18 @@ async function withHome<T>(command: Command, work: (home: Home) => Promise<T>): 
   }
 }
 
+function queueOptions(command: Command): Command {
+  return command
+    .option("--detach", "only record it, for 'serve' to run; prints its id")
+    .option("--queue <name>", "with --detach: the queue that it waits in (default: default)")
+    .option(
+      "--priority <n>",
+      "with --detach: of two that wait the higher goes first (default: 0)",
+      integer("--priority"),
+    )
+    .option("--needs <name=n>", "with --detach: slots of a host that it holds, as in gpu=4", collect, []);
+}
+
 function runVerbs(rl: Command): void {
   rl.allowExcessArguments().action(async (_: Flags, command: Command) => {
     const [unknown] = command.args;
@@ -100,15 +113,7 @@ function runVerbs(rl: Command): void {
   });
   for (const name of ["run", "eval"]) {
     const usage = `${name} <config> [overrides...]`;
-    verb(rl, usage, name === "run" ? "start a run" : "evaluate a model: a run of the evaluate flow")
-      .option("--detach", "only record it, for 'serve' to run; prints its id")
-      .option("--queue <name>", "with --detach: the queue that it waits in (default: default)")
-      .option(
-        "--priority <n>",
-        "with --detach: of two that wait the higher goes first (default: 0)",
-        integer("--priority"),
-      )
-      .option("--needs <name=n>", "with --detach: slots of a host that it holds, as in gpu=4", collect, [])
+    queueOptions(verb(rl, usage, name === "run" ? "start a run" : "evaluate a model: a run of the evaluate flow"))
       .action(async (file: string, overrides: string[], flags: DetachFlags, command: Command) => {
         const loaded = await loadConfig(file, { overrides, cwd: Deno.cwd() });
         const queued = queuedOf(flags);
@@ -125,6 +130,13 @@ function runVerbs(rl: Command): void {
       const replan = resumeOverrides(unnamed ? [id!, ...overrides] : overrides);
       const options = { accept: flags.accept === true, replan };
       Deno.exitCode = await withHome(command, (home) => resumeCommand(home, unnamed ? undefined : id, options));
+    });
+  queueOptions(verb(rl, "fork <run> [overrides...]", "start a run from a closed round of another, with other settings"))
+    .requiredOption("--round <n>", "the last round to take over; 0: none; step/3: of the loop called step")
+    .action(async (run: string, overrides: string[], flags: DetachFlags & { round: string }, command: Command) => {
+      const { id } = globals(command);
+      const options = { id, round: flags.round, overrides, queued: queuedOf(flags) };
+      Deno.exitCode = await withHome(command, (home) => forkCommand(home, run, options));
     });
   verb(rl, "serve", "run what is queued, until it is stopped; several engines may share a store")
     .option("--queue <name[=n]>", "a queue to serve, n of its runs at once over all engines", collect, [])

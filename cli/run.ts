@@ -48,12 +48,15 @@ export async function runCommand(
     needs: options.queued?.needs ?? slotsOf(config),
     ...(options.queued && { queue: options.queued.queue, priority: options.queued.priority }),
   });
-  if (options.queued) {
-    errorScreen().write(`${queuedText(home, { id: head.id, queue: options.queued.queue })}\n`);
-    print(head.id);
-    return EXIT.done;
-  }
+  if (options.queued) return leaveQueued(home, head);
   return await follow(home, { head, definition: definition as AnyDefinition, config, rows });
+}
+
+/** Tells where a run waits, and prints its id. Returns the exit code. */
+export function leaveQueued(home: Home, { id, queue }: RunHead): number {
+  errorScreen().write(`${queuedText(home, { id, queue: queue! })}\n`);
+  print(id);
+  return EXIT.done;
 }
 
 /** `resume [RUN] [a.b=c ...]`. Returns the exit code. */
@@ -86,7 +89,10 @@ type Following = {
 };
 
 /** Executes a run with its progress shown. What stops it: see `StopRequests`. */
-async function follow(home: Home, { head, definition, config, accept, replan, rows }: Following): Promise<number> {
+export async function follow(
+  home: Home,
+  { head, definition, config, accept, replan, rows }: Following,
+): Promise<number> {
   const screen = errorScreen();
   const live = new LiveView({ screen, now: () => performance.now() });
   const note = (text: string) => screen.write(`${text}\n`);

@@ -52,6 +52,7 @@ export async function listRuns(
       name: head.name,
       status,
       graph: graphName(head),
+      parent: head.parent && { run: head.parent.run, round: head.parent.round },
       queue: head.queue,
       priority: head.priority,
       position: positions.get(head.id) ?? null,
@@ -70,7 +71,7 @@ export async function listRuns(
     run.id,
     run.name,
     run.position === null ? run.status : `queued ${run.queue} ${run.position}`,
-    run.graph,
+    run.parent === null ? run.graph : `${run.graph} from ${run.parent.run}/${run.parent.round}`,
     run.reward === null ? "-" : run.reward.toFixed(3),
     age(Date.now() - Date.parse(run.created_at)),
     (run.error ?? "").split("\n")[0]!.slice(0, 60),
@@ -110,6 +111,9 @@ function describe(view: RunView, home: Home): string {
     ["status", view.status + (view.engine_pid === null ? "" : `, engine pid ${view.engine_pid}`)],
     ...(view.queue === null ? [] : [["queue", `${view.queue}, priority ${view.priority}`] as [string, string]]),
     ["graph", `${view.graph} ${view.graph_hash.slice(0, 12)}, epoch ${view.epoch}`],
+    ...(view.parent === null
+      ? []
+      : [["parent", `${view.parent.run}, up to ${view.parent.loop}/${view.parent.round}`] as [string, string]]),
     ["round", view.loop === null ? "0" : `${view.loop} ${view.round}`],
     ["policy", view.policy === null ? "-" : `${view.policy.version.slice(0, 12)} digest ${view.policy.digest ?? "-"}`],
     [

@@ -2,7 +2,7 @@
 import type { ArtifactStore } from "./artifacts.ts";
 import { canonicalJson } from "./canonical.ts";
 import { systemClock } from "./clock.ts";
-import { DrainedError, InvalidInputError } from "./errors.ts";
+import { DrainedError, InvalidInputError, ReplayDriftError } from "./errors.ts";
 import { Execution } from "./executor.ts";
 import { ScopeRun } from "./executor_scope.ts";
 import { refsIn } from "./graph.ts";
@@ -24,7 +24,10 @@ export type ForkOptions = {
   loop?: string;
   /** The last round that is taken over; 0: none, only what the loop starts from. */
   round: number;
-  /** Stages whose recorded result the child keeps although its configuration would give them another input. */
+  /**
+   * Stages that the child's configuration may give another input. What they recorded stands, as rounds were made from it;
+   * before the first round they run anew.
+   */
   keeps?: readonly string[];
   /** How the child's configuration was told to differ, in its user's words. Recorded only. */
   overrides?: readonly string[];
@@ -52,14 +55,15 @@ export async function prefixOf(reading: Reading, options: ForkOptions): Promise<
   const before = upstream(graph, loop);
   const beside = graph.nodes.filter((node) => node !== loop && !upstream(graph, node).has(loop));
   const journal = new Journal({ ...reading, run: run.id, epoch: 0, last_seq: run.last_seq, onBroken() {} });
-  const failures = await replay(journal, { nodes: beside, graph, keeps });
+  const failures = await replay(journal, { nodes: beside, graph, kept: round === 0 ? [] : keeps });
   for (const node of beside) {
     const failure = before.has(node) && failures.get(node);
-    if (failure) throw failure instanceof DrainedError ? notThere(run, { node, loop }) : failure;
+    if (!failure || (round === 0 && isChange(failure, { graph, keeps }))) continue;
+    throw failure instanceof DrainedError ? notThere(run, { node, loop }) : failure;
   }
   const whole = (node: GraphNode) =>
-    before.has(node) ||
-    beside.every((other) => !failures.has(other) || (other !== node && !upstream(graph, other).has(node)));
+    !failures.has(node) &&
+    (before.has(node) || beside.every((other) => !failures.has(other) || !upstream(graph, other).has(node)));
   const taken = beside.filter(whole);
   const rows = (await Promise.all(taken.map((node) => rowsOf(reading, { run, node, keeps })))).flat();
   const prefix = [...rows, ...rounds];
@@ -140,19 +144,19 @@ function reads(node: GraphNode): Set<number> {
   return new Set(refs(node).flatMap(({ source }) => "node" in source ? [source.node] : []));
 }
 
-type Replaying = { nodes: readonly GraphNode[]; graph: Graph; keeps: readonly string[] };
+type Replaying = { nodes: readonly GraphNode[]; graph: Graph; kept: readonly string[] };
 
 /**
  * Asks a run's journal for what the child's graph would ask it, and starts nothing: what is not there whole fails. The nodes
  * whose values are not there, and why.
  */
-async function replay(journal: Journal, { nodes, graph, keeps }: Replaying): Promise<Map<GraphNode, Error>> {
+async function replay(journal: Journal, { nodes, graph, kept }: Replaying): Promise<Map<GraphNode, Error>> {
   const { run, artifacts } = journal.options;
   const scope = { nodes: [...nodes], output: null };
   await loadJournal(journal, scope);
   journal.close(new DrainedError(`Cannot append to run '${run}' as it is only read`));
   for (const node of nodes) {
-    if (node.kind === "stage" && keeps.includes(node.stage.name)) journal.root.at(node.name).input_hash = undefined;
+    if (node.kind === "stage" && kept.includes(node.stage.name)) journal.root.at(node.name).input_hash = undefined;
   }
   const settings = { run, epoch: 0, seed: 0, graph_hash: graph.hash, journal, artifacts, clock: systemClock };
   const reader = new ReadingOnly({ ...settings, slots: new Slots(), backoff: DEFAULT_BACKOFF, resources: new Map() });
@@ -171,6 +175,13 @@ class ReadingOnly extends Execution {
   override park<T>(): Promise<T> {
     return Promise.reject(new DrainedError(`Cannot go on with run '${this.settings.run}' as it is only read`));
   }
+}
+
+/** Whether a node is not there because a stage that may change, or one that reads it, would be given something else. */
+function isChange(failure: Error, { graph, keeps }: { graph: Graph; keeps: readonly string[] }): boolean {
+  if (!(failure instanceof ReplayDriftError)) return false;
+  const node = graph.nodes.find(({ name }) => name === failure.facts.key);
+  return node?.kind === "stage" && keeps.includes(node.stage.name);
 }
 
 function notThere(run: RunHead, { node, loop }: { node: GraphNode; loop: LoopNode }): InvalidInputError {

@@ -1,7 +1,9 @@
 /** The stage graphs that ship, and how a run of any graph is executed. */
 export { evaluations } from "./evaluate.ts";
+export * from "./fork.ts";
 export * from "./home.ts";
 export * from "./ledger.ts";
+export * from "./lineage.ts";
 export { onlineRounds, scoredRollouts, trainedOn } from "./online.ts";
 export * from "./resources.ts";
 export { type KeepPolicy, type KeepReason, kept } from "./retention.ts";

@@ -8,6 +8,7 @@ import {
 } from "../engine/mod.ts";
 import type { Recovery, Replan, WorkerState } from "../workers/mod.ts";
 import { type Ledger, ledgerOf } from "./ledger.ts";
+import { ancestors, readTakenOver } from "./lineage.ts";
 
 /** What `show RUN --json` prints. Read from the journal, so it is the same whoever asks, and while the run is on. */
 export type RunView = {
@@ -16,6 +17,8 @@ export type RunView = {
   status: string;
   queue: string | null;
   priority: number;
+  /** The run that this one goes on from, and the last round that is that run's; null: it is no fork. */
+  parent: { run: string; loop: string; round: number } | null;
   graph: string;
   graph_hash: string;
   epoch: number;
@@ -42,8 +45,13 @@ export type LiveFacts = { workers: WorkerState[]; metrics: Record<string, number
 /** Reads a run's state. `live`: what HOME/runs/RUN holds beside the journal. */
 export async function runView(store: Store, head: RunHead, live: LiveFacts): Promise<RunView> {
   const read = async (...kinds: RowKind[]) => await store.read(head.id, { kinds });
+  const readWhole = async (...kinds: RowKind[]) => [
+    ...await readTakenOver(store, head, { kinds }),
+    ...await read(...kinds),
+  ];
   const rounds = await read("round");
-  const versions = await read("note/version");
+  const versions = await readWhole("note/version");
+  const [parent] = await ancestors(store, head);
   const generations = (await read("note/generation")).map(value<{ groups: number; samples: number }>);
   const delivered = (await read("note/generated")).map(value<{ tokens: number }>);
   const sum = <T>(list: T[], of: (item: T) => number) => list.reduce((total, item) => total + of(item), 0);
@@ -54,13 +62,14 @@ export async function runView(store: Store, head: RunHead, live: LiveFacts): Pro
     status,
     queue: head.queue,
     priority: head.priority,
+    parent: parent ? { run: parent.run, loop: parent.loop, round: parent.round } : null,
     graph: graphName(head),
     graph_hash: head.graph_hash,
     epoch: head.epoch,
     engine_pid: status === "running" ? head.owner?.pid ?? null : null,
     workers: status === "running" ? live.workers.toSorted(byGroup) : [],
     ...lastRound(rounds),
-    policy: await policyView(store, head.id, versions.at(-1)),
+    policy: await policyView(store, head, versions.at(-1)),
     ledger: ledgerOf(lastTotals(rounds)),
     generated: {
       groups: sum(generations, (g) => g.groups),
@@ -68,8 +77,8 @@ export async function runView(store: Store, head: RunHead, live: LiveFacts): Pro
       tokens: sum(delivered, (d) => d.tokens),
     },
     recoveries: (await read("recovery")).map(value<Recovery>),
-    replans: (await read("note/replan")).map(value<Replan>),
-    evaluations: (await read("note/evaluation")).map(value<Record<string, unknown>>),
+    replans: (await readWhole("note/replan")).map(value<Replan>),
+    evaluations: (await readWhole("note/evaluation")).map(value<Record<string, unknown>>),
     metrics: live.metrics,
     error: head.error === null ? null : JSON.parse(head.error),
     created_at: new Date(head.created_ms).toISOString(),
@@ -108,10 +117,12 @@ function lastTotals(rounds: JournalRow[]): Record<string, number> {
 }
 
 /** The newest version, with its digest once its weights were exported or published. */
-async function policyView(store: Store, run: string, newest: JournalRow | undefined): Promise<RunView["policy"]> {
+async function policyView(store: Store, head: RunHead, newest: JournalRow | undefined): Promise<RunView["policy"]> {
   if (!newest) return null;
   const digests = new Map<string, string>();
-  for (const row of await store.read(run, { kinds: ["note/publication", "note/exported", "note/checkpoint"] })) {
+  const kinds: RowKind[] = ["note/publication", "note/exported", "note/checkpoint"];
+  const runs = [head.id, ...(await ancestors(store, head)).map(({ run }) => run)];
+  for (const row of (await Promise.all(runs.map((run) => store.read(run, { kinds })))).flat()) {
     const note = value<{ publication?: { version: string; digest: string }; version?: string; digest?: string }>(row);
     const named = note.publication ?? note;
     if (named.version && named.digest) digests.set(named.version, named.digest);

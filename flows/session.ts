@@ -31,10 +31,11 @@ import {
   type WorkersOptions,
 } from "../workers/mod.ts";
 import type { Home } from "./home.ts";
-import { isRecorded } from "./recorded.ts";
+import { residentRows } from "./lineage.ts";
 import { MetricsFile } from "./metrics_file.ts";
+import { isRecorded } from "./recorded.ts";
 import { Paths, Rewards, Rows, type RowTables, Sampler, Trainer } from "./resources.ts";
-import { RESIDENT_KINDS, type WorkerBlocks, WorkerGroups } from "./worker_groups.ts";
+import { type WorkerBlocks, WorkerGroups } from "./worker_groups.ts";
 
 export type SessionOptions = {
   /** Once aborted, nothing new starts and the run can be resumed. */
@@ -118,9 +119,9 @@ export async function executeRun<T>(
     place: "engine",
     events: Deno.env.get("HOLDFAST_EVENTS"),
   });
-  const recorded = await home.store.read(run, { kinds: RESIDENT_KINDS });
+  const recorded = await residentRows(home.store, head);
   const { blocks, asked } = plannedBlocks(workerBlocks(config), recorded, options.replan ?? {});
-  const restart = head.owner === null ? "resume" : "engine_lost"; // An engine that stops in order gives the run back.
+  const restart = restartCause(head);
   const groups = blocks === null
     ? null
     : makeGroups(home, { run, blocks, recorded: [...recorded, ...asked], faults, restart, options });
@@ -205,6 +206,12 @@ async function saveBeforeEnd(
   } catch (error) {
     log(`no checkpoint was saved before the machine goes: ${(error as Error).message}`);
   }
+}
+
+/** An engine that stops in order gives the run back. */
+function restartCause({ owner, epoch, parent }: RunHead): RestartCause {
+  if (owner !== null) return "engine_lost";
+  return epoch === 0 && parent !== null ? "fork" : "resume";
 }
 
 type Making = {

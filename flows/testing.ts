@@ -1,9 +1,9 @@
 /** For tests of graphs: a run's resources without Python, over the fake trainer and samplers of the workers' room. */
 import { type ArtifactStore, type Clock, provide, type Provided, type Store, systemClock } from "../engine/mod.ts";
 import { PolicySampler, type Republish, RewardScorer } from "../rollouts/mod.ts";
-import { FakeSampler, FakeTrainer, type Operator, PolicyTrainer } from "../workers/mod.ts";
+import { FakeSampler, FakeTrainer, type Operator, PolicyTrainer, type RestartCause } from "../workers/mod.ts";
 import { Paths, Rewards, Rows, type RowTables, Sampler, Trainer } from "./resources.ts";
-import { RESIDENT_KINDS } from "./worker_groups.ts";
+import { residentRows } from "./lineage.ts";
 
 export { FakeSampler, FakeTrainer } from "../workers/mod.ts";
 
@@ -17,6 +17,7 @@ export type FakeRunOptions = {
   clock?: Clock;
   trainer?: FakeTrainer;
   samplers?: FakeSampler[];
+  restart?: RestartCause;
   /** recovery.allow_replan; true by default. */
   allowReplan?: boolean;
   /** Answers `score` of rewards in Python; none by default. */
@@ -37,12 +38,22 @@ export async function fakeRun(options: FakeRunOptions): Promise<FakeRun> {
   const { store, run, artifacts, dir, rows, clock = systemClock, pool = null } = options;
   const trainer = options.trainer ?? new FakeTrainer({ artifacts });
   const samplers = options.samplers ?? [new FakeSampler()];
-  const recorded = (await store.read(run, { kinds: RESIDENT_KINDS }))
+  const head = await store.head(run);
+  const recorded = (head ? await residentRows(store, head) : [])
     .map(({ kind, key, value }) => ({ kind, key, value: JSON.parse(value) }));
   const numerics = (tokens: number) => trainer.numerics(tokens);
   const checkpointsDir = `${dir}/checkpoints`;
-  const { allowReplan } = options;
-  const trainerOptions = { operator: trainer, artifacts, clock, numerics, recorded, checkpointsDir, allowReplan };
+  const { allowReplan, restart } = options;
+  const trainerOptions = {
+    operator: trainer,
+    artifacts,
+    clock,
+    numerics,
+    recorded,
+    checkpointsDir,
+    allowReplan,
+    restart,
+  };
   const policyTrainer = new PolicyTrainer(trainerOptions);
   const republish: Republish = ({ policy, publication }, caller) =>
     policyTrainer.publish(policy, publication.dir, caller);

@@ -170,6 +170,14 @@ Deno.test("what the loop starts from is fixed, with the difference; a stage name
   await fork(at, { from: "a", to: "b", config, round: 2, keeps: ["prepare"] });
   const { output } = await execute(at, "b", config) as { output: { saved: string } };
   strictEqual(output.saved, "5: 40 41 42 43");
+  // Before the first round nothing was made from it yet.
+  take();
+  await fork(at, { from: "a", to: "c", config, round: 0, loop: "warm", keeps: ["prepare"] });
+  const anew = await execute(at, "c", config) as { output: { saved: string } };
+  deepStrictEqual([anew.output.saved, take().filter((key) => !key.includes("/"))], [
+    "13: 120 121 122 123",
+    ["judge_one#0", "judge_one#1", "prepare", "problems", "save", "summary"],
+  ]);
 });
 
 Deno.test("work beside the loop is taken over whole or done anew whole", async () => {

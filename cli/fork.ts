@@ -1,0 +1,31 @@
+import { InvalidInputError } from "../engine/mod.ts";
+import { forkRun, type Home, recordedDefinition } from "../flows/mod.ts";
+import { follow, leaveQueued, type Queued } from "./run.ts";
+import { findRun } from "./runs.ts";
+
+export type ForkFlags = { round: string; overrides: readonly string[]; id?: string; queued?: Queued };
+
+/** `fork RUN --round N [a.b=c ...]`: records a run that goes on from a closed round of another, then executes it. */
+export async function forkCommand(home: Home, id: string, flags: ForkFlags): Promise<number> {
+  const { overrides, queued } = flags;
+  const head = await forkRun(home, await findRun(home, id), {
+    ...roundOf(flags.round),
+    overrides,
+    id: flags.id,
+    ...queued,
+  });
+  if (queued) return leaveQueued(home, head);
+  return await follow(home, { head, ...await recordedDefinition(head) });
+}
+
+/** `3`, counted in the graph's last loop, or `step/3` in a loop of that name. */
+function roundOf(text: string): { round: number; loop?: string } {
+  const [, loop, round] = /^(?:(.+)\/)?(\d+)$/.exec(text) ?? [];
+  if (round === undefined) {
+    throw new InvalidInputError(
+      `Cannot fork at round '${text}': give a whole number, or a loop and a number as in step/3 (0: before its first round)`,
+      { round: text },
+    );
+  }
+  return loop === undefined ? { round: Number(round) } : { round: Number(round), loop };
+}

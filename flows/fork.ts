@@ -1,0 +1,225 @@
+import { basename, dirname } from "node:path";
+import {
+  type ArtifactStore,
+  canonicalJson,
+  forkedLoop,
+  type GraphDefinition,
+  InvalidInputError,
+  type NewRow,
+  type Prefix,
+  prefixOf,
+  type RoundRecord,
+  type RunHead,
+} from "../engine/mod.ts";
+import { type Config, overridden, parseConfig, parseOverride, valueAt } from "../configs/mod.ts";
+import { Policy } from "../data/mod.ts";
+import { CheckpointNote, VersionChain } from "../workers/mod.ts";
+import type { Home } from "./home.ts";
+import { residentRows } from "./lineage.ts";
+import { recordedDefinition } from "./run_graph.ts";
+import { slotsOf } from "./serve.ts";
+import { createRun } from "./session.ts";
+import { SHIPPED } from "./table.ts";
+
+export type ForkRunOptions = {
+  /** The last round that is taken over; 0: none. Counted in the graph's last loop, or in `loop`. */
+  round: number;
+  loop?: string;
+  /** `a.b=c`: what differs from the parent's configuration from the next round on. */
+  overrides?: readonly string[];
+  /** What relative paths in overrides start from. */
+  cwd?: string;
+  id?: string;
+  queue?: string | null;
+  priority?: number;
+  /** Slots that it holds while it runs; without them, what its worker blocks ask for. */
+  needs?: Record<string, number>;
+};
+
+/** A checkpoint may be dropped by its run while it is being linked: then there is a newer one. */
+const LINK_TRIES = 5;
+/** The start's optimizer is only its first versions' setting; what comes after the prefix is trained with the child's. */
+const KEEPS = ["prepare_policy"];
+
+/**
+ * Records a run that goes on from a closed round of another one. Nothing of it starts. Its versions up to there are the
+ * parent's, by reference; the checkpoint that they are rebuilt from is kept for it, as links to the same files.
+ * @throws {InvalidInputError} If the round has not closed, or an override would change what the prefix has fixed.
+ */
+export async function forkRun(home: Home, run: RunHead, options: ForkRunOptions): Promise<RunHead> {
+  const { round, overrides = [], queue, priority } = options;
+  const before = JSON.parse(run.config) as Record<string, unknown>;
+  refuseFlow(run, { before, overrides });
+  const { definition } = await recordedDefinition(run);
+  const config = await childConfig(run, { overrides, cwd: options.cwd ?? Deno.cwd() });
+  const graph = definition.build(config);
+  const loop = forkedLoop({ run, graph, loop: options.loop }).name;
+  refuseFixed(run, { before, after: config as Record<string, unknown>, loop, round });
+  const reading = { store: home.store, artifacts: home.artifacts };
+  const prefix = await prefixOf(reading, { run, graph, loop, round, keeps: KEEPS, overrides });
+  const id = options.id ?? `${run.name}-${crypto.randomUUID().slice(0, 8)}`;
+  if (await home.store.head(id) !== null) {
+    throw new InvalidInputError(`Cannot create run '${id}' as there is one already: choose another --id`, { run: id });
+  }
+  const checkpoints = await keepCheckpoints(home, { id, prefix });
+  const rows = [...prefix.rows, ...checkpoints];
+  const name = (config as Partial<Config>).name ?? run.name;
+  const needs = options.needs ?? slotsOf(config as Config);
+  const known = { id, name, entry: run.entry, queue, priority, needs, prefix: { parent: prefix.parent, rows } };
+  return await createRun(home, definition as GraphDefinition, { config, ...known });
+}
+
+/** The parent's configuration with the overrides, checked as that of a new run is. */
+async function childConfig(
+  run: RunHead,
+  { overrides, cwd }: { overrides: readonly string[]; cwd: string },
+): Promise<unknown> {
+  if (!run.entry.startsWith(SHIPPED)) return overridden(JSON.parse(run.config), overrides);
+  const text = JSON.stringify(JSON.parse(run.config), null, 2);
+  return (await parseConfig(text, { file: `run ${run.id}`, overrides, cwd })).config;
+}
+
+/** Another flow is another graph, and another configuration altogether: told before that is checked. */
+function refuseFlow(run: RunHead, { before, overrides }: { before: { flow?: unknown }; overrides: readonly string[] }) {
+  const others = overrides.map(parseOverride).filter((override) =>
+    "path" in override && override.path.join(".") === "flow" && override.value !== before.flow
+  );
+  if (others.length === 0 || before.flow === undefined) return;
+  throw new InvalidInputError(
+    `Cannot fork run '${run.id}' with ${others[0]!.text} as a fork goes on with its parent's graph: start a new run`,
+    { run: run.id },
+  );
+}
+
+type Changing = { before: Record<string, unknown>; after: Record<string, unknown>; loop: string; round: number };
+type Fixed = { path: string; why: string; when?: (changing: Changing) => boolean };
+
+const DATA = "the draws of the prefix came from it, and the next ones go on from there";
+const COUNT = "which draw comes next follows from it";
+const REDO = "the prefix's versions are rebuilt with it, bit for bit";
+/** Which parameters are decayed is part of the optimizer state's layout. */
+const decays = (config: unknown, block: string) => valueAt(config, [...block.split("."), "weight_decay"]) !== 0;
+const turnsDecay = (block: string, loop?: string) => ({ before, after, ...at }: Changing) =>
+  at.round > 0 && (loop ?? at.loop) === at.loop && decays(before, block) !== decays(after, block);
+const inPrefix = ({ round }: Changing) => round > 0;
+const inLoop = (name: string) => ({ loop, round }: Changing) => loop === name && round > 0;
+
+/** What a prefix has fixed, and why. With nothing trained in it, only what the start was made of. */
+const FIXED: readonly Fixed[] = [
+  { path: "seed", why: "everything random in the prefix came from it" },
+  { path: "model", why: "every version of the prefix descends from it" },
+  { path: "data", why: DATA },
+  { path: "task", why: DATA },
+  {
+    path: "evaluate.problems",
+    why: "they were held out of the rows to train on",
+    when: ({ before }) => "task" in before,
+  },
+  { path: "warmup", why: "the warm-up is part of the prefix", when: ({ loop }) => loop === "round" },
+  { path: "warmup.rows_per_round", why: COUNT, when: inLoop("step") },
+  { path: "online.prompts_per_round", why: COUNT, when: inLoop("round") },
+  { path: "prompts_per_round", why: COUNT, when: inPrefix },
+  { path: "rows_per_round", why: COUNT, when: inPrefix },
+  ...[["trainer.optimizer"], ["warmup.optimizer", "step"], ["online.optimizer", "round"]].map(([block, loop]) => ({
+    path: `${block}.weight_decay`,
+    why: "turning it on or off changes what the optimizer's state is made of",
+    when: turnsDecay(block!, loop),
+  })),
+  ...["engine", "zero", "dtype", "threads", "device", "gradient_checkpointing"].map((name) => ({
+    path: `trainer.${name}`,
+    why: REDO,
+    when: inPrefix,
+  })),
+];
+
+/** @throws {InvalidInputError} Naming everything that the prefix has fixed and the child would have otherwise. */
+function refuseFixed(run: RunHead, changing: Changing): void {
+  const { before, after, loop, round } = changing;
+  const text = (config: unknown, path: string) => canonicalJson(valueAt(config, path.split(".")) ?? null);
+  const changed = FIXED.filter(({ path, when }) =>
+    (when?.(changing) ?? true) && text(before, path) !== text(after, path)
+  );
+  const lines = changed.map(({ path, why }) => `  ${path}: ${why}`);
+  const rounds = roundsOf(after, loop);
+  if (rounds !== undefined && rounds.value < round && rounds.value !== roundsOf(before, loop)?.value) {
+    lines.push(`  ${rounds.path}: is ${rounds.value}, and the prefix has ${round} rounds already`);
+  }
+  if (lines.length === 0) return;
+  throw new InvalidInputError(
+    `Cannot fork run '${run.id}' at round ${round} of '${loop}' as its prefix has fixed:\n${lines.join("\n")}\n` +
+      "Leave it as it is, or start a new run",
+    { run: run.id, fixed: changed.map(({ path }) => path) },
+  );
+}
+
+/** Where a configuration says how many rounds a loop has. */
+function roundsOf(config: Record<string, unknown>, loop: string): { path: string; value: number } | undefined {
+  const block = { step: "warmup", round: "online" }[loop];
+  const paths = [...(block ? [`${block}.rounds`] : []), "rounds"];
+  for (const path of paths) {
+    const value = valueAt(config, path.split("."));
+    if (typeof value === "number") return { path, value };
+  }
+  return undefined;
+}
+
+/** Links the checkpoints from which the versions that the child goes on from are rebuilt. Their rows. */
+async function keepCheckpoints(home: Home, { id, prefix }: { id: string; prefix: Prefix }): Promise<NewRow[]> {
+  const versions = await carriedVersions(home.artifacts, prefix);
+  for (let tries = 1;; tries++) {
+    const parent = (await home.store.head(prefix.parent.run))!;
+    const recorded = (await residentRows(home.store, parent))
+      .map(({ kind, key, value }) => ({ kind, key, value: JSON.parse(value) }));
+    const chain = new VersionChain(home.artifacts, recorded);
+    const routes = await Promise.all(versions.map((version) => chain.routeTo(version)));
+    const needed = new Map(
+      routes.flatMap(({ start: { checkpoint } }) => checkpoint ? [[checkpoint.dir, checkpoint]] : []),
+    );
+    try {
+      return await Promise.all([...needed.values()].map((one) => linked(one, home.checkpointsDir(id))));
+    } catch (error) {
+      await Deno.remove(home.checkpointsDir(id), { recursive: true }).catch(() => {}); // The error matters more.
+      if (!(error instanceof Deno.errors.NotFound) || tries === LINK_TRIES) throw error;
+    }
+  }
+}
+
+/** Versions of the policies that the loop's closed rounds carry. */
+async function carriedVersions(artifacts: ArtifactStore, { loop, rows }: Prefix): Promise<string[]> {
+  const own = rows.filter(({ kind, key }) => kind === "round" && key.startsWith(`${loop}/`));
+  const records = await Promise.all(own.map(async ({ value }) => {
+    const parsed = JSON.parse(value) as RoundRecord & { $artifact?: Parameters<ArtifactStore["getJson"]>[0] };
+    return parsed.$artifact ? await artifacts.getJson(parsed.$artifact) as RoundRecord : parsed;
+  }));
+  const carried = records.flatMap((record) => Object.values(record.carried));
+  return [...new Set(carried.flatMap((value) => Policy.safeParse(value).data?.version ?? []))];
+}
+
+/** The child's own checkpoint of the same files: its parent may drop the other. */
+async function linked(checkpoint: CheckpointNote, checkpoints: string): Promise<NewRow> {
+  const dir = `${checkpoints}/${basename(checkpoint.dir)}`;
+  const folders = new Set([checkpoints, dir]);
+  for (const { path } of checkpoint.files) {
+    const folder = dirname(`${dir}/${path}`);
+    await Deno.mkdir(folder, { recursive: true });
+    folders.add(folder);
+    await linkOrCopy(`${checkpoint.dir}/${path}`, `${dir}/${path}`);
+  }
+  for (const folder of folders) {
+    using opened = await Deno.open(folder);
+    await opened.sync();
+  }
+  return { kind: "note/checkpoint", key: checkpoint.version, value: canonicalJson({ ...checkpoint, dir }) };
+}
+
+/** A file system without links, or another one, gets a copy. */
+async function linkOrCopy(from: string, to: string): Promise<void> {
+  try {
+    await Deno.link(from, to);
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) throw error;
+    await Deno.copyFile(from, to);
+    using copy = await Deno.open(to);
+    await copy.sync();
+  }
+}
