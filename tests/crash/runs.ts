@@ -14,6 +14,7 @@ export type Shown = {
   ledger: Record<string, unknown>;
   generated: { groups: number; samples: number; tokens: number };
   recoveries: { cause: string; action: string; batches_redone: number; seconds: number }[];
+  replans: { round: number | null; cause: string; field: string; from: unknown; to: unknown }[];
   workers: { role: string; group: string; rank: number | null; pid: number | null; state: string }[];
   engine_pid: number | null;
   round: number;

@@ -56,8 +56,8 @@ class Script:
     def save(self, version):
         return self.add("save", version=version, dir=str(self.directory / "checkpoint"))
 
-    def run(self, **spec):
-        return run_ranks(self.directory, self.tasks, artifacts=self.artifacts, ranks=2, **spec)
+    def run(self, ranks=2, **spec):
+        return run_ranks(self.directory, self.tasks, artifacts=self.artifacts, ranks=ranks, **spec)
 
 
 @pytest.fixture
@@ -161,3 +161,18 @@ def torch_scores(directory, score):
     trainer.call("load", version="v1", model_path=str(directory / "out"), optimizer=OPTIMIZER, checkpoint=None)
     trainer.call("score", **score)
     return [msgpack.unpackb(blob)["values"] for blob in trainer.io.blobs]
+
+
+@pytest.mark.parametrize(("zero", "before", "after"), [(1, 2, 1), (2, 2, 1), (3, 1, 2)])
+def test_a_checkpoint_goes_on_with_another_number_of_ranks(script, tmp_path, zero, before, after):
+    """The weights keep their bits, and every later step gives the same to rounding: Adam's step count is right."""
+    first = script().create().load().train(0, 3).save("v3").train(3, 6).run(ranks=before, zero=zero)
+    checkpoint = whole([answers[6] for answers in first])
+    second = script().load("v3", checkpoint).publish("v3", "kept").train(3, 6).run(ranks=after, zero=zero)
+    assert second[0][1]["numerics"]["world_size"] == after
+    assert second[0][2]["digest"] == checkpoint["digest"]
+    for ours, theirs in zip(second[0][3:6], first[0][7:10], strict=True):
+        for name in ("loss", "grad_norm"):
+            assert ours["steps"][0][name] == pytest.approx(theirs["steps"][0][name], rel=1e-5)
+    assert not list(tmp_path.glob(".universal*"))
+    assert weights.verify_files(checkpoint["dir"], checkpoint["files"]) is None

@@ -1,5 +1,6 @@
 import { deepStrictEqual, rejects, strictEqual } from "node:assert/strict";
 import { decodeSlab, type Policy, Sampling, type Slab } from "../../data/mod.ts";
+import { BadDataError } from "../../engine/mod.ts";
 import { PolicySampler, type Published } from "../../rollouts/mod.ts";
 import {
   type Caller,
@@ -165,4 +166,33 @@ Deno.test("PolicySampler.generate() refuses a result without its data", async ()
   operator.call = async (op, args, options) => ({ ...await call(op, args, options), blobs: [] });
   const sampler = new PolicySampler({ operators: [operator] });
   await rejects(sampler.generate(work(await published("v1", 1)), caller()), { code: "infrastructure" });
+});
+
+Deno.test("PolicySampler.load() has a damaged publication written again, and says so", async () => {
+  const v1 = await published("damaged", 1);
+  const file = `${v1.publication.dir}/${v1.publication.files[0]!.path}`;
+  await Deno.writeTextFile(file, "2");
+  const republish = async () => void await published("damaged", 1);
+  const operator = new FakeSampler();
+  const recoveries: Recovery[] = [];
+  await new PolicySampler({ operators: [operator], republish }).load(v1, caller(recoveries));
+  strictEqual(ops(operator), "load load");
+  deepStrictEqual(recoveries.map(({ cause, action }) => `${cause} ${action}`), ["damaged_publication republish"]);
+});
+
+Deno.test("PolicySampler.load() fails where writing again gives other bytes, and where nothing is damaged", async () => {
+  const v1 = await published("other", 1);
+  await Deno.writeTextFile(`${v1.publication.dir}/${v1.publication.files[0]!.path}`, "2");
+  const republish = async () => void await published("other", 3);
+  await rejects(
+    new PolicySampler({ operators: [new FakeSampler()], republish }).load(v1, caller()),
+    /Cannot mend publication .* as it came out otherwise/,
+  );
+  const whole = await published("whole", 1);
+  const broken = new FakeSampler({
+    hook: () => {
+      throw new BadDataError("Cannot load as the tensors are of another model");
+    },
+  });
+  await rejects(new PolicySampler({ operators: [broken], republish }).load(whole, caller()), /of another model/);
 });

@@ -1,0 +1,76 @@
+import { deepStrictEqual, ok, strictEqual } from "node:assert/strict";
+import { online } from "../../flows/online.ts";
+import { FakeTrainer } from "../../flows/testing.ts";
+import { OutOfMemoryError, type RowKind } from "../../engine/mod.ts";
+import type { CheckpointNote } from "../../workers/mod.ts";
+import { execute, onlineConfig, stores } from "./fixtures.ts";
+
+type Stores = Awaited<ReturnType<typeof stores>>;
+
+async function notes<T>(store: Stores["store"], kind: RowKind): Promise<T[]> {
+  return (await store.read("run", { kinds: [kind] })).map(({ value }) => JSON.parse(value) as T);
+}
+
+/** A finished run of eight rounds with this `checkpoints` block: what it saved, and which rounds' directories are left. */
+async function ended(checkpoints: Record<string, unknown>) {
+  const home = await stores();
+  const config = onlineConfig(home.model, {
+    rounds: 8,
+    checkpoints: { every_rounds: 1, keep_last: 1, ...checkpoints },
+  });
+  const { outcome } = await execute(online, config, home);
+  strictEqual(outcome.status, "done", JSON.stringify(outcome));
+  const saved = await notes<CheckpointNote>(home.store, "note/checkpoint");
+  const left = new Set([...Deno.readDirSync(`${home.dir}/checkpoints`)].map(({ name }) => name));
+  const there = saved.filter(({ dir }) => left.has(dir.split("/").at(-1)!));
+  strictEqual(there.length, left.size);
+  return { saved, rounds: there.map(({ round }) => round) };
+}
+
+Deno.test("checkpoint_policy keeps the last ones, and every n-th round's for good", async () => {
+  deepStrictEqual((await ended({})).rounds, [8]);
+  deepStrictEqual((await ended({ keep_last: 3 })).rounds, [6, 7, 8]);
+  deepStrictEqual((await ended({ every_rounds: 1, keep_every: 3 })).rounds, [3, 6, 8]);
+});
+
+for (const mode of ["max", "min"] as const) {
+  Deno.test(`checkpoint_policy keeps the best by a recorded metric (${mode})`, async () => {
+    const { saved, rounds } = await ended({ keep_best: { metric: "reward/mean", mode } });
+    const sign = mode === "max" ? -1 : 1;
+    const best = saved.toSorted((a, b) => sign * (a.metric! - b.metric!) || b.number - a.number)[0]!;
+    ok(saved.every(({ metric }) => metric !== null));
+    deepStrictEqual(rounds, [...new Set([best.round, 8])].toSorted());
+  });
+}
+
+Deno.test("checkpoint_policy knows the step's own numbers, and goes on without a metric that nobody tells", async () => {
+  const { saved } = await ended({ keep_best: { metric: "optim/grad_norm" } });
+  ok(saved.every(({ metric }) => metric !== null && metric > 0));
+  const none = await ended({ keep_best: { metric: "eval/none" } });
+  deepStrictEqual([none.saved.map(({ metric }) => metric), none.rounds], [Array(8).fill(null), [8]]);
+});
+
+Deno.test("checkpoint_policy leaves a damaged checkpoint's directory where it is", async () => {
+  const home = await stores();
+  await Deno.mkdir(`${home.dir}/checkpoints/set_aside/broken`, { recursive: true });
+  await Deno.mkdir(`${home.dir}/checkpoints/begun-and-never-recorded`);
+  await execute(online, onlineConfig(home.model), home);
+  const left = [...Deno.readDirSync(`${home.dir}/checkpoints`)].map(({ name }) => name);
+  ok(left.includes("set_aside") && !left.includes("begun-and-never-recorded"), left.join());
+  deepStrictEqual([...Deno.readDirSync(`${home.dir}/checkpoints/set_aside`)].map(({ name }) => name), ["broken"]);
+});
+
+Deno.test("a run whose device has no room tells in which round it went on with less", async () => {
+  const home = await stores();
+  const trainer = new FakeTrainer({ artifacts: home.artifacts });
+  let trains = 0;
+  trainer.hook = ({ op }, moment) => {
+    if (op !== "train" || moment !== "begin" || ++trains !== 3) return;
+    trainer.forget();
+    throw new OutOfMemoryError("CUDA out of memory", { exception: "OutOfMemoryError", signal: null });
+  };
+  const { outcome } = await execute(online, onlineConfig(home.model), { ...home, trainer });
+  strictEqual(outcome.status, "done", JSON.stringify(outcome));
+  const cut = { cause: "out_of_memory", field: "trainer.micro_batch_tokens_max", from: 4096, to: 2048 };
+  deepStrictEqual(await notes(home.store, "note/replan"), [{ round: 3, ...cut }]);
+});
