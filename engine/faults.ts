@@ -3,7 +3,7 @@ import { InfrastructureError, InvalidInputError } from "./errors.ts";
 
 export const FAULT_KINDS = ["kill", "stop", "drop", "disk_full", "oom"] as const;
 export const FAULT_PLACES = ["engine", "agent", "trainer", "sampler"] as const;
-export const FAULT_EVENTS = ["append", "frame", "op"] as const;
+export const FAULT_EVENTS = ["append", "frame", "op", "micro_batch"] as const;
 export type FaultKind = typeof FAULT_KINDS[number];
 export type FaultPlace = typeof FAULT_PLACES[number];
 export type FaultEvent = typeof FAULT_EVENTS[number];
@@ -76,7 +76,7 @@ export function printFault({ kind, place, rank, event, n }: Fault): string {
 export class Faults {
   readonly #faults: Fault[];
   readonly #options: FaultOptions;
-  readonly #counts: Record<FaultEvent, number> = { append: 0, frame: 0, op: 0 };
+  readonly #counts: Record<FaultEvent, number> = { append: 0, frame: 0, op: 0, micro_batch: 0 };
   readonly #events: string | undefined;
 
   private constructor(faults: Fault[], options: FaultOptions) {

@@ -10,8 +10,8 @@ from holdfast_worker.faults import Fault, Faults, parse_faults, phase_of
 
 
 def test_parse_faults_reads_the_grammar_and_takes_rank_0_where_none_is_named() -> None:
-    assert parse_faults("kill:trainer.1@op:17, stop:sampler@op:2,kill:engine@append:9,") == [
-        Fault("kill:trainer.1@op:17", "kill", "trainer", 1, "op", 17),
+    assert parse_faults("kill:trainer.1@micro_batch:17, stop:sampler@op:2,kill:engine@append:9,") == [
+        Fault("kill:trainer.1@micro_batch:17", "kill", "trainer", 1, "micro_batch", 17),
         Fault("stop:sampler@op:2", "stop", "sampler", 0, "op", 2),
         Fault("kill:engine@append:9", "kill", "engine", 0, "append", 9),
     ]

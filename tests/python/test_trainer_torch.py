@@ -136,6 +136,19 @@ def test_train_redone_from_the_base_repeats_loss_and_norm_bit_for_bit(trainer):
     assert steps(trainer, ["v0", "v1", "v2"]) == first
 
 
+def test_train_tells_every_micro_batch_of_a_step(trainer, monkeypatch):
+    told = []
+    io = OperationIO.alone(
+        str(trainer.artifacts.directory),
+        happened=told.append,
+        send_progress=lambda message: told.append((message["phase"], message["done"])),
+    )
+    monkeypatch.setattr("trainer_harness.io_of", lambda artifacts: io)
+    trainer.train(trajectory_batch(trainer.artifacts, LENGTHS), between=("v0", "v1"), tokens_max=1)
+    assert [entry for entry in told if isinstance(entry, str)] == ["micro_batch"] * 12
+    assert ("micro_batch", 12.0) in told and told[-1] == ("train", 1.0)
+
+
 def test_train_gives_the_same_gradient_for_every_cut(trainer):
     batch = trajectory_batch(trainer.artifacts, LENGTHS)
     whole = trainer.train(batch, between=("v0", "v1"), tokens_max=4096)["steps"][0]

@@ -19,7 +19,7 @@ from pathlib import Path
 
 KINDS = ("kill", "stop", "drop", "disk_full", "oom")
 PLACES = ("engine", "agent", "trainer", "sampler")
-EVENTS = ("append", "frame", "op")
+EVENTS = ("append", "frame", "op", "micro_batch")
 FAULT = re.compile(r"(?P<kind>\w+):(?P<place>\w+)(?:\.(?P<rank>\d+))?@(?P<event>\w+):(?P<n>[1-9]\d*)")
 
 PHASES = {

@@ -56,6 +56,7 @@ class OperationIO:
     task: str
     artifacts_dir: str
     send_progress: Callable[[dict[str, Any]], None] = lambda message: None
+    happened: Callable[[str], None] = lambda event: None  # An event inside the operation; fault tests act on it.
     keep_blobs: bool = True  # Only rank 0's are delivered; other ranks' are counted and dropped.
     cancelled: threading.Event = field(default_factory=threading.Event)
     blobs: list[bytes] = field(default_factory=list)

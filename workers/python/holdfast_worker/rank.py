@@ -110,16 +110,17 @@ class Rank:
 
     def _operate(self, task: dict[str, Any], cancelled: threading.Event) -> None:
         task_id, op = task["task"], task["op"]
+        phase = phase_of(self._context.role, op)
         io = OperationIO(
             key=task["key"],
             attempt=task["attempt"],
             task=task_id,
             artifacts_dir=self._context.artifacts_dir,
             send_progress=lambda body: self._channel.send({"type": "progress", "task": task_id, **body}),
+            happened=lambda event: self._faults.at(event, phase),
             keep_blobs=self._context.rank == 0,
             cancelled=cancelled,
         )
-        phase = phase_of(self._context.role, op)
         failure = None
         try:
             self._faults.at("op", phase)

@@ -68,20 +68,30 @@ class TrainingOperations:
             self.programs = {key: LossProgram(json.loads(io.read_artifact(ref)), old_is_current=is_current)}
         return self.programs[key]
 
-    def step(self, work: Work, update: Update, *, lr: float) -> dict[str, Any]:
+    def step(self, work: Work, update: Update, *, lr: float, io: OperationIO) -> dict[str, Any]:
         """One optimizer step: the StepRecord, or NonFiniteError without a step."""
         engine = self.engine
         sequences = [work.sequences[place] for place in update.sequences]
         lengths = [len(sequence.tokens) for sequence in sequences]
         pieces = self._cut(lengths, work.tokens_max)
         counts = count_step([sequence.mask for sequence in sequences], [sequence.group for sequence in sequences])
+        mine = pieces[engine.rank]
+        done = 0
+
+        def backward(loss: torch.Tensor, boundary: bool) -> None:
+            nonlocal done
+            io.happened("micro_batch")  # In the middle of a step: gradients are half gathered, and the others wait.
+            engine.backward(loss, boundary)
+            done += 1
+            io.progress("micro_batch", done, len(mine))
+
         first = update is work.updates[0]  # Only it still has the parameters that old_logp was computed with.
         outcome = run_step(
             work.program,
-            [micro_batch(sequences, rows, columns=work.columns, device=engine.device) for rows in pieces[engine.rank]],
+            [micro_batch(sequences, rows, columns=work.columns, device=engine.device) for rows in mine],
             counts=counts,
             forward=lambda rows, need: policy_forward(engine.model, rows, need=need, temperature=work.temperature),
-            backward=engine.backward,
+            backward=backward,
             gather=engine.gather,
             world_size=engine.world_size,
             coef=work.coef,

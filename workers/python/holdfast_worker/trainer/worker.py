@@ -161,7 +161,7 @@ class Worker:
         for update in work.updates:
             rate = self._learning_rate()
             try:
-                steps.append(self.trainer.step(work, update, lr=rate))
+                steps.append(self.trainer.step(work, update, lr=rate, io=io))
             except self.trainer.non_finite:
                 if self.engine.discard() and not steps:
                     self.held = args["from"]
