@@ -204,7 +204,10 @@ export function wrongWith(d: Duel): string[] {
   if (!d.ledger_equal) said.push("the ledger differs from the undisturbed run's");
   if (d.orphans > 0) said.push(`${d.orphans} processes outlived the run`);
   if (d.adopted < d.workers) said.push(`${d.adopted} of ${d.workers} workers were adopted`);
-  if (d.groups_extra > 0) said.push(`${d.groups_extra} groups were made again though their sampler lived`);
+  // An engine that dies between recording what it asks for and asking has it asked for again.
+  if (d.groups_extra > d.groups_in_flight) {
+    said.push(`${d.groups_extra} groups asked for again, ${d.groups_in_flight} in flight`);
+  }
   return said;
 }
 
@@ -246,7 +249,7 @@ export function summary(all: Duel[]): string {
     `${all.filter((d) => wrongWith(d).length === 0).length} ended as the undisturbed run`,
     `${sum((d) => d.adopted)} of ${sum((d) => d.workers)} workers adopted, ${
       sum((d) => d.groups_extra)
-    } groups made again`,
+    } groups asked for again`,
     `median: taken over after ${median((d) => d.taken_ms)} ms, next result after ${median((d) => d.result_ms)} ms`,
   ].join("\n");
 }
