@@ -190,6 +190,7 @@ export {
   scoredRollouts,
   scoreGroup,
   scoreTokens,
+  serveRuns,
   type SessionOptions,
   summariseEvaluation,
   supervisedRounds,
