@@ -65,14 +65,20 @@ export class PolicySampler {
     ));
   }
 
-  /** Generates one slab at exactly the published version. The bytes are MessagePack of a GeneratedSlab. */
+  /**
+   * Generates one slab at exactly the published version. The bytes are MessagePack of a GeneratedSlab. `onNew` is awaited
+   * before work that no sampler has begun for an earlier engine: that is gone on with, by the sampler that has it.
+   */
   async generate(
     input: { published: Published; slab: Slab; samples_per_prompt: number; sampling: Sampling; seed: number },
     caller: Caller,
+    { onNew }: { onNew?: () => Promise<void> } = {},
   ): Promise<Generated> {
     const { published, ...rest } = input;
     const args = { version: published.policy.version, ...rest };
-    return await this.#using(null, async (operator) => {
+    const holder = await this.#holder(args, caller);
+    if (!holder) await onNew?.();
+    return await this.#using(holder, async (operator) => {
       let answer = await operator.call("generate", args, caller);
       const refused = NotResident.safeParse(answer.outputs[0]);
       if (refused.success) {
@@ -89,6 +95,11 @@ export class PolicySampler {
       }
       return { ...output, slab };
     });
+  }
+
+  async #holder(args: unknown, caller: Caller): Promise<Operator | null> {
+    const held = await Promise.all(this.#operators.map((operator) => operator.holds?.("generate", args, caller)));
+    return this.#operators[held.indexOf(true)] ?? null;
   }
 
   async #load(operator: Operator, { policy, publication }: Published, caller: Caller) {

@@ -29,8 +29,9 @@ export const generateSlab = defineStage({
   eager: true,
   async run({ item: slab, published, samples_per_prompt, sampling, seed }, ctx) {
     const samples = slab.draws.length * samples_per_prompt;
-    await ctx.record("note/generation", ctx.key, { groups: slab.draws.length, samples });
-    const made = await ctx.resource(Sampler).generate({ published, slab, samples_per_prompt, sampling, seed }, ctx);
+    const onNew = () => ctx.record("note/generation", ctx.key, { groups: slab.draws.length, samples });
+    const work = { published, slab, samples_per_prompt, sampling, seed };
+    const made = await ctx.resource(Sampler).generate(work, ctx, { onNew });
     const putting = ctx.artifacts.put(made.slab);
     decodeAhead(made.slab); // While the disk works: every group of it is scored next.
     const ref = await putting;

@@ -79,6 +79,7 @@ Deno.test("PolicySampler.generate() gives slabs to idle samplers in turn, and a 
   const v1 = await published("v1", 1);
   await sampler.load(v1, caller());
   const all = [0, 1, 2, 3].map((draw) => sampler.generate(work(v1, draw), caller()));
+  await new Promise((resolve) => setTimeout(resolve, 0)); // A turn: they are handed out.
   deepStrictEqual(started, ["a:0-0", "b:1-1"]);
   gates.get("1-1")!.resolve();
   await all[1];
@@ -88,6 +89,23 @@ Deno.test("PolicySampler.generate() gives slabs to idle samplers in turn, and a 
   deepStrictEqual(started.at(-1), "a:3-3");
   for (const gate of gates.values()) gate.resolve();
   deepStrictEqual((await Promise.all(all)).map(({ groups, samples }) => [groups, samples]), Array(4).fill([1, 2]));
+});
+
+Deno.test("PolicySampler.generate() goes on with a slab that an earlier engine began, on the sampler that has it", async () => {
+  const held = (draws: number[]) => (_op: string, args: unknown) =>
+    Promise.resolve(draws.includes((args as { slab: Slab }).slab.draws[0]!.draw));
+  const operators = [
+    Object.assign(new FakeSampler(), { holds: held([]) }),
+    Object.assign(new FakeSampler(), { holds: held([1, 2]) }),
+  ];
+  const sampler = new PolicySampler({ operators });
+  const v1 = await published("v1", 1);
+  await sampler.load(v1, caller());
+  const fresh: number[] = [];
+  const onNew = (draw: number) => () => Promise.resolve(void fresh.push(draw));
+  await Promise.all([0, 1, 2].map((draw) => sampler.generate(work(v1, draw), caller(), { onNew: onNew(draw) })));
+  deepStrictEqual(fresh, [0]);
+  deepStrictEqual(operators.map(ops), ["load generate", "load generate generate"]);
 });
 
 Deno.test("PolicySampler.generate() does not depend on which sampler makes the slab", async () => {
