@@ -1,44 +1,8 @@
 import { deepStrictEqual, match, ok, strictEqual } from "node:assert/strict";
-import { existsSync } from "node:fs";
-import { z } from "zod";
-import { ArtifactStore, defineStage, Engine, graph, type Outcome } from "../../engine/mod.ts";
+import { ArtifactStore, Engine, type Outcome } from "../../engine/mod.ts";
 import { Crashed, MemoryStore } from "../../engine/testing.ts";
-import { NoConfig } from "./fixtures.ts";
-
-/** Longer than what stays in a row. */
-const LONG = 70_000;
-/** A disk in memory, where there is one: what is damaged here needs no fsync. */
-const MEMORY = existsSync("/dev/shm") ? "/dev/shm" : undefined;
-const Text = z.string();
-
-/** Values that move to artifacts wherever values are recorded: results, steps, checkpoints, items, carried values. */
-function longValues(starts: Map<string, number>) {
-  const started = (key: string) => void starts.set(key, (starts.get(key) ?? 0) + 1);
-  const base = { version: 1, output: Text };
-  const make = defineStage({
-    ...{ ...base, name: "make", input: z.strictObject({ of: Text }) },
-    run: async ({ of }, ctx) => {
-      started(ctx.key);
-      const step = await ctx.step("step", ({ key }) => (started(key), `${of[0]}s`.repeat(LONG)));
-      return `${step[0]}m`.repeat(LONG);
-    },
-  });
-  const task = defineStage({
-    ...{ ...base, name: "task", input: z.strictObject({ of: Text }), runs_on: "trainer" },
-    run: async ({ of }, ctx) => {
-      started(ctx.key);
-      const kept = (await ctx.checkpoints()) as string[];
-      if (kept.length === 0) await ctx.checkpoint(`${of[0]}c`.repeat(LONG));
-      return `${of[0]}t`.repeat(LONG);
-    },
-  });
-  return graph("long_values", NoConfig, (g) => {
-    const rounds = g.loop("round", { times: 2, carry: { text: g.stage(make, { of: "x" }) } }, (r) => {
-      return { text: r.stage(task, { of: r.carried("text") }) };
-    });
-    return g.stage(make, { of: rounds.text });
-  });
-}
+import { MEMORY_DIR } from "../crash/fake_lives.ts";
+import { longValues } from "./long_values.ts";
 
 const DAMAGES: Record<string, { damage(path: string, bytes: Uint8Array): void; seen: RegExp }> = {
   torn: { damage: (path, bytes) => Deno.writeFileSync(path, bytes.subarray(0, bytes.length >> 1)), seen: /bytes, not/ },
@@ -57,7 +21,7 @@ const DAMAGES: Record<string, { damage(path: string, bytes: Uint8Array): void; s
 type Bench = { dir: string; starts: Map<string, number>; execute(store: MemoryStore): Promise<Outcome> };
 
 async function withBench(body: (bench: Bench) => Promise<void>): Promise<void> {
-  const dir = await Deno.makeTempDir({ prefix: "damaged-", dir: MEMORY });
+  const dir = await Deno.makeTempDir({ prefix: "damaged-", dir: MEMORY_DIR });
   const starts = new Map<string, number>();
   const definition = longValues(starts);
   const built = definition.build({});
