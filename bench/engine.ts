@@ -1,8 +1,6 @@
-/**
- * The engine alone, on SQLite with synchronous=FULL in a temporary folder.
- * Peer: DBOS-TS 5.3 on PostgreSQL, 606 serial steps/s on the same kind of machine.
- */
+/** The engine alone, on SQLite with synchronous=FULL in a temporary folder; on PostgreSQL beside DBOS-TS. */
 import { z } from "zod";
+import { postgresSteps } from "./postgres_steps.ts";
 import { idleShare, median, numberFlags, rounded as round, timedRounds } from "./quickstart_run.ts";
 import { ArtifactStore, type Context, defineStage, Engine, graph, SqliteStore, type Store } from "../engine/mod.ts";
 
@@ -14,15 +12,19 @@ const BURST = 500;
 
 type Measured = Record<string, number | null>;
 
-/** `args`: `--rounds N --warmup N`, the online and the supervised rounds of the quickstart that is measured. */
+/**
+ * `args`: `--rounds N --warmup N`, the online and the supervised rounds of the quickstart that is measured;
+ * `--repeats N --steps N` of the serial steps on PostgreSQL.
+ */
 export async function benchEngine(args: readonly string[]): Promise<Measured> {
-  const sizes = numberFlags(args, { rounds: 20, warmup: 30 });
+  const sizes = numberFlags(args, { rounds: 20, warmup: 30, repeats: 5, steps: 1000 });
   const dir = await Deno.makeTempDir({ prefix: "holdfast_bench_" });
   try {
     return {
       ...await serialSteps(dir),
       ...await stageOverhead(dir),
       ...await replay(dir),
+      ...await postgresSteps(dir, sizes),
       ...await quickstartShare(sizes),
     };
   } finally {
