@@ -1,6 +1,7 @@
 /** `deno task bench NAME [--json]`: runs one benchmark; with --json its last line is one JSON object. */
 import { benchEngine } from "./engine.ts";
 import { benchQuickstart } from "./quickstart.ts";
+import { benchRecovery } from "./recovery.ts";
 
 /** What a benchmark measured; times in milliseconds unless the name says otherwise. */
 export type Measured = Record<string, number | string | null>;
@@ -10,6 +11,7 @@ type Benchmark = { about: string; run(args: readonly string[]): Promise<Measured
 const BENCHMARKS: Record<string, Benchmark> = {
   engine: { about: "durable steps per second, replay time, the engine's share of a round", run: benchEngine },
   quickstart: { about: "the shipped quickstart, beside a plain PyTorch script", run: benchQuickstart },
+  recovery: { about: "seconds from each failure to the next useful work, and what was done again", run: benchRecovery },
 };
 
 async function main(args: readonly string[]): Promise<number> {
