@@ -1,13 +1,17 @@
-import { InvalidInputError } from "../engine/mod.ts";
+import { computedStatus, InvalidInputError, systemClock } from "../engine/mod.ts";
 import type { Home } from "../flows/mod.ts";
 import { print, printJson } from "./output.ts";
 import { findRun, newestRun } from "./runs.ts";
+
+export type LogsFlags = { json?: boolean; lines: number; attempt?: number; follow?: boolean };
+
+const NEWLINE = 10;
 
 /** `logs RUN`: the last lines of every worker's log of the newest attempt, or where they lie. */
 export async function showLogs(
   home: Home,
   id: string | undefined,
-  options: { json?: boolean; lines: number; attempt?: number },
+  options: LogsFlags,
 ): Promise<void> {
   const head = await findRun(home, id ?? await newestRun(home));
   const attempt = options.attempt ?? head.epoch;
@@ -22,6 +26,41 @@ export async function showLogs(
   }));
   if (options.json) return printJson({ run: head.id, attempt, dir, logs });
   for (const { path, lines } of logs) print([`==> ${path} <==`, ...lines, ""].join("\n"));
+}
+
+const FOLLOW_MS = 500;
+
+/** Prints a run's logs and what is added to them, by whatever engine, until the run has ended or stands still. */
+export async function followLogs(home: Home, id: string | undefined): Promise<void> {
+  const run = (await findRun(home, id ?? await newestRun(home))).id;
+  const shown = new Map<string, number>();
+  for (;;) {
+    const status = computedStatus((await home.store.head(run))!); // Before the look: its last lines count.
+    for (const path of await allLogs(`${home.dir}/logs/${run}`)) await printAdded(path, shown);
+    if (status !== "running" && status !== "queued") return;
+    await systemClock.sleep(FOLLOW_MS);
+  }
+}
+
+/** Logs of every attempt: a worker that outlived its engine goes on writing where it began. */
+async function allLogs(dir: string): Promise<string[]> {
+  const attempts = await Array.fromAsync(Deno.readDir(dir)).catch(() => []);
+  const dirs = attempts.map(({ name }) => `${dir}/${name}`).toSorted();
+  return (await Promise.all(dirs.map(async (at) => (await logFiles(at)).map((name) => `${at}/${name}`)))).flat();
+}
+
+/** Whole lines only; the rest is shown when its end is there. */
+async function printAdded(path: string, shown: Map<string, number>): Promise<void> {
+  const from = shown.get(path) ?? 0;
+  const file = await Deno.open(path);
+  await file.seek(from, Deno.SeekMode.Start);
+  const bytes = new Uint8Array(await new Response(file.readable).arrayBuffer());
+  const whole = bytes.lastIndexOf(NEWLINE) + 1;
+  if (whole === 0) return;
+  shown.set(path, from + whole);
+  const place = path.split("/").slice(-2).join("/");
+  const lines = new TextDecoder().decode(bytes.subarray(0, whole)).trimEnd().split("\n");
+  print(lines.map((line) => `${place}: ${line}`).join("\n"));
 }
 
 async function logFiles(dir: string): Promise<string[]> {

@@ -8,7 +8,7 @@ import { printSchema, showConfig } from "./config.ts";
 import { previewData } from "./data_preview.ts";
 import { doctor } from "./doctor.ts";
 import { forkCommand } from "./fork.ts";
-import { showLogs } from "./logs.ts";
+import { followLogs, type LogsFlags, showLogs } from "./logs.ts";
 import { DEFAULT_HOME, print } from "./output.ts";
 import { printPlan } from "./plan.ts";
 import { testReward } from "./reward_test.ts";
@@ -173,8 +173,9 @@ function readVerbs(rl: Command): void {
   verb(rl, "logs [run]", "show the workers' logs").option("--json")
     .option("--lines <n>", "last lines of each log", whole("--lines"), 20)
     .option("--attempt <n>", "of an earlier start of the run", whole("--attempt"))
-    .action((id: string | undefined, flags: { json?: boolean; lines: number; attempt?: number }, command: Command) =>
-      withHome(command, (home) => showLogs(home, id, flags))
+    .option("--follow", "all of them from their beginning, and what is added until the run ends")
+    .action((id: string | undefined, flags: LogsFlags, command: Command) =>
+      withHome(command, (home) => flags.follow ? followLogs(home, id) : showLogs(home, id, flags))
     );
   verb(rl, "rollouts [run]", "show what was sampled").option("--json")
     .option("--round <n>", "of this round (default: the newest)", whole("--round"))

@@ -38,6 +38,7 @@ Deno.test("serve: shown from another process, stopped in order by SIGTERM, and a
   const at = ["--home", home];
   await rl(["run", SMALL, ...at, "--id", "a", "--detach"]);
   const first = start(["serve", ...at]);
+  const logs = start(["logs", "a", ...at, "--follow"]);
   await first.says("a  round 2/6");
   const shown = await json<Shown>(["show", "a", ...at]);
   deepStrictEqual([shown.status, shown.queue, shown.engine_pid], ["running", "default", first.pid]);
@@ -53,6 +54,9 @@ Deno.test("serve: shown from another process, stopped in order by SIGTERM, and a
   const done = await json<Shown>(["show", "a", ...at]);
   // 48 draws, and 16 problems before and after: nothing was generated twice.
   deepStrictEqual([done.status, done.round, done.generated.groups], ["done", 6, 80]);
+  const followed = await logs.ended;
+  strictEqual(followed.code, 0, followed.err);
+  match(followed.out, /^attempt_1\/\S+\.log: .+$/m);
   strictEqual(await exists(`${home}/runs/a/final/config.json`), true);
   strictEqual(await exists(`${home}/runs/a/metrics.jsonl`), true);
   strictEqual(await orphans(home), 0);
