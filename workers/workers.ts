@@ -72,6 +72,8 @@ export type WorkersOptions = {
   env?: Record<string, string>;
   /** Whether this engine was not superseded, as the store says. Asked before any process is ended or started. */
   owns?: () => Promise<boolean>;
+  /** After this long a store that did not answer is asked again. */
+  ownsRetryMs?: number;
   /** Whether the work of this key has a recorded result: nobody will ask for what workers did for it. */
   isRecorded?: (key: string) => Promise<boolean>;
   onEvent?: (event: WorkersEvent) => void;
@@ -90,6 +92,7 @@ const DEFAULTS = {
   agentStartMs: 30_000,
   env: {},
   owns: () => Promise.resolve(true),
+  ownsRetryMs: 1000,
   isRecorded: () => Promise.resolve(false),
   onEvent: () => {},
   onFrame: () => {},
@@ -98,9 +101,8 @@ const DEFAULTS = {
 type Settings = Required<Omit<WorkersOptions, "python" | "artifactsDir">>;
 /** For the agent to end its ranks and itself when it is told to. */
 const SHUTDOWN_MS = 5000;
-/** A store that does not answer is asked so often whether this engine still owns the run, and so far apart. */
+/** A store that does not answer is asked so often whether this engine still owns the run. */
 const OWNS_TRIES = 10;
-const OWNS_RETRY_MS = 1000;
 
 type Agent = { id: string; link: AgentLink; process: AgentProcess; watch: AbortController };
 
@@ -289,7 +291,7 @@ export class Workers {
         return !this.#left;
       } catch (cause) {
         if (tries >= OWNS_TRIES) this.#leave(unknownOwner(this.#settings.run, cause));
-        else await this.#settings.clock.sleep(OWNS_RETRY_MS);
+        else await this.#settings.clock.sleep(this.#settings.ownsRetryMs);
       }
     }
     return false;

@@ -433,6 +433,56 @@ def test_an_engine_of_another_boot_that_says_drop_ends_the_agent(tmp_path: Path)
     served(tmp_path, test, grace_ms=5_000)
 
 
+def test_a_frozen_engine_is_left_for_one_of_a_higher_epoch_and_the_agent_never_goes_back(tmp_path: Path) -> None:
+    async def test(frozen: FakeEngine) -> None:
+        frozen.start_agent()
+        state = await frozen.start_group()
+        await frozen.task("hang")
+        await frozen.next("progress")
+        hub_of_frozen = (tmp_path / "hub.json").read_text()
+        async with FakeEngine(tmp_path, boot="engine-boot-2", epoch=2, grace_ms=400) as engine:
+            hello = await engine.next("hello")  # The line to the frozen engine was open all the time.
+            assert hello["engine_boot"] == "engine-boot-1"
+            assert pids(hello["groups"][0]) == pids(state)
+            held = hello["groups"][0]
+            assert (held["role"], held["spec_hash"], held["info"]) == ("trainer", "hash-of-the-spec", state["info"])
+            assert [(t["op"], t["key"], t["args_hash"], t["state"]) for t in hello["tasks"]] == [
+                ("hang", "k/hang", "hash-hang", "running")
+            ]
+            greeted = len([m for m in frozen.seen if m["type"] == "hello"])
+        (tmp_path / "hub.json").write_text(hub_of_frozen)
+        assert await exit_code(frozen) == 3
+        assert len([m for m in frozen.seen if m["type"] == "hello"]) == greeted
+        assert not any(map(alive, pids(state)))
+
+    served(tmp_path, test, grace_ms=60_000)
+
+
+def test_answers_are_kept_for_another_engine_and_sent_as_it_asks(tmp_path: Path) -> None:
+    async def test(first: FakeEngine) -> None:
+        first.start_agent()
+        await first.start_group()
+        wanted, unwanted = await first.call("blob", {"sizes": [10]}), await first.call("echo")  # Both were acknowledged.
+        second = FakeEngine(tmp_path, boot="engine-boot-2", epoch=2)
+        second.task_verdicts = [
+            {"task": wanted["task"], "verdict": "deliver"},
+            {"task": unwanted["task"], "verdict": "keep"},
+        ]
+        async with second:
+            tasks = (await second.next("hello"))["tasks"]
+            assert [(t["task"], t["state"]) for t in tasks] == [
+                (wanted["task"], "finished"),
+                (unwanted["task"], "finished"),
+            ]
+            again = await second.answer(wanted["task"])
+            assert again == {**wanted, "seq": 1}
+            assert bytes(second.blobs[(wanted["task"], 0)]) == bytes(10)
+            assert (await second.call("count"))["seq"] == 2
+            assert not [m for m in second.seen if m.get("task") == unwanted["task"]]
+
+    served(tmp_path, test, grace_ms=60_000)
+
+
 def test_the_hub_file_is_read_again_before_every_connect(tmp_path: Path) -> None:
     async def test(engine: FakeEngine) -> None:
         engine.start_agent()
