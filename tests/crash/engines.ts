@@ -47,9 +47,10 @@ export type Duel = {
 
 type Campaign = { state: string; store: CampaignStore; against: Undisturbed };
 
-/** Kills and freezes in turn. */
-export function drawDuels(against: Undisturbed, options: { count: number; seed: number }): KillPoint[] {
-  const points = drawKillPoints(against.events, { place: "engine", ...options });
+/** Kills and freezes in turn, up to the engine's last write: after it the run has ended, and there is nothing to take over. */
+export function drawDuels({ events }: Undisturbed, options: { count: number; seed: number }): KillPoint[] {
+  const last = events.findLastIndex(({ place, event }) => place === "engine" && event === "append");
+  const points = drawKillPoints(events.slice(0, last + 1), { place: "engine", ...options });
   return points.map((point, i) => ({ ...point, kind: i % 2 === 0 ? "kill" : "stop" }));
 }
 
