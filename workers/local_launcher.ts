@@ -5,6 +5,7 @@ import {
   agents,
   type FoundAgent,
   kill,
+  leftBehind,
   type Nonce,
   NONCE_VARIABLE,
   nonceText,
@@ -42,6 +43,8 @@ export interface Launcher {
   start(agent: AgentStart): Promise<AgentProcess>;
   /** The agent of this run that lives; null if there is none. */
   find?(): LivingAgent | null;
+  /** Ends whatever earlier engines left, but what this one goes on with. */
+  sweep?(kept: LivingAgent | null): Promise<void>;
 }
 
 export type LocalLauncherOptions = {
@@ -60,7 +63,12 @@ const SECRET = /^(HOLDFAST_STORE|DATABASE_URL|PG[A-Z]+)$/;
 
 /** Agents as child processes on this machine, each in a session of its own, so that Ctrl-C reaches only the engine. */
 export function localLauncher(options: LocalLauncherOptions): Launcher {
-  return { start: (agent) => startAgent(agent, options), find: () => livingAgent(options) };
+  const { nonce, clock } = options;
+  return {
+    start: (agent) => startAgent(agent, options),
+    find: () => livingAgent(options),
+    sweep: async (kept) => void await sweep(leftBehind(nonce, kept?.nonce), { clock }),
+  };
 }
 
 /** How often an agent that is not our child is looked at. */

@@ -2,7 +2,7 @@ import { encode } from "@msgpack/msgpack";
 import { createHash } from "node:crypto";
 // @ts-types="@types/ws"
 import { WebSocket } from "ws";
-import type { HubFile } from "./hub.ts";
+import type { HubFile } from "./hub_door.ts";
 import type { AgentProcess, AgentStart, Launcher } from "./local_launcher.ts";
 import {
   type AgentMessage,

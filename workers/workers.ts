@@ -13,10 +13,11 @@ import {
 import { type AgentLink, heldTasks, type Hello } from "./agent_link.ts";
 import { type GroupEvent, type GroupSpec, WorkerGroup } from "./group.ts";
 import { Hub } from "./hub.ts";
+import type { HubDoor } from "./hub_door.ts";
 import type { Inherited } from "./inheritance.ts";
 import { type AgentProcess, type Launcher, type LivingAgent, localLauncher } from "./local_launcher.ts";
 import type { Phase } from "./operation_phase.ts";
-import { homeNonce, leftBehind, type Nonce, ownNonce, processStart, sweep } from "./process_sweep.ts";
+import { homeNonce, ownNonce, processStart } from "./process_sweep.ts";
 import type { AgentMessage } from "./protocol.ts";
 import { ReplacementBudget, watchAgent } from "./supervision.ts";
 
@@ -79,6 +80,10 @@ export type WorkersOptions = {
   onEvent?: (event: WorkersEvent) => void;
   /** Fault tests count hub frames by this. */
   onFrame?: (phase: Phase) => void;
+  /** Instead of a WebSocket server: for simulations. */
+  door?: HubDoor;
+  /** Keeps the states for `show` of another process. Default: in HOME/runs/RUN/workers.json. */
+  writeStates?: (states: WorkerState[]) => Promise<void>;
 };
 
 const DEFAULTS = {
@@ -98,7 +103,7 @@ const DEFAULTS = {
   onFrame: () => {},
 } satisfies Partial<WorkersOptions>;
 
-type Settings = Required<Omit<WorkersOptions, "python" | "artifactsDir">>;
+type Settings = Required<Omit<WorkersOptions, "python" | "artifactsDir" | "door">>;
 /** For the agent to end its ranks and itself when it is told to. */
 const SHUTDOWN_MS = 5000;
 /** A store that does not answer is asked so often whether this engine still owns the run. */
@@ -124,7 +129,6 @@ type Left = Inherited & { news: AgentMessage[] };
 export class Workers {
   #settings: Settings;
   #hub: Hub;
-  #nonce: Nonce;
   #groups = new Map<string, WorkerGroup>();
   #agent: Agent | null = null;
   #agentBudget = new ReplacementBudget();
@@ -139,10 +143,9 @@ export class Workers {
   #writing: Promise<void> = Promise.resolve();
   #writeWanted = false;
 
-  private constructor(settings: Settings, hub: Hub, nonce: Nonce) {
+  private constructor(settings: Settings, hub: Hub) {
     this.#settings = settings;
     this.#hub = hub;
-    this.#nonce = nonce;
   }
 
   /**
@@ -151,10 +154,10 @@ export class Workers {
    * @throws {FencedError} If another engine has the run.
    */
   static async start(options: WorkersOptions): Promise<Workers> {
-    const nonce = ownNonce(await homeNonce(options.home), options.run);
-    const settings = settingsOf(options, nonce);
-    const hub = await Hub.listen({ ...settings, file: join(settings.home, "runs", settings.run, "hub.json") });
-    const workers = new Workers(settings, hub, nonce);
+    const settings = await settingsOf(options);
+    const file = join(settings.home, "runs", settings.run, "hub.json");
+    const hub = await Hub.listen({ ...settings, file, door: options.door });
+    const workers = new Workers(settings, hub);
     try {
       await workers.#begin();
     } catch (error) {
@@ -224,8 +227,9 @@ export class Workers {
 
   async #begin(): Promise<void> {
     if (!await this.#owns()) throw this.#ended;
-    const found = this.#settings.launcher.find?.() ?? null;
-    await sweep(leftBehind(this.#nonce, found?.nonce), { clock: this.#settings.clock });
+    const { launcher } = this.#settings;
+    const found = launcher.find?.() ?? null;
+    await launcher.sweep?.(found);
     const adopted = found && this.#adopt(found);
     await this.#hub.announce();
     if (!await adopted) await this.#startAgent();
@@ -424,12 +428,10 @@ export class Workers {
   #writeStates(): void {
     if (this.#writeWanted || this.#left) return;
     this.#writeWanted = true;
-    const { home, run } = this.#settings;
     this.#writing = this.#writing.then(async () => {
       this.#writeWanted = false;
       if (this.#left || this.#hub.supersededBy() !== null) return;
-      const { enginePid: engine_pid, engineStart: engine_start } = this.#nonce;
-      await writeJson(workersFile(home, run), { engine_pid, engine_start, workers: this.states() });
+      await this.#settings.writeStates(this.states());
     }).catch(() => {}); // Only shown: a full disk is found, and told, by what must be durable.
   }
 }
@@ -463,15 +465,20 @@ async function writeJson(path: string, value: unknown): Promise<void> {
   await Deno.rename(`${path}.new`, path);
 }
 
-function settingsOf(options: WorkersOptions, nonce: Nonce): Settings {
+async function settingsOf(options: WorkersOptions): Promise<Settings> {
+  const { home, run, clock = systemClock, python, launcher } = options;
   const given = Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
-  const settings = { ...DEFAULTS, ...(given as WorkersOptions) };
-  const { home, run, clock, python } = settings;
-  if (settings.launcher) return { ...settings, launcher: settings.launcher };
+  const writeStates = async (workers: WorkerState[]) => {
+    const engine_start = processStart(process.pid) ?? "";
+    await writeJson(workersFile(home, run), { engine_pid: process.pid, engine_start, workers });
+  };
+  const settings = { ...DEFAULTS, writeStates, ...(given as WorkersOptions) };
+  if (launcher) return { ...settings, launcher };
   if (!python) {
     throw new InfrastructureError("Cannot start the workers' agent as no Python interpreter was given: set `python`");
   }
-  const artifactsDir = settings.artifactsDir ?? join(home, "artifacts");
+  const nonce = ownNonce(await homeNonce(home), run);
+  const artifactsDir = options.artifactsDir ?? join(home, "artifacts");
   const faultsDir = join(home, "runs", run, "faults");
   return { ...settings, launcher: localLauncher({ python, nonce, artifactsDir, faultsDir, clock }) };
 }
