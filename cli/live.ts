@@ -185,6 +185,7 @@ function retryLine({ key, attempt, error }: Extract<EngineEvent, { type: "stage_
 
 function recoveryLine(value: unknown): string {
   const { cause, action, batches_redone } = value as { cause: string; action: string; batches_redone: number };
+  if (action === "adopt") return "goes on with the workers that the engine before left";
   return `${cause === "resume" ? "resumed" : `recovered from ${cause}`}: ${action}, ${batches_redone} batches redone`;
 }
 
