@@ -285,6 +285,23 @@ Deno.test("a store that is out of reach for a while ends nothing", async () => {
   deepStrictEqual(await statuses(store), { a: "done" });
 });
 
+Deno.test("a run that could be neither finished nor given back stays this engine's, which takes it up again", async () => {
+  const { clock, store } = await withRuns(["a"]);
+  const refused = new InfrastructureError("connection refused");
+  const flaky = guarded(store, (operation) => operation === "release" ? refused : undefined);
+  let tries = 0;
+  const execute = async ({ head }: Taken<Graph>): Promise<Outcome> => {
+    if (++tries === 1) throw refused;
+    await store.finish(head.id, head.epoch, "done");
+    return { status: "done", output: null };
+  };
+  const { served, events } = serving({ store: flaky, clock }, { execute });
+  await passing(clock, served);
+  deepStrictEqual(events.map(({ type }) => type), ["taken", "put_off", "trouble", "taken", "ended"]);
+  deepStrictEqual(await statuses(store), { a: "done" });
+  deepStrictEqual(store.rows("a"), []); // It took nothing over: the run was its own.
+});
+
 Deno.test("several engines on one store, dying and freezing at random: every run ends once, nothing is done twice", async () => {
   const steps = fc.array(
     fc.record({ engine: fc.nat(2), act: fc.constantFrom("finish", "kill", "wait"), pick: fc.nat(5) }),
