@@ -92,7 +92,12 @@ async function duel(point: KillPoint, { state, store, against }: Campaign): Prom
     ...{ store: store.name, fault, phase: point.phase, ...seen },
     digest_equal: ending.digest === against.digest,
     ledger_equal: ending.ledger === against.ledger,
-    broken: [...brokenRules(head, rows), ...otherWork(ending, against), ...wrongEnds(point, { firstEnd, secondEnd })],
+    broken: [
+      ...brokenRules(head, rows),
+      ...otherWork(ending, against),
+      ...wrongEnds(point, { firstEnd, secondEnd }),
+      ...await staleFiles(`${home}/runs/${run}`, second.pid),
+    ],
     groups_extra: ending.groups - against.groups,
     orphans: await orphans(home),
     seconds: Math.round((performance.now() - started) / 100) / 10,
@@ -111,6 +116,17 @@ function wrongEnds({ kind }: KillPoint, { firstEnd, secondEnd }: Ends): string[]
   return [
     ...(asMeant ? [] : [`the first engine ended with ${firstEnd.signal ?? firstEnd.code}`]),
     ...(secondEnd.code === 0 ? [] : [`the second engine ended with ${secondEnd.signal ?? secondEnd.code}`]),
+  ];
+}
+
+/** What stands beside the journal is the second engine's: lines of metrics in the order of epochs, and the list of workers. */
+async function staleFiles(dir: string, second: number): Promise<string[]> {
+  const lines = (await Deno.readTextFile(`${dir}/metrics.jsonl`)).trim().split("\n");
+  const epochs = lines.map((line) => (JSON.parse(line) as { epoch: number }).epoch);
+  const { engine_pid } = JSON.parse(await Deno.readTextFile(`${dir}/workers.json`)) as { engine_pid: number };
+  return [
+    ...(epochs.every((epoch, i) => i === 0 || epoch >= epochs[i - 1]!) ? [] : ["the first engine wrote metrics late"]),
+    ...(engine_pid === second ? [] : ["the first engine wrote workers.json late"]),
   ];
 }
 
