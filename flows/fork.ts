@@ -13,7 +13,7 @@ import {
 } from "../engine/mod.ts";
 import { type Config, overridden, parseConfig, parseOverride, valueAt } from "../configs/mod.ts";
 import { Policy } from "../data/mod.ts";
-import { CheckpointNote, VersionChain } from "../workers/mod.ts";
+import { CheckpointNote, Replan, replanned, type TrainerConfig, VersionChain } from "../workers/mod.ts";
 import type { Home } from "./home.ts";
 import { residentRows } from "./lineage.ts";
 import { recordedDefinition } from "./run_graph.ts";
@@ -51,7 +51,8 @@ export async function forkRun(home: Home, run: RunHead, options: ForkRunOptions)
   const before = JSON.parse(run.config) as Record<string, unknown>;
   refuseFlow(run, { before, overrides });
   const { definition } = await recordedDefinition(run);
-  const config = await childConfig(run, { overrides, cwd: options.cwd ?? Deno.cwd() });
+  const recorded = await replannedConfig(home, run, round);
+  const config = await childConfig(run, { recorded, overrides, cwd: options.cwd ?? Deno.cwd() });
   const graph = definition.build(config);
   const loop = forkedLoop({ run, graph, loop: options.loop }).name;
   refuseFixed(run, { before, after: config as Record<string, unknown>, loop, round });
@@ -69,13 +70,23 @@ export async function forkRun(home: Home, run: RunHead, options: ForkRunOptions)
   return await createRun(home, definition as GraphDefinition, { config, ...known });
 }
 
-/** The parent's configuration with the overrides, checked as that of a new run is. */
+/** The parent's configuration with the numerics that it had after `round`: a child's overrides come after its replans. */
+async function replannedConfig(home: Home, run: RunHead, round: number): Promise<Record<string, unknown>> {
+  const config = JSON.parse(run.config) as { trainer?: TrainerConfig };
+  if (config.trainer === undefined) return config;
+  const rows = await home.store.read(run.id, { kinds: ["note/replan"] });
+  const replans = rows.map(({ value }) => Replan.parse(JSON.parse(value)))
+    .filter((replan) => replan.round === null || replan.round <= round);
+  return { ...config, trainer: replanned(config.trainer, replans) };
+}
+
+/** `recorded` with the overrides, checked as the configuration of a new run is. */
 async function childConfig(
   run: RunHead,
-  { overrides, cwd }: { overrides: readonly string[]; cwd: string },
+  { recorded, overrides, cwd }: { recorded: Record<string, unknown>; overrides: readonly string[]; cwd: string },
 ): Promise<unknown> {
-  if (!run.entry.startsWith(SHIPPED)) return overridden(JSON.parse(run.config), overrides);
-  const text = JSON.stringify(JSON.parse(run.config), null, 2);
+  if (!run.entry.startsWith(SHIPPED)) return overridden(recorded, overrides);
+  const text = JSON.stringify(recorded, null, 2);
   return (await parseConfig(text, { file: `run ${run.id}`, overrides, cwd })).config;
 }
 
