@@ -4,13 +4,11 @@ import {
   FencedError,
   hashJson,
   InfrastructureError,
-  NoProgressError,
-  TimeoutError_,
   WorkerLostError,
 } from "../engine/mod.ts";
 import type { AgentLink } from "./agent_link.ts";
 import type { CallOptions, CallResult } from "./call.ts";
-import { failureError, hangText, leavesGroupWhole } from "./failures.ts";
+import { failureError, leavesGroupWhole } from "./failures.ts";
 import {
   argsHash,
   type Identity,
@@ -20,6 +18,7 @@ import {
   running as opened,
   sinceAttempt,
 } from "./inheritance.ts";
+import { type Limited, limitSilence, limitTime } from "./operation_limits.ts";
 import { operationPhase } from "./operation_phase.ts";
 import type { AgentMessage, GroupState, RankState } from "./protocol.ts";
 import { ReplacementBudget } from "./supervision.ts";
@@ -194,10 +193,8 @@ export class WorkerGroup {
 
   /** Nobody may ask for it, and what comes after it waits: it has the group's own limit. */
   #limitLeft(running: Running): void {
-    const over = new AbortController();
-    running.over.promise.then(() => over.abort(new Error("the operation is over")));
     const { no_progress_ms } = this.spec;
-    if (no_progress_ms !== undefined) this.#limitSilence(running, no_progress_ms, over.signal);
+    if (no_progress_ms !== undefined) limitSilence(running, this.#limited(no_progress_ms, untilOver(running)));
   }
 
   /** The agent went, and every rank with it. A new agent's `attach` goes on, if the budget allows one. */
@@ -306,9 +303,11 @@ export class WorkerGroup {
 
   async #settled(running: Running, options: CallOptions): Promise<CallResult> {
     const over = new AbortController();
-    if (options.timeout_ms !== undefined) this.#limit(running, options.timeout_ms, over.signal);
-    const no_progress_ms = options.no_progress_ms ?? this.spec.no_progress_ms;
-    if (no_progress_ms !== undefined) this.#limitSilence(running, no_progress_ms, over.signal);
+    const { timeout_ms, no_progress_ms = this.spec.no_progress_ms } = options;
+    if (timeout_ms !== undefined) {
+      limitTime(running, { ...this.#limited(timeout_ms, over.signal), since: "started" });
+    }
+    if (no_progress_ms !== undefined) limitSilence(running, this.#limited(no_progress_ms, over.signal));
     try {
       return await unlessAborted(running.result.promise, options.signal);
     } finally {
@@ -320,40 +319,14 @@ export class WorkerGroup {
   /** The ranks are told; if they hold on to the operation, the group is replaced. */
   #cancel(running: Running): void {
     this.#ifOwned(() => this.#running === running && this.#link?.send({ type: "cancel", task: running.task }));
-    const free = new AbortController();
-    running.over.promise.then(() => free.abort(new Error("free")));
-    this.#options.clock.sleep(CANCEL_MS, free.signal).then(() => this.#hung(running, CANCEL_MS, "cancelled"), () => {});
+    limitTime(running, { ...this.#limited(CANCEL_MS, untilOver(running)), since: "cancelled" });
   }
 
-  #limit(running: Running, limitMs: number, signal: AbortSignal): void {
-    this.#options.clock.sleep(limitMs, signal).then(() => this.#hung(running, limitMs, "started"), () => {});
-  }
-
-  #hung(running: Running, limitMs: number, since: string): void {
-    if (this.#running !== running) return;
-    const { group } = this.spec;
-    const text = `Cannot finish '${running.op}' on ${group} as it still runs ${limitMs} ms after it was ${since}`;
-    this.#lost(new TimeoutError_(this.#hangText(text), { group, op: running.op, limit_ms: limitMs }));
-  }
-
-  #limitSilence(running: Running, limitMs: number, signal: AbortSignal): void {
-    const { clock } = this.#options;
-    const { group } = this.spec;
-    const watch = async () => {
-      for (let left = limitMs; left > 0; left = running.progressedAt + limitMs - clock.monotonic()) {
-        await clock.sleep(left, signal);
-      }
-      if (this.#running !== running) return;
-      const text = `Cannot finish '${running.op}' on ${group} as nothing has moved for ${limitMs} ms`;
-      this.#lost(new NoProgressError(this.#hangText(text), { group, op: running.op, limit_ms: limitMs }));
-    };
-    watch().catch(() => {}); // The operation is over.
-  }
-
-  /** Where the agent puts the stacks of ranks that hang. */
-  #hangText(text: string): string {
-    const { logDir, run } = this.#options;
-    return hangText(text, { run, group: this.spec.group, generation: this.#generation, logDir });
+  #limited(limitMs: number, signal: AbortSignal): Limited {
+    const { run, logDir, clock } = this.#options;
+    const place = { run, group: this.spec.group, generation: this.#generation, logDir };
+    const hung = (running: Running, error: EngineError) => void (this.#running === running && this.#lost(error));
+    return { clock, place, limitMs, signal, hung };
   }
 
   #groupChanged(message: Extract<AgentMessage, { type: "group" }>): void {
@@ -471,6 +444,12 @@ export class WorkerGroup {
 
 function isRunning({ state }: { state: "running" | "finished" }): boolean {
   return state === "running";
+}
+
+function untilOver(running: Running): AbortSignal {
+  const over = new AbortController();
+  running.over.promise.then(() => over.abort(new Error("the operation is over")));
+  return over.signal;
 }
 
 /** The answer stays with the agent until the end of its work is durable: until then another engine may ask for it. */
