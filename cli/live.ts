@@ -66,6 +66,9 @@ export class LiveView {
       case "metrics":
         this.#take(event);
         break;
+      case "log":
+        this.note(event.text);
+        break;
       case "note":
         if (event.kind === "recovery") this.note(recoveryLine(event.value));
         if (event.kind === "note/evaluation") this.note(evaluationLine(event.value));

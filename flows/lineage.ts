@@ -45,10 +45,10 @@ function isTakenOver({ seq, key }: JournalRow, ancestor: ForkNote): boolean {
 
 /**
  * Rows that say which versions a run has and what they can be rebuilt from. A fork has its parents' versions, but only
- * checkpoints of its own: its parents may drop theirs.
+ * checkpoints of its own: its parents may drop theirs. What its parents replanned stands in its configuration.
  */
 export async function residentRows(store: Store, head: RunHead): Promise<JournalRow[]> {
   const own = await store.read(head.id, { kinds: RESIDENT_KINDS });
   if (head.parent === null) return own;
-  return [...await readTakenOver(store, head, { kinds: ["note/version", "note/replan"] }), ...own];
+  return [...await readTakenOver(store, head, { kinds: ["note/version"] }), ...own];
 }

@@ -106,6 +106,12 @@ Deno.test("LiveView on a terminal redraws in place: notes stay above, the live p
   deepStrictEqual(screen.lines, ["a note", ""]);
 });
 
+Deno.test("LiveView shows what a stage logs in a line that stays", () => {
+  const screen = new Terminal();
+  view(screen).on({ type: "log", key: "k", text: "checkpoint x was set aside" });
+  deepStrictEqual(screen.lines[0], "checkpoint x was set aside");
+});
+
 Deno.test("LiveView never writes a line wider than the terminal, as a wrapped line could not be redrawn", () => {
   for (const color of [true, false]) {
     const screen = new Terminal({ columns: 20, color });

@@ -1,5 +1,5 @@
 import { deepStrictEqual, match, notStrictEqual, ok, rejects, strictEqual } from "node:assert/strict";
-import { ArtifactStore, Engine, type RoundRecord, type RunHead } from "../../engine/mod.ts";
+import { ArtifactStore, Engine, OutOfMemoryError, type RoundRecord, type RunHead } from "../../engine/mod.ts";
 import { Crashed, MemoryStore } from "../../engine/testing.ts";
 import {
   createRun,
@@ -13,7 +13,7 @@ import {
 } from "../../flows/mod.ts";
 import { online } from "../../flows/online.ts";
 import { fakeRun } from "../../flows/testing.ts";
-import { writeFakeModel } from "../../workers/mod.ts";
+import { type Replan, writeFakeModel } from "../../workers/mod.ts";
 import { onlineConfig, rowsOf, scratch } from "./fixtures.ts";
 
 const NOTHING_LIVE = { workers: [], metrics: {} };
@@ -198,4 +198,37 @@ Deno.test("fork: what the prefix has fixed is refused by name, all at once, and 
   await refused(["flow=supervised", "rows_per_round=2"], /flow/);
   await refused(["trainer.optimiser.lr=1"], /override trainer.optimiser.lr.*did you mean/);
   await refused([], /round 7 of 'round' as those that have closed and are kept are 1 to 6/, 7);
+});
+
+Deno.test("fork goes on with the numerics that its parent was replanned to, unless it names others", async () => {
+  const home = await freshHome();
+  const store = home.store as MemoryStore;
+  await create(home, "parent");
+  const fake = await fakeRun({
+    store,
+    artifacts: home.artifacts,
+    run: "parent",
+    dir: home.dir,
+    rows: { train: rowsOf(16) },
+  });
+  let trains = 0;
+  fake.trainer.hook = ({ op }, moment) => {
+    if (op !== "train" || moment !== "begin" || ++trains !== 4) return;
+    fake.trainer.forget();
+    throw new OutOfMemoryError("CUDA out of memory", { exception: "OutOfMemoryError", signal: null });
+  };
+  const { definition, config } = await recordedDefinition((await store.head("parent"))!);
+  const engine = new Engine({ store, artifacts: home.artifacts, resources: fake.resources });
+  strictEqual((await engine.execute("parent", definition.build(config))).status, "done");
+  const cutOf = async (round: number, overrides: string[] = []) => {
+    const { id } = await forkRun(home, (await store.head("parent"))!, { round, overrides });
+    const { trainer } = await execute(home, id);
+    const last = trainer.calls.findLast(({ op }) => op === "train")!.args;
+    return (last as { micro_batch_tokens_max: number }).micro_batch_tokens_max;
+  };
+  const replans = await store.read("parent", { kinds: ["note/replan"] });
+  const { round, to } = JSON.parse(replans[0]!.value) as Replan;
+  deepStrictEqual([replans.length, to], [1, 2048]);
+  deepStrictEqual([await cutOf(round! - 1), await cutOf(round!)], [4096, 2048]);
+  strictEqual(await cutOf(round!, ["trainer.micro_batch_tokens_max=512"]), 512);
 });

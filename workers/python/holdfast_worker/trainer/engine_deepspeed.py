@@ -21,7 +21,7 @@ from holdfast_worker.trainer.engine import (
     require_finite,
 )
 from holdfast_worker.trainer.model_source import ModelSource, saved_names
-from holdfast_worker.trainer.universal import TAG, universal, unshare_steps
+from holdfast_worker.trainer.universal import TAG, undo_sharing, universal
 
 COLLECTIVE_TIMEOUT = timedelta(hours=2)  # The engine's no-progress limit ends a hang; this is only the last resort.
 BUCKET_GPU = 50_000_000
@@ -95,6 +95,7 @@ class DeepSpeedEngine:
         self.names = saved_names(module)
         self.clip = optimizer["clip_grad_norm"]
         groups = parameter_groups(module, optimizer)
+        decays = [group["weight_decay"] for group in groups]
         adamw = torch.optim.AdamW(groups, **adamw_settings(optimizer))
         config = self._config(sum(parameter.numel() for parameter in module.parameters()))
         config["checkpoint"] = {"load_universal": convert}
@@ -111,7 +112,7 @@ class DeepSpeedEngine:
         if path is None:
             raise RuntimeError(f"Cannot load '{state}' as DeepSpeed found no checkpoint with tag '{TAG}' in it")
         if convert:
-            unshare_steps(self.model.optimizer.optimizer)
+            undo_sharing(self.model.optimizer.optimizer, decays=decays)
         self.change(optimizer)  # What is asked for now, not what was saved with the state, the clip too.
 
     def change(self, optimizer: dict[str, Any]) -> None:

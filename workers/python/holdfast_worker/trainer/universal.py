@@ -50,12 +50,14 @@ def _convert(source: Path, target: Path) -> None:
     ds_to_universal.main(arguments)
 
 
-def unshare_steps(optimizer: Any) -> None:
+def undo_sharing(optimizer: Any, *, decays: list[float]) -> None:
     """
-    ZeRO-3 gives every group of parameters one and the same step tensor (0.19.8, stage3.py,
-    `load_hp_checkpoint_state_from_checkpoint_dir_stage3`): each group would raise it for all, and Adam's bias correction
-    would run ahead.
+    ZeRO-3 (0.19.8, stage3.py, `load_hp_checkpoint_state_from_checkpoint_dir_stage3`) gives every group of parameters
+    the first one's settings, and one and the same step tensor: each group would raise it for all, and Adam's bias
+    correction would run ahead. `decays`: the weight decay of each group.
     """
+    for group, decay in zip(optimizer.param_groups, decays):
+        group["weight_decay"] = decay
     for state in optimizer.state.values():
         if hasattr(state.get("step"), "clone"):
             state["step"] = state["step"].clone()
