@@ -1,0 +1,48 @@
+// @ts-types="@types/ws"
+import { WebSocket } from "ws";
+import type { HubFile } from "./hub_door.ts";
+
+/** A socket as an agent has it. */
+export interface LineSocket {
+  readonly isOpen: boolean;
+  send(frame: string | Uint8Array): void;
+  /** Cuts it, without a word. */
+  terminate(): void;
+}
+
+export type LineListener = { open(): void; frame(text: string): void; closed(): void };
+
+/** How an agent finds and reaches an engine. */
+export interface AgentLine {
+  /** The hub's file as it is now; null if there is none. */
+  hub(): HubFile | null;
+  connect(hub: HubFile, listener: LineListener): LineSocket;
+}
+
+/** A WebSocket to the engine that the hub's file names. */
+export function webSocketLine(hubFile: string): AgentLine {
+  return {
+    hub() {
+      try {
+        return JSON.parse(Deno.readTextFileSync(hubFile));
+      } catch (error) {
+        if (error instanceof Deno.errors.NotFound) return null;
+        throw error;
+      }
+    },
+    connect(hub, { open, frame, closed }) {
+      const socket = new WebSocket(hub.url, { headers: { Authorization: `Bearer ${hub.token}` } });
+      socket.on("open", open);
+      socket.on("message", (data: Uint8Array) => frame(new TextDecoder().decode(data)));
+      socket.on("error", () => {});
+      socket.on("close", closed);
+      return {
+        get isOpen() {
+          return socket.readyState === WebSocket.OPEN;
+        },
+        send: (data) => socket.send(data),
+        terminate: () => socket.terminate(),
+      };
+    },
+  };
+}

@@ -1,0 +1,385 @@
+import { encode } from "@msgpack/msgpack";
+import { createHash } from "node:crypto";
+import { type Clock, InfrastructureError } from "../engine/mod.ts";
+import { type AgentLine, type LineSocket, webSocketLine } from "./agent_line.ts";
+import { failureReport, FakeFailure, type FakeIO, type FakeScript } from "./fake_script.ts";
+import type { AgentStart } from "./local_launcher.ts";
+import {
+  type AgentMessage,
+  type BlobFrame,
+  EngineMessage,
+  type FailureReport,
+  FRAME_BYTES_MAX,
+  type GroupState,
+  type HeldGroup,
+  type HeldTask,
+  PROTOCOL_VERSION,
+} from "./protocol.ts";
+
+/** As the real agent has them, in turns of `live`. */
+const TICK_MS = 250;
+const BEAT_TICKS = 4;
+const HANDSHAKE_MS = 10_000;
+const DEFAULT_GRACE_MS = 2000;
+
+type StartGroup = Extract<EngineMessage, { type: "start_group" }>;
+type Task = Extract<EngineMessage, { type: "task" }>;
+type Reliable = Extract<AgentMessage, { seq: number }>;
+type Outgoing = { message: Reliable; blobs: Uint8Array[] };
+type Answer = { message: Unnumbered<Reliable>; blobs: Uint8Array[] };
+type Given = { task: Task; cancelled: AbortController; answer: Answer | null };
+type Unnumbered<T> = T extends unknown ? Omit<T, "seq"> : never;
+
+/**
+ * An agent without processes: speaks the real protocol over a real socket, and runs scripted operations in this process. For tests
+ * of flows, and for trying a graph without Python.
+ */
+export class FakeAgent {
+  readonly agentId: string;
+  readonly bootId = crypto.randomUUID();
+  /** Engine messages, in the order they came. */
+  readonly received: EngineMessage[] = [];
+  readonly #line: AgentLine;
+  readonly #script: FakeScript;
+  #socket: LineSocket | null = null;
+  /** Opened, and not yet welcomed. */
+  #knocking: LineSocket | null = null;
+  /** The highest seen: a lower one is of an engine that was replaced. */
+  #epoch = 0;
+  #graceMs = DEFAULT_GRACE_MS;
+  #engineBoot: string | null = null;
+  #receivedSeq = 0;
+  #seq = 0;
+  #outbox: Outgoing[] = [];
+  #groups = new Map<string, { start: StartGroup; state: GroupState["state"]; ended: AbortController }>();
+  /** Those that run, and those whose answers were not released, in the order they were given. */
+  #tasks = new Map<string, Given>();
+  #following: ReturnType<typeof setInterval> | undefined;
+  #closed: Promise<void> = Promise.resolve();
+  #exit = Promise.withResolvers<string>();
+  #ended = false;
+
+  constructor(start: AgentStart, script: FakeScript, line = webSocketLine(start.hubFile)) {
+    this.agentId = start.agentId;
+    this.#line = line;
+    this.#script = script;
+  }
+
+  get alive(): boolean {
+    return !this.#ended;
+  }
+
+  get exited(): Promise<string> {
+    return this.#exit.promise;
+  }
+
+  /** Connects and says hello. Settles when the hub has welcomed or refused it. */
+  connect(): Promise<void> {
+    if (this.#ended) return Promise.resolve();
+    const greeted = Promise.withResolvers<void>();
+    const closed = Promise.withResolvers<void>();
+    this.#closed = closed.promise;
+    const hub = this.#line.hub();
+    if (!hub) throw new InfrastructureError(`Cannot connect agent '${this.agentId}' as no engine has announced itself`);
+    this.#epoch = Math.max(this.#epoch, hub.epoch);
+    const socket = this.#knocking = this.#line.connect(hub, {
+      open: () => this.#write(socket, this.#hello()),
+      frame: (text) => {
+        this.#take(socket, JSON.parse(text));
+        greeted.resolve();
+      },
+      closed: () => {
+        if (this.#socket === socket) this.#socket = null;
+        if (this.#knocking === socket) this.#knocking = null;
+        greeted.resolve();
+        closed.resolve();
+      },
+    });
+    return greeted.promise;
+  }
+
+  /**
+   * Lives as the real agent does: beats, comes back after a cut, goes to an engine of a higher epoch, and ends when there was
+   * none for the grace.
+   */
+  async live(clock: Clock): Promise<void> {
+    let seen = clock.monotonic();
+    let knocked = seen;
+    for (let tick = 0; !this.#ended; tick++) {
+      const hub = this.#line.hub();
+      const now = clock.monotonic();
+      if (hub && hub.epoch > this.#epoch && this.#epoch > 0) this.dropSocket();
+      if (this.#socket) seen = now;
+      if (this.#knocking && now - knocked > HANDSHAKE_MS) this.dropSocket();
+      if (!this.#socket && now - seen > this.#graceMs) return this.exit("the agent ended with exit code 3");
+      if (!this.#socket && !this.#knocking && hub && hub.epoch >= this.#epoch) {
+        knocked = now;
+        this.connect();
+      }
+      if (tick % BEAT_TICKS === 0) this.heartbeat();
+      await clock.sleep(TICK_MS);
+    }
+  }
+
+  /** Looks for another engine in the hub's file, as a real agent does, and goes to it. */
+  follow(): void {
+    const own = this.#line.hub()?.engine_boot;
+    this.#following ??= setInterval(() => {
+      const found = this.#line.hub()?.engine_boot;
+      if (!found || found === own) return;
+      clearInterval(this.#following);
+      this.#following = undefined;
+      this.dropSocket();
+      this.connect();
+    }, 2);
+  }
+
+  /** Settles when the socket of the last `connect` is closed, by whichever side. */
+  get closed(): Promise<void> {
+    return this.#closed;
+  }
+
+  /** Cuts the line as a broken network would. `connect` comes back with the same boot. */
+  dropSocket(): void {
+    this.#socket?.terminate();
+    this.#knocking?.terminate();
+    this.#socket = this.#knocking = null;
+  }
+
+  heartbeat(): void {
+    if (this.#socket) this.#write(this.#socket, { type: "heartbeat", groups: this.#states() });
+  }
+
+  /** A rank of the group died, and its operation with it. */
+  failGroup(group: string, reports: Partial<FailureReport>[]): void {
+    const entry = this.#groups.get(group);
+    if (!entry) throw new RangeError(`Cannot fail group '${group}' as it was not started`);
+    entry.ended.abort(new Error("the group failed"));
+    entry.state = "failed";
+    this.#sendGroup(entry, reports.map((report) => failureReport(report)));
+  }
+
+  /** Sends any message, right or wrong. */
+  sendRaw(frame: string | Uint8Array): void {
+    this.#socket?.send(frame);
+  }
+
+  /** The agent's process ends. */
+  exit(how = "the agent ended with exit code 1"): void {
+    this.#ended = true;
+    clearInterval(this.#following);
+    for (const { ended } of this.#groups.values()) ended.abort(new Error("the agent ended"));
+    this.dropSocket();
+    this.#exit.resolve(how);
+  }
+
+  #hello(): AgentMessage {
+    const { agentId: agent_id, bootId: boot_id } = this;
+    const tasks = [...this.#tasks.values()].map(({ task: given, cancelled, answer }): HeldTask => {
+      const { task, group, generation, key, attempt, epoch, op, args_hash } = given;
+      const state = answer ? "finished" : "running";
+      const held = { task, group, generation, key, attempt, epoch, op, args_hash };
+      return { ...held, cancelled: cancelled.signal.aborted, state };
+    });
+    const groups = [...this.#groups.values()].map(({ start, state }): HeldGroup => {
+      const { role, spec_hash } = start;
+      const info = state === "ready" ? this.#script.info?.[role] ?? {} : {};
+      return { ...stateOf(start, state), role, spec_hash, info };
+    });
+    return {
+      type: "hello",
+      protocol: PROTOCOL_VERSION,
+      agent_id,
+      boot_id,
+      engine_boot: this.#engineBoot,
+      pid: 1,
+      host: "fake",
+      packages: {},
+      groups,
+      tasks,
+      received_seq: this.#receivedSeq,
+    };
+  }
+
+  #states(): GroupState[] {
+    return [...this.#groups.values()].map((entry) => stateOf(entry.start, entry.state));
+  }
+
+  #take(socket: LineSocket, value: unknown): void {
+    const message = EngineMessage.parse(value);
+    this.received.push(message);
+    if (message.epoch < this.#epoch) return this.#write(socket, { type: "fenced", epoch: this.#epoch });
+    this.#epoch = message.epoch;
+    if (message.type === "welcome") return this.#welcomed(socket, message);
+    if (message.type === "ack") {
+      this.#outbox = this.#outbox.filter(({ message: sent }) => sent.seq > message.received_seq);
+      return;
+    }
+    if (message.seq <= this.#receivedSeq) return;
+    this.#receivedSeq = message.seq;
+    this.#write(socket, { type: "ack", received_seq: message.seq });
+    switch (message.type) {
+      case "start_group":
+        return this.#start(message);
+      case "stop_group":
+        return this.#stop(message.group, message.generation);
+      case "task":
+        return void this.#run(message);
+      case "cancel":
+        return this.#tasks.get(message.task)?.cancelled.abort(new Error("cancelled"));
+      case "release":
+        return void this.#tasks.delete(message.task);
+      case "shutdown":
+        return this.exit("the agent ended with exit code 0");
+    }
+  }
+
+  #welcomed(socket: LineSocket, message: Extract<EngineMessage, { type: "welcome" }>): void {
+    if (message.verdict === "drop") return this.exit("the agent was dropped");
+    this.#socket = socket;
+    if (this.#knocking === socket) this.#knocking = null;
+    this.#graceMs = message.grace_ms;
+    if (message.engine_boot !== this.#engineBoot) this.#forEngine(message.engine_boot);
+    this.#outbox = this.#outbox.filter(({ message: sent }) => sent.seq > message.received_seq);
+    for (const { task, verdict } of message.tasks) this.#judged(task, verdict);
+    for (const outgoing of this.#outbox) this.#transmit(outgoing);
+  }
+
+  /** Numbers begin anew. Answers are sent as this engine asks for them. */
+  #forEngine(engineBoot: string): void {
+    this.#engineBoot = engineBoot;
+    this.#receivedSeq = 0;
+    this.#outbox = this.#outbox.filter(({ message }) => message.type === "group")
+      .map(({ message, blobs }, i) => ({ message: { ...message, seq: i + 1 }, blobs }));
+    this.#seq = this.#outbox.length;
+  }
+
+  #judged(task: string, verdict: "go_on" | "deliver" | "keep" | "drop"): void {
+    const given = this.#tasks.get(task);
+    if (verdict === "drop") this.#tasks.delete(task);
+    if (!given?.answer || verdict === "drop" || verdict === "keep") return;
+    if (!this.#outbox.some(({ message }) => "task" in message && message.task === task)) {
+      this.#queue(given.answer.message, given.answer.blobs);
+    }
+  }
+
+  #start(start: StartGroup): void {
+    this.#groups.get(start.group)?.ended.abort(new Error("replaced"));
+    const failures = this.#script.failStart?.(start.group, start.generation) ?? [];
+    const state = failures.length > 0 ? "failed" as const : "ready" as const;
+    const entry = { start, state, ended: new AbortController() };
+    this.#groups.set(start.group, entry);
+    this.#sendGroup(entry, failures);
+  }
+
+  #stop(group: string, generation: number): void {
+    const entry = this.#groups.get(group);
+    if (entry?.start.generation !== generation) return;
+    entry.ended.abort(new Error("stopped"));
+    entry.state = "stopped";
+    this.#sendGroup(entry, []);
+  }
+
+  async #run(task: Task): Promise<void> {
+    const entry = this.#groups.get(task.group);
+    if (!entry) return;
+    if (this.#tasks.has(task.task)) return;
+    const cancelled = new AbortController();
+    this.#tasks.set(task.task, { task, cancelled, answer: null });
+    const blobs: Uint8Array[] = [];
+    const io: FakeIO = {
+      key: task.key,
+      attempt: task.attempt,
+      group: task.group,
+      generation: task.generation,
+      signal: AbortSignal.any([cancelled.signal, entry.ended.signal]),
+      progress: (phase, done, total) => this.#progress(task.task, { phase, done, total }),
+      blob: (data) => blobs.push(data) - 1,
+    };
+    try {
+      const operation = this.#script.operations[entry.start.role]?.[task.op];
+      if (!operation) throw new FakeFailure({ message: `role '${entry.start.role}' has no operation '${task.op}'` });
+      const output = await operation(task.args, io);
+      const outputs = Array.from({ length: entry.start.ranks }, () => output ?? null);
+      this.#answer(entry, { type: "result", task: task.task, outputs, blobs: blobs.map(declare) }, blobs);
+    } catch (error) {
+      const cause = cancelled.signal.aborted ? "cancelled" as const : "other" as const;
+      const reports = error instanceof FakeFailure ? error.reports : [failureReport({ cause, message: String(error) })];
+      this.#answer(entry, { type: "error", task: task.task, failures: reports }, []);
+    }
+  }
+
+  /** A generation that has ended says nothing more. */
+  #answer(
+    entry: { ended: AbortController },
+    message: Unnumbered<Reliable> & { task: string },
+    blobs: Uint8Array[],
+  ): void {
+    if (entry.ended.signal.aborted) return void this.#tasks.delete(message.task);
+    const given = this.#tasks.get(message.task);
+    if (given) given.answer = { message, blobs };
+    this.#send(message, blobs);
+  }
+
+  #progress(task: string, { phase, done, total }: { phase: string; done: number; total?: number }): void {
+    const message = { type: "progress" as const, task, rank: 0, phase, done, total: total ?? null, metrics: {} };
+    if (this.#socket) this.#write(this.#socket, message);
+  }
+
+  #sendGroup(entry: { start: StartGroup; state: GroupState["state"] }, failures: FailureReport[]): void {
+    const info = this.#script.info?.[entry.start.role] ?? {};
+    this.#send({ type: "group", ...stateOf(entry.start, entry.state), info, failures });
+  }
+
+  #send(message: Unnumbered<Reliable>, blobs: Uint8Array[] = []): void {
+    this.#transmit(this.#queue(message, blobs));
+  }
+
+  #queue(message: Unnumbered<Reliable>, blobs: Uint8Array[]): Outgoing {
+    this.#seq += 1;
+    const outgoing = { message: { ...message, seq: this.#seq } as Reliable, blobs };
+    this.#outbox.push(outgoing);
+    return outgoing;
+  }
+
+  #transmit({ message, blobs }: Outgoing): void {
+    if (!this.#socket) return;
+    if (message.type === "result") {
+      for (const frame of framesOf(message.task, blobs)) {
+        this.#socket.send(encode(frame));
+      }
+    }
+    this.#write(this.#socket, message);
+  }
+
+  #write(socket: LineSocket, message: AgentMessage): void {
+    if (socket.isOpen) socket.send(JSON.stringify(message));
+  }
+}
+
+function* framesOf(task: string, blobs: Uint8Array[]): Generator<BlobFrame> {
+  const chunk = FRAME_BYTES_MAX / 2;
+  for (const [blob, bytes] of blobs.entries()) {
+    for (let offset = 0; offset === 0 || offset < bytes.length; offset += chunk) {
+      yield { task, blob, offset, total: bytes.length, data: bytes.slice(offset, offset + chunk) };
+    }
+  }
+}
+
+function declare(data: Uint8Array): { sha256: string; bytes: number } {
+  return { sha256: createHash("sha256").update(data).digest("hex"), bytes: data.length };
+}
+
+function stateOf({ group, generation, ranks }: StartGroup, state: GroupState["state"]): GroupState {
+  const rankState = state === "ready" ? "ready" as const : "exited" as const;
+  const ranksOf = Array.from({ length: ranks }, (_, rank) => ({
+    rank,
+    pid: 1,
+    process_start: "0",
+    state: rankState,
+    exit_code: null,
+    signal: null,
+    process_state: null,
+  }));
+  return { group, generation, state, ranks: ranksOf };
+}
