@@ -46,6 +46,10 @@ class Connection {
   readonly #sql: postgres.Sql<Record<string, unknown>>;
   readonly #answer_ms: number;
   #socket: Socket | undefined;
+  #watch: ReturnType<typeof setTimeout> | undefined;
+  /** When the last statement was sent or answered. */
+  #heard_ms = 0;
+  #silent = false;
 
   constructor(address: PostgresAddress, { answer_ms }: { answer_ms: number }) {
     this.#answer_ms = answer_ms;
@@ -67,19 +71,30 @@ class Connection {
   /** Rejects with the driver's error. After one that is not the server's refusal, it is unknown whether it was done. */
   async query(text: string, values: Value[]): Promise<Row[]> {
     this.in_flight++;
-    const late = setTimeout(() => this.drop(), this.#answer_ms);
-    const began = performance.now();
+    this.#heard_ms = performance.now();
+    this.#watch ??= setTimeout(() => this.#look(), this.#answer_ms);
     try {
       // Without values: the simple protocol, in which several statements are one transaction.
       return await this.#sql.unsafe(text, values, { prepare: values.length > 0 });
     } catch (error) {
       if (isPassing(error)) this.drop();
-      const took = performance.now() - began;
-      if (took >= this.#answer_ms) throw new NoAnswer(`no answer within ${Math.round(took)} ms`);
+      if (this.#silent) throw new NoAnswer(`no answer within ${this.#answer_ms} ms`);
       throw error;
     } finally {
-      clearTimeout(late);
       this.in_flight--;
+      this.#heard_ms = performance.now();
+    }
+  }
+
+  /** One timer for all statements: setting one for each costs as much as the rest of the way here. */
+  #look(): void {
+    this.#watch = undefined;
+    if (this.in_flight === 0) return; // The next statement sets it again.
+    const left_ms = this.#heard_ms + this.#answer_ms - performance.now();
+    if (left_ms > 0) this.#watch = setTimeout(() => this.#look(), left_ms);
+    else {
+      this.#silent = true;
+      this.drop();
     }
   }
 
@@ -87,6 +102,7 @@ class Connection {
   drop(): void {
     if (this.lost) return;
     this.lost = true;
+    clearTimeout(this.#watch);
     this.#socket?.destroy();
     this.#sql.end({ timeout: 0 }).catch(() => {}); // It is over either way.
   }
@@ -94,6 +110,7 @@ class Connection {
   async close(): Promise<void> {
     if (this.lost) return;
     this.lost = true;
+    clearTimeout(this.#watch);
     await this.#sql.end({ timeout: 5 });
   }
 

@@ -1,13 +1,14 @@
-import { deepStrictEqual, ok } from "node:assert/strict";
+import { deepStrictEqual, match, ok } from "node:assert/strict";
 import { ManualClock } from "../../engine/clock.ts";
+import type { PostgresOptions } from "../../engine/postgres_link.ts";
 import { PostgresStore } from "../../engine/postgres_store.ts";
 import { MemoryStore } from "../../engine/testing.ts";
 import { newOwner, newRun, row } from "../contracts/store_contract.ts";
 import { type Operation, perform, snapshot } from "../contracts/store_operations.ts";
 import { POSTGRES_MISSING, TEST_POSTGRES, testSchema } from "../postgres.ts";
 
-/** `request`: the statement never arrives. `answer`: it is done, and nobody hears of it. */
-type Lost = "request" | "answer";
+/** `request`: the statement never arrives. `answer`: it is done, and nobody hears of it. `silence`: the wire stays open. */
+type Lost = "request" | "answer" | "silence";
 const LEASE = { lease_ms: 1_000_000 };
 
 /** A wire to PostgreSQL that can be cut at a chosen message. */
@@ -60,6 +61,7 @@ class Wire {
       const cut = this.#cut !== null && --this.#cut.left === 0 ? this.#cut : null;
       if (cut) this.#cut = null;
       if (cut?.lost === "request") return end();
+      if (cut?.lost === "silence") return; // As a partition does it: no end, no reset.
       if (cut) deaf = true;
       await server.write(chunk);
     });
@@ -85,16 +87,16 @@ function drop(conn: Deno.Conn): void {
   } catch { /* It is closed. */ }
 }
 
-type Bench = { wire: Wire; far: PostgresStore; near: PostgresStore; open(): PostgresStore };
+type Bench = { wire: Wire; far: PostgresStore; near: PostgresStore; open(options?: PostgresOptions): PostgresStore };
 
 /** `far` is behind the wire, `near` is not. */
 async function withWire(body: (bench: Bench) => Promise<void>): Promise<void> {
   const schema = testSchema();
   const wire = new Wire(new URL(TEST_POSTGRES));
   const opened: PostgresStore[] = [];
-  const open = () => {
+  const open = (options: PostgresOptions = {}) => {
     const url = schema.url.replace(new URL(TEST_POSTGRES).host, wire.host);
-    const store = new PostgresStore(url, { connections_max: 1 });
+    const store = new PostgresStore(url, { connections_max: 1, ...options });
     opened.push(store);
     return store;
   };
@@ -202,3 +204,20 @@ for (const lost of ["request", "answer"] as const) {
       }),
   });
 }
+
+Deno.test({
+  name: "PostgreSQL: a server that falls silent is left, and what it was asked is asked again",
+  ignore: POSTGRES_MISSING !== null,
+  fn: () =>
+    withWire(async ({ wire, near, open }) => {
+      await near.create(newRun("a"));
+      await near.claim("a", newOwner("one"), LEASE);
+      const notices: string[] = [];
+      const store = open({ answer_ms: 300, onNotice: (text) => notices.push(text) });
+      await store.append("a", 1, [row("x")]);
+      wire.cutAt(1, "silence");
+      deepStrictEqual(await store.append("a", 1, [row("y")]), { fenced: false, last_seq: 2 });
+      match(notices.join(), /is away: no answer within 300 ms/);
+      deepStrictEqual((await near.read("a")).map(({ key }) => key), ["x", "y"]);
+    }),
+});
