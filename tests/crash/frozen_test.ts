@@ -33,7 +33,7 @@ Deno.test("an engine that was frozen for a while goes on with the same workers",
 
 Deno.test("an engine that wakes up after another took its run over writes nothing and touches no worker", async () => {
   const against = await sharedUndisturbed(SMALL);
-  const { finished } = await disturbed({
+  const { shown, finished } = await disturbed({
     ...{ against, env: { HOLDFAST_FAULT: "stop:engine@append:40" } },
     disturb: async ({ engine, place, run }) => {
       await until("the engine stands still", () => isStopped(engine.pid));
@@ -48,4 +48,6 @@ Deno.test("an engine that wakes up after another took its run over writes nothin
     },
   });
   ok(finished.output.includes("another engine has taken run"), finished.output);
+  strictEqual(shown.epoch, 2);
+  deepStrictEqual(shown.recoveries.filter(({ batches_redone }) => batches_redone > 0), []); // The trainer was adopted.
 });

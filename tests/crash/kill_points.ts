@@ -1,20 +1,23 @@
 import { hashJson } from "../../engine/mod.ts";
 
 /** One line of the list of events that an undisturbed run writes, in the order of time. */
-export type FaultEvent = { place: string; rank: number; event: "append" | "frame" | "op"; n: number; phase: string };
+export type FaultEvent = { place: string; rank: number; event: string; n: number; phase: string };
 export type KillPoint = { kind?: "kill" | "stop"; place: string; event: string; n: number; phase: string };
 
 /** `other` is what no phase claims: the start, the data, scoring, the evaluation. */
 export const PHASES = ["generation", "publication", "training", "checkpoint", "other"] as const;
 
-/** The places of two faults in one run. */
+/** The places of two faults in one run, first and second. An odd number, so that each pair comes near and far in turn. */
 const PAIRS = [
   ["engine", "trainer"],
+  ["trainer", "engine"],
   ["agent", "trainer"],
   ["engine", "agent"],
+  ["agent", "engine"],
   ["trainer", "sampler"],
-  ["engine", "sampler"],
+  ["sampler", "engine"],
   ["trainer", "trainer"],
+  ["engine", "sampler"],
   ["engine", "engine"],
   ["agent", "sampler"],
 ] as const;

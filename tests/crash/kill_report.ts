@@ -75,6 +75,22 @@ engine that dies alone has nothing to redo.
 
 ${summary(kills)}
 
+## What else is done to it
+
+The gate holds each of these against the undisturbed run in the same way, with real processes:
+
+| what | where |
+|---|---|
+| the engine killed at every 7th durable write | \`tests/crash/every_seventh_write_test.ts\` |
+| a rank, a sampler, an agent frozen; an engine frozen for a while, and until another has taken its run over | \`tests/crash/frozen_test.ts\` |
+| the cable between engine and agent pulled for a moment and for longer than the limit; one direction lost; a half-open connection | \`tests/crash/network_test.ts\` |
+| a disk that is full under the checkpoints, and under the whole home | \`tests/crash/disk_full_test.ts\` |
+| a checkpoint with a flipped bit, cut short, or with a file missing | \`tests/crash/damaged_checkpoint_test.ts\` |
+| the engine's clock an hour ahead, an hour back, a day back; the workers' a day back | \`tests/crash/clock_test.ts\` |
+| PostgreSQL restarted four times in a run, in order and by power loss | \`tests/crash/postgres_restart_test.ts\` |
+
+\`deno task bench recovery\` tells how long each failure keeps a run from its work: [benchmarks](benchmarks.md).
+
 ## Every run
 
 ${table(kills)}

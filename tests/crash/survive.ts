@@ -51,7 +51,7 @@ export type Live = {
   run: string;
   engine: Running;
   /** Settles when some process of the run has counted this event. */
-  reached(place: string, event: FaultEvent["event"], n: number): Promise<void>;
+  reached(place: string, event: string, n: number): Promise<void>;
   /** Process ids of a group's ranks; those of the agent for `agent`. */
   pids(group: string): Promise<number[]>;
 };

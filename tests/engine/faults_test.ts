@@ -36,6 +36,16 @@ Deno.test("parseFaults() reads whatever printFault() writes", () => {
   deepStrictEqual(parseFaults(undefined), []);
 });
 
+Deno.test("the workers' half of the grammar knows the same kinds, places and events", async () => {
+  const python = await Deno.readTextFile(
+    new URL("../../workers/python/holdfast_worker/faults.py", import.meta.url),
+  );
+  const tuple = (name: string) => JSON.parse(`[${new RegExp(`^${name} = \\((.*)\\)$`, "m").exec(python)![1]}]`);
+  deepStrictEqual(tuple("KINDS"), [...FAULT_KINDS]);
+  deepStrictEqual(tuple("PLACES"), [...FAULT_PLACES]);
+  deepStrictEqual(tuple("EVENTS"), [...FAULT_EVENTS]);
+});
+
 Deno.test("parseFaults() says which part is wrong and what it may be", () => {
   const cases: [string, RegExp][] = [
     ["kill", /'kill' of HOLDFAST_FAULT as it is not of the form KIND:PLACE\[\.RANK\]@EVENT:N/],
