@@ -1,6 +1,13 @@
 import type { Config } from "../configs/mod.ts";
 import { Numerics } from "../data/mod.ts";
-import { type ArtifactStore, type Clock, type JournalRow, type RowKind, systemClock } from "../engine/mod.ts";
+import {
+  type ArtifactStore,
+  type Clock,
+  type EngineError,
+  type JournalRow,
+  type RowKind,
+  systemClock,
+} from "../engine/mod.ts";
 import { PolicySampler, RewardScorer } from "../rollouts/mod.ts";
 import {
   type Caller,
@@ -8,10 +15,11 @@ import {
   type CallResult,
   type EnvironmentKind,
   environmentOf,
+  type FailureFacts,
+  type GpuPlace,
   type GroupSpec,
   type Loss,
   type Operator,
-  placeGpus,
   PolicyTrainer,
   type RestartCause,
   samplerGroup,
@@ -21,6 +29,7 @@ import {
   type WorkersEvent,
   type WorkersOptions,
 } from "../workers/mod.ts";
+import { Devices } from "./devices.ts";
 
 /** What of a configuration decides which processes a run has. */
 export type WorkerBlocks =
@@ -34,6 +43,7 @@ export const RESIDENT_KINDS: RowKind[] = [
   "note/checkpoint_dropped",
   "note/checkpoint_set_aside",
   "note/replan",
+  "note/device_excluded",
 ];
 
 export type WorkerGroupsOptions = {
@@ -59,15 +69,17 @@ export type WorkerGroupsOptions = {
 class LazyGroup implements Operator {
   readonly #started = Promise.withResolvers<WorkerGroup>();
   readonly #clock: Clock;
-  #loss: { cause: string; at_ms: number } | null = null;
+  #loss: { error: EngineError; at_ms: number } | null = null;
 
   readonly #adoption: Adoption;
+  readonly #devices: Devices;
 
   constructor(
     readonly start: (workers: Workers) => Promise<GroupSpec>,
-    options: { clock: Clock; adoption: Adoption },
+    options: { clock: Clock; adoption: Adoption; devices: Devices },
   ) {
     this.#clock = options.clock;
+    this.#devices = options.devices;
     this.#adoption = options.adoption;
     // Nobody may be waiting when it fails; whoever calls later is told.
     this.#started.promise.catch(() => undefined);
@@ -83,19 +95,20 @@ class LazyGroup implements Operator {
   }
 
   /** Of several losses before anything useful was done, the first counts. */
-  lost(cause: string): void {
-    this.#loss ??= { cause, at_ms: this.#clock.monotonic() };
+  lost(error: EngineError): void {
+    this.#loss ??= { error, at_ms: this.#clock.monotonic() };
   }
 
   takeLoss(): Loss | null {
     const loss = this.#loss;
     this.#loss = null;
-    return loss && { cause: loss.cause, seconds: (this.#clock.monotonic() - loss.at_ms) / 1000 };
+    return loss && { ...lossOf(loss.error), seconds: (this.#clock.monotonic() - loss.at_ms) / 1000 };
   }
 
   async call(op: string, args: unknown, options: CallOptions): Promise<CallResult> {
     const answer = await (await this.group()).call(op, args, options);
     await this.#adoption.record(options);
+    await this.#devices.record(options);
     return answer;
   }
 
@@ -144,12 +157,14 @@ export class WorkerGroups {
   readonly #groups = new Map<string, LazyGroup>();
   readonly #early: LazyGroup[];
   readonly #adoption: Adoption;
+  readonly #devices: Devices;
   readonly #ready = Promise.withResolvers<Workers>();
   #workers: Promise<Workers> | null = null;
 
   constructor(options: WorkerGroupsOptions) {
     this.#options = options;
     this.#adoption = new Adoption(options.clock ?? systemClock);
+    this.#devices = new Devices(options.recorded);
     this.#ready.promise.catch(() => undefined);
     const { blocks, artifacts, recorded } = options;
     const trainer = this.#lazy("trainer", () => this.#trainerSpec());
@@ -210,7 +225,8 @@ export class WorkerGroups {
   }
 
   #lazy(name: string, spec: () => Promise<GroupSpec>): LazyGroup {
-    const group = new LazyGroup(spec, { clock: this.#options.clock ?? systemClock, adoption: this.#adoption });
+    const { clock = systemClock } = this.#options;
+    const group = new LazyGroup(spec, { clock, adoption: this.#adoption, devices: this.#devices });
     this.#groups.set(name, group);
     return group;
   }
@@ -229,7 +245,7 @@ export class WorkerGroups {
 
   #on(event: WorkersEvent): void {
     this.#adoption.on(event);
-    if (event.type === "replaced") this.#groups.get(event.group)?.lost(event.error.cause_kind);
+    if (event.type === "replaced") this.#groups.get(event.group)?.lost(event.error);
     this.#options.onEvent?.(event);
   }
 
@@ -240,8 +256,9 @@ export class WorkerGroups {
 
   async #trainerSpec(blocks = this.#options.blocks): Promise<GroupSpec> {
     const { trainer, ...rest } = blocks;
-    const gpus = placeGpus(blocks).trainer;
-    return trainerGroup(trainer, { python: await this.#trainerPython(), gpus, ...startOf(rest) });
+    const python = await this.#trainerPython();
+    const spec = (gpus: GpuPlace | null) => trainerGroup(trainer, { python, gpus, ...startOf(rest) });
+    return this.#devices.placed(this.#devices.places(blocks).trainer, spec);
   }
 
   /** A second trainer, beside the one that waits without a model, to redo what was trained on another number of ranks. */
@@ -261,8 +278,8 @@ export class WorkerGroups {
   async #samplerSpec(replica: number): Promise<GroupSpec> {
     const { sampler, ...rest } = this.#options.blocks;
     const python = await this.#options.python(environmentOf(sampler), sampler.python);
-    const gpus = placeGpus(this.#options.blocks).samplers[replica];
-    return samplerGroup(sampler, { python, replica, gpus, ...startOf(rest) });
+    const spec = (gpus: GpuPlace | null) => samplerGroup(sampler, { python, replica, gpus, ...startOf(rest) });
+    return this.#devices.placed(this.#devices.places(this.#options.blocks).samplers[replica] ?? null, spec);
   }
 
   async #rewardSpec(): Promise<GroupSpec> {
@@ -279,6 +296,11 @@ export class WorkerGroups {
 }
 
 const REDO_GROUP = "trainer_redo";
+
+function lossOf({ cause_kind: cause, facts }: EngineError): Omit<Loss, "seconds"> {
+  const { failure, evidence } = facts as { failure?: FailureFacts; evidence?: string };
+  return { cause, ...(failure && { observed: failure.observed }), ...(evidence && { evidence }) };
+}
 
 function startOf({ seed, workers }: Pick<WorkerBlocks, "seed" | "workers">) {
   return { seed, ...limitsOf(workers) };

@@ -43,7 +43,8 @@ export type FailurePlace = { run: string; group: string; generation: number; op?
 
 /** What is recorded of a failure's verdict, in `facts.failure`. */
 export type FailureFacts = {
-  rank: number;
+  /** null: a group that hangs without one that stands out. */
+  rank: number | null;
   observed: string;
   role: Role;
   kind: FailureKind;
@@ -77,6 +78,7 @@ export function failureError(reports: FailureReport[], place: FailurePlace): Eng
     signal: report.signal,
     traceback: report.traceback,
     log_path: report.log_path,
+    ...(report.log_path && { evidence: report.log_path }),
     reports: judged.map(reportFacts),
   }, report.cause === "cancelled" ? {} : options);
 }
@@ -129,10 +131,12 @@ function cascadeLine({ report, verdict }: Judged): string {
   }`;
 }
 
-/** The words for ranks that are alive and do not get on: the agent writes their stacks into their logs before it kills them. */
+/** The words for ranks that are alive and do not get on. The agent collects what is named here before it kills them. */
 export function hangText(text: string, place: FailurePlace & { logDir: string }): string {
-  const name = `${place.group.replaceAll("/", "_")}.rank*.gen${place.generation}.log`;
-  return `${text}\n  stacks of its ranks: ${place.logDir}/${name}\n  next: deno task rl logs ${place.run}`;
+  const name = `${place.logDir}/${place.group.replaceAll("/", "_")}`;
+  const stacks = `  stacks of its ranks: ${name}.rank*.gen${place.generation}.log`;
+  const recorder = `  collectives, where NCCL keeps them: ${name}.gen${place.generation}.flight.rank*`;
+  return [text, stacks, recorder, `  next: deno task rl logs ${place.run}`].join("\n");
 }
 
 function nextCommand(kind: FailureKind, run: string): string {

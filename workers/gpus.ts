@@ -1,4 +1,4 @@
-import { InvalidInputError } from "../engine/mod.ts";
+import { InfrastructureError, InvalidInputError } from "../engine/mod.ts";
 import type { SamplerConfig } from "./sampler_config.ts";
 import type { TrainerConfig } from "./trainer_config.ts";
 
@@ -64,11 +64,22 @@ export function onGpu(device: Device, machine: Machine = thisMachine()): boolean
 /**
  * Which GPUs each group gets. A block's `devices` decides. Without it the trainer takes one per rank, from the first on, and the
  * samplers share out what the trainer leaves; where it leaves nothing, they share its GPUs. Null: no GPU is meant or seen.
+ * `excluded`: those that broke in this run.
  * @throws {InvalidInputError} Where the machine has not what a block asks for.
  */
-export function placeGpus({ trainer, sampler }: Blocks, machine: Machine = thisMachine()): GpuPlaces {
-  const all = visibleGpus(machine);
-  const given = { trainer: chosen("trainer", trainer, all), sampler: chosen("sampler", sampler, all) };
+export function placeGpus(
+  { trainer, sampler }: Blocks,
+  machine: Machine = thisMachine(),
+  excluded: ReadonlySet<string> = new Set(),
+): GpuPlaces {
+  const seen = visibleGpus(machine);
+  const whole = (gpus: string[]) => gpus.filter((gpu) => !excluded.has(gpu));
+  const chosenOf = (block: string, settings: Parameters<typeof chosen>[1]) => {
+    const named = chosen(block, settings, seen);
+    return named && whole(named);
+  };
+  const all = whole(seen);
+  const given = { trainer: chosenOf("trainer", trainer), sampler: chosenOf("sampler", sampler) };
   const mine = trainerGpus(trainer, { all, given: given.trainer, others: given.sampler ?? [] });
   const replicas = samplerGpus(sampler, { all, given: given.sampler, others: mine });
   const groups = [mine, ...replicas];
@@ -142,6 +153,51 @@ function samplerSize({ engine, vllm }: SamplerConfig): number {
   if (engine !== "vllm") return 1;
   const factor = (name: string) => typeof vllm[name] === "number" ? vllm[name] : 1;
   return factor("tensor_parallel_size") * factor("pipeline_parallel_size");
+}
+
+/** GPUs that a run does without since they broke, and those that its other groups have. */
+export type GpuLosses = { excluded: ReadonlySet<string>; used: readonly string[] };
+
+/**
+ * A group's place without its broken GPUs: spares take over, which no other group has. What is excluded stays so for the run.
+ * @throws {InfrastructureError} That names the broken GPU, if no spare is left.
+ */
+export function withoutGpus(
+  group: string,
+  place: GpuPlace,
+  { excluded, used }: GpuLosses,
+  machine: Machine = thisMachine(),
+): GpuPlace {
+  const broken = place.visible.filter((gpu) => excluded.has(gpu));
+  const spares = visibleGpus(machine).filter((gpu) =>
+    !excluded.has(gpu) && !used.includes(gpu) && !place.visible.includes(gpu)
+  );
+  if (spares.length >= broken.length) {
+    const taken = spares.values();
+    return { ...place, visible: place.visible.map((gpu) => excluded.has(gpu) ? taken.next().value! : gpu) };
+  }
+  throw new InfrastructureError(
+    `Cannot go on with ${group} as GPU ${
+      broken.join(", ")
+    } is broken and no other is free: it needs ${place.visible.length}, ` +
+      `${
+        place.visible.length - broken.length + spares.length
+      } are left. Mend it, or resume with smaller groups (trainer.ranks, sampler.replicas)`,
+    { group, broken, excluded: [...excluded], spares },
+    { retryable: false },
+  );
+}
+
+/**
+ * Which of a group's GPUs a failure means: the one that it names, else the rank's own where each rank has one, else all: with a
+ * broken one among them it would only fail again.
+ */
+export function brokenGpus(
+  { visible }: GpuPlace,
+  { device, rank, ranks }: { device: string | null; rank: number | null; ranks: number },
+): string[] {
+  if (device !== null && visible.includes(device)) return [device];
+  return rank !== null && visible.length === ranks ? [visible[rank]!] : [...visible];
 }
 
 /** The environment that puts a group on its GPUs, or keeps it off all of them. */

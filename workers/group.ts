@@ -1,6 +1,7 @@
 import {
   type Clock,
   type EngineError,
+  errorFromJson,
   FencedError,
   hashJson,
   InfrastructureError,
@@ -8,7 +9,8 @@ import {
 } from "../engine/mod.ts";
 import type { AgentLink } from "./agent_link.ts";
 import type { CallOptions, CallResult } from "./call.ts";
-import { failureError, leavesGroupWhole } from "./failures.ts";
+import { failureError, type FailureFacts, leavesGroupWhole } from "./failures.ts";
+import type { RankProgress } from "./hangs.ts";
 import {
   argsHash,
   type Identity,
@@ -42,6 +44,11 @@ export type GroupSpec = {
   start_timeout_ms?: number;
   /** For operations whose caller names no limit of its own. */
   no_progress_ms?: number;
+  /**
+   * The same job without the device that broke; only where the group says which it has.
+   * @throws {EngineError} If there are not enough devices left.
+   */
+  without?: (failure: FailureFacts) => GroupSpec;
 };
 
 export type GroupEvent =
@@ -75,10 +82,10 @@ const CANCEL_MS = 8_000;
 
 /**
  * A gang of Python processes with one job, as the engine sees it. Runs one operation at a time; replaces itself when a rank dies
- * or hangs, at most three times without a completed operation, and then fails for good with the root cause.
+ * or hangs, as often as its budget of replacements allows, and then fails for good with the root cause.
  */
 export class WorkerGroup {
-  readonly spec: GroupSpec;
+  #spec: GroupSpec;
   #options: GroupOptions;
   #link: AgentLink | null = null;
   #generation: number;
@@ -89,6 +96,8 @@ export class WorkerGroup {
   #tail: Promise<void> = Promise.resolve();
   #waiting = 0;
   #running: Running | null = null;
+  /** Of the ranks in the operation that runs. */
+  #progress = new Map<number, RankProgress>();
   /** Tasks whose answers are still to come, by name. */
   #open = new Map<string, Running>();
   #inheritance = new Inheritance();
@@ -97,9 +106,13 @@ export class WorkerGroup {
   #failure: EngineError | null = null;
 
   constructor(spec: GroupSpec, options: GroupOptions) {
-    this.spec = spec;
+    this.#spec = spec;
     this.#options = options;
     this.#generation = options.after ?? 0;
+  }
+
+  get spec(): GroupSpec {
+    return this.#spec;
   }
 
   /** Counts the gangs that had this group's name, from 1. Whatever an earlier one held in memory is gone. */
@@ -149,6 +162,7 @@ export class WorkerGroup {
       await unlessAborted(this.#gate.promise, options.signal);
       running = await this.#begin(op, args, options);
       keepUntilRecorded(running, options);
+      this.#progressedOnceRecorded(running, options);
       return await this.#settled(running, options);
     } finally {
       this.#waiting -= 1;
@@ -298,6 +312,7 @@ export class WorkerGroup {
     this.#link!.send(message, operationPhase(role, op));
     this.#open.set(task, running);
     this.#running = running;
+    this.#progress.clear();
     return running;
   }
 
@@ -326,7 +341,8 @@ export class WorkerGroup {
     const { run, logDir, clock } = this.#options;
     const place = { run, group: this.spec.group, generation: this.#generation, logDir };
     const hung = (running: Running, error: EngineError) => void (this.#running === running && this.#lost(error));
-    return { clock, place, limitMs, signal, hung };
+    const hang = () => ({ progress: [...this.#progress.values()], ranks: this.#ranks });
+    return { clock, place, limitMs, signal, hung, hang };
   }
 
   #groupChanged(message: Extract<AgentMessage, { type: "group" }>): void {
@@ -343,16 +359,17 @@ export class WorkerGroup {
   }
 
   #groupError(message: Extract<AgentMessage, { type: "group" }>): EngineError {
-    const { group } = this.spec;
-    const place = { run: this.#options.run, group, generation: message.generation, op: this.#running?.op };
+    const { group, ranks } = this.spec;
+    const place = { run: this.#options.run, group, ranks, generation: message.generation, op: this.#running?.op };
     if (message.failures.length > 0) return failureError(message.failures, place);
     return new WorkerLostError(`Cannot go on with ${group} as its agent says that it is ${message.state}`, { group });
   }
 
   #progressed(message: Extract<AgentMessage, { type: "progress" }>): void {
     if (this.#running?.task !== message.task) return;
-    this.#running.progressedAt = this.#options.clock.monotonic();
+    const at_ms = this.#running.progressedAt = this.#options.clock.monotonic();
     const { rank, phase, done, total, metrics } = message;
+    this.#progress.set(rank, { rank, phase, done, at_ms });
     this.#running.onProgress({ rank, phase, done, total, metrics });
   }
 
@@ -361,7 +378,6 @@ export class WorkerGroup {
     if (!running) return this.#link?.release(message.task);
     try {
       const blobs = running.link.blobs.take(message.task, message.blobs);
-      this.#budget.progressed();
       running.result.resolve({ outputs: message.outputs, blobs, generation: this.#generation });
     } catch (error) {
       running.result.reject(error);
@@ -373,7 +389,7 @@ export class WorkerGroup {
     const running = this.#open.get(message.task);
     if (!running) return this.#link?.release(message.task);
     const { group, ranks } = this.spec;
-    const place = { run: this.#options.run, group, generation: this.#generation, op: running.op };
+    const place = { run: this.#options.run, group, ranks, generation: this.#generation, op: running.op };
     const error = failureError(message.failures, place);
     if (running === this.#running && !leavesGroupWhole(message.failures, ranks)) return this.#lost(error);
     running.result.reject(error);
@@ -406,6 +422,11 @@ export class WorkerGroup {
     this.#state = "starting";
     this.#closeRunning(error);
     if (!this.#budget.spend(error)) return this.#giveUp(this.#final(error), "failed");
+    try {
+      this.#leaveOut(error);
+    } catch (refusal) {
+      return this.#giveUp(refusal as EngineError, "failed");
+    }
     const { group } = this.spec;
     const generation = this.#generation + 1;
     this.#options.onEvent({ type: "replaced", group, generation, replacements: this.#budget.spent, error });
@@ -417,14 +438,28 @@ export class WorkerGroup {
     this.#options.owns().then((owned) => owned && !this.#failure && act());
   }
 
+  /** The next generation does without a device that broke. */
+  #leaveOut({ facts }: EngineError): void {
+    const failure = facts.failure as FailureFacts | undefined;
+    if (failure?.action === "exclude_device" && this.spec.without) this.#spec = this.spec.without(failure);
+  }
+
+  /** Work that is recorded gives the budget back; work that a failure came after, before it was recorded, is lost with it. */
+  #progressedOnceRecorded({ result }: Running, options: CallOptions): void {
+    const done = result.promise.then(() => this.#budget.failures, () => null);
+    const recorded = options.recorded ? options.recorded() : done;
+    Promise.all([done, recorded]).then(([failures]) => {
+      if (failures === this.#budget.failures) this.#budget.progressed();
+    }, () => {});
+  }
+
+  /** The last failure, of its own class, with how often the group was replaced for it. */
   #final(error: EngineError): EngineError {
-    if (this.#budget.spent === 0) return error;
-    const { group } = this.spec;
-    const text = `${error.message}\n  ${group} was replaced ${this.#budget.spent} times without a completed operation`;
-    return new WorkerLostError(text, { ...error.facts, replacements: this.#budget.spent }, {
-      cause: error,
-      retryable: false,
-    });
+    const { spent } = this.#budget;
+    if (spent === 0) return error;
+    const text = `${error.message}\n  ${this.spec.group} was replaced ${spent} times without committed progress`;
+    const json = { ...error.toJSON(), message: text, retryable: false };
+    return errorFromJson({ ...json, facts: { ...error.facts, replacements: spent } });
   }
 
   #giveUp(error: EngineError, state: "failed" | "stopped"): void {

@@ -69,6 +69,7 @@ export class Materialiser {
     this.#loadedHere = true;
     if (fresh && !loss) return;
     await caller.record("recovery", caller.key, {
+      ...loss,
       cause,
       action: checkpoint === null ? "load_base" : "load_checkpoint",
       version,

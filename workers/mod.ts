@@ -1,5 +1,6 @@
 /** Worker processes as the engine sees them: hub, groups, launchers, supervision, environments. */
 export { type Action, type FailureKind, POLICY, type Policy, type Role, SIGNS, TEXTLESS } from "./causes.ts";
+export { causesPage, causesTable, FAILURES_PAGE_URL } from "./causes_page.ts";
 export { classify, diagnose, type Diagnosis, type Evidence, fingerprint, type Verdict } from "./diagnosis.ts";
 export * from "./environments.ts";
 export * from "./failures.ts";

@@ -18,11 +18,17 @@ export const Recovery = z.strictObject({
   version: z.string().nullable().describe("The policy version that was brought back."),
   batches_redone: z.int().nonnegative(),
   seconds: z.number().nonnegative().describe("From the loss to the next useful work."),
+  observed: z.string().optional().describe("The sign that the failure was judged by: a row of docs/failures.md."),
+  evidence: z.string().optional().describe("Where the logs, stacks and NCCL's records of the lost generation are."),
 });
 export type Recovery = z.infer<typeof Recovery>;
 
 /** A group that was replaced, and for how long its work has stood still. */
-export type Loss = { cause: string; seconds: number };
+export type Loss = { cause: string; seconds: number; observed?: string; evidence?: string };
+
+/** A `note/device_excluded` row: a GPU that broke. The run does without it from here on, whoever goes on with it. */
+export const DeviceExcluded = z.strictObject({ group: z.string(), observed: z.string(), devices: z.array(z.string()) });
+export type DeviceExcluded = z.infer<typeof DeviceExcluded>;
 
 /** Why a new engine's workers hold nothing: the last engine died, it had stopped in order, or the run is a fork that begins. */
 export type RestartCause = "engine_lost" | "resume" | "fork";

@@ -19,6 +19,7 @@ export class ReplacementBudget {
   readonly #spent = new Map<string, number>();
   #counted = 0;
   #uncounted = 0;
+  #failures = 0;
   readonly max: number;
 
   constructor(max = REPLACEMENTS_MAX) {
@@ -30,6 +31,11 @@ export class ReplacementBudget {
     return this.#counted + this.#uncounted;
   }
 
+  /** Since the beginning; progress does not set it back. */
+  get failures(): number {
+    return this.#failures;
+  }
+
   progressed(): void {
     this.#spent.clear();
     this.#counted = 0;
@@ -38,6 +44,7 @@ export class ReplacementBudget {
 
   /** Takes one replacement for this failure. False: none is left, or the same failure would only come again. */
   spend(error: EngineError): boolean {
+    this.#failures += 1;
     const failure = error.facts.failure as FailureFacts | undefined;
     if (failure && hopeless(failure)) return false;
     if (!error.counted) return ++this.#uncounted <= UNCOUNTED_MAX;

@@ -123,7 +123,8 @@ for (const zero of [1, 2, 3]) {
           );
           const [killed, frozen] = disturbed.failures.map(({ error }) => error);
           match(killed.message, /^Cannot run 'train' on trainer as rank 1 failed: The process was killed by SIGKILL/);
-          deepStrictEqual([killed.facts.rank, frozen.code], [1, "no_progress"]);
+          match(frozen.message, /nothing has moved for \d+ ms: rank 1 is waited for, as its process is stopped\n/);
+          deepStrictEqual([killed.facts.rank, frozen.facts.rank, frozen.code], [1, 1, "no_progress"]);
           strictEqual(bench.group.generation, 3);
           const calm = await run("calm", bench);
           deepStrictEqual(calm.recoveries.map(({ cause }) => cause), []);

@@ -1,13 +1,14 @@
 import { deepStrictEqual, ok, rejects, strictEqual } from "node:assert/strict";
 import {
   CancelledError,
+  InfrastructureError,
   ManualClock,
   NoProgressError,
   TimeoutError_,
   UserCodeError,
   WorkerLostError,
 } from "../../engine/mod.ts";
-import { failureReport, FakeFailure, type FakeScript, type Progress } from "../../workers/mod.ts";
+import { failureReport, FakeFailure, type FakeScript, type GroupSpec, type Progress } from "../../workers/mod.ts";
 import { gate, groupSpec, withFakes } from "./fixtures.ts";
 
 const KEY = { key: "round/1/train", attempt: 1 };
@@ -133,7 +134,7 @@ Deno.test("WorkerGroup fails for good, with the root cause, when the third repla
     const isRoot = (error: Error) =>
       error instanceof WorkerLostError && !error.retryable &&
       /^Cannot start trainer .* exit code 7/.test(error.message) &&
-      /replaced 3 times without a completed operation/.test(error.message);
+      /replaced 3 times without committed progress/.test(error.message);
     await rejects(group.call("train", null, KEY), isRoot);
     await rejects(group.call("train", null, KEY), isRoot);
     await rejects(group.ready(), isRoot);
@@ -156,6 +157,57 @@ Deno.test("WorkerGroup gets its whole budget back with every completed operation
       await group.call("score", null, KEY);
     }
     strictEqual(group.generation, 10);
+  });
+});
+
+Deno.test("WorkerGroup: work that is lost before it was recorded gives no budget back", () => {
+  const script = trainer({
+    load: () => "fine",
+    train: () => {
+      throw new FakeFailure({ exception: "ValueError", message: "no" });
+    },
+  });
+  return withFakes(script, async ({ workers }) => {
+    const group = workers.group(groupSpec());
+    const attempt = async () => {
+      const recorded = gate();
+      const options = { ...KEY, recorded: () => recorded.opened };
+      await group.call("load", null, options);
+      await rejects(group.call("train", null, options), /ValueError/);
+      recorded.open(); // The end of the attempt: it failed.
+    };
+    await attempt();
+    await attempt();
+    await rejects(group.ready(), /no\n {2}next.*\n {2}trainer was replaced 1 times without committed progress/);
+  });
+});
+
+Deno.test("WorkerGroup confirms once: the same again without progress ends it with the evidence", () => {
+  const failStart = () => [failureReport({ cause: "signal", signal: "SIGSEGV", message: "killed by SIGSEGV" })];
+  return withFakes(trainer({}, { failStart }), async ({ workers, agents }) => {
+    const group = workers.group(groupSpec());
+    await rejects(group.ready(), (error: Error) => error instanceof WorkerLostError && !error.retryable);
+    strictEqual(agents[0]!.received.filter(({ type }) => type === "start_group").length, 2);
+  });
+});
+
+Deno.test("WorkerGroup goes on without the device that broke, and ends where none is left", () => {
+  const message = "CUDA error: uncorrectable ECC error encountered";
+  const failStart = () => [failureReport({ exception: "AcceleratorError", message })];
+  const seen: string[] = [];
+  const on = (gpu: number): GroupSpec => ({
+    ...groupSpec({ env: { CUDA_VISIBLE_DEVICES: String(gpu) } }),
+    without: ({ observed, action }) => {
+      seen.push(`${gpu} ${observed} ${action}`);
+      if (gpu === 2) throw new InfrastructureError("no GPU is left", {}, { retryable: false });
+      return on(gpu + 1);
+    },
+  });
+  return withFakes(trainer({}, { failStart }), async ({ workers, agents }) => {
+    await rejects(workers.group(on(1)).ready(), /no GPU is left/);
+    const starts = agents[0]!.received.filter((one) => one.type === "start_group");
+    deepStrictEqual(starts.map(({ env }) => env.CUDA_VISIBLE_DEVICES), ["1", "2"]);
+    deepStrictEqual(seen, ["1 cuda_ecc exclude_device", "2 cuda_ecc exclude_device"]);
   });
 });
 

@@ -1,0 +1,61 @@
+import type { JournalRow } from "../engine/mod.ts";
+import {
+  brokenGpus,
+  type Caller,
+  type CallOptions,
+  DeviceExcluded,
+  type FailureFacts,
+  type GpuPlace,
+  type GpuPlaces,
+  type GroupSpec,
+  type Machine,
+  placeGpus,
+  thisMachine,
+  withoutGpus,
+} from "../workers/mod.ts";
+
+/** Which GPUs the groups have, and which the run does without since they broke. */
+export class Devices {
+  readonly #excluded = new Set<string>();
+  readonly #used = new Map<string, GpuPlace>();
+  readonly #unrecorded: DeviceExcluded[] = [];
+
+  readonly #machine: Machine;
+
+  constructor(recorded: readonly Pick<JournalRow, "kind" | "key" | "value">[], machine = thisMachine()) {
+    this.#machine = machine;
+    for (const { kind, value } of recorded) {
+      if (kind !== "note/device_excluded") continue;
+      for (const device of DeviceExcluded.parse(JSON.parse(value)).devices) this.#excluded.add(device);
+    }
+  }
+
+  places(blocks: Parameters<typeof placeGpus>[0]): GpuPlaces {
+    return placeGpus(blocks, this.#machine, this.#excluded);
+  }
+
+  /** A group's specification on these GPUs, and how it goes on without one of them. */
+  placed(place: GpuPlace | null, spec: (place: GpuPlace | null) => GroupSpec): GroupSpec {
+    const made = spec(place);
+    if (place === null) return made;
+    this.#used.set(made.group, place);
+    return { ...made, without: (failure) => this.placed(this.#leaveOut(made, place, failure), spec) };
+  }
+
+  #leaveOut({ group, ranks }: GroupSpec, place: GpuPlace, { device, rank, observed }: FailureFacts): GpuPlace {
+    const devices = brokenGpus(place, { device, rank, ranks });
+    for (const gpu of devices) this.#excluded.add(gpu);
+    this.#unrecorded.push({ group, observed, devices });
+    const others = [...this.#used].filter(([name]) => name !== group);
+    const used = others.flatMap(([, { visible }]) => visible);
+    return withoutGpus(group, place, { excluded: this.#excluded, used }, this.#machine);
+  }
+
+  /** With the next work that anybody records: a run that ends before it finds out anew. */
+  async record(caller: CallOptions & Partial<Pick<Caller, "record">>): Promise<void> {
+    if (!caller.record) return;
+    for (const row of this.#unrecorded.splice(0)) {
+      await caller.record("note/device_excluded", row.devices.join(","), row);
+    }
+  }
+}

@@ -1,0 +1,57 @@
+import { deepStrictEqual, match, ok } from "node:assert/strict";
+import { NoProgressError, TimeoutError_ } from "../../engine/mod.ts";
+import { hangError, type RankProgress, silentRank } from "../../workers/hangs.ts";
+import type { RankState } from "../../workers/mod.ts";
+
+const state = (rank: number, process_state = "sleeping"): RankState => ({
+  ...{ rank, pid: 1, process_start: "0", state: "busy", exit_code: null, signal: null, process_state },
+});
+const at = (rank: number, done: number, at_ms: number, phase = "micro_batch"): RankProgress => ({
+  rank,
+  phase,
+  done,
+  at_ms,
+});
+const RANKS = [state(0), state(1), state(2)];
+
+Deno.test("silentRank() is the one whose process stands still, whatever progress it told", () => {
+  const ranks = [state(0), state(1), state(2, "waiting for the disk")];
+  deepStrictEqual(silentRank({ progress: [at(0, 1, 5), at(1, 2, 6), at(2, 2, 7)], ranks }), {
+    rank: 2,
+    why: "its process is waiting for the disk",
+  });
+});
+
+Deno.test("silentRank() is the only one that has told no progress, or the one behind all others", () => {
+  deepStrictEqual(silentRank({ progress: [at(0, 1, 5), at(2, 1, 6)], ranks: RANKS })?.rank, 1);
+  const behind = [at(0, 3, 9), at(1, 2, 5), at(2, 3, 8)];
+  deepStrictEqual(silentRank({ progress: behind, ranks: RANKS }), {
+    rank: 1,
+    why: "it came as far as micro_batch 2, the others further",
+  });
+});
+
+Deno.test("silentRank() is nobody where no one stands out", () => {
+  for (const progress of [[], [at(0, 2, 1), at(1, 2, 2), at(2, 2, 3)], [at(0, 2, 1), at(1, 2, 2), at(2, 3, 3)]]) {
+    deepStrictEqual(silentRank({ progress, ranks: RANKS }), null);
+  }
+  deepStrictEqual(silentRank({ progress: [at(0, 2, 1)], ranks: [state(0)] }), null);
+});
+
+Deno.test("hangError() names the rank that is waited for and where the evidence is", () => {
+  const place = { run: "r", group: "sampler/0", generation: 3, op: "train", logDir: "/l", limit_ms: 9 };
+  const hang = { progress: [], ranks: [state(0), state(1, "stopped")] };
+  const error = hangError("Cannot finish", { ...place, limit: "progress" }, hang);
+  ok(error instanceof NoProgressError && error.retryable);
+  match(error.message, /^Cannot finish: rank 1 is waited for, as its process is stopped\n {2}stacks of its ranks: \/l/);
+  const { failure, evidence } = error.facts as { failure: Record<string, unknown>; evidence: string };
+  deepStrictEqual([failure.rank, failure.observed, failure.kind, failure.cause, evidence], [
+    1,
+    "silent_rank",
+    "hang",
+    "no_progress",
+    "/l/sampler_0.*gen3*",
+  ]);
+  const late = hangError("Cannot finish", { ...place, limit: "time" }, { progress: [], ranks: RANKS });
+  ok(late instanceof TimeoutError_ && (late.facts.failure as { rank: null }).rank === null);
+});

@@ -1,0 +1,57 @@
+import { type EngineError, NoProgressError, TimeoutError_ } from "../engine/mod.ts";
+import { type FailureFacts, type FailurePlace, hangText } from "./failures.ts";
+import type { RankState } from "./protocol.ts";
+
+/** How far one rank had come when it said so last. By the monotonic clock. */
+export type RankProgress = { rank: number; phase: string; done: number; at_ms: number };
+
+/** What is known of ranks that are alive and do not get on. `ranks`: as the last heartbeat says. */
+export type Hang = { progress: RankProgress[]; ranks: readonly RankState[] };
+
+/** Processes in these states run nothing, whatever they would say. */
+const STANDS_STILL = new Set(["stopped", "traced", "waiting for the disk"]);
+
+/**
+ * The rank that the others wait for, and how it shows: its process stands still; it alone has said nothing; it is behind the
+ * others. Null: none stands out.
+ */
+export function silentRank({ progress, ranks }: Hang): { rank: number; why: string } | null {
+  const still = ranks.find(({ process_state }) => STANDS_STILL.has(process_state ?? ""));
+  if (still) return { rank: still.rank, why: `its process is ${still.process_state}` };
+  const mute = ranks.filter(({ rank }) => !progress.some((one) => one.rank === rank));
+  if (progress.length > 0 && mute.length === 1) return { rank: mute[0]!.rank, why: "it alone has told no progress" };
+  const [last, ...others] = progress.toSorted((a, b) => a.at_ms - b.at_ms);
+  const ahead = others.filter(({ phase, done }) => phase !== last!.phase || done > last!.done);
+  if (!last || others.length === 0 || ahead.length < others.length) return null;
+  return { rank: last.rank, why: `it came as far as ${last.phase} ${last.done}, the others further` };
+}
+
+export type HangPlace = FailurePlace & {
+  op: string;
+  logDir: string;
+  limit_ms: number;
+  /** What was exceeded: the time without progress, or all the time that the operation had. */
+  limit: "progress" | "time";
+};
+
+/** Ranks that hang, as an error: who is waited for, and where the evidence is that the agent collects before it kills them. */
+export function hangError(text: string, place: HangPlace, hang: Hang): EngineError {
+  const { group, op, limit_ms, generation, logDir } = place;
+  const silent = silentRank(hang);
+  const named = silent ? `${text}: rank ${silent.rank} is waited for, as ${silent.why}` : text;
+  const kind = place.limit === "progress" ? "no_progress" as const : "timeout" as const;
+  const failure: FailureFacts = {
+    rank: silent?.rank ?? null,
+    observed: silent ? "silent_rank" : "no_progress",
+    role: "root",
+    kind: "hang",
+    cause: kind,
+    action: "restart",
+    fingerprint: `${kind}|${op}`,
+    device: null,
+  };
+  const evidence = `${logDir}/${group.replaceAll("/", "_")}.*gen${generation}*`;
+  const facts = { group, op, limit_ms, generation, ...(silent && { rank: silent.rank }), failure, evidence };
+  const Failure = kind === "no_progress" ? NoProgressError : TimeoutError_;
+  return new Failure(hangText(named, place), facts);
+}
