@@ -47,7 +47,7 @@ export function chooseRun(runs: readonly RunHead[], options: QueueOptions, now_m
   for (const run of [...ordered.filter(lost), ...ordered.filter((run) => !lost(run))]) {
     if (room.fits(run)) return { run: run.id, force: holders.get(run.id) === "dead" };
     const aged = now_ms - run.created_ms >= options.ageing_ms;
-    if (room.couldFit(run) && (lost(run) || aged)) room.reserve(run);
+    if (lacking(run, options) === null && (lost(run) || aged)) room.reserve(run);
   }
   return null;
 }
@@ -63,6 +63,16 @@ export function queueOrder(runs: readonly RunHead[], ageing_ms: number, now_ms: 
 /** Whether the run waits for an engine: it is in a queue, unfinished, and nobody's. */
 export function isQueued(run: RunHead): boolean {
   return run.queue !== null && run.owner === null && (run.status === "created" || run.status === "running");
+}
+
+/** What a host, with nothing else on it, lacks for the run, in words; null if it has all. */
+export function lacking(
+  { queue, needs }: RunHead,
+  { queues, slots }: Pick<QueueOptions, "queues" | "slots">,
+): string | null {
+  if (queues[queue!]! < 1) return `queue '${queue}' has no place`;
+  const missing = Object.entries(needs).find(([name, count]) => count > (slots[name] ?? 0));
+  return missing ? `it needs ${missing[1]} of '${missing[0]}', this host has ${slots[missing[0]] ?? 0}` : null;
 }
 
 function isOffered(run: RunHead, { queues, canRun }: QueueOptions): boolean {
@@ -114,11 +124,5 @@ class Room {
   fits({ queue, needs }: RunHead): boolean {
     if (this.#places.get(queue!)! < 1) return false;
     return Object.entries(needs).every(([name, count]) => count <= 0 || count <= (this.#slots.get(name) ?? 0));
-  }
-
-  /** Whether it would fit if nothing else ran here. */
-  couldFit({ queue, needs }: RunHead): boolean {
-    const { queues, slots } = this.options;
-    return queues[queue!]! >= 1 && Object.entries(needs).every(([name, count]) => count <= (slots[name] ?? 0));
   }
 }

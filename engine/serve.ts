@@ -4,7 +4,7 @@ import { LEASE_MS, type Outcome } from "./engine.ts";
 import { EngineError, type ErrorJson, errorToJson, InfrastructureError } from "./errors.ts";
 import { quietly } from "./executor.ts";
 import { type Liveness, ownerAlive, processOwner } from "./ownership.ts";
-import { AGEING_MS, chooseRun, type QueueOptions } from "./queue.ts";
+import { AGEING_MS, chooseRun, lacking, type QueueOptions } from "./queue.ts";
 import type { Owner, RowKind, RunHead, Store } from "./store.ts";
 
 /** What a look at a run's entry said: what to execute it with, or a sentence why this engine cannot. */
@@ -156,7 +156,11 @@ class Server<G> {
   }
 
   async #look(run: RunHead): Promise<void> {
-    const verdict = await this.#options.look(run).catch((error: Error) => ({ refused: error.message }));
+    const { queues, slots = {}, look } = this.#options;
+    const lacks = lacking(run, { queues, slots });
+    const verdict: Verdict<G> = lacks === null
+      ? await look(run).catch((error: Error) => ({ refused: error.message }))
+      : { refused: `Cannot run '${run.id}' on this host: ${lacks}` };
     this.#verdicts.set(run.id, verdict);
     if ("refused" in verdict) this.#emit({ type: "refused", run: run.id, reason: verdict.refused });
   }
