@@ -33,10 +33,12 @@ Deno.test("an engine that was frozen for a while goes on with the same workers",
 
 Deno.test("an engine that wakes up after another took its run over writes nothing and touches no worker", async () => {
   const against = await sharedUndisturbed(SMALL);
-  const { shown, finished } = await disturbed({
+  const groups = ["trainer", "sampler/0"];
+  const { finished, shown } = await disturbed({
     ...{ against, env: { HOLDFAST_FAULT: "stop:engine@append:40" } },
-    disturb: async ({ engine, place, run }) => {
+    disturb: async ({ engine, place, run, pids }) => {
       await until("the engine stands still", () => isStopped(engine.pid));
+      const before = await Promise.all(groups.map(pids));
       let taken = await rl(["resume", run, ...at(place)], {});
       strictEqual(taken.code, 2, taken.output); // Its lease is fresh.
       await until("the lease has run out", async () => {
@@ -44,10 +46,11 @@ Deno.test("an engine that wakes up after another took its run over writes nothin
         return taken.code !== 2;
       });
       strictEqual(taken.code, 0, taken.output);
+      deepStrictEqual(await Promise.all(groups.map(pids)), before);
       engine.kill("SIGCONT");
     },
   });
   ok(finished.output.includes("another engine has taken run"), finished.output);
   strictEqual(shown.epoch, 2);
-  deepStrictEqual(shown.recoveries.filter(({ batches_redone }) => batches_redone > 0), []); // The trainer was adopted.
+  deepStrictEqual(shown.recoveries.map(({ action }) => action), ["adopt"]);
 });

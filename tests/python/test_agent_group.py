@@ -43,6 +43,7 @@ def start_message(tmp_path: Path, **fields: Any) -> dict[str, Any]:
         "module": "echo_worker",
         "env": {"PYTHONPATH": str(ROOT / "tests" / "python")},
         "spec": {},
+        "spec_hash": "hash-of-the-spec",
         "log_dir": str(tmp_path),
         "start_timeout_ms": 15_000,
         **fields,
@@ -50,7 +51,7 @@ def start_message(tmp_path: Path, **fields: Any) -> dict[str, Any]:
 
 
 def task(op: str, **args: Any) -> Task:
-    return Task("t", "sampler/0", 3, "k", 1, 1, op, args)
+    return Task("t", "sampler/0", 3, "k", 1, 1, op, args, "hash-of-the-args")
 
 
 def test_an_operation_that_does_not_heed_its_cancel_costs_the_group_its_life(
