@@ -276,7 +276,8 @@ export class Workers {
   async #dropRecorded(link: AgentLink): Promise<void> {
     for (const left of this.#inherited.values()) {
       const recorded = await Promise.all(
-        left.tasks.map(({ key, state }) => state === "finished" && this.#settings.isRecorded(key)),
+        // If the store does not say, the answer is kept: it does no harm, it only takes room.
+        left.tasks.map(({ key, state }) => state === "finished" && this.#settings.isRecorded(key).catch(() => false)),
       );
       for (const [i, { task }] of left.tasks.entries()) if (recorded[i]) link.release(task);
       left.tasks = left.tasks.filter((_, i) => !recorded[i]);
@@ -299,6 +300,20 @@ export class Workers {
       }
     }
     return false;
+  }
+
+  /** Whether another engine has the run, or may have it: the store does not say. */
+  async #isLost(): Promise<boolean> {
+    const owned = await this.#settings.owns().catch(() => false);
+    return !owned || this.#hub.supersededBy() !== null;
+  }
+
+  /** Touches no process and no file any more. */
+  #letBe(agent: Agent | null): void {
+    this.#left = true;
+    agent?.watch.abort();
+    agent?.process.leave?.();
+    this.#hub.leave();
   }
 
   async #startAgent(): Promise<void> {
@@ -357,9 +372,11 @@ export class Workers {
       await Promise.race([agent.process.exited, waited]);
       late.abort(new Error("the agent has ended"));
     }
+    this.#agent = null;
+    // The run's lease may have run out meanwhile: then the agent may serve another engine.
+    if (await this.#isLost()) return this.#letBe(agent);
     await agent.process.destroy();
     this.#hub.forget(agent.id);
-    this.#agent = null;
     this.#emit({ type: "agent", agent_id: agent.id, state: "stopped", pid: agent.process.pid });
   }
 
@@ -408,11 +425,8 @@ export class Workers {
   /** Every call fails, connections drop, and no process and no file is touched. */
   #leave(error: EngineError): void {
     this.#ended = error;
-    this.#left = true;
-    this.#agent?.watch.abort();
-    this.#agent?.process.leave?.();
+    this.#letBe(this.#agent);
     this.#agent = null;
-    this.#hub.leave();
     for (const group of this.groups()) group.end(error);
   }
 

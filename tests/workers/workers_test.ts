@@ -1,6 +1,6 @@
 import { deepStrictEqual, ok, rejects, strictEqual } from "node:assert/strict";
 import { FencedError, InfrastructureError, ManualClock, WorkerLostError } from "../../engine/mod.ts";
-import { readWorkerStates, Workers } from "../../workers/mod.ts";
+import { fakeLauncher, type Launcher, readWorkerStates, Workers } from "../../workers/mod.ts";
 import { gate, groupSpec, withFakes, withHome } from "./fixtures.ts";
 
 const KEY = { key: "k", attempt: 1 };
@@ -179,4 +179,41 @@ Deno.test("Workers: an agent that breaks the protocol three times is replaced", 
     const lost = await events.until((event) => event.type === "agent" && event.state === "lost");
     ok(lost.type === "agent" && /broke the protocol/.test(lost.reason ?? ""));
     strictEqual((await group.call("score", null, KEY)).generation, 2);
+  }));
+
+Deno.test("Workers.stop() leaves an agent alone that another engine took over while this one waited for its end", () =>
+  withHome(async (home) => {
+    const clock = new ManualClock();
+    const { launcher, agents } = fakeLauncher({ operations: { trainer: {} } });
+    let [owned, destroyed] = [true, false];
+    // The agent hangs: it does not end although it is told to.
+    const start: Launcher["start"] = async (agent) => ({
+      ...await launcher.start(agent),
+      exited: new Promise(() => {}),
+      destroy: () => Promise.resolve(void (destroyed = true)),
+    });
+    const owns = () => Promise.resolve(owned);
+    const workers = await Workers.start({ run: "run", epoch: 1, attempt: 1, home, launcher: { start }, owns, clock });
+    const group = workers.group(groupSpec());
+    await group.ready();
+    const stopping = workers.stop();
+    await agents[0]!.exited;
+    owned = false;
+    await clock.advance(10_000);
+    await stopping;
+    strictEqual(destroyed, false);
+  }));
+
+Deno.test("Workers.start() goes on when the store cannot say what is recorded of an agent's answers", () =>
+  withHome(async (home) => {
+    const { launcher } = fakeLauncher({ operations: { trainer: { double: (n) => (n as number) * 2 } } });
+    const options = { run: "run", attempt: 1, home, launcher };
+    const first = await Workers.start({ ...options, epoch: 1 });
+    const recorded = () => new Promise<void>(() => {});
+    await first.group(groupSpec()).call("double", 4, { key: "k", attempt: 1, recorded });
+    const isRecorded = () => Promise.reject(new InfrastructureError("the store does not answer"));
+    const second = await Workers.start({ ...options, epoch: 2, isRecorded });
+    deepStrictEqual((await second.group(groupSpec()).call("double", 5, { key: "l", attempt: 1 })).outputs, [10]);
+    await second.stop();
+    await first.stop();
   }));
