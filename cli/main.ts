@@ -8,6 +8,7 @@ import { printSchema, showConfig } from "./config.ts";
 import { previewData } from "./data_preview.ts";
 import { doctor } from "./doctor.ts";
 import { forkCommand } from "./fork.ts";
+import { gcCommand, type GcFlags } from "./gc.ts";
 import { followLogs, type LogsFlags, showLogs } from "./logs.ts";
 import { DEFAULT_HOME, print } from "./output.ts";
 import { printPlan } from "./plan.ts";
@@ -149,6 +150,14 @@ function runVerbs(rl: Command): void {
     .action(async (flags: ServeFlags, command: Command) => {
       Deno.exitCode = await withHome(command, (home) => serveCommand(home, flags));
     });
+  verb(rl, "gc [runs...]", "remove what nothing can reach").option("--json")
+    .option("--dry-run", "only say what would go")
+    .option("--rows", "also rows and batches of ended runs that no checkpoint, fork or open round can reach")
+    .option("--logs-older-than <days>", "also logs of attempts before the last one", whole("--logs-older-than", 0))
+    .option("--younger-than <hours>", "leave what is younger (default: 1)", whole("--younger-than", 0))
+    .action((runs: string[], flags: GcFlags, command: Command) =>
+      withHome(command, (home) => gcCommand(home, runs, flags))
+    );
   verb(rl, "cancel <run>", "end a run for good")
     .action(async (id: string, _: Flags, command: Command) => {
       await withHome(command, async (home) => {

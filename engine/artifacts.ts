@@ -122,8 +122,9 @@ export class ArtifactStore {
         this.#swept = undefined; // The next put tries again: a person may have mended the directory by then.
         throw error;
       });
-      if (this.#durable.has(ref.sha256) && sizeOf(path) === ref.bytes) return;
-      if (!await holds(path, ref)) await this.#writeAndRename(path, bytes);
+      const there = renew(path); // First: what is put now must not look like something that nobody wants.
+      if (there && this.#durable.has(ref.sha256) && sizeOf(path) === ref.bytes) return;
+      if (!there || !await holds(path, ref)) await this.#writeAndRename(path, bytes);
       await syncDirectory(folder); // Also when it was there: the other writer may not have come to this line.
       this.#remember(ref.sha256);
     } catch (error) {
@@ -158,6 +159,7 @@ export class ArtifactStore {
     }
     await syncDirectory(this.dir); // Also if they were there: another process may have made them just now.
     for await (const entry of Deno.readDir(folder)) {
+      if (entry.name.startsWith("gc.")) continue; // A collector's, which looks after what it was killed with.
       const path = `${folder}/${entry.name}`;
       const changed = (await Deno.stat(path).catch(() => null))?.mtime?.getTime();
       const stale = changed !== undefined && this.#clock.now() - changed > STALE_MS;
@@ -203,7 +205,23 @@ class ByteCache {
 
 /** Whether the file holds exactly what its name says. A damaged one is replaced by the next put of its content. */
 async function holds(path: string, ref: ArtifactRef): Promise<boolean> {
-  return sizeOf(path) === ref.bytes && sha256Hex(await Deno.readFile(path)) === ref.sha256;
+  if (sizeOf(path) !== ref.bytes) return false;
+  const bytes = await Deno.readFile(path).catch((error) => {
+    if (!(error instanceof Deno.errors.NotFound)) throw error; // A collector has it in its hands: written anew.
+  });
+  return bytes !== undefined && sha256Hex(bytes) === ref.sha256;
+}
+
+/** Makes a file as young as one that is written now; false if it is not there. */
+function renew(path: string): boolean {
+  try {
+    const now = new Date();
+    Deno.utimeSync(path, now, now);
+    return true;
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return false;
+    throw error;
+  }
 }
 
 /** Null if there is no such file. */

@@ -102,7 +102,7 @@ async function roundRows(
   const numbers = closed.map(({ key }) => Number(key.slice(loop.name.length + 1)));
   const has = numbers.length === 0
     ? "no round of it has closed"
-    : `those that have closed and are kept are ${numbers[0]} to ${numbers.at(-1)}`;
+    : `of those that have closed, ${numbers[0]} to ${numbers.at(-1)} are kept`;
   throw new InvalidInputError(`Cannot fork run '${run.id}' at round ${round} of '${loop.name}' as ${has}`, {
     run: run.id,
     round,

@@ -179,6 +179,13 @@ function isLong(text: string): boolean {
   return text.length > INLINE_MAX || text.startsWith(MOVED);
 }
 
+/** A row's parsed value, from wherever it lies. */
+export async function rowValue(artifacts: ArtifactStore, row: Pick<NewRow, "value">): Promise<unknown> {
+  const value: unknown = JSON.parse(row.value);
+  const ref = movedTo(value);
+  return ref ? await artifacts.getJson(ref) : value;
+}
+
 /** The artifact that holds a recorded value, if it has moved. */
 export function movedTo(value: unknown): ArtifactRef | undefined {
   if (typeof value !== "object" || value === null || !("$artifact" in value)) return undefined;

@@ -64,7 +64,12 @@ export function computedStatus(head: RunHead, options: OwnershipOptions = {}): C
   return head.lease_until_ms > now ? "running" : "interrupted";
 }
 
-export type TakeOptions = OwnershipOptions & { lease_ms: number; owner?: Owner };
+export type TakeOptions = OwnershipOptions & {
+  lease_ms: number;
+  owner?: Owner;
+  /** A run that is done or cancelled too, to tidy it. */
+  ended?: boolean;
+};
 
 /**
  * Takes a run for this process. At once if its engine is dead; if it lives or cannot be seen, only once its lease has
@@ -78,10 +83,10 @@ export async function takeRun(store: Store, run: string, options: TakeOptions): 
   const alive = options.alive ?? ownerAlive;
   const force = seen.owner !== null && alive(seen.owner) === "dead";
   const owner = options.owner ?? processOwner();
-  const { lease_ms } = options;
-  const { claimed, head } = await store.claim(run, owner, { lease_ms, force, seen_epoch: seen.epoch });
+  const { lease_ms, ended } = options;
+  const { claimed, head } = await store.claim(run, owner, { lease_ms, force, seen_epoch: seen.epoch, ended });
   if (claimed) return head;
-  if (head.status === "done" || head.status === "cancelled") {
+  if (!ended && (head.status === "done" || head.status === "cancelled")) {
     throw new InvalidInputError(`Cannot take run '${run}' as it has ended: status is ${head.status}`, {
       run,
       status: head.status,

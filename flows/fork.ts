@@ -8,14 +8,13 @@ import {
   type NewRow,
   type Prefix,
   prefixOf,
-  type RoundRecord,
   type RunHead,
 } from "../engine/mod.ts";
 import { type Config, overridden, parseConfig, parseOverride, valueAt } from "../configs/mod.ts";
-import { Policy } from "../data/mod.ts";
 import { CheckpointNote, Replan, replanned, type TrainerConfig, VersionChain } from "../workers/mod.ts";
+import { closedRound } from "./carried_versions.ts";
 import type { Home } from "./home.ts";
-import { residentRows } from "./lineage.ts";
+import { ancestors, residentRows } from "./lineage.ts";
 import { recordedDefinition } from "./run_graph.ts";
 import { slotsOf } from "./serve.ts";
 import { createRun } from "./session.ts";
@@ -57,6 +56,7 @@ export async function forkRun(home: Home, run: RunHead, options: ForkRunOptions)
   const loop = forkedLoop({ run, graph, loop: options.loop }).name;
   refuseFixed(run, { before, after: config as Record<string, unknown>, loop, round });
   const reading = { store: home.store, artifacts: home.artifacts };
+  const collected = await timesCollected(home, run);
   const prefix = await prefixOf(reading, { run, graph, loop, round, keeps: KEEPS, overrides });
   const id = options.id ?? `${run.name}-${crypto.randomUUID().slice(0, 8)}`;
   if (await home.store.head(id) !== null) {
@@ -67,7 +67,19 @@ export async function forkRun(home: Home, run: RunHead, options: ForkRunOptions)
   const name = (config as Partial<Config>).name ?? run.name;
   const needs = options.needs ?? slotsOf(config as Config);
   const known = { id, name, entry: run.entry, queue, priority, needs, prefix: { parent: prefix.parent, rows } };
-  return await createRun(home, definition as GraphDefinition, { config, ...known });
+  const head = await createRun(home, definition as GraphDefinition, { config, ...known });
+  if (await timesCollected(home, run) === collected) return head;
+  await home.store.request(id, "cancel");
+  throw new InvalidInputError(`Cannot fork run '${run.id}' while its rows are being collected: try again`, {
+    run: run.id,
+  });
+}
+
+/** `gc` records that it takes rows, then looks for forks: of it and one that begins meanwhile, one sees the other. */
+async function timesCollected(home: Home, run: RunHead): Promise<number> {
+  const runs = [run.id, ...(await ancestors(home.store, run)).map((ancestor) => ancestor.run)];
+  const notes = await Promise.all(runs.map((id) => home.store.read(id, { kinds: ["note/gc"] })));
+  return notes.flat().length;
 }
 
 /** The parent's configuration with the numerics that it had after `round`: a child's overrides come after its replans. */
@@ -197,13 +209,8 @@ async function keepCheckpoints(home: Home, { id, prefix }: { id: string; prefix:
 
 /** Versions of the policies that the loop's closed rounds carry. */
 async function carriedVersions(artifacts: ArtifactStore, { loop, rows }: Prefix): Promise<string[]> {
-  const own = rows.filter(({ kind, key }) => kind === "round" && key.startsWith(`${loop}/`));
-  const records = await Promise.all(own.map(async ({ value }) => {
-    const parsed = JSON.parse(value) as RoundRecord & { $artifact?: Parameters<ArtifactStore["getJson"]>[0] };
-    return parsed.$artifact ? await artifacts.getJson(parsed.$artifact) as RoundRecord : parsed;
-  }));
-  const carried = records.flatMap((record) => Object.values(record.carried));
-  return [...new Set(carried.flatMap((value) => Policy.safeParse(value).data?.version ?? []))];
+  const rounds = await Promise.all(rows.map((row) => closedRound(artifacts, row)));
+  return [...new Set(rounds.flatMap((round) => round?.loop === loop ? round.versions : []))];
 }
 
 /** The child's own checkpoint of the same files: its parent may drop the other. */

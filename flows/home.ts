@@ -1,5 +1,13 @@
+import { existsSync } from "node:fs";
 import { resolve } from "node:path";
-import { ArtifactStore, InvalidInputError, PostgresStore, SqliteStore, type Store } from "../engine/mod.ts";
+import {
+  ArtifactStore,
+  InvalidInputError,
+  parsePostgresUrl,
+  PostgresStore,
+  SqliteStore,
+  type Store,
+} from "../engine/mod.ts";
 import { readWorkerStates } from "../workers/mod.ts";
 import type { LiveFacts } from "./run_view.ts";
 
@@ -10,11 +18,21 @@ export type OpenOptions = {
   onNotice?: (text: string) => void;
 };
 
+/** Addresses of the PostgreSQL journals that runs of a home were recorded in, one a line. */
+const STORES = "stores";
+const addressOf = (url: string) => {
+  const { text, schema } = parsePostgresUrl(url);
+  return `${text}?schema=${schema}`;
+};
+const sqliteFile = (home: string) => `${home}/holdfast.db`;
+
 /** A directory with the journal, the artifacts and the runs' files. Opened by commands and by scripts alike. */
 export class Home {
   readonly dir: string;
   readonly store: Store;
   readonly artifacts: ArtifactStore;
+  /** Of the PostgreSQL that is open, without its password. */
+  #address: string | null = null;
 
   constructor(dir: string, options: { store: Store; artifacts: ArtifactStore }) {
     this.dir = dir;
@@ -35,8 +53,40 @@ export class Home {
         { cause },
       );
     }
-    const store = postgres ?? new SqliteStore(`${home}/holdfast.db`);
-    return new Home(home, { store, artifacts: new ArtifactStore(`${home}/artifacts`) });
+    const store = postgres ?? new SqliteStore(sqliteFile(home));
+    const opened = new Home(home, { store, artifacts: new ArtifactStore(`${home}/artifacts`) });
+    if (url !== null) opened.#address = addressOf(url);
+    return opened;
+  }
+
+  /**
+   * The other journals whose runs keep artifacts and files in this home, opened. The caller closes them.
+   * @throws {InvalidInputError} If one of them is a PostgreSQL: its URL, with the password, is not kept here.
+   */
+  otherStores(): Store[] {
+    const here = this.#address;
+    const others = this.#addresses().filter((address) => address !== here);
+    if (others.length > 0) {
+      throw new InvalidInputError(
+        `Cannot tell what of '${this.dir}' is still needed as runs in ${others.join(", ")} keep files here too: ` +
+          `name it with --store, or take it out of ${this.dir}/${STORES} if it is gone`,
+        { stores: others },
+      );
+    }
+    const file = sqliteFile(this.dir);
+    return here !== null && existsSync(file) ? [new SqliteStore(file)] : [];
+  }
+
+  /** Notes that runs of the open journal keep files in this home: whoever opens another one must know. */
+  rememberStore(): void {
+    const here = this.#address;
+    if (here === null || this.#addresses().includes(here)) return;
+    Deno.writeTextFileSync(`${this.dir}/${STORES}`, `${here}\n`, { append: true });
+  }
+
+  #addresses(): string[] {
+    const file = `${this.dir}/${STORES}`;
+    return existsSync(file) ? Deno.readTextFileSync(file).split("\n").filter(Boolean) : [];
   }
 
   runDir(run: string): string {

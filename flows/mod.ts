@@ -1,6 +1,7 @@
 /** The stage graphs that ship, and how a run of any graph is executed. */
 export { evaluations } from "./evaluate.ts";
 export * from "./fork.ts";
+export { collectGarbage, type GcOptions, type GcReport } from "./gc.ts";
 export * from "./home.ts";
 export * from "./ledger.ts";
 export * from "./lineage.ts";

@@ -97,6 +97,7 @@ export async function createRun<In, C, T>(
   options: { config: NoInfer<In>; entry: string } & Omit<CreateOptions, "entry" | "packages">,
 ): Promise<RunHead> {
   const { config, ...rest } = options;
+  home.rememberStore();
   const engine = new Engine({ store: home.store, artifacts: home.artifacts });
   return await engine.create(definition, config, { ...rest, packages: { deno: Deno.version.deno } });
 }

@@ -219,7 +219,7 @@ Deno.test("a loop or a round that is not there is refused in words, and nothing 
     });
     strictEqual(await at.store.head("b"), null);
   };
-  await refused({ round: 5 }, /round 5 of 'round' as those that have closed and are kept are 1 to 4/);
+  await refused({ round: 5 }, /round 5 of 'round' as of those that have closed, 1 to 4 are kept/);
   await refused({ loop: "step" }, /'step' as its loops are: warm,round/);
   await new Engine(at).create(counting, {}, { id: "new" });
   await refused({ from: "new" }, /round 1 of 'round' as no round of it has closed/);

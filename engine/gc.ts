@@ -1,0 +1,173 @@
+/** Removes artifacts that nothing recorded can reach, and rows of runs that have ended. */
+import { readdirSync } from "node:fs";
+import type { ArtifactStore } from "./artifacts.ts";
+import { canonicalJson } from "./canonical.ts";
+import { FencedError } from "./errors.ts";
+import { type TakeOptions, takeRun } from "./ownership.ts";
+import type { Store } from "./store.ts";
+
+export type Amount = { count: number; bytes: number };
+
+/** Rows that are read, or removed, at once. */
+const PAGE_ROWS = 5000;
+/**
+ * An artifact's name where text or MessagePack refers to it: `"sha256":"..."`. A version's id is such a name too, but no
+ * reference by itself: whoever needs the version's record refers to that.
+ */
+const REFERENCE = /sha256[^0-9a-f]{1,12}([0-9a-f]{64})(?![0-9a-f])/g;
+
+/** Names of all artifacts that rows of these stores refer to, directly or by way of other artifacts. */
+export async function reachableArtifacts(stores: readonly Store[], artifacts: ArtifactStore): Promise<Set<string>> {
+  const found = new Set<string>();
+  const open: string[] = [];
+  const take = (text: string) => {
+    for (const [, name] of text.matchAll(REFERENCE)) {
+      if (found.has(name!)) continue;
+      found.add(name!);
+      open.push(name!);
+    }
+  };
+  for (const store of stores) {
+    for (const { id } of await store.heads()) {
+      for await (const { value } of allRows(store, id)) take(value);
+    }
+  }
+  const latin1 = new TextDecoder("latin1"); // Any bytes are text in it.
+  for (let name = open.pop(); name !== undefined; name = open.pop()) {
+    const bytes = await Deno.readFile(artifacts.path({ sha256: name, bytes: 0 })).catch(unlessMissing);
+    if (bytes) take(latin1.decode(bytes));
+  }
+  return found;
+}
+
+async function* allRows(store: Store, run: string) {
+  for (let after_seq = 0;;) {
+    const rows = await store.read(run, { after_seq, limit: PAGE_ROWS });
+    yield* rows;
+    if (rows.length < PAGE_ROWS) return;
+    after_seq = rows.at(-1)!.seq;
+  }
+}
+
+export type SweepOptions = {
+  reachable: ReadonlySet<string>;
+  /** Younger artifacts stay: somebody may be about to refer to them. */
+  before_ms: number;
+  dry_run?: boolean;
+};
+
+/**
+ * Removes artifacts that were put before a moment and cannot be reached. One that is put again meanwhile stays: putting
+ * renews its file, so it is first moved aside, then looked at once more. A sweep that was killed is finished by the next.
+ */
+export async function sweepArtifacts(
+  artifacts: ArtifactStore,
+  { reachable, before_ms, dry_run = false }: SweepOptions,
+): Promise<Amount> {
+  const removed = { count: 0, bytes: 0 };
+  const count = (bytes: number) => {
+    removed.count++;
+    removed.bytes += bytes;
+  };
+  if (!dry_run) restoreReachable(artifacts, reachable);
+  for (const path of artifactFiles(artifacts)) {
+    const name = path.slice(path.lastIndexOf("/") + 1);
+    if (reachable.has(name)) continue;
+    const bytes = ageOf(path, before_ms);
+    if (bytes === null) continue;
+    if (dry_run || removeOld(path, { aside: asideOf(artifacts, name), before_ms })) count(bytes);
+  }
+  for (const entry of list(`${artifacts.dir}/tmp`)) {
+    const path = `${artifacts.dir}/tmp/${entry}`;
+    const bytes = ageOf(path, before_ms);
+    if (bytes === null) continue;
+    if (!dry_run) await Deno.remove(path).catch(unlessMissing);
+    count(bytes);
+  }
+  return removed;
+}
+
+function* artifactFiles({ dir }: ArtifactStore): Generator<string> {
+  for (const folder of list(dir)) {
+    if (!/^[0-9a-f]{2}$/.test(folder)) continue;
+    for (const name of list(`${dir}/${folder}`)) yield `${dir}/${folder}/${name}`;
+  }
+}
+
+const ASIDE = "gc.";
+const asideOf = ({ dir }: ArtifactStore, name: string) => `${dir}/tmp/${ASIDE}${name}`;
+
+/** True if it went. */
+function removeOld(path: string, { aside, before_ms }: { aside: string; before_ms: number }): boolean {
+  Deno.renameSync(path, aside);
+  if (ageOf(aside, before_ms) === null) {
+    Deno.renameSync(aside, path);
+    return false;
+  }
+  Deno.removeSync(aside);
+  return true;
+}
+
+/** What a killed sweep had moved aside and somebody refers to by now. */
+function restoreReachable(artifacts: ArtifactStore, reachable: ReadonlySet<string>): void {
+  for (const entry of list(`${artifacts.dir}/tmp`)) {
+    const name = entry.slice(ASIDE.length);
+    if (!entry.startsWith(ASIDE) || !reachable.has(name)) continue;
+    Deno.renameSync(asideOf(artifacts, name), artifacts.path({ sha256: name, bytes: 0 }));
+  }
+}
+
+/** The size of a file that is older than a moment; null: it is not, or it is gone. */
+function ageOf(path: string, before_ms: number): number | null {
+  try {
+    const { mtime, size } = Deno.statSync(path);
+    return (mtime?.getTime() ?? Infinity) < before_ms ? size : null;
+  } catch (error) {
+    return unlessMissing(error) ?? null;
+  }
+}
+
+function list(dir: string): string[] {
+  try {
+    return readdirSync(dir).sort();
+  } catch (error) {
+    if ((error as { code?: string }).code === "ENOENT") return [];
+    throw error;
+  }
+}
+
+function unlessMissing(error: unknown): undefined {
+  if (!(error instanceof Deno.errors.NotFound)) throw error;
+}
+
+export type RemoveOptions = TakeOptions & {
+  seqs: readonly number[];
+  /** Told in the `note/gc` row, which is durable before the first row goes. */
+  told: Record<string, unknown>;
+  /** Asked after that: whether the plan still holds. Whoever begins to need the run from then on sees the note. */
+  holds: () => Promise<boolean>;
+};
+
+/**
+ * Removes rows of a run that has ended, under a claim of its own. If it is killed, what is left goes the next time. False:
+ * the plan no longer held, and nothing was removed.
+ * @throws {RunOwnedError} While somebody else tidies it.
+ */
+export async function removeRows(store: Store, run: string, { seqs, told, holds, ...take }: RemoveOptions): Promise<boolean> {
+  const { epoch } = await takeRun(store, run, { ...take, ended: true });
+  try {
+    const value = canonicalJson({ ...told, rows: seqs.length });
+    kept(await store.append(run, epoch, [{ kind: "note/gc", key: "rows", value }]), run);
+    if (!await holds()) return false;
+    for (let from = 0; from < seqs.length; from += PAGE_ROWS) {
+      kept(await store.remove(run, epoch, seqs.slice(from, from + PAGE_ROWS)), run);
+    }
+    return true;
+  } finally {
+    await store.release(run, epoch);
+  }
+}
+
+function kept({ fenced }: { fenced: boolean }, run: string): void {
+  if (fenced) throw new FencedError(`Cannot tidy run '${run}' as another process has taken it`, { run });
+}

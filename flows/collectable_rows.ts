@@ -1,0 +1,154 @@
+/** Which rows of a run that has ended nothing can reach any more. */
+import {
+  type ArtifactStore,
+  BadDataError,
+  type JournalRow,
+  type RowKind,
+  type RunHead,
+  type Store,
+} from "../engine/mod.ts";
+import { VersionChain, VersionNote } from "../workers/mod.ts";
+import { type ClosedRound, closedRound } from "./carried_versions.ts";
+import { residentRows } from "./lineage.ts";
+
+/** Loops by name: the first round whose rows stay, and what reaches it. */
+export type KeptFrom = Record<string, { round: number; why: string }>;
+export type CollectableRows = {
+  run: string;
+  seqs: number[];
+  /** Characters of their keys and values. */
+  bytes: number;
+  from: KeptFrom;
+  /** Forks that were taken into account. */
+  forks: string[];
+};
+
+export type Collecting = {
+  store: Store;
+  artifacts: ArtifactStore;
+  /** Every run of the store. */
+  heads: readonly RunHead[];
+  /** Rows that are to go already, by run: forks are decided before the runs they come from. */
+  going: ReadonlyMap<string, ReadonlySet<number>>;
+};
+
+const ENTRY_KINDS: readonly RowKind[] = ["intent", "result", "failure", "checkpoint", "round"];
+
+/**
+ * A closed round stays if a checkpoint is of it or of an earlier one, or if a fork's versions are rebuilt through it. What
+ * goes are the rows of older rounds, and the versions that nothing which stays is rebuilt from. Notes, what is outside the
+ * loops, and the newest round always stay: `show` reads them.
+ */
+export async function collectableRows(collecting: Collecting, head: RunHead): Promise<CollectableRows> {
+  const rows = await rowsOf(collecting, head);
+  const { chain, rounds } = await versionsOf(collecting, head);
+  const forks = descendants(collecting.heads, head);
+  const needed = await neededBy(collecting, forks);
+  const saved = new Set(chain.checkpoints().map(({ version }) => version));
+  const from: KeptFrom = {};
+  const stays = new Set(needed.keys());
+  for (const [loop, own] of Map.groupBy(rounds, ({ loop }) => loop)) {
+    from[loop] = keptFrom(own, { saved, needed });
+    const kept = own.filter(({ round }) => round >= from[loop]!.round);
+    const rebuilt = own.some(({ versions }) => versions.some((version) => saved.has(version)));
+    for (const version of kept.flatMap(({ versions }) => versions)) {
+      stays.add(version);
+      if (rebuilt) { for (const id of await route(chain, version)) stays.add(id); }
+    }
+  }
+  const going = rows.filter((row) => row.kind === "note/version" ? isUnneeded(row, stays) : isBelow(row, from));
+  const bytes = going.reduce((sum, { key, value }) => sum + key.length + value.length, 0);
+  return { run: head.id, seqs: going.map(({ seq }) => seq), bytes, from, forks: forks.map(({ id }) => id) };
+}
+
+/** Runs that were forked from this one, or from a fork of it. */
+export function descendants(heads: readonly RunHead[], { id }: RunHead): RunHead[] {
+  const children = heads.filter(({ parent }) => parent?.run === id);
+  return children.flatMap((child) => [child, ...descendants(heads, child)]);
+}
+
+async function rowsOf({ store, going }: Collecting, { id }: RunHead): Promise<JournalRow[]> {
+  const gone = going.get(id);
+  const rows = await store.read(id);
+  return gone ? rows.filter(({ seq }) => !gone.has(seq)) : rows;
+}
+
+/** A run's closed rounds, and the chain that its versions are rebuilt along. */
+async function versionsOf(
+  collecting: Collecting,
+  head: RunHead,
+): Promise<{ chain: VersionChain; rounds: ClosedRound[] }> {
+  const { store, artifacts } = collecting;
+  const recorded = (await residentRows(store, head)).map(({ kind, key, value }) => ({
+    kind,
+    key,
+    value: JSON.parse(value),
+  }));
+  const rows = (await rowsOf(collecting, head)).filter(({ kind }) => kind === "round");
+  const rounds = await Promise.all(rows.map((row) => closedRound(artifacts, row)));
+  return { chain: new VersionChain(artifacts, recorded), rounds: rounds.filter((round) => round !== null) };
+}
+
+/** Versions that forks are rebuilt through, with the fork that needs each. */
+async function neededBy(collecting: Collecting, forks: readonly RunHead[]): Promise<Map<string, string>> {
+  const needed = new Map<string, string>();
+  for (const fork of forks) {
+    const { chain, rounds } = await versionsOf(collecting, fork);
+    for (const own of Map.groupBy(rounds, ({ loop }) => loop).values()) {
+      for (const id of await reached(own, { chain, ended: hasEnded(fork) })) needed.set(id, fork.id);
+    }
+  }
+  return needed;
+}
+
+/**
+ * Versions that those of a loop's rounds are rebuilt through. A loop of an ended run that left no checkpoint is over: of it
+ * only the versions themselves, which others may name.
+ */
+async function reached(
+  rounds: readonly ClosedRound[],
+  { chain, ended }: { chain: VersionChain; ended: boolean },
+): Promise<Set<string>> {
+  const versions = new Set(rounds.flatMap(({ versions }) => versions));
+  const saved = chain.checkpoints().some(({ version }) => versions.has(version));
+  if (ended && !saved) return versions;
+  return new Set((await Promise.all([...versions].map((version) => route(chain, version)))).flat());
+}
+
+/** Whether a run is over for good. */
+export function hasEnded({ status }: RunHead): boolean {
+  return status === "done" || status === "cancelled";
+}
+
+/** The versions that one is rebuilt through, from its checkpoint or the base on; itself alone if they were collected. */
+async function route(chain: VersionChain, version: string): Promise<string[]> {
+  try {
+    const { start, redo } = await chain.routeTo(version);
+    return [start.id, ...redo.map(({ id }) => id)];
+  } catch (error) {
+    if (error instanceof BadDataError) return [version];
+    throw error;
+  }
+}
+
+type Reasons = { saved: ReadonlySet<string>; needed: ReadonlyMap<string, string> };
+
+/** `rounds`: of one loop, oldest first. */
+function keptFrom(rounds: ClosedRound[], { saved, needed }: Reasons): KeptFrom[string] {
+  for (const { round, versions } of rounds) {
+    if (versions.some((version) => saved.has(version))) return { round, why: "a checkpoint is of this round" };
+    const fork = versions.map((version) => needed.get(version)).find((run) => run !== undefined);
+    if (fork !== undefined) return { round, why: `fork '${fork}' is rebuilt through it` };
+  }
+  return { round: rounds.at(-1)!.round, why: "it is the newest" };
+}
+
+function isUnneeded({ key, value }: JournalRow, stays: ReadonlySet<string>): boolean {
+  return !stays.has(key) && VersionNote.parse(JSON.parse(value)).number > 0;
+}
+
+/** `round/3/score#17` under `round` kept from 5: below it. */
+function isBelow({ kind, key }: JournalRow, from: KeptFrom): boolean {
+  const [loop = "", round] = key.split("/");
+  return ENTRY_KINDS.includes(kind) && round !== undefined && loop in from && Number(round) < from[loop]!.round;
+}

@@ -1,0 +1,48 @@
+/** A home whose runs have fake workers, for what works on several runs of it: fork, gc, diff. */
+import { ArtifactStore, Engine, type RunHead } from "../../engine/mod.ts";
+import { MemoryStore } from "../../engine/testing.ts";
+import { createRun, Home, recordedDefinition, runView, SHIPPED } from "../../flows/mod.ts";
+import { online } from "../../flows/online.ts";
+import { fakeRun, type FakeRunOptions } from "../../flows/testing.ts";
+import { writeFakeModel } from "../../workers/mod.ts";
+import { onlineConfig, rowsOf, scratch } from "./fixtures.ts";
+
+/** With a model and rows that the configuration's checks accept; the fake trainer reads one number of it. */
+export async function freshFakeHome(store = new MemoryStore()): Promise<Home> {
+  const dir = await scratch();
+  await writeFakeModel(`${dir}/model`, 0.5);
+  for (const name of ["model/config.json", "model/model.safetensors", "train.jsonl"]) {
+    await Deno.writeTextFile(`${dir}/${name}`, "");
+  }
+  return new Home(dir, { store, artifacts: new ArtifactStore(`${dir}/artifacts`) });
+}
+
+/** Records a run of six rounds. */
+export async function createFakeRun(home: Home, id: string, overrides: Record<string, unknown> = {}): Promise<RunHead> {
+  const config = onlineConfig(`${home.dir}/model`, {
+    rounds: 6,
+    data: { train: [{ path: `${home.dir}/train.jsonl` }] },
+    checkpoints: { every_rounds: 2, keep_last: 1 },
+    ...overrides,
+  });
+  return await createRun(home, online, { config, id, entry: `${SHIPPED}online` });
+}
+
+/** One engine's start at a run, with fresh workers that hold nothing. */
+export async function executeFake(
+  home: Home,
+  id: string,
+  options: { store?: MemoryStore } & Partial<FakeRunOptions> = {},
+) {
+  const { store = home.store as MemoryStore, ...rest } = options;
+  const head = (await store.head(id))!;
+  const { definition, config } = await recordedDefinition(head);
+  const { artifacts } = home;
+  const restart = head.parent && head.epoch === 0 ? "fork" as const : "resume" as const;
+  const places = { store, artifacts, run: id, dir: `${home.dir}/work/${id}`, rows: { train: rowsOf(16) } };
+  const fake = await fakeRun({ ...places, restart, ...rest });
+  const engine = new Engine({ store, artifacts, resources: fake.resources });
+  const { status } = await engine.execute(id, definition.build(config));
+  const { policy, ledger, recoveries } = await runView(store, (await store.head(id))!, { workers: [], metrics: {} });
+  return { status, version: policy!.version, digest: policy!.digest, ledger, recoveries, trainer: fake.trainer };
+}
