@@ -86,6 +86,7 @@ The gate holds each of these against the undisturbed run in the same way, with r
 | the cable between engine and agent pulled for a moment and for longer than the limit; one direction lost; a half-open connection | \`tests/crash/network_test.ts\` |
 | a disk that is full under the checkpoints, and under the whole home | \`tests/crash/disk_full_test.ts\` |
 | a checkpoint with a flipped bit, cut short, or with a file missing | \`tests/crash/damaged_checkpoint_test.ts\` |
+| a batch of which half is gone: nothing is trained on it, and with the file put back the run goes on | \`tests/crash/torn_artifact_test.ts\` |
 | the engine's clock an hour ahead, an hour back, a day back; the workers' a day back | \`tests/crash/clock_test.ts\` |
 | PostgreSQL restarted four times in a run, in order and by power loss | \`tests/crash/postgres_restart_test.ts\` |
 
