@@ -7,25 +7,32 @@ export type LogsFlags = { json?: boolean; lines: number; attempt?: number; follo
 
 const NEWLINE = 10;
 
-/** `logs RUN`: the last lines of every worker's log of the newest attempt, or where they lie. */
+/** `logs RUN`: the last lines of every worker's newest log, or of one attempt's logs, and where they lie. */
 export async function showLogs(
   home: Home,
   id: string | undefined,
   options: LogsFlags,
 ): Promise<void> {
   const head = await findRun(home, id ?? await newestRun(home));
-  const attempt = options.attempt ?? head.epoch;
-  const dir = home.logDir(head.id, attempt);
-  const files = await logFiles(dir);
-  if (files.length === 0) {
-    throw new InvalidInputError(`Cannot show logs of '${head.id}' as ${dir} has none: try --attempt N`, { dir });
+  const dir = `${home.dir}/logs/${head.id}`;
+  const { attempt = null } = options;
+  const paths = attempt === null ? newestOfEach(await allLogs(dir)) : await logsIn(home.logDir(head.id, attempt));
+  if (paths.length === 0) {
+    const why = attempt === null ? "no worker of it has started" : `attempt ${attempt} has none: try without --attempt`;
+    throw new InvalidInputError(`Cannot show logs of '${head.id}' as ${why} (${dir})`, { dir, attempt });
   }
-  const logs = await Promise.all(files.map(async (name) => {
-    const text = await Deno.readTextFile(`${dir}/${name}`);
-    return { path: `${dir}/${name}`, lines: text.trimEnd().split("\n").slice(-options.lines) };
+  const logs = await Promise.all(paths.map(async (path) => {
+    const text = await Deno.readTextFile(path);
+    return { path, lines: text.trimEnd().split("\n").slice(-options.lines) };
   }));
   if (options.json) return printJson({ run: head.id, attempt, dir, logs });
   for (const { path, lines } of logs) print([`==> ${path} <==`, ...lines, ""].join("\n"));
+}
+
+/** The logs of the newest attempt that has one of that name: a worker that outlived its engine goes on writing where it began. */
+function newestOfEach(paths: string[]): string[] {
+  const newest = new Map(paths.map((path) => [path.slice(path.lastIndexOf("/") + 1), path])); // Oldest attempt first.
+  return [...newest.values()];
 }
 
 const FOLLOW_MS = 500;
@@ -42,11 +49,12 @@ export async function followLogs(home: Home, id: string | undefined): Promise<vo
   }
 }
 
-/** Logs of every attempt: a worker that outlived its engine goes on writing where it began. */
+/** Logs of every attempt, the oldest first. */
 async function allLogs(dir: string): Promise<string[]> {
   const attempts = await Array.fromAsync(Deno.readDir(dir)).catch(() => []);
-  const dirs = attempts.map(({ name }) => `${dir}/${name}`).toSorted();
-  return (await Promise.all(dirs.map(async (at) => (await logFiles(at)).map((name) => `${at}/${name}`)))).flat();
+  const number = (name: string) => Number(name.slice(name.lastIndexOf("_") + 1));
+  const dirs = attempts.map(({ name }) => name).toSorted((a, b) => number(a) - number(b));
+  return (await Promise.all(dirs.map((name) => logsIn(`${dir}/${name}`)))).flat();
 }
 
 /** Whole lines only; the rest is shown when its end is there. */
@@ -63,10 +71,10 @@ async function printAdded(path: string, shown: Map<string, number>): Promise<voi
   print(lines.map((line) => `${place}: ${line}`).join("\n"));
 }
 
-async function logFiles(dir: string): Promise<string[]> {
+async function logsIn(dir: string): Promise<string[]> {
   try {
     const entries = await Array.fromAsync(Deno.readDir(dir));
-    return entries.filter((entry) => entry.isFile).map((entry) => entry.name).toSorted();
+    return entries.filter((entry) => entry.isFile).map((entry) => `${dir}/${entry.name}`).toSorted();
   } catch (error) {
     if (error instanceof Deno.errors.NotFound) return [];
     throw error;

@@ -67,23 +67,30 @@ Deno.test("a run id that is nearly one is suggested with exit 2, one that is not
   ok(!far.err.includes("did you mean"));
 });
 
-Deno.test("logs shows the last lines of each process of the newest attempt, and where they lie", async () => {
-  const { run, attempt, logs } = await json<
-    { run: string; attempt: number; logs: { path: string; lines: string[] }[] }
-  >(
-    ["logs", ...at, "--lines", "2"],
-  );
-  deepStrictEqual([run, attempt], ["small", 1]);
-  deepStrictEqual(logs.map(({ path }) => path.slice(`${home}/logs/small/attempt_1/`.length)), [
-    "agent.1.log",
-    "sampler_0.rank0.gen1.log",
-    "trainer.rank0.gen1.log",
+Deno.test("logs shows the last lines of each process's newest log, and where they lie", async () => {
+  type Logs = { run: string; logs: { path: string; lines: string[] }[] };
+  const { run, logs } = await json<Logs>(["logs", ...at, "--lines", "2"]);
+  strictEqual(run, "small");
+  const inDir = ({ path }: { path: string }) => path.slice(`${home}/logs/small/`.length);
+  deepStrictEqual(logs.map(inDir), [
+    "attempt_1/agent.1.log",
+    "attempt_1/sampler_0.rank0.gen1.log",
+    "attempt_1/trainer.rank0.gen1.log",
   ]);
   ok(logs.every(({ lines }) => lines.length <= 2));
   match((await rl(["logs", "small", ...at])).out, /==> .*agent\.1\.log <==\n/);
   const other = await rl(["logs", "small", ...at, "--attempt", "7"]);
   strictEqual(other.code, 2);
-  match(other.err, /attempt_7 has none/);
+  match(other.err, /attempt 7 has none/);
+  await Deno.mkdir(`${home}/logs/small/attempt_10`);
+  await Deno.writeTextFile(`${home}/logs/small/attempt_10/sampler_0.rank0.gen1.log`, "again\n");
+  const { logs: later } = await json<Logs>(["logs", ...at]);
+  deepStrictEqual(later.map(inDir), [
+    "attempt_1/agent.1.log",
+    "attempt_10/sampler_0.rank0.gen1.log",
+    "attempt_1/trainer.rank0.gen1.log",
+  ], "workers that outlived their engine go on writing where they began");
+  await Deno.remove(`${home}/logs/small/attempt_10`, { recursive: true });
 });
 
 Deno.test("rollouts shows a round's samples with rewards and parts, worst and best first", async () => {
