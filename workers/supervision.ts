@@ -63,6 +63,14 @@ function hopeless({ action, cause }: FailureFacts): boolean {
   return action === "stop" && cause !== "user_code" && cause !== "bad_data";
 }
 
+/** An engine that was frozen finds its limits past when it wakes, and what it was sent meanwhile not read yet. */
+const AWAKE_MS = 250;
+
+/** Sleeps for so long of the time that this process is awake: what it misses at one stretch counts as `AWAKE_MS`. */
+export async function sleepAwake(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
+  for (let left = ms; left > 0; left -= AWAKE_MS) await clock.sleep(Math.min(left, AWAKE_MS), signal);
+}
+
 /** Why an agent is given up. */
 export type AgentEnd = { reason: string };
 
@@ -101,14 +109,16 @@ export async function watchAgent(link: AgentLink, options: WatchOptions): Promis
 
 async function silence(link: AgentLink, options: WatchOptions): Promise<AgentEnd | null> {
   const { clock, silentMs, startMs, signal } = options;
+  let doubted = false;
   while (!signal.aborted) {
     const limit = link.bootId === null ? startMs : silentMs;
     const left = limit - link.silentMs;
-    if (left <= 0) {
+    if (left <= 0 && doubted) {
       return { reason: `it has been silent for ${Math.round(link.silentMs)} ms: the limit is ${limit} ms` };
     }
     try {
-      await clock.sleep(Math.min(left, silentMs), signal); // Its first hello brings the shorter limit.
+      doubted = left <= 0;
+      await clock.sleep(doubted ? AWAKE_MS : Math.min(left, silentMs), signal); // Its first hello brings the shorter limit.
     } catch {
       return null; // The watch is over.
     }

@@ -19,7 +19,7 @@ import { type AgentProcess, type Launcher, type LivingAgent, localLauncher } fro
 import type { Phase } from "./operation_phase.ts";
 import { homeNonce, ownNonce, processStart } from "./process_sweep.ts";
 import type { AgentMessage } from "./protocol.ts";
-import { ReplacementBudget, watchAgent } from "./supervision.ts";
+import { ReplacementBudget, sleepAwake, watchAgent } from "./supervision.ts";
 
 /** What `show` says of one rank, or of a group that has none. */
 export const WorkerState = z.strictObject({
@@ -245,7 +245,7 @@ export class Workers {
       this.#receive(message);
     };
     const late = new AbortController();
-    const tooLate = clock.sleep(adoptMs, late.signal).then(() => null, () => null);
+    const tooLate = sleepAwake(clock, adoptMs, late.signal).then(() => null, () => null);
     const hello = await Promise.race([came.promise, process.exited.then(() => null), tooLate]);
     late.abort(new Error("the agent has come"));
     if (!await this.#owns()) throw this.#ended;

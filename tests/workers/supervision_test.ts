@@ -1,54 +1,60 @@
-import { deepStrictEqual, strictEqual } from "node:assert/strict";
-import { type EngineError, NoProgressError } from "../../engine/mod.ts";
-import { failureError, failureReport } from "../../workers/mod.ts";
-import { ReplacementBudget } from "../../workers/supervision.ts";
+import { deepStrictEqual, match, strictEqual } from "node:assert/strict";
+import { ManualClock } from "../../engine/mod.ts";
+import type { AgentLink } from "../../workers/agent_link.ts";
+import { sleepAwake, watchAgent } from "../../workers/supervision.ts";
 
-const place = { run: "r", group: "trainer", generation: 1, op: "train" };
-const failed = (report: Parameters<typeof failureReport>[0], op = "train") =>
-  failureError([failureReport(report)], { ...place, op });
-/** How many of `times` failures are answered with a replacement, from the first on. */
-const replacements = (error: EngineError, times: number, budget = new ReplacementBudget()) =>
-  Array.from({ length: times }, () => budget.spend(error)).filter((one) => one).length;
+const SILENT_MS = 5000;
 
-const EXIT = failed({ cause: "exit", exit_code: 7, message: "ended with exit code 7" });
-const CRASH = failed({ cause: "signal", signal: "SIGSEGV", message: "killed by SIGSEGV" });
-const KILLED = failed({ cause: "signal", signal: "SIGKILL", oom_kills: 0 });
+/** A clock whose process is frozen once: the first sleep that falls due takes so much longer. */
+class FrozenOnce extends ManualClock {
+  constructor(public missed_ms: number) {
+    super();
+  }
+  override async sleep(ms: number, signal?: AbortSignal): Promise<void> {
+    const missed = this.missed_ms;
+    this.missed_ms = 0;
+    await super.sleep(ms + missed, signal);
+  }
+}
 
-Deno.test("ReplacementBudget: three for a failure, one for what a second time proves, none for what repeats", () => {
-  deepStrictEqual(
-    [
-      replacements(EXIT, 9),
-      replacements(new NoProgressError("x", { op: "train" }), 9),
-      replacements(CRASH, 9),
-      replacements(failed({ exception: "ValueError", message: "no" }), 9),
-      replacements(failed({ cause: "import_error" }), 9),
-      replacements(failed({ message: "ncclInvalidUsage: Duplicate GPU detected" }), 9),
-    ],
-    [3, 3, 1, 1, 0, 0],
-  );
+/** An agent that was heard last at `heard_ms`. */
+function watched(clock: ManualClock) {
+  const link = {
+    heard_ms: 0,
+    bootId: "b",
+    get silentMs() {
+      return clock.monotonic() - link.heard_ms;
+    },
+  };
+  const over = new AbortController();
+  const exited = new Promise<string>(() => {});
+  const options = { clock, silentMs: SILENT_MS, startMs: SILENT_MS, exited, signal: over.signal };
+  return { link, over, end: watchAgent(link as unknown as AgentLink, options) };
+}
+
+Deno.test("watchAgent(): an engine that was frozen reads what it was sent before it gives an agent up", async () => {
+  const clock = new FrozenOnce(60_000);
+  const { link, over, end } = watched(clock);
+  await clock.advance(65_000); // It wakes: its limit is long past, the agent's frames are not read yet.
+  link.heard_ms = clock.monotonic();
+  await clock.advance(4000);
+  over.abort();
+  strictEqual(await end, null);
 });
 
-Deno.test("ReplacementBudget is counted by fingerprint, and in all", () => {
-  const budget = new ReplacementBudget();
-  strictEqual(replacements(EXIT, 3, budget), 3);
-  strictEqual(replacements(CRASH, 2, budget), 1);
-  const others = ["a", "b", "c", "d", "e", "f"].map((op) =>
-    replacements(failed({ cause: "exit", exit_code: 7 }, op), 1, budget)
-  );
-  deepStrictEqual(others, [1, 1, 1, 1, 1, 0]);
-  strictEqual(budget.spent, 9);
+Deno.test("watchAgent(): an agent that stays silent is given up, soon after the limit", async () => {
+  const clock = new ManualClock();
+  const { end } = watched(clock);
+  await clock.advance(SILENT_MS + 250);
+  match((await end)!.reason, /silent for 5250 ms: the limit is 5000 ms/);
 });
 
-Deno.test("ReplacementBudget: progress gives all of it back", () => {
-  const budget = new ReplacementBudget();
-  strictEqual(replacements(CRASH, 2, budget), 1);
-  budget.progressed();
-  deepStrictEqual([replacements(CRASH, 2, budget), budget.spent], [1, 1]);
-});
-
-Deno.test("ReplacementBudget: what somebody did to a process costs nothing, but not for ever", () => {
-  const budget = new ReplacementBudget();
-  strictEqual(replacements(KILLED, 20, budget), 20);
-  strictEqual(replacements(EXIT, 9, budget), 3);
-  strictEqual(replacements(KILLED, 40, budget), 30);
+Deno.test("sleepAwake(): what a frozen process missed counts as a moment", async () => {
+  const clock = new FrozenOnce(60_000);
+  const woken: number[] = [];
+  sleepAwake(clock, 1000, new AbortController().signal).then(() => woken.push(clock.monotonic()));
+  await clock.advance(60_250);
+  deepStrictEqual(woken, []);
+  await clock.advance(750);
+  deepStrictEqual(woken, [61_000]);
 });
