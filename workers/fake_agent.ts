@@ -150,6 +150,11 @@ export class FakeAgent {
     if (this.#socket) this.#write(this.#socket, { type: "heartbeat", groups: this.#states() });
   }
 
+  /** Names of the groups whose ranks are there. */
+  get readyGroups(): string[] {
+    return [...this.#groups].filter(([, { state }]) => state === "ready").map(([name]) => name);
+  }
+
   /** A rank of the group died, and its operation with it. */
   failGroup(group: string, reports: Partial<FailureReport>[]): void {
     const entry = this.#groups.get(group);

@@ -5,14 +5,22 @@ import type { SimulatedWorld } from "../../engine/simulation.ts";
 import type { MemoryStore } from "../../engine/testing.ts";
 import { ATTEMPTS_MAX } from "./workload.ts";
 
+/** An engine that asked whose the run is may act on the answer for so long: the answer is on its way to it. */
+const LOOK_MS = 200;
+
 /** Who holds the run, and until when if no sign of life comes. By the world's own time, which does not jump. */
 type Held = { boot: string; until_ms: number };
 
 export class Audit {
   readonly violations: string[] = [];
   readonly starts = new Map<string, number>();
+  /** How often each operation was begun on a worker. */
+  readonly operations = new Map<string, number>();
   /** The boot that claimed each epoch. */
   readonly #epochs = new Map<number, string>();
+  /** When each boot asked last whose the run is. */
+  readonly #looks = new Map<string, number>();
+  readonly #frozen = new Set<string>();
   #epoch = 0;
   #held: Held | null = null;
 
@@ -40,12 +48,40 @@ export class Audit {
     return count;
   }
 
+  /** An engine ends an agent: one that was superseded before it last asked whose the run is must not. */
+  destroys(boot: string): void {
+    const superseded = this.#epochs.get(this.#epoch) !== boot;
+    const knew = this.world.time_ms - (this.#looks.get(boot) ?? 0) > LOOK_MS;
+    if (superseded && knew && !this.#frozen.has(boot)) {
+      this.#violated(`${boot} ended an agent although it was superseded, and had not asked`);
+    }
+  }
+
+  /** It does what it had decided on before, however late. */
+  froze(boot: string): void {
+    this.#frozen.add(boot);
+  }
+
+  /** An operation begins on a worker. */
+  began({ group, key }: { group: string; key: string }, args: unknown): void {
+    const name = `${group} ${key} ${JSON.stringify(args)}`;
+    this.operations.set(name, (this.operations.get(name) ?? 0) + 1);
+  }
+
+  /** Where workers were not touched, an engine that dies or freezes costs no operation: the next one takes up what was begun. */
+  checkAdopted(): void {
+    for (const [name, count] of this.operations) {
+      if (count > 1) this.#violated(`operation '${name}' was begun ${count} times although no worker was lost`);
+    }
+  }
+
   #saw(call: keyof Store, { owner, args, answer }: { owner: Owner; args: unknown[]; answer: unknown }): void {
     if (call === "claim") {
       const { claimed, head } = answer as { claimed: boolean; head: RunHead };
       if (claimed) this.#claimed(owner.boot_id, { head, lease_ms: (args[2] as { lease_ms: number }).lease_ms });
       return;
     }
+    if (call === "head") this.#looks.set(owner.boot_id, this.world.time_ms);
     if (call === "release" && args[1] === this.#epoch) this.#held = null;
     const fenced = (answer as { fenced?: boolean } | undefined)?.fenced;
     if (fenced !== false) return;

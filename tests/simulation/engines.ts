@@ -7,6 +7,7 @@ import {
   type Outcome,
   provide,
   RunOwnedError,
+  stillOwns,
   WorkerLostError,
 } from "../../engine/mod.ts";
 import { randomStream } from "../../engine/random.ts";
@@ -18,7 +19,12 @@ import {
   SimulatedWorld,
 } from "../../engine/simulation.ts";
 import { MemoryStore } from "../../engine/testing.ts";
+import { isRecorded } from "../../flows/recorded.ts";
+import { callOptions } from "../../workers/call.ts";
+import { type WorkerGroup, Workers } from "../../workers/mod.ts";
+import { SimulatedNetwork } from "../../workers/simulation.ts";
 import { Audit, digestOf } from "./audit.ts";
+import { GROUPS, Machine } from "./machine.ts";
 import { type Operate, Operator, type Plan, planOf, SIGNAL, workload } from "./workload.ts";
 
 const RUN = "run";
@@ -28,13 +34,23 @@ const LIMIT_MS = 1_800_000;
 /** Never written to: values of the workload are small. */
 const artifacts = new ArtifactStore("/nonexistent/simulated");
 
+type Blow = "kill" | "freeze" | "drain" | "jump" | "agent_kill" | "agent_freeze" | "rank_loss" | "cut" | "silence";
+const ENGINE_BLOWS: Blow[] = ["kill", "freeze", "freeze", "drain", "jump"];
+/** They cost no operation: the next engine takes up what was begun. */
+const SPARING_BLOWS: Blow[] = ["kill", "freeze", "jump", "cut"];
+const WORKER_BLOWS: Blow[] = ["rank_loss", "cut", "cut", "silence"];
+/** More of them without a completed operation and the workers are given up. */
+const AGENT_BLOWS_MAX = 2;
+
 /** What goes wrong in a history. */
 export type Chaos = {
   hosts: number;
+  /** Operations go to workers over sockets; else they are done in the engine's process. */
+  workers: boolean;
   /** Kills at the n-th append that arrives at the store: before it is carried out, or after. */
   kills: { append: number; moment: "before" | "after" }[];
   /** What happens to any host at a time. */
-  blows: { at_ms: number; kind: "kill" | "freeze" | "drain" | "jump" | "jump_store"; ms: number }[];
+  blows: { at_ms: number; kind: Blow; ms: number }[];
   /** Shares of calls that are lost, and whose answers are; and of operations whose worker is. */
   lost: number;
   unanswered: number;
@@ -43,26 +59,34 @@ export type Chaos = {
 };
 
 const CALM: Chaos = {
-  ...{ hosts: 1, kills: [], blows: [], lost: 0, unanswered: 0, worker_lost: 0, latency_ms: [0, 2] },
+  ...{ hosts: 1, workers: false, kills: [], blows: [], lost: 0, unanswered: 0, worker_lost: 0, latency_ms: [0, 2] },
 };
 
 export function chaosOf(seed: number): Chaos {
   const random = randomStream("chaos", seed);
   const between = (low: number, high: number) => low + Math.floor(random() * (high - low + 1));
   const some = <T>(max: number, make: () => T) => Array.from({ length: between(0, max) }, make);
-  const kinds = ["kill", "freeze", "freeze", "drain", "jump", "jump"] as const;
   const jumps = [3_600_000, -3_600_000, -86_400_000];
+  const blow = (kind: Blow) => {
+    const ms = kind === "jump" ? jumps[between(0, 2)]! : between(1, 4 * LEASE_MS);
+    return { at_ms: between(0, 15_000), kind, ms };
+  };
+  const workers = random() < 0.5;
+  const agentBlow = () => blow(random() < 0.5 ? "agent_kill" : "agent_freeze");
+  // In a part of the histories nothing but engines and sockets break: there no operation may be begun twice.
+  const spare = workers && random() < 0.4;
+  const kinds = spare ? SPARING_BLOWS : ENGINE_BLOWS;
+  const blows = some(4, () => blow(kinds[between(0, kinds.length - 1)]!));
+  if (workers && !spare) {
+    blows.push(...some(3, () => blow(WORKER_BLOWS[between(0, WORKER_BLOWS.length - 1)]!)));
+    blows.push(...some(AGENT_BLOWS_MAX, agentBlow));
+  }
   return {
-    hosts: between(1, 3),
+    ...{ workers, blows, hosts: between(1, 3) },
     kills: some(3, () => ({ append: between(1, 60), moment: random() < 0.5 ? "before" : "after" })),
-    blows: some(4, () => {
-      const kind = kinds[between(0, kinds.length - 1)]!;
-      const ms = kind === "freeze" ? between(1, 4 * LEASE_MS) : jumps[between(0, 2)]!;
-      return { at_ms: between(0, 15_000), kind, ms };
-    }),
-    lost: random() < 0.5 ? 0 : random() * 0.05,
-    unanswered: random() < 0.5 ? 0 : random() * 0.05,
-    worker_lost: random() < 0.5 ? 0 : random() * 0.1,
+    lost: spare || random() < 0.5 ? 0 : random() * 0.05,
+    unanswered: spare || random() < 0.5 ? 0 : random() * 0.05,
+    worker_lost: spare || random() < 0.5 ? 0 : random() * 0.1,
     latency_ms: [0, between(0, 40)],
   };
 }
@@ -90,7 +114,13 @@ export async function tell(
   const intime = await world.run({ ended: () => stage.outcome !== null, limit_ms: LIMIT_MS });
   if (!intime || !stage.outcome) audit.violations.push(`the run did not end: ${world.events} events`);
   audit.checkJournal();
+  if (sparesWorkers(chaos)) audit.checkAdopted();
   return { digest: digestOf(store.rows(RUN)), outcome: stage.outcome, audit, events: world.events };
+}
+
+/** Whether nothing ends a worker, or the engine's trust in it: a drained engine ends its workers, one whose store is silent too. */
+function sparesWorkers({ workers, blows, lost, unanswered }: Chaos): boolean {
+  return workers && lost === 0 && unanswered === 0 && blows.every(({ kind }) => SPARING_BLOWS.includes(kind));
 }
 
 /** What is wrong with the history of this seed; empty if nothing is. */
@@ -115,10 +145,17 @@ type TheatreOptions = { world: SimulatedWorld; audit: Audit; chaos: Chaos; graph
 /** The hosts on which engines run, one process each, and what befalls them. */
 class Theatre {
   outcome: Outcome | null = null;
+  readonly network: SimulatedNetwork;
+  readonly machine: Machine;
   readonly #hosts: Host[] = [];
   #appends = 0;
 
-  constructor(readonly options: TheatreOptions) {}
+  constructor(readonly options: TheatreOptions) {
+    const { world, audit, chaos } = options;
+    const network = this.network = new SimulatedNetwork(world, chaos.latency_ms);
+    const destroys = (engine: SimulatedProcess) => audit.destroys(engine.owner.boot_id);
+    this.machine = new Machine({ world, network, destroys, began: (io, args) => audit.began(io, args) });
+  }
 
   begin(): void {
     const { world, chaos } = this.options;
@@ -135,11 +172,26 @@ class Theatre {
   #strike(kind: Chaos["blows"][number]["kind"], ms: number): void {
     const { world } = this.options;
     const host = world.pick(this.#hosts);
-    if (kind === "jump_store") world.jumped_ms += ms;
-    else if (kind === "kill") host.kill();
-    else if (kind === "drain") host.drain();
-    else if (kind === "jump") host.jump(ms);
-    else host.freeze(ms);
+    switch (kind) {
+      case "kill":
+        return host.kill();
+      case "drain":
+        return host.drain();
+      case "jump":
+        return host.jump(ms);
+      case "freeze":
+        return host.freeze(ms);
+      case "agent_kill":
+        return this.machine.kill();
+      case "agent_freeze":
+        return this.machine.freeze(ms);
+      case "rank_loss":
+        return this.machine.loseRank();
+      case "cut":
+        return this.network.cut();
+      case "silence":
+        return this.network.silence();
+    }
   }
 
   /** A person who gives the signal, and again if the engine did not take it. */
@@ -178,18 +230,22 @@ class Host {
   constructor(readonly theatre: Theatre, readonly name: string) {}
 
   boot(): void {
-    const { world, audit } = this.theatre.options;
+    const { world, audit, chaos } = this.theatre.options;
     const process = this.process = world.start(this.name);
     const { clock, owner } = process;
-    const { latency_ms } = this.theatre.options.chaos;
+    const { latency_ms } = chaos;
     const fate = (call: string, moment: "before" | "after") => this.theatre.fate(this, process, { call, moment });
     const store = new SimulatedStore(audit.over(owner), process, { latency_ms, fate });
+    const crew = chaos.workers ? new Crew(this.theatre, { process, store }) : null;
     this.#engine = new Engine({
       ...{ store, artifacts, clock, owner, lease_ms: LEASE_MS, slots: { sampler: 2 } },
       backoff: { first_ms: 100, max_ms: 1000 },
-      resources: [provide(Operator, this.#operate(process))],
+      resources: [provide(Operator, crew ? crew.operate : this.#operate(process))],
+      onEvent: (event) => {
+        if (event.type === "run_started") crew?.begin(event.epoch);
+      },
     });
-    this.#serve(process, this.#engine);
+    this.#serve(process, { engine: this.#engine, crew });
   }
 
   kill(): void {
@@ -204,6 +260,7 @@ class Host {
   freeze(ms: number): void {
     const { process } = this;
     process?.freeze();
+    if (process) this.theatre.options.audit.froze(process.owner.boot_id);
     this.theatre.options.world.schedule(ms, `${this.name} thaws`, () => process?.thaw());
   }
 
@@ -219,16 +276,19 @@ class Host {
     this.process?.deliver("signal", () => void this.#engine!.signal(RUN, SIGNAL, 3).catch(() => {}));
   }
 
-  async #serve(process: SimulatedProcess, engine: Engine): Promise<void> {
+  async #serve(process: SimulatedProcess, { engine, crew }: { engine: Engine; crew: Crew | null }): Promise<void> {
     const { world, audit, graph } = this.theatre.options;
     for (;;) {
       this.#drain = new AbortController();
       try {
-        const outcome = await engine.execute(RUN, graph, { drain: this.#drain.signal });
+        const letGo = async () => await crew?.stop();
+        const outcome = await engine.execute(RUN, graph, { drain: this.#drain.signal, letGo });
         if (outcome.status !== "interrupted" && outcome.status !== "fenced") this.theatre.outcome = outcome;
       } catch (error) {
         const usual = error instanceof RunOwnedError || error instanceof SimulatedOutage;
         if (!usual) audit.violations.push(`${this.name} saw ${error}`);
+      } finally {
+        await crew?.stop();
       }
       await process.clock.sleep(world.between(100, 2000));
     }
@@ -245,5 +305,45 @@ class Host {
       }
       return n * 2;
     };
+  }
+}
+
+/** The workers of one engine, as a session of the command line has them. */
+class Crew {
+  #workers: Promise<Workers> | null = null;
+  #groups = new Map<string, Promise<WorkerGroup>>();
+
+  constructor(readonly theatre: Theatre, readonly engine: { process: SimulatedProcess; store: SimulatedStore }) {}
+
+  begin(epoch: number): void {
+    const { process, store } = this.engine;
+    const { network, machine } = this.theatre;
+    const workers = this.#workers = Workers.start({
+      ...{ run: RUN, epoch, attempt: epoch, home: "/nonexistent", clock: process.clock },
+      launcher: machine.launcher(process),
+      door: network.door(process),
+      writeStates: () => Promise.resolve(),
+      owns: () => stillOwns(store, RUN, epoch),
+      isRecorded: (key) => isRecorded(store, RUN, key),
+    });
+    workers.catch(() => {}); // Told by the first operation.
+    for (const group of GROUPS) {
+      const spec = { group, role: group, ranks: 1, python: "python", module: group, spec: {} };
+      const started = workers.then((running) => running.group(spec));
+      started.catch(() => {});
+      this.#groups.set(group, started);
+    }
+  }
+
+  readonly operate: Operate = async (name, args, ctx) => {
+    const group = await this.#groups.get(name)!;
+    const { outputs } = await group.call("double", args, callOptions(ctx));
+    return outputs[0] as number;
+  };
+
+  async stop(): Promise<void> {
+    const workers = this.#workers;
+    this.#workers = null;
+    await (await workers?.catch(() => null))?.stop();
   }
 }
