@@ -121,7 +121,9 @@ export async function stillOwns(store: Store, run: string, epoch: number): Promi
 export async function cancelRun(store: Store, run: string, options: TakeOptions): Promise<RunHead> {
   const head = await store.request(run, "cancel");
   if (head.owner === null || computedStatus(head, options) !== "interrupted") return head;
-  const claim = { lease_ms: options.lease_ms, force: true, seen_epoch: head.epoch };
+  // Out of sight, the lease decides, and by the store's clock: ours may be wrong.
+  const force = (options.alive ?? ownerAlive)(head.owner) === "dead";
+  const claim = { lease_ms: options.lease_ms, force, seen_epoch: head.epoch };
   const taken = await store.claim(run, options.owner ?? processOwner(), claim);
   if (taken.claimed) await store.finish(run, taken.head.epoch, "cancelled");
   return await store.head(run) ?? head;

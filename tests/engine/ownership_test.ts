@@ -138,6 +138,18 @@ Deno.test("cancelRun() asks a living owner, and ends the run itself when the own
     deepStrictEqual(await store.append("a", 1, []), { fenced: true });
   }));
 
+Deno.test("cancelRun() from a host whose clock is fast takes no run whose lease is fresh by the store's clock", () =>
+  withStore(async (store, clock) => {
+    await store.claim("a", newOwner("one"), { lease_ms: LEASE_MS });
+    const fast = new ManualClock(clock.now() + 10 * LEASE_MS);
+    const cancel = () =>
+      cancelRun(store, "a", { lease_ms: LEASE_MS, clock: fast, alive: see("unknown"), owner: newOwner("two") });
+    const asked = await cancel();
+    deepStrictEqual([asked.status, asked.owner?.boot_id, asked.epoch], ["running", "one", 1]);
+    await clock.advance(LEASE_MS);
+    strictEqual((await cancel()).status, "cancelled");
+  }));
+
 Deno.test("stillOwns(): until somebody else claims the run, also after it was given back", () =>
   withStore(async (store) => {
     const { head } = await store.claim("a", newOwner("one"), { lease_ms: LEASE_MS });
