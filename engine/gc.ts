@@ -153,7 +153,11 @@ export type RemoveOptions = TakeOptions & {
  * the plan no longer held, and nothing was removed.
  * @throws {RunOwnedError} While somebody else tidies it.
  */
-export async function removeRows(store: Store, run: string, { seqs, told, holds, ...take }: RemoveOptions): Promise<boolean> {
+export async function removeRows(
+  store: Store,
+  run: string,
+  { seqs, told, holds, ...take }: RemoveOptions,
+): Promise<boolean> {
   const { epoch } = await takeRun(store, run, { ...take, ended: true });
   try {
     const value = canonicalJson({ ...told, rows: seqs.length });
