@@ -45,6 +45,7 @@ export {
   type Wiring,
 } from "./engine/mod.ts";
 export { SimulatedProcess, SimulatedStore, SimulatedWorld } from "./engine/simulation.ts";
+export { SimulatedNetwork } from "./workers/simulation.ts";
 export { type FakeTask, FakeWorkers, fakeWorkers, MemoryStore } from "./engine/testing.ts";
 
 // Data: the nouns that travel, and the sources that read them.
