@@ -1,6 +1,6 @@
 import { decodeSlab, type GroupRef } from "../data/mod.ts";
-import { InvalidInputError, type JournalRow } from "../engine/mod.ts";
-import { type Home, ScoredGroup } from "../flows/mod.ts";
+import { InvalidInputError, type JournalRow, type ReadQuery } from "../engine/mod.ts";
+import { type Home, readTakenOver, ScoredGroup } from "../flows/mod.ts";
 import { print, printJson } from "./output.ts";
 import { findRun, newestRun } from "./runs.ts";
 
@@ -35,7 +35,8 @@ export async function listRollouts(
 /** Samples of one round (the newest, if none is named) of a run (the newest, if none is named). */
 export async function readRollouts(home: Home, id: string | undefined, options: RolloutOptions): Promise<Rollout[]> {
   const head = await findRun(home, id ?? await newestRun(home));
-  const results = await home.store.read(head.id, { kinds: ["result"] });
+  const query: ReadQuery = { kinds: ["result"] };
+  const results = [...await readTakenOver(home.store, head, query), ...await home.store.read(head.id, query)];
   const scored = results.filter((row) => /(^|\/)round\/\d+\/score_group/.test(row.key));
   if (scored.length === 0) {
     throw new InvalidInputError(`Cannot show rollouts of '${head.id}' as none is scored yet`, {});
