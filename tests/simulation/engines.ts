@@ -82,7 +82,7 @@ export function chaosOf(seed: number): Chaos {
     blows.push(...some(AGENT_BLOWS_MAX, agentBlow));
   }
   return {
-    ...{ workers, blows, hosts: between(1, 3) },
+    ...{ workers, blows, hosts: random() < 0.25 ? 1 : between(2, 3) },
     kills: some(3, () => ({ append: between(1, 60), moment: random() < 0.5 ? "before" : "after" })),
     lost: spare || random() < 0.5 ? 0 : random() * 0.05,
     unanswered: spare || random() < 0.5 ? 0 : random() * 0.05,

@@ -3,7 +3,7 @@ import { MemoryStore } from "../../engine/testing.ts";
 import { chaosOf, judge, tell } from "./engines.ts";
 import { planOf } from "./workload.ts";
 
-const SEEDS = 3000;
+const SEEDS = 2000;
 
 Deno.test(`engines that crash, freeze, lose calls and take over from each other: ${SEEDS} seeds end as undisturbed`, async () => {
   const broken: string[] = [];
@@ -15,7 +15,7 @@ Deno.test(`engines that crash, freeze, lose calls and take over from each other:
 });
 
 Deno.test("one seed is one history, down to the last event", async () => {
-  for (const seed of [3, 9, 19]) {
+  for (const seed of [3, 9, 26, 27, 808]) {
     const [first, second] = [[] as string[], [] as string[]];
     for (const lines of [first, second]) {
       await tell({ seed, plan: planOf(seed), chaos: chaosOf(seed), trace: (line) => lines.push(line) });
@@ -44,11 +44,10 @@ class Forgetful extends MemoryStore {
 Deno.test("the rules see a store that does not fence, and one that forgets", async () => {
   for (const Broken of [Unfenced, Forgetful]) {
     let seen = 0;
-    for (let seed = 1; seed <= 60; seed++) {
-      const wrong = await judge(seed, { store: (options) => new Broken(options) });
-      if (wrong.length > 0) seen++;
+    for (let seed = 1; seed <= 400 && seen === 0; seed++) {
+      seen = (await judge(seed, { store: (options) => new Broken(options) })).length;
     }
-    ok(seen >= 1, `${Broken.name}: ${seen} of 60 seeds`);
+    ok(seen > 0, `${Broken.name}: no rule is broken in 400 seeds`);
   }
   strictEqual((await judge(1)).length, 0);
 });
