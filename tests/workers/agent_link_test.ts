@@ -180,26 +180,39 @@ Deno.test("AgentLink drops a socket that does not read, and refuses a message la
   strictEqual(socket.closed, 1013);
 });
 
-Deno.test("AgentLink delivers every message exactly once and in order, whatever drops, repeats and reconnects", () => {
-  const step = fc.oneof(fc.constant("deliver"), fc.constant("repeat"), fc.constant("reconnect"));
-  fc.assert(fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
+Deno.test("AgentLink delivers every message exactly once and in order, whatever is lost, repeated, swapped or cut off", () => {
+  const kinds = ["deliver", "repeat", "swap", "lose", "reconnect"] as const;
+  fc.assert(fc.property(fc.array(fc.constantFrom(...kinds), { maxLength: 60 }), (steps) => {
     const { link, messages } = linkWith();
     let socket = new FakeSocket();
     link.attach(socket, hello());
     let next = 1;
+    let last = 0;
+    const receive = (seq: number) => {
+      last = Math.max(last, seq);
+      link.receive(socket, text(result(seq)), false);
+    };
+    const reconnect = () => {
+      socket = new FakeSocket();
+      link.attach(socket, hello({ engine_boot: "e" }));
+      const welcome = socket.sent[0]!;
+      next = welcome.type === "welcome" ? welcome.received_seq + 1 : 1;
+    };
     for (const kind of steps) {
-      if (kind === "reconnect") {
-        socket = new FakeSocket();
-        link.attach(socket, hello({ engine_boot: "e" }));
-        const welcome = socket.sent[0]!;
-        next = welcome.type === "welcome" ? welcome.received_seq + 1 : 1;
+      if (kind === "reconnect") reconnect();
+      else if (kind === "lose") next += 1; // What comes after it is a gap, and closes the socket.
+      else if (kind === "swap") {
+        receive(next + 1);
+        receive(next);
+        next += 2;
       } else {
         if (kind === "repeat" && next > 1) next -= 1;
-        link.receive(socket, text(result(next)), false);
-        next += 1;
+        receive(next++);
       }
     }
+    reconnect();
+    while (next <= last) receive(next++);
     const seen = messages.map((message) => "seq" in message ? message.seq : 0);
-    deepStrictEqual(seen, seen.map((_, i) => i + 1));
+    deepStrictEqual(seen, Array.from({ length: last }, (_, i) => i + 1));
   }));
 });
