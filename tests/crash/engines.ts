@@ -35,6 +35,8 @@ export type Duel = {
   /** Worker processes of the first engine when it was stopped, and how many of them served the second. */
   workers: number;
   adopted: number;
+  /** Results of worker groups that the second engine recorded: without one it may have ended the run before it met them. */
+  worker_results: number;
   digest_equal: boolean;
   ledger_equal: boolean;
   broken: string[];
@@ -132,7 +134,14 @@ async function staleFiles(dir: string, second: number): Promise<string[]> {
 
 type Seen = Pick<
   Duel,
-  "fired" | "awake_after_rows" | "taken_ms" | "result_ms" | "workers" | "adopted" | "groups_in_flight"
+  | "fired"
+  | "awake_after_rows"
+  | "taken_ms"
+  | "result_ms"
+  | "workers"
+  | "adopted"
+  | "worker_results"
+  | "groups_in_flight"
 >;
 
 /** Follows a duel to the first result of the second engine, and wakes the first one if it was frozen. */
@@ -171,8 +180,20 @@ async function watch({ witness, first, second }: Engines, point: KillPoint): Pro
     result_ms: Math.round(result_ms ?? performance.now() - fired),
     workers: had.length,
     adopted: had.filter((pid) => has.has(pid)).length,
+    worker_results: workerResults(await witness.rows(), before.length),
     groups_in_flight: inFlight(before),
   };
+}
+
+/** How many results after the first `from` rows are of stages that run on worker groups. */
+function workerResults(rows: JournalRow[], from: number): number {
+  const intents = rows.filter(({ kind }) => kind === "intent");
+  const onWorkers = new Set(
+    intents.filter(({ value }) => (JSON.parse(value) as { runs_on: string }).runs_on !== "engine").map(({ key }) =>
+      key
+    ),
+  );
+  return rows.slice(from).filter(({ kind, key }) => kind === "result" && onWorkers.has(key)).length;
 }
 
 /** Looks at a run from outside its engines. */
@@ -220,7 +241,7 @@ export function wrongWith(d: Duel): string[] {
   if (!d.digest_equal) said.push("the final weights differ from the undisturbed run's");
   if (!d.ledger_equal) said.push("the ledger differs from the undisturbed run's");
   if (d.orphans > 0) said.push(`${d.orphans} processes outlived the run`);
-  if (d.adopted < d.workers) said.push(`${d.adopted} of ${d.workers} workers were adopted`);
+  if (d.adopted < d.workers && d.worker_results > 0) said.push(`${d.adopted} of ${d.workers} workers were adopted`);
   // An engine that dies between recording what it asks for and asking has it asked for again.
   if (d.groups_extra > d.groups_in_flight) {
     said.push(`${d.groups_extra} groups asked for again, ${d.groups_in_flight} in flight`);
