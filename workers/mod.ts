@@ -26,5 +26,6 @@ export { checkPython, findPython, pythonVersion } from "./python_interpreter.ts"
 export * from "./sampler_config.ts";
 export * from "./testing.ts";
 export * from "./trainer_config.ts";
+export { readWorkerStates, WorkerState } from "./worker_states.ts";
 export * from "./workers.ts";
 export * from "./workers_config.ts";

@@ -1,0 +1,243 @@
+import { join } from "node:path";
+import { type Clock, type EngineError, InfrastructureError, WorkerLostError } from "../engine/mod.ts";
+import { type AgentLink, heldTasks, type Hello } from "./agent_link.ts";
+import type { Hub } from "./hub.ts";
+import type { Inherited } from "./inheritance.ts";
+import type { AgentProcess, Launcher, LivingAgent } from "./local_launcher.ts";
+import type { AgentMessage } from "./protocol.ts";
+import { ReplacementBudget, sleepAwake, watchAgent } from "./supervision.ts";
+import type { Tenure } from "./tenure.ts";
+
+export type AgentEvent = {
+  type: "agent";
+  agent_id: string;
+  state: "started" | "adopted" | "attached" | "lost" | "stopped";
+  pid: number;
+  reason?: string;
+};
+
+export type HostAgentOptions = {
+  hub: Hub;
+  launcher: Launcher;
+  /** Asked before any process is ended or started. */
+  tenure: Tenure;
+  clock: Clock;
+  /** For what the agent itself prints. */
+  logDir: string;
+  /** An agent that an earlier engine started must come within this long of the hub's announcement, or it is ended. */
+  adoptMs: number;
+  /** An agent that sends nothing for this long is lost. */
+  silentMs: number;
+  /** An agent must have said hello within this long. */
+  agentStartMs: number;
+  /** Whether the work of this key has a recorded result: nobody will ask for what workers did for it. */
+  isRecorded: (key: string) => Promise<boolean>;
+  onEvent: (event: AgentEvent) => void;
+  onMessage: (message: AgentMessage) => void;
+  /** There is a new agent, with no group on it. */
+  onStarted: (link: AgentLink) => void;
+  /** The agent went, and every rank with it. */
+  onLost: (error: EngineError) => void;
+  /** No agent will come any more. */
+  onGivenUp: (error: EngineError) => void;
+};
+
+/** For the agent to end its ranks and itself when it is told to. */
+const SHUTDOWN_MS = 5000;
+
+type Agent = { id: string; link: AgentLink; process: AgentProcess; watch: AbortController };
+
+/** What the agent that was adopted holds of a group that this engine has not asked for yet. */
+export type Left = Inherited & { news: AgentMessage[] };
+
+/** The agent of this host through its life: adopted or started, watched, replaced when it is lost, and ended. */
+export class HostAgent {
+  #options: HostAgentOptions;
+  #agent: Agent | null = null;
+  #budget = new ReplacementBudget();
+  /** Agents so far. */
+  #count = 0;
+  #inherited = new Map<string, Left>();
+  #supervised: Promise<void> = Promise.resolve();
+
+  constructor(options: HostAgentOptions) {
+    this.#options = options;
+  }
+
+  /** To the agent that there is now; null while there is none. */
+  get link(): AgentLink | null {
+    return this.#agent?.link ?? null;
+  }
+
+  /**
+   * Goes on with the agent that an earlier engine of this run left, or starts one. Whatever else was left is ended.
+   * @throws {FencedError} If another engine has the run.
+   */
+  async begin(): Promise<void> {
+    const { hub, launcher, tenure } = this.#options;
+    if (!await tenure.owns()) throw tenure.ended;
+    const found = launcher.find?.() ?? null;
+    await launcher.sweep?.(found);
+    const adopted = found && this.#adopt(found);
+    await hub.announce();
+    if (!await adopted) await this.#start();
+  }
+
+  /** What an earlier engine left of this group, for the one that goes on with it. */
+  takeLeft(group: string): Left | null {
+    const left = this.#inherited.get(group) ?? null;
+    this.#inherited.delete(group);
+    return left;
+  }
+
+  /** News of a group that this engine has not asked for yet: `takeLeft` gives it. */
+  keep(group: string, message: AgentMessage): void {
+    this.#inherited.get(group)?.news.push(message);
+  }
+
+  /** Ends the ranks and the agent: asked first, killed after a while. For a tenure that was ended by its own engine. */
+  async stop(): Promise<void> {
+    const agent = this.#agent;
+    if (!agent) return;
+    const { clock, hub, tenure } = this.#options;
+    agent.watch.abort();
+    const late = new AbortController();
+    if (agent.link.attached) {
+      agent.link.send({ type: "shutdown" });
+      const waited = clock.sleep(SHUTDOWN_MS, late.signal).catch(() => {});
+      await Promise.race([agent.process.exited, waited]);
+      late.abort(new Error("the agent has ended"));
+    }
+    this.#agent = null;
+    // The run's lease may have run out meanwhile: then the agent may serve another engine.
+    if (await tenure.isLost()) {
+      tenure.leave();
+      return this.#letBe(agent);
+    }
+    await agent.process.destroy();
+    hub.forget(agent.id);
+    this.#emit(agent, "stopped");
+  }
+
+  /** Lets the agent be, with all that it runs, and drops its connection. */
+  leave(): void {
+    this.#letBe(this.#agent);
+    this.#agent = null;
+  }
+
+  #letBe(agent: Agent | null): void {
+    agent?.watch.abort();
+    agent?.process.leave?.();
+    this.#options.hub.leave();
+  }
+
+  /** Settles when nothing is started or ended any more, after a tenure has ended. */
+  settled(): Promise<void> {
+    return this.#supervised;
+  }
+
+  /** Goes on with an agent that lives, if it comes in time; else ends it. */
+  async #adopt({ agentId, process }: LivingAgent): Promise<boolean> {
+    const { clock, adoptMs, hub, tenure } = this.#options;
+    const link = hub.expect(agentId, { adopted: true });
+    const came = Promise.withResolvers<Hello>();
+    link.onMessage = (message) => {
+      if (message.type === "hello" && !this.#agent) this.#inherit(message, came.resolve);
+      this.#receive(message);
+    };
+    const late = new AbortController();
+    const tooLate = sleepAwake(clock, adoptMs, late.signal).then(() => null, () => null);
+    const hello = await Promise.race([came.promise, process.exited.then(() => null), tooLate]);
+    late.abort(new Error("the agent has come"));
+    if (!await tenure.owns()) throw tenure.ended;
+    if (!hello) {
+      this.#inherited.clear();
+      hub.forget(agentId);
+      await process.destroy();
+      return false;
+    }
+    await this.#dropRecorded(link);
+    this.#count += 1;
+    this.#watch({ id: agentId, link, process, watch: new AbortController() }, "adopted");
+    return true;
+  }
+
+  /** At once, so that what the agent says next finds the group that it is of. */
+  #inherit(hello: Hello, came: (hello: Hello) => void): void {
+    const tasks = heldTasks(hello);
+    for (const group of hello.groups) {
+      this.#inherited.set(group.group, { group, tasks: tasks.filter((task) => task.group === group.group), news: [] });
+    }
+    came(hello);
+  }
+
+  /** The engine before may have died between a row and its word to the agent that the answer is not needed any more. */
+  async #dropRecorded(link: AgentLink): Promise<void> {
+    for (const left of this.#inherited.values()) {
+      const recorded = await Promise.all(
+        // If the store does not say, the answer is kept: it does no harm, it only takes room.
+        left.tasks.map(({ key, state }) => state === "finished" && this.#options.isRecorded(key).catch(() => false)),
+      );
+      for (const [i, { task }] of left.tasks.entries()) if (recorded[i]) link.release(task);
+      left.tasks = left.tasks.filter((_, i) => !recorded[i]);
+    }
+  }
+
+  async #start(): Promise<void> {
+    const { hub, launcher, logDir, tenure } = this.#options;
+    this.#count += 1;
+    const id = `local-${this.#count}`;
+    const link = hub.expect(id);
+    link.onMessage = (message) => this.#receive(message);
+    const logPath = join(logDir, `agent.${this.#count}.log`);
+    const started = await launcher.start({ agentId: id, hubFile: hub.file, logPath });
+    if (tenure.ended) return await started.destroy(); // Stopped in the meantime.
+    this.#watch({ id, link, process: started, watch: new AbortController() }, "started");
+    this.#options.onStarted(link);
+  }
+
+  #watch(agent: Agent, state: "started" | "adopted"): void {
+    this.#agent = agent;
+    this.#emit(agent, state);
+    this.#supervised = this.#supervise(agent);
+  }
+
+  async #supervise(agent: Agent): Promise<void> {
+    const { clock, hub, tenure, silentMs, agentStartMs, onLost, onGivenUp } = this.#options;
+    const { exited } = agent.process;
+    const limits = { clock, silentMs, startMs: agentStartMs, exited, signal: agent.watch.signal };
+    const end = await watchAgent(agent.link, limits);
+    if (!end || tenure.ended || !await tenure.owns() || tenure.ended) return;
+    this.#agent = null;
+    this.#inherited.clear();
+    hub.forget(agent.id);
+    await agent.process.destroy();
+    this.#emit(agent, "lost", end.reason);
+    const text = `Cannot go on with the workers of this host as their agent was lost: ${end.reason}`;
+    const error = new WorkerLostError(text, { agent_id: agent.id, reason: end.reason });
+    onLost(error);
+    if (tenure.ended) return;
+    if (!this.#budget.spend(error)) return onGivenUp(this.#final(error));
+    try {
+      await this.#start();
+    } catch (cause) {
+      onGivenUp(this.#final(cause instanceof InfrastructureError ? cause : error));
+    }
+  }
+
+  #final(error: EngineError): EngineError {
+    const text = `${error.message}\n  It was started ${this.#count} times without a completed operation`;
+    return new WorkerLostError(text, error.facts, { cause: error, retryable: false });
+  }
+
+  #receive(message: AgentMessage): void {
+    if (message.type === "hello" && this.#agent) this.#emit(this.#agent, "attached");
+    if (message.type === "result") this.#budget.progressed();
+    this.#options.onMessage(message);
+  }
+
+  #emit({ id, process }: Agent, state: AgentEvent["state"], reason?: string): void {
+    const event = { type: "agent" as const, agent_id: id, state, pid: process.pid };
+    this.#options.onEvent(reason === undefined ? event : { ...event, reason });
+  }
+}

@@ -1,0 +1,48 @@
+import { dirname, join } from "node:path";
+import process from "node:process";
+import { z } from "zod";
+import { processStart } from "./process_sweep.ts";
+
+/** What `show` says of one rank, or of a group that has none. */
+export const WorkerState = z.strictObject({
+  role: z.string(),
+  group: z.string(),
+  generation: z.int(),
+  rank: z.int().nullable(),
+  pid: z.int().nullable(),
+  state: z.string(),
+});
+export type WorkerState = z.infer<typeof WorkerState>;
+
+const WorkersFile = z.strictObject({ engine_pid: z.int(), engine_start: z.string(), workers: z.array(WorkerState) });
+
+/** Worker states of a run whose engine may be another process; empty if that engine is gone. */
+export async function readWorkerStates(home: string, run: string): Promise<WorkerState[]> {
+  try {
+    const file = WorkersFile.parse(JSON.parse(await Deno.readTextFile(workersFile(home, run))));
+    const alive = file.engine_pid === process.pid || processStart(file.engine_pid) === file.engine_start;
+    return alive ? file.workers : [];
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return [];
+    throw error;
+  }
+}
+
+/** Leaves this engine's worker states where `readWorkerStates` of another process finds them. */
+export async function writeWorkerStates(
+  workers: WorkerState[],
+  { home, run }: { home: string; run: string },
+): Promise<void> {
+  const engine_start = processStart(process.pid) ?? "";
+  await writeJson(workersFile(home, run), { engine_pid: process.pid, engine_start, workers });
+}
+
+function workersFile(home: string, run: string): string {
+  return join(home, "runs", run, "workers.json");
+}
+
+async function writeJson(path: string, value: unknown): Promise<void> {
+  await Deno.mkdir(dirname(path), { recursive: true });
+  await Deno.writeTextFile(`${path}.new`, JSON.stringify(value) + "\n");
+  await Deno.rename(`${path}.new`, path);
+}
