@@ -1,5 +1,5 @@
 import { collectGarbage, type GcReport, type Home } from "../flows/mod.ts";
-import { print, printJson, table } from "./output.ts";
+import { print, printJson, size, table } from "./output.ts";
 
 export type GcFlags = {
   json?: boolean;
@@ -33,12 +33,4 @@ function describe(report: GcReport, dryRun: boolean): string {
   const total = `${dryRun ? "would free" : "freed"} ${size(bytes)}`;
   const stays = kept.map(({ run, what, why }) => `kept ${what} of ${run}: ${why}`);
   return [table(["what", "count", "size"], rows), ...stays, total].join("\n");
-}
-
-function size(bytes: number): string {
-  return bytes < 1024
-    ? `${bytes} B`
-    : bytes < 2 ** 20
-    ? `${(bytes / 1024).toFixed(1)} KiB`
-    : `${(bytes / 2 ** 20).toFixed(1)} MiB`;
 }

@@ -6,6 +6,7 @@ import { DEFAULT_QUEUE, Home } from "../flows/mod.ts";
 import { listCheckpoints } from "./checkpoints.ts";
 import { printSchema, showConfig } from "./config.ts";
 import { previewData } from "./data_preview.ts";
+import { diffCommand } from "./diff.ts";
 import { doctor } from "./doctor.ts";
 import { forkCommand } from "./fork.ts";
 import { gcCommand, type GcFlags } from "./gc.ts";
@@ -20,6 +21,7 @@ import { type Queued, resumeCommand, runCommand } from "./run.ts";
 import { findRun, listRuns, showRun, wholeNumber } from "./runs.ts";
 import { countsOf, serveCommand, type ServeFlags } from "./serve.ts";
 import { verifyCommand } from "./verify.ts";
+import { whyCommand } from "./why.ts";
 
 const QUICKSTART = new URL("../configs/quickstart.yaml", import.meta.url);
 
@@ -52,6 +54,7 @@ function program(): Command {
     .configureOutput({ outputError: (text, write) => write(text) });
   runVerbs(rl);
   readVerbs(rl);
+  explainVerbs(rl);
   toolVerbs(rl);
   return rl;
 }
@@ -214,6 +217,17 @@ function readVerbs(rl: Command): void {
       const equal = await withHome(command, (home) => verifyCommand(home, id, flags));
       if (!equal) Deno.exitCode = EXIT.failed;
     });
+}
+
+function explainVerbs(rl: Command): void {
+  verb(rl, "diff <a> <b>", "show where two runs part").option("--json")
+    .action((a: string, b: string, flags: { json?: boolean }, command: Command) =>
+      withHome(command, (home) => diffCommand(home, { a, b }, flags))
+    );
+  verb(rl, "why <run> <key>", "explain an entry of the journal and each of its starts").option("--json")
+    .action((run: string, key: string, flags: { json?: boolean }, command: Command) =>
+      withHome(command, (home) => whyCommand(home, { run, key }, flags))
+    );
 }
 
 function toolVerbs(rl: Command): void {

@@ -53,3 +53,9 @@ export function age(ms: number): string {
   if (s < 172_800) return `${Math.floor(s / 3600)} h`;
   return `${Math.floor(s / 86_400)} days`;
 }
+
+/** Bytes, as a person says them. */
+export function size(bytes: number): string {
+  if (bytes < 1024) return `${bytes} B`;
+  return bytes < 2 ** 20 ? `${(bytes / 1024).toFixed(1)} KiB` : `${(bytes / 2 ** 20).toFixed(1)} MiB`;
+}

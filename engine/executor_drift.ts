@@ -1,8 +1,7 @@
 /** When a replay asks for something else than the journal holds. */
-import { canonicalJson } from "./canonical.ts";
 import { ReplayDriftError } from "./errors.ts";
 import type { Frame } from "./executor_frame.ts";
-import { partsOf, type StageTask } from "./executor_task.ts";
+import { fieldTexts, partsOf, type StageTask } from "./executor_task.ts";
 import { addTally, type Entry, type Intent } from "./journal_tree.ts";
 
 /** The recorded input is another one: stop, run again, or keep what is recorded, as the stage says. */
@@ -64,12 +63,6 @@ function inputDifference(
     if (now[field] !== undefined) lines.push(`+ ${field}: ${shown(now[field], before.parts)}`);
   }
   return lines;
-}
-
-function fieldTexts(input: unknown): Record<string, string> {
-  if (typeof input !== "object" || input === null) return { input: canonicalJson(input) };
-  const fields = Object.entries(input).filter(([, value]) => value !== undefined);
-  return Object.fromEntries(fields.map(([field, value]) => [field, canonicalJson(value)]));
 }
 
 function shown(text: string, parts: Record<string, string> | undefined): string {

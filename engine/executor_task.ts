@@ -1,5 +1,5 @@
 /** What it takes to run one stage. */
-import { hashJson } from "./canonical.ts";
+import { canonicalJson, hashJson } from "./canonical.ts";
 import type { Frame } from "./executor_frame.ts";
 import type { Entry } from "./journal_tree.ts";
 import type { Needs } from "./slots.ts";
@@ -26,4 +26,11 @@ export type StageTask = {
 export function partsOf(input: unknown): Record<string, string> {
   if (typeof input !== "object" || input === null) return { input: hashJson(input) };
   return Object.fromEntries(Object.entries(input).map(([field, value]) => [field, hashJson(value ?? null)]));
+}
+
+/** Each field of an input as canonical JSON. */
+export function fieldTexts(input: unknown): Record<string, string> {
+  if (typeof input !== "object" || input === null) return { input: canonicalJson(input) };
+  const fields = Object.entries(input).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(fields.map(([field, value]) => [field, canonicalJson(value)]));
 }

@@ -1,5 +1,6 @@
 /** The stage graphs that ship, and how a run of any graph is executed. */
 export { evaluations } from "./evaluate.ts";
+export { type Difference, diffRuns, type FirstDifference, type RunDiff } from "./diff.ts";
 export * from "./fork.ts";
 export { collectGarbage, type GcOptions, type GcReport } from "./gc.ts";
 export * from "./home.ts";
@@ -32,3 +33,4 @@ export * from "./table.ts";
 export { tryPythonReward } from "./try_reward.ts";
 export { type Verified, type VerifiedVersion, verifyVersions } from "./verify.ts";
 export { verifyRun, type VerifyRunOptions } from "./verify_run.ts";
+export { type Why, whyEntry } from "./why.ts";

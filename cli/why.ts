@@ -1,0 +1,64 @@
+import type { Start, StartReason } from "../engine/mod.ts";
+import { type Home, type Why, whyEntry } from "../flows/mod.ts";
+import { print, printJson, size } from "./output.ts";
+import { findRun } from "./runs.ts";
+
+/** `why RUN KEY`: an entry of the journal, each of its starts, and what came of it. */
+export async function whyCommand(
+  home: Home,
+  ids: { run: string; key: string },
+  flags: { json?: boolean },
+): Promise<void> {
+  const why = await whyEntry(home.store, await findRun(home, ids.run), ids.key);
+  if (flags.json) printJson(why);
+  else print(describe(why));
+}
+
+const REASONS: Record<StartReason, string> = {
+  ready: "what it reads was there",
+  called: "the stage above asked for it",
+  failure: "the start before failed",
+  resume: "a resume opened a new budget after it had failed",
+  other_engine: "the engine before ended, or lost the run, before it was done",
+  input_changed: "its input is another",
+  asked_again: "its record was dropped and it was asked for again",
+};
+
+function describe(why: Why): string {
+  const lines: [string, string][] = [
+    ["entry", `${why.key} of run ${why.run}`],
+    ["stage", why.stage === null ? "a step: its result is all that is recorded" : `${why.stage} on ${why.runs_on}`],
+    ["state", why.state.replace("_", " ")],
+    ...(why.waited_for
+      ? [["waited for", `${why.waited_for.key}, there at ${time(why.waited_for.at_ms)}`] as [string, string]]
+      : []),
+    ...why.starts.flatMap(startLines),
+    ...(why.failure ? [["failed", why.failure.message] as [string, string]] : []),
+  ];
+  if (why.result) {
+    const { at_ms, epoch, ms, artifacts } = why.result;
+    lines.push(["result", `${time(at_ms)} epoch ${epoch}${ms === null ? "" : `, after ${ms} ms`}`]);
+    for (const { sha256, bytes } of artifacts) lines.push(["artifact", `${sha256.slice(0, 12)} ${size(bytes)}`]);
+  }
+  if (why.children > 0) lines.push(["below it", `${why.children} entries`]);
+  return lines.map(([name, text]) => `${name.padEnd(10)} ${text}`).join("\n");
+}
+
+function startLines({ attempt, epoch, at_ms, reason, error, changed, recoveries }: Start): [string, string][] {
+  return [
+    [`start ${attempt}`, `${time(at_ms)} epoch ${epoch}: ${REASONS[reason]}`],
+    ...(error ? [["", `${error.cause_kind}: ${error.message.split("\n")[0]}`] as [string, string]] : []),
+    ...changed.flatMap(({ field, before, after }): [string, string][] => [
+      ["", `- ${field}: ${before ?? "(none)"}`],
+      ["", `+ ${field}: ${after ?? "(none)"}`],
+    ]),
+    ...recoveries.map(({ cause, action, batches_redone, seconds }): [string, string] => [
+      "recovery",
+      `${cause}: ${action}, ${batches_redone} batches redone in ${Number(seconds).toFixed(1)} s`,
+    ]),
+  ];
+}
+
+function time(at_ms: number): string {
+  return new Date(at_ms).toISOString().slice(11, 23);
+}
