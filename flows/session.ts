@@ -123,9 +123,15 @@ export async function executeRun<T>(
   const recorded = await residentRows(home.store, head);
   const { blocks, asked } = plannedBlocks(workerBlocks(config), recorded, options.replan ?? {});
   const restart = restartCause(head);
-  const groups = blocks === null
-    ? null
-    : makeGroups(home, { run, blocks, recorded: [...recorded, ...asked], faults, restart, options });
+  const groups = blocks === null ? null : makeGroups(home, {
+    run,
+    blocks,
+    recorded: [...recorded, ...asked],
+    faults,
+    restart,
+    options,
+    onLeaving: () => saveNow(),
+  });
   const metrics = new MetricsFile(home, { run, owns: (epoch) => stillOwns(home.store, run, epoch) });
   let epoch = 0;
   const record = async (rows: NewRow[]) => {
@@ -152,8 +158,11 @@ export async function executeRun<T>(
   const { drain, accept, claimed } = options;
   let stopped: Promise<void> | undefined;
   let saved: Promise<void> = Promise.resolve();
+  const saveNow = async () => {
+    if (groups) await saveBeforeEnd(groups.trainer, { run, record, options });
+  };
   const saveIfPreempted = () => {
-    if (options.preempted?.() && groups) saved = saveBeforeEnd(groups.trainer, { run, record, options });
+    if (options.preempted?.()) saved = saveNow();
   };
   // At once too: what is in flight may take longer than the machine is left to us.
   drain?.addEventListener("abort", saveIfPreempted, { once: true });
@@ -222,9 +231,10 @@ type Making = {
   faults: Faults;
   restart: RestartCause;
   options: SessionOptions;
+  onLeaving: () => Promise<void>;
 };
 
-function makeGroups(home: Home, { run, blocks, recorded, faults, restart, options }: Making): WorkerGroups {
+function makeGroups(home: Home, { run, blocks, recorded, faults, restart, options, onLeaving }: Making): WorkerGroups {
   return new WorkerGroups({
     run,
     home: home.dir,
@@ -237,6 +247,7 @@ function makeGroups(home: Home, { run, blocks, recorded, faults, restart, option
     onFrame: (phase) => void faults.at("frame", phase),
     owns: (epoch) => stillOwns(home.store, run, epoch),
     isRecorded: (key) => isRecorded(home.store, run, key),
+    onLeaving,
   });
 }
 

@@ -60,6 +60,7 @@ export type WorkerGroupsOptions = {
   clock?: Clock;
   onEvent?: WorkersOptions["onEvent"];
   onFrame?: WorkersOptions["onFrame"];
+  onLeaving?: WorkersOptions["onLeaving"];
   /** Whether the engine of this epoch was not superseded. */
   owns?: (epoch: number) => Promise<boolean>;
   isRecorded?: WorkersOptions["isRecorded"];
@@ -213,14 +214,14 @@ export class WorkerGroups {
   }
 
   async #boot(epoch: number): Promise<Workers> {
-    const { run, home, blocks, onFrame, clock, artifacts, isRecorded } = this.#options;
+    const { run, home, blocks, onFrame, onLeaving, clock, artifacts, isRecorded } = this.#options;
     const owns = this.#options.owns && (() => this.#options.owns!(epoch));
     const onEvent = (event: WorkersEvent) => this.#on(event);
     const python = await this.#trainerPython();
     const { grace_s, silent_s, host, port } = blocks.workers;
     const places = { run, home, artifactsDir: artifacts.dir, host, port };
     const limits = { graceMs: grace_s * 1000, silentMs: silent_s * 1000 };
-    const told = { owns, isRecorded, onEvent, onFrame };
+    const told = { owns, isRecorded, onEvent, onFrame, onLeaving };
     return await Workers.start({ ...places, ...limits, ...told, epoch, attempt: epoch, python, clock });
   }
 

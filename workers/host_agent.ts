@@ -11,7 +11,7 @@ import type { Tenure } from "./tenure.ts";
 export type AgentEvent = {
   type: "agent";
   agent_id: string;
-  state: "started" | "adopted" | "attached" | "lost" | "stopped";
+  state: "started" | "adopted" | "attached" | "leaving" | "lost" | "stopped";
   pid: number;
   reason?: string;
 };
@@ -34,6 +34,8 @@ export type HostAgentOptions = {
   isRecorded: (key: string) => Promise<boolean>;
   onEvent: (event: AgentEvent) => void;
   onMessage: (message: AgentMessage) => void;
+  /** The host is being taken away: saves what must be saved of what its ranks hold. */
+  onLeaving: () => Promise<void>;
   /** There is a new agent, with no group on it. */
   onStarted: (link: AgentLink) => void;
   /** The agent went, and every rank with it. */
@@ -45,7 +47,22 @@ export type HostAgentOptions = {
 /** For the agent to end its ranks and itself when it is told to. */
 const SHUTDOWN_MS = 5000;
 
-type Agent = { id: string; link: AgentLink; process: AgentProcess; watch: AbortController };
+/** Of the time that a host has left, for what must be saved; the rest is for ending its ranks. */
+const LEAVING_SHARE = 0.8;
+
+type Agent = {
+  id: string;
+  link: AgentLink;
+  process: AgentProcess;
+  watch: AbortController;
+  /** Its host is being taken away; `leaving` resolves when nothing more is expected of it. */
+  taken: boolean;
+  leaving: PromiseWithResolvers<string>;
+};
+
+function agentOf(agent: Pick<Agent, "id" | "link" | "process">): Agent {
+  return { ...agent, watch: new AbortController(), taken: false, leaving: Promise.withResolvers() };
+}
 
 /** What the agent that was adopted holds of a group that this engine has not asked for yet. */
 export type Left = Inherited & { news: AgentMessage[] };
@@ -158,7 +175,7 @@ export class HostAgent {
     }
     await this.#dropRecorded(link);
     this.#count += 1;
-    this.#watch({ id: agentId, link, process, watch: new AbortController() }, "adopted");
+    this.#watch(agentOf({ id: agentId, link, process }), "adopted");
     return true;
   }
 
@@ -192,7 +209,7 @@ export class HostAgent {
     const logPath = join(logDir, `agent.${this.#count}.log`);
     const started = await launcher.start({ agentId: id, hubFile: hub.file, logPath });
     if (tenure.ended) return await started.destroy(); // Stopped in the meantime.
-    this.#watch({ id, link, process: started, watch: new AbortController() }, "started");
+    this.#watch(agentOf({ id, link, process: started }), "started");
     this.#options.onStarted(link);
   }
 
@@ -204,7 +221,7 @@ export class HostAgent {
 
   async #supervise(agent: Agent): Promise<void> {
     const { clock, hub, tenure, silentMs, agentStartMs, onLost, onGivenUp } = this.#options;
-    const { exited } = agent.process;
+    const exited = Promise.race([agent.process.exited, agent.leaving.promise]);
     const limits = { clock, silentMs, startMs: agentStartMs, exited, signal: agent.watch.signal };
     const end = await watchAgent(agent.link, limits);
     if (!end || tenure.ended || !await tenure.owns() || tenure.ended) return;
@@ -214,7 +231,8 @@ export class HostAgent {
     await agent.process.destroy();
     this.#emit(agent, "lost", end.reason);
     const text = `Cannot go on with the workers of this host as their agent was lost: ${end.reason}`;
-    const error = new WorkerLostError(text, { agent_id: agent.id, reason: end.reason });
+    const counted = !agent.taken; // A host that is taken away says nothing about the work.
+    const error = new WorkerLostError(text, { agent_id: agent.id, reason: end.reason }, { counted });
     onLost(error);
     if (tenure.ended) return;
     if (!this.#budget.spend(error)) return onGivenUp(this.#final(error));
@@ -225,6 +243,20 @@ export class HostAgent {
     }
   }
 
+  /** What must be saved is saved while the ranks of a host live that is being taken away; then they are given up. */
+  async #leaveHost(graceMs: number): Promise<void> {
+    const agent = this.#agent;
+    if (!agent || agent.taken) return;
+    agent.taken = true;
+    this.#emit(agent, "leaving");
+    const { clock, onLeaving } = this.#options;
+    const over = new AbortController();
+    const waited = clock.sleep(graceMs * LEAVING_SHARE, over.signal).catch(() => {});
+    await Promise.race([onLeaving().catch(() => {}), agent.process.exited, waited]);
+    over.abort(new Error("what had to be saved is saved"));
+    agent.leaving.resolve("its host is being taken away (SIGTERM)");
+  }
+
   #final(error: EngineError): EngineError {
     const text = `${error.message}\n  It was started ${this.#count} times without a completed operation`;
     return new WorkerLostError(text, error.facts, { cause: error, retryable: false });
@@ -233,6 +265,7 @@ export class HostAgent {
   #receive(message: AgentMessage): void {
     if (message.type === "hello" && this.#agent) this.#emit(this.#agent, "attached");
     if (message.type === "result") this.#budget.progressed();
+    if (message.type === "leaving") return void this.#leaveHost(message.grace_ms);
     this.#options.onMessage(message);
   }
 

@@ -119,6 +119,9 @@ export const AgentMessage = z.discriminatedUnion("type", [
   }),
   z.strictObject({ type: z.literal("log"), group: id, rank: z.int(), line: z.string() }),
   z.strictObject({ type: z.literal("heartbeat"), groups: z.array(GroupState) }),
+  z.strictObject({ type: z.literal("leaving"), grace_ms: z.int().nonnegative() }).describe(
+    "The host is being taken away: the agent ends its ranks and itself after this long.",
+  ),
   z.strictObject({ type: z.literal("ack"), received_seq: z.int().nonnegative() }),
   z.strictObject({ type: z.literal("fenced"), epoch: z.int().describe("The highest epoch this agent has seen.") }),
   z.strictObject({

@@ -51,6 +51,8 @@ export type WorkersOptions = {
   onEvent?: (event: WorkersEvent) => void;
   /** Fault tests count hub frames by this. */
   onFrame?: (phase: Phase) => void;
+  /** A host is being taken away: saves what must be saved of what its ranks hold. */
+  onLeaving?: () => Promise<void>;
   /** Instead of a WebSocket server: for simulations. */
   door?: HubDoor;
   /** Keeps the states for `show` of another process. Default: in HOME/runs/RUN/workers.json. */
@@ -72,6 +74,7 @@ const DEFAULTS = {
   isRecorded: () => Promise.resolve(false),
   onEvent: () => {},
   onFrame: () => {},
+  onLeaving: () => Promise.resolve(),
 } satisfies Partial<WorkersOptions>;
 
 type Settings = Required<Omit<WorkersOptions, "python" | "artifactsDir" | "door">>;

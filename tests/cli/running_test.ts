@@ -89,6 +89,17 @@ Deno.test("SIGTERM saves the newest policy, exits 130 within the grace, and the 
   deepStrictEqual(loads.map(({ cause, batches_redone }) => [cause, batches_redone]), [["resume", 0]]);
 });
 
+Deno.test("one of two samplers killed costs the slab in flight on it, and no bit", async () => {
+  const fault = { HOLDFAST_FAULT: "kill:sampler@op:12" };
+  const ended = await start(["run", SMALL, ...at, "--id", "pair", "sampler.replicas=2"], fault).ended;
+  strictEqual(ended.code, 0, ended.err);
+  const { policy, ledger, generated } = await json<Shown>(["show", "pair", ...at]);
+  deepStrictEqual([policy.digest, ledger], [undisturbed.policy.digest, undisturbed.ledger]);
+  strictEqual(ended.err.match(/^sampler\/\d rank 0 died \(SIGKILL\): generation 2 starts$/gm)?.length, 1, ended.err);
+  const again = generated.groups - undisturbed.generated.groups;
+  ok(again === 0 || again === 4, `${again} groups more: at most the one slab of four that was in flight`);
+});
+
 Deno.test("a full disk fails the run in words, and with space again it ends with the weights it would have had", async () => {
   const disk = await smallDisk(`${home}/disk`);
   const small = disk === null ? home : `${home}/disk`;
@@ -146,6 +157,7 @@ Deno.test("cancel of an interrupted run is at once; resume of a done one does no
   deepStrictEqual(here.map(({ id, status, resumable }) => [id, status, resumable]), [
     ["dropped", "cancelled", false],
     ["busy", "cancelled", false],
+    ["pair", "done", false],
     ["taken", "done", false],
     ["twice", "done", false],
     ["once", "done", false],

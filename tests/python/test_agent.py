@@ -377,7 +377,7 @@ def test_stop_group_ends_its_processes_and_says_so(tmp_path: Path) -> None:
 @pytest.mark.parametrize("way", ["shutdown", "SIGTERM"])
 def test_agent_told_to_end_ends_its_ranks_first_even_busy_ones_and_exits_0(tmp_path: Path, way: str) -> None:
     async def test(engine: FakeEngine) -> None:
-        agent = engine.start_agent()
+        agent = engine.start_agent(HOLDFAST_PREEMPT_GRACE_S="0.3")
         all_pids = await ready_with_children(engine)
         await engine.task("hang")
         await engine.next("progress")
@@ -385,6 +385,8 @@ def test_agent_told_to_end_ends_its_ranks_first_even_busy_ones_and_exits_0(tmp_p
             await engine.send({"type": "shutdown"})
         else:
             agent.send_signal(signal.SIGTERM)
+            assert (await engine.next("leaving"))["grace_ms"] == 300
+            assert all(map(alive, all_pids))
         assert (await engine.next("group"))["state"] == "stopped"
         assert not any(map(alive, all_pids))
         assert await exit_code(engine) == 0

@@ -160,6 +160,30 @@ Deno.test("WorkerGroup gets its whole budget back with every completed operation
   });
 });
 
+Deno.test("WorkerGroup counts a failure once, although the agent tells it of the task and of the group", () => {
+  const owned = gate();
+  let asked = false;
+  const report = { cause: "exit" as const, exit_code: 7, message: "ended with exit code 7" };
+  const script = trainer({
+    train: () => {
+      asked = true;
+      throw new FakeFailure(report);
+    },
+    score: () => "fine",
+  });
+  const owns = () => asked ? owned.opened.then(() => true) : Promise.resolve(true);
+  return withFakes(script, async ({ workers, agents, events }) => {
+    const group = workers.group(groupSpec());
+    await rejects(group.call("train", null, KEY), /exit code 7/);
+    agents[0]!.failGroup("trainer", [report]);
+    agents[0]!.sendRaw(JSON.stringify({ type: "log", group: "trainer", rank: 0, line: "after it" }));
+    await events.until((event) => event.type === "log");
+    owned.open();
+    strictEqual((await group.call("score", null, KEY)).generation, 2);
+    strictEqual(events.all.filter(({ type }) => type === "replaced").length, 1);
+  }, { owns });
+});
+
 Deno.test("WorkerGroup: work that is lost before it was recorded gives no budget back", () => {
   const script = trainer({
     load: () => "fine",

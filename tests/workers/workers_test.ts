@@ -217,3 +217,22 @@ Deno.test("Workers.start() goes on when the store cannot say what is recorded of
     await second.stop();
     await first.stop();
   }));
+
+Deno.test("Workers: a host that is taken away is waited for until what it holds is saved, and costs no budget", () => {
+  const saved = gate();
+  let asked = 0;
+  const onLeaving = () => (asked += 1, saved.opened);
+  const script = { operations: { trainer: { score: () => "fine" } } };
+  return withFakes(script, async ({ workers, agents, events }) => {
+    const group = workers.group(groupSpec());
+    await group.ready();
+    agents[0]!.sendRaw(JSON.stringify({ type: "leaving", grace_ms: 60_000 }));
+    agents[0]!.sendRaw(JSON.stringify({ type: "leaving", grace_ms: 60_000 }));
+    await events.until((event) => event.type === "agent" && event.state === "leaving");
+    strictEqual((await group.call("score", null, { key: "k", attempt: 1 })).generation, 1);
+    saved.open();
+    const replaced = await events.until((event) => event.type === "replaced");
+    ok(replaced.type === "replaced" && !replaced.error.counted && /taken away/.test(replaced.error.message));
+    deepStrictEqual([(await group.call("score", null, { key: "k", attempt: 2 })).generation, asked], [2, 1]);
+  }, { onLeaving });
+});

@@ -29,6 +29,7 @@ from holdfast_worker.protocol import PROTOCOL_VERSION, ProtocolError
 
 STOP_GRACE_S = 2.0
 FLUSH_S = 0.5
+PREEMPT_GRACE_S = 25.0  # As the engine's; HOLDFAST_PREEMPT_GRACE_S goes before it.
 
 
 @dataclass
@@ -53,6 +54,7 @@ class Agent:
         self._finished: dict[str, Answer] = {}  # Until they are released: the engine may die before it has a row of them.
         self._replacing: set[asyncio.Task[None]] = set()
         self._ending = asyncio.Event()
+        self._leaving = False
         self._link = Link(
             hub_file, hello=self._hello, heartbeat=self._heartbeat, receive=self._receive, phase=self._phase
         )
@@ -61,7 +63,7 @@ class Agent:
         """Until the engine or a signal says so. Returns the exit code."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._ending.set)
+            loop.add_signal_handler(number, self._leave)
         line = asyncio.create_task(self._link.run())
         ending = asyncio.create_task(self._ending.wait())
         code = 0
@@ -82,6 +84,17 @@ class Agent:
             line.cancel()
             ending.cancel()
         return code
+
+    def _leave(self) -> None:
+        """A signal: the host is being taken away. The engine is told and may save what it needs; a second one ends at once."""
+        grace_s = preempt_grace_s()
+        if self._leaving or grace_s == 0 or not self._groups:
+            self._ending.set()
+            return
+        self._leaving = True
+        log(f"Ending in {grace_s:g} s: told to by a signal")
+        self._link.offer({"type": "leaving", "grace_ms": int(grace_s * 1000)})
+        asyncio.get_running_loop().call_later(grace_s, self._ending.set)
 
     async def _stop_all(self) -> None:
         log("Ending: told to")
@@ -243,6 +256,14 @@ class Agent:
         sent = self._link.send(message, blobs)
         if task.wanted:
             self._finished[task.task] = Answer(task, message, blobs, sent)
+
+
+def preempt_grace_s() -> float:
+    """Seconds that a scheduler leaves between SIGTERM and the end."""
+    try:
+        return max(0.0, float(os.environ.get("HOLDFAST_PREEMPT_GRACE_S") or PREEMPT_GRACE_S))
+    except ValueError:
+        return PREEMPT_GRACE_S
 
 
 def packages() -> dict[str, str]:
