@@ -10,18 +10,8 @@ import {
 import type { AgentLink } from "./agent_link.ts";
 import type { CallOptions, CallResult } from "./call.ts";
 import { failureError, type FailureFacts, leavesGroupWhole } from "./failures.ts";
-import type { RankProgress } from "./hangs.ts";
-import {
-  argsHash,
-  type Identity,
-  Inheritance,
-  type Inherited,
-  type Running,
-  running as opened,
-  sinceAttempt,
-} from "./inheritance.ts";
-import { type Limited, limitSilence, limitTime } from "./operation_limits.ts";
-import { operationPhase } from "./operation_phase.ts";
+import { argsHash, type Inherited, type Running } from "./inheritance.ts";
+import { OpenTasks } from "./open_tasks.ts";
 import type { AgentMessage, GroupState, RankState } from "./protocol.ts";
 import { ReplacementBudget } from "./supervision.ts";
 import { unlessAborted } from "./unless_aborted.ts";
@@ -77,9 +67,6 @@ const START_TIMEOUT_MS = 300_000;
 const QUEUE_MAX = 64;
 /** For ranks to end by themselves once their group is not needed any more. */
 const DISMISS_GRACE_MS = 2_000;
-/** Ranks that do not let go of a cancelled operation cost the group its life; the agent's own limit is 5 s. */
-const CANCEL_MS = 8_000;
-
 /**
  * A gang of Python processes with one job, as the engine sees it. Runs one operation at a time; replaces itself when a rank dies
  * or hangs, as often as its budget of replacements allows, and then fails for good with the root cause.
@@ -95,22 +82,19 @@ export class WorkerGroup {
   #gate = closedGate();
   #tail: Promise<void> = Promise.resolve();
   #waiting = 0;
-  #running: Running | null = null;
-  /** Of the ranks in the operation that runs. */
-  #progress = new Map<number, RankProgress>();
-  /** Tasks whose answers are still to come, by name. */
-  #open = new Map<string, Running>();
-  #inheritance = new Inheritance();
-  #tasks = 0;
+  #tasks: OpenTasks;
   #budget = new ReplacementBudget();
   #failure: EngineError | null = null;
-  /** The generation that was given up last: the agent may say so of the task and of the group. */
-  #givenUp = -1;
 
   constructor(spec: GroupSpec, options: GroupOptions) {
     this.#spec = spec;
     this.#options = options;
     this.#generation = options.after ?? 0;
+    this.#tasks = new OpenTasks(this, {
+      ...options,
+      onHung: (error) => this.#lost(error),
+      onOver: (running) => this.#emitOperation(running),
+    });
   }
 
   get spec(): GroupSpec {
@@ -163,9 +147,8 @@ export class WorkerGroup {
       await options.durable?.();
       await unlessAborted(this.#gate.promise, options.signal);
       running = await this.#begin(op, args, options);
-      keepUntilRecorded(running, options);
       this.#progressedOnceRecorded(running, options);
-      return await this.#settled(running, options);
+      return await this.#tasks.answer(running, options);
     } finally {
       this.#waiting -= 1;
       before.then(() => running?.over.promise).then(done.resolve);
@@ -174,7 +157,7 @@ export class WorkerGroup {
 
   /** Whether `call` would go on with work of an earlier engine. */
   holds(op: string, args: unknown, options: CallOptions): boolean {
-    return this.#inheritance.has({ op, key: options.key, args_hash: argsHash(args) }, sinceAttempt(options));
+    return this.#tasks.holds({ op, key: options.key, args_hash: argsHash(args) }, options);
   }
 
   /** Goes on with what an earlier engine started on this agent if it is the same group, else starts a new generation. */
@@ -187,7 +170,7 @@ export class WorkerGroup {
 
   #isThis({ group: { state, spec_hash }, tasks }: Inherited): boolean {
     const alive = state === "starting" || state === "ready";
-    return alive && spec_hash === this.#specHash() && tasks.filter(isRunning).length <= 1;
+    return alive && spec_hash === this.#specHash() && tasks.filter((task) => task.state === "running").length <= 1;
   }
 
   #adopt({ group, tasks }: Inherited): void {
@@ -195,22 +178,9 @@ export class WorkerGroup {
     this.#state = group.state;
     this.#ranks = group.ranks;
     this.#info = group.info;
-    for (const held of tasks) {
-      const running = opened({ ...held, link: this.#link! }, this.#options.clock.monotonic());
-      this.#open.set(running.task, running);
-      this.#inheritance.add(held, running);
-      if (isRunning(held)) this.#running = running;
-      else running.over.resolve();
-    }
-    if (this.#running) this.#limitLeft(this.#running);
+    this.#tasks.inherit(tasks, this.#link!);
     if (group.state === "ready") this.#gate.resolve();
     this.#emitState();
-  }
-
-  /** Nobody may ask for it, and what comes after it waits: it has the group's own limit. */
-  #limitLeft(running: Running): void {
-    const { no_progress_ms } = this.spec;
-    if (no_progress_ms !== undefined) limitSilence(running, this.#limited(no_progress_ms, untilOver(running)));
   }
 
   /** The agent went, and every rank with it. A new agent's `attach` goes on, if the budget allows one. */
@@ -223,7 +193,7 @@ export class WorkerGroup {
   /** Ends the group for good, from the engine's side. The agent's shutdown ends the processes. */
   end(error: EngineError): void {
     if (this.#state === "failed" || this.#state === "stopped") return;
-    this.#closeRunning(error);
+    this.#tasks.close(error);
     this.#giveUp(error, error instanceof FencedError ? "failed" : "stopped");
   }
 
@@ -240,7 +210,7 @@ export class WorkerGroup {
       case "group":
         return this.#groupChanged(message);
       case "progress":
-        return this.#progressed(message);
+        return this.#tasks.progressed(message);
       case "result":
         return this.#finished(message);
       case "error":
@@ -288,63 +258,14 @@ export class WorkerGroup {
   /** Takes up what an earlier engine began, else sends the operation once the ranks are free. */
   async #begin(op: string, args: unknown, options: CallOptions): Promise<Running> {
     const identity = { op, key: options.key, args_hash: argsHash(args) };
-    const left = this.#inheritance.take(identity, sinceAttempt(options));
-    if (left) {
-      left.progressedAt = this.#options.clock.monotonic();
-      left.onProgress = options.onProgress ?? left.onProgress;
-      return left;
-    }
-    while (this.#running) { // Of an earlier engine: nobody has asked for it, or a later call will.
-      await unlessAborted(this.#running.over.promise, options.signal);
+    const left = this.#tasks.take(identity, options);
+    if (left) return left;
+    while (this.#tasks.running) { // Of an earlier engine: nobody has asked for it, or a later call will.
+      await unlessAborted(this.#tasks.running.over.promise, options.signal);
       await unlessAborted(this.#gate.promise, options.signal);
     }
-    return this.#dispatch(identity, args, options);
-  }
-
-  #dispatch({ op, key, args_hash }: Identity, args: unknown, options: CallOptions): Running {
-    const { group, role } = this.spec;
     if (this.#failure) throw this.#failure;
-    this.#tasks += 1;
-    const { attempt } = options;
-    const task = `${group}/g${this.#generation}/t${this.#options.epoch}.${this.#tasks}`;
-    const running = opened({ task, op, key, link: this.#link! }, this.#options.clock.monotonic());
-    running.onProgress = options.onProgress ?? running.onProgress;
-    const generation = this.#generation;
-    const message = { type: "task" as const, task, group, generation, key, attempt, op, args, args_hash };
-    this.#link!.send(message, operationPhase(role, op));
-    this.#open.set(task, running);
-    this.#running = running;
-    this.#progress.clear();
-    return running;
-  }
-
-  async #settled(running: Running, options: CallOptions): Promise<CallResult> {
-    const over = new AbortController();
-    const { timeout_ms, no_progress_ms = this.spec.no_progress_ms } = options;
-    if (timeout_ms !== undefined) {
-      limitTime(running, { ...this.#limited(timeout_ms, over.signal), since: "started" });
-    }
-    if (no_progress_ms !== undefined) limitSilence(running, this.#limited(no_progress_ms, over.signal));
-    try {
-      return await unlessAborted(running.result.promise, options.signal);
-    } finally {
-      over.abort(new Error("the operation is over"));
-      if (options.signal?.aborted && this.#running === running) this.#cancel(running);
-    }
-  }
-
-  /** The ranks are told; if they hold on to the operation, the group is replaced. */
-  #cancel(running: Running): void {
-    this.#ifOwned(() => this.#running === running && this.#link?.send({ type: "cancel", task: running.task }));
-    limitTime(running, { ...this.#limited(CANCEL_MS, untilOver(running)), since: "cancelled" });
-  }
-
-  #limited(limitMs: number, signal: AbortSignal): Limited {
-    const { run, logDir, clock } = this.#options;
-    const place = { run, group: this.spec.group, generation: this.#generation, logDir };
-    const hung = (running: Running, error: EngineError) => void (this.#running === running && this.#lost(error));
-    const hang = () => ({ progress: [...this.#progress.values()], ranks: this.#ranks });
-    return { clock, place, limitMs, signal, hung, hang };
+    return this.#tasks.send(identity, { args, link: this.#link!, options });
   }
 
   #groupChanged(message: Extract<AgentMessage, { type: "group" }>): void {
@@ -362,69 +283,32 @@ export class WorkerGroup {
 
   #groupError(message: Extract<AgentMessage, { type: "group" }>): EngineError {
     const { group, ranks } = this.spec;
-    const place = { run: this.#options.run, group, ranks, generation: message.generation, op: this.#running?.op };
+    const place = { run: this.#options.run, group, ranks, generation: message.generation, op: this.#tasks.running?.op };
     if (message.failures.length > 0) return failureError(message.failures, place);
     return new WorkerLostError(`Cannot go on with ${group} as its agent says that it is ${message.state}`, { group });
   }
 
-  #progressed(message: Extract<AgentMessage, { type: "progress" }>): void {
-    if (this.#running?.task !== message.task) return;
-    const at_ms = this.#running.progressedAt = this.#options.clock.monotonic();
-    const { rank, phase, done, total, metrics } = message;
-    this.#progress.set(rank, { rank, phase, done, at_ms });
-    this.#running.onProgress({ rank, phase, done, total, metrics });
-  }
-
   #finished(message: Extract<AgentMessage, { type: "result" }>): void {
-    const running = this.#open.get(message.task);
-    if (!running) return this.#link?.release(message.task);
-    try {
-      const blobs = running.link.blobs.take(message.task, message.blobs);
-      running.result.resolve({ outputs: message.outputs, blobs, generation: this.#generation });
-    } catch (error) {
-      running.result.reject(error);
-    }
-    this.#free(running);
+    const running = this.#tasks.find(message.task);
+    if (running) this.#tasks.resolve(running, message);
+    else this.#link?.release(message.task);
   }
 
   #failed(message: Extract<AgentMessage, { type: "error" }>): void {
-    const running = this.#open.get(message.task);
+    const running = this.#tasks.find(message.task);
     if (!running) return this.#link?.release(message.task);
     const { group, ranks } = this.spec;
     const place = { run: this.#options.run, group, ranks, generation: this.#generation, op: running.op };
     const error = failureError(message.failures, place);
-    if (running === this.#running && !leavesGroupWhole(message.failures, ranks)) return this.#lost(error);
-    running.result.reject(error);
-    this.#free(running);
-  }
-
-  #free(running: Running): void {
-    running.link.forget(running.task);
-    this.#open.delete(running.task);
-    if (this.#running === running) this.#running = null;
-    running.over.resolve();
-    const { op, key, sentAt: sent_ms } = running;
-    const ended_ms = this.#options.clock.monotonic();
-    this.#options.onEvent({ type: "operation", group: this.spec.group, op, key, sent_ms, ended_ms });
-  }
-
-  /** What earlier engines began is over with the rest: it was of this generation. */
-  #closeRunning(error: EngineError): void {
-    this.#inheritance.clear();
-    for (const running of [...this.#open.values()]) {
-      running.result.reject(error);
-      this.#free(running);
-      running.link.release(running.task);
-    }
+    if (running === this.#tasks.running && !leavesGroupWhole(message.failures, ranks)) return this.#lost(error);
+    this.#tasks.reject(running, error);
   }
 
   /** This generation is over: its operation fails, and a new one starts unless the budget is spent. */
   #lost(error: EngineError): void {
-    if (this.#givenUp === this.#generation) return; // The next one is on its way.
-    this.#givenUp = this.#generation;
     if (this.#state === "ready") this.#gate = closedGate();
     this.#state = "starting";
-    this.#closeRunning(error);
+    this.#tasks.close(error);
     if (!this.#budget.spend(error)) return this.#giveUp(this.#final(error), "failed");
     try {
       this.#leaveOut(error);
@@ -474,27 +358,16 @@ export class WorkerGroup {
     this.#emitState();
   }
 
+  #emitOperation({ op, key, sentAt: sent_ms }: Running): void {
+    const ended_ms = this.#options.clock.monotonic();
+    this.#options.onEvent({ type: "operation", group: this.spec.group, op, key, sent_ms, ended_ms });
+  }
+
   #emitState(): void {
     const { group } = this.spec;
     const state = { group, generation: this.#generation, state: this.#state, ranks: this.#ranks };
     this.#options.onEvent({ type: "group", ...state, failure: this.#failure });
   }
-}
-
-function isRunning({ state }: { state: "running" | "finished" }): boolean {
-  return state === "running";
-}
-
-function untilOver(running: Running): AbortSignal {
-  const over = new AbortController();
-  running.over.promise.then(() => over.abort(new Error("the operation is over")));
-  return over.signal;
-}
-
-/** The answer stays with the agent until the end of its work is durable: until then another engine may ask for it. */
-function keepUntilRecorded({ link, task, result }: Running, options: CallOptions): void {
-  const kept = options.recorded ? options.recorded() : result.promise.then(() => {}, () => {});
-  kept.then(() => link.release(task));
 }
 
 function closedGate(): PromiseWithResolvers<void> {

@@ -1,0 +1,200 @@
+import type { Clock, EngineError } from "../engine/mod.ts";
+import type { AgentLink } from "./agent_link.ts";
+import type { CallOptions, CallResult } from "./call.ts";
+import type { RankProgress } from "./hangs.ts";
+import { type Identity, Inheritance, type Running, running as opened, sinceAttempt } from "./inheritance.ts";
+import { type Limited, limitSilence, limitTime } from "./operation_limits.ts";
+import { operationPhase } from "./operation_phase.ts";
+import type { AgentMessage, HeldTask, RankState } from "./protocol.ts";
+import { unlessAborted } from "./unless_aborted.ts";
+
+/** The group that the tasks are of, as it is now. */
+export type Gang = {
+  readonly spec: { group: string; role: string; no_progress_ms?: number };
+  readonly generation: number;
+  readonly ranks: readonly RankState[];
+};
+
+export type OpenTasksOptions = {
+  run: string;
+  /** The engine's. Names of tasks hold it, so that no two engines of a run give the same. */
+  epoch: number;
+  clock: Clock;
+  /** Where the agent puts the stacks of ranks that hang. */
+  logDir: string;
+  /** Whether this engine was not superseded. Asked before ranks are told to stop what they do. */
+  owns: () => Promise<boolean>;
+  /** The operation that runs is past one of its limits. */
+  onHung: (error: EngineError) => void;
+  /** An operation is over, well or not. */
+  onOver: (running: Running) => void;
+};
+
+/** Ranks that do not let go of a cancelled operation cost the group its life; the agent's own limit is 5 s. */
+const CANCEL_MS = 8_000;
+
+/**
+ * What a group's ranks were asked for and have not answered yet: the one operation that runs, with its limits, and what earlier
+ * engines asked for.
+ */
+export class OpenTasks {
+  #gang: Gang;
+  #options: OpenTasksOptions;
+  #running: Running | null = null;
+  /** Of the ranks in the operation that runs. */
+  #progress = new Map<number, RankProgress>();
+  /** Tasks whose answers are still to come, by name. */
+  #open = new Map<string, Running>();
+  #inheritance = new Inheritance();
+  #sent = 0;
+
+  constructor(gang: Gang, options: OpenTasksOptions) {
+    this.#gang = gang;
+    this.#options = options;
+  }
+
+  /** What the ranks are busy with; null if they are free. */
+  get running(): Running | null {
+    return this.#running;
+  }
+
+  find(task: string): Running | undefined {
+    return this.#open.get(task);
+  }
+
+  /** Goes on with what earlier engines asked of this generation. */
+  inherit(tasks: HeldTask[], link: AgentLink): void {
+    for (const held of tasks) {
+      const running = opened({ ...held, link }, this.#options.clock.monotonic());
+      this.#open.set(running.task, running);
+      this.#inheritance.add(held, running);
+      if (held.state === "running") this.#running = running;
+      else running.over.resolve();
+    }
+    if (this.#running) this.#limitLeft(this.#running);
+  }
+
+  /** Nobody may ask for it, and what comes after it waits: it has the group's own limit. */
+  #limitLeft(running: Running): void {
+    const { no_progress_ms } = this.#gang.spec;
+    if (no_progress_ms !== undefined) limitSilence(running, this.#limited(no_progress_ms, untilOver(running)));
+  }
+
+  /** Whether `take` would give something. */
+  holds(identity: Identity, options: CallOptions): boolean {
+    return this.#inheritance.has(identity, sinceAttempt(options));
+  }
+
+  /** The same work as an earlier engine began it; null if none did. */
+  take(identity: Identity, options: CallOptions): Running | null {
+    const left = this.#inheritance.take(identity, sinceAttempt(options));
+    if (!left) return null;
+    left.progressedAt = this.#options.clock.monotonic();
+    left.onProgress = options.onProgress ?? left.onProgress;
+    return left;
+  }
+
+  /** Hands an operation to ranks that are free. */
+  send({ op, key, args_hash }: Identity, { args, link, options }: Sending): Running {
+    const { spec: { group, role }, generation } = this.#gang;
+    this.#sent += 1;
+    const { attempt } = options;
+    const task = `${group}/g${generation}/t${this.#options.epoch}.${this.#sent}`;
+    const running = opened({ task, op, key, link }, this.#options.clock.monotonic());
+    running.onProgress = options.onProgress ?? running.onProgress;
+    const message = { type: "task" as const, task, group, generation, key, attempt, op, args, args_hash };
+    link.send(message, operationPhase(role, op));
+    this.#open.set(task, running);
+    this.#running = running;
+    this.#progress.clear();
+    return running;
+  }
+
+  /** The answer, within the caller's limits. If the caller goes, the ranks are told. */
+  async answer(running: Running, options: CallOptions): Promise<CallResult> {
+    keepUntilRecorded(running, options);
+    const over = new AbortController();
+    const { timeout_ms, no_progress_ms = this.#gang.spec.no_progress_ms } = options;
+    if (timeout_ms !== undefined) {
+      limitTime(running, { ...this.#limited(timeout_ms, over.signal), since: "started" });
+    }
+    if (no_progress_ms !== undefined) limitSilence(running, this.#limited(no_progress_ms, over.signal));
+    try {
+      return await unlessAborted(running.result.promise, options.signal);
+    } finally {
+      over.abort(new Error("the operation is over"));
+      if (options.signal?.aborted && this.#running === running) this.#cancel(running);
+    }
+  }
+
+  /** The ranks are told; if they hold on to the operation, they are taken for hung. */
+  #cancel(running: Running): void {
+    const { link, task } = running;
+    const tell = () => this.#running === running && link.send({ type: "cancel", task });
+    this.#options.owns().then((owned) => owned && tell());
+    limitTime(running, { ...this.#limited(CANCEL_MS, untilOver(running)), since: "cancelled" });
+  }
+
+  #limited(limitMs: number, signal: AbortSignal): Limited {
+    const { run, logDir, clock, onHung } = this.#options;
+    const place = { run, group: this.#gang.spec.group, generation: this.#gang.generation, logDir };
+    const hung = (running: Running, error: EngineError) => void (this.#running === running && onHung(error));
+    const hang = () => ({ progress: [...this.#progress.values()], ranks: this.#gang.ranks });
+    return { clock, place, limitMs, signal, hung, hang };
+  }
+
+  progressed(message: Extract<AgentMessage, { type: "progress" }>): void {
+    if (this.#running?.task !== message.task) return;
+    const at_ms = this.#running.progressedAt = this.#options.clock.monotonic();
+    const { rank, phase, done, total, metrics } = message;
+    this.#progress.set(rank, { rank, phase, done, at_ms });
+    this.#running.onProgress({ rank, phase, done, total, metrics });
+  }
+
+  resolve(running: Running, message: Extract<AgentMessage, { type: "result" }>): void {
+    try {
+      const blobs = running.link.blobs.take(message.task, message.blobs);
+      running.result.resolve({ outputs: message.outputs, blobs, generation: this.#gang.generation });
+    } catch (error) {
+      running.result.reject(error);
+    }
+    this.#free(running);
+  }
+
+  reject(running: Running, error: EngineError): void {
+    running.result.reject(error);
+    this.#free(running);
+  }
+
+  /** The ranks are gone. What earlier engines began is over with the rest: it was of this generation. */
+  close(error: EngineError): void {
+    this.#inheritance.clear();
+    for (const running of [...this.#open.values()]) {
+      this.reject(running, error);
+      running.link.release(running.task);
+    }
+  }
+
+  #free(running: Running): void {
+    running.link.forget(running.task);
+    this.#open.delete(running.task);
+    if (this.#running === running) this.#running = null;
+    running.over.resolve();
+    this.#options.onOver(running);
+  }
+}
+
+/** What goes with an operation to the ranks. `link`: to the agent that has them. */
+type Sending = { args: unknown; link: AgentLink; options: CallOptions };
+
+function untilOver(running: Running): AbortSignal {
+  const over = new AbortController();
+  running.over.promise.then(() => over.abort(new Error("the operation is over")));
+  return over.signal;
+}
+
+/** The answer stays with the agent until the end of its work is durable: until then another engine may ask for it. */
+function keepUntilRecorded({ link, task, result }: Running, options: CallOptions): void {
+  const kept = options.recorded ? options.recorded() : result.promise.then(() => {}, () => {});
+  kept.then(() => link.release(task));
+}
