@@ -85,6 +85,8 @@ export class WorkerGroup {
   #tasks: OpenTasks;
   #budget = new ReplacementBudget();
   #failure: EngineError | null = null;
+  /** The generation that was given up last: the agent may say so of the task and of the group. */
+  #givenUp = -1;
 
   constructor(spec: GroupSpec, options: GroupOptions) {
     this.#spec = spec;
@@ -306,6 +308,8 @@ export class WorkerGroup {
 
   /** This generation is over: its operation fails, and a new one starts unless the budget is spent. */
   #lost(error: EngineError): void {
+    if (this.#givenUp === this.#generation) return; // The next one is on its way.
+    this.#givenUp = this.#generation;
     if (this.#state === "ready") this.#gate = closedGate();
     this.#state = "starting";
     this.#tasks.close(error);
