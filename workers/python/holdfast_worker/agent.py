@@ -80,7 +80,7 @@ class Agent:
             code = 2
         finally:
             for group in self._groups.values():
-                group.kill_now()
+                group.ranks.kill_now()
             line.cancel()
             ending.cancel()
         return code
@@ -190,7 +190,7 @@ class Agent:
     async def _replace(self, message: dict[str, Any]) -> None:
         """The old generation's processes are dead before the new one starts. It did not fail: the engine says it hangs."""
         if self._groups[message["group"]].state == "ready":
-            await self._groups[message["group"]].write_stacks()
+            await self._groups[message["group"]].ranks.write_stacks()
         while not (current := self._groups[message["group"]]).done.done():
             current.stop(0)
             await asyncio.wait([current.done])

@@ -5,19 +5,14 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Protocol
 
-from holdfast_worker import flight_recorder
-from holdfast_worker.agent_process import GROUP_VARIABLE, RankProcess, free_port, rank_environment
-from holdfast_worker.failures import ADDRESS_IN_USE, report, report_of_exit, with_log
+from holdfast_worker.agent_ranks import Item, Ranks
+from holdfast_worker.failures import ADDRESS_IN_USE, report, report_of_exit
 
 LAST_WORDS_S = 1.0  # After a first failure: one root makes many cascades, and all reports are needed to find it.
 CANCEL_GRACE_S = 5.0  # A cancelled operation that does not return by then costs the group its life.
-FLIGHT_RECORDER_S = 2.0  # For a GPU's ranks to write which collectives they were in.
-STACKS_S = 0.2  # To write its stacks: milliseconds, unless the machine is very busy.
 PORT_TRIES_MAX = 3
 MILD_CAUSES = {"user_code", "bad_data", "cancelled"}  # The worker says that its state is as before the operation.
 
@@ -56,9 +51,6 @@ class Task:
         return {name: getattr(self, name) for name in told}
 
 
-Item = tuple[str, Any]
-
-
 class Group:
     """Started from a `start_group` message; lives in its own asyncio task until it has failed or was stopped."""
 
@@ -70,9 +62,7 @@ class Group:
         self.failures: list[dict[str, Any]] = []
         self._start = start
         self._sink = sink
-        self._nonce = f"{agent_boot}/{self.name}/{self.generation}"
-        self._size: int = start["ranks"]
-        self._ranks: list[RankProcess] = []
+        self.ranks = Ranks(start, nonce=f"{agent_boot}/{self.name}/{self.generation}")
         self._tasks: dict[str, Task] = {}
         self._inbox: asyncio.Queue[Item] = asyncio.Queue()
         self._ready: dict[int, dict[str, Any]] = {}
@@ -92,23 +82,10 @@ class Group:
     def stop(self, grace_s: float) -> None:
         self._inbox.put_nowait(("stop", grace_s))
 
-    async def write_stacks(self) -> None:
-        """Evidence before a group that hangs is killed: every rank's stacks, in its log."""
-        for rank in self._ranks:
-            rank.write_stacks()
-        recorded = flight_recorder.ask(
-            self._start["log_dir"], self.name, generation=self.generation, ranks=len(self._ranks)
-        )
-        await asyncio.sleep(FLIGHT_RECORDER_S if recorded else STACKS_S)
-
-    def kill_now(self) -> None:
-        for rank in self._ranks:
-            rank.kill_now()
-
     def describe(self) -> dict[str, Any]:
         """The protocol's GroupState."""
-        ranks = [rank.describe() for rank in self._ranks]
-        return {"group": self.name, "generation": self.generation, "state": self.state, "ranks": ranks}
+        told = {"group": self.name, "generation": self.generation, "state": self.state}
+        return {**told, "ranks": self.ranks.describe()}
 
     def describe_held(self) -> dict[str, Any]:
         """The protocol's HeldGroup."""
@@ -152,64 +129,17 @@ class Group:
         return False
 
     async def _spawn(self) -> str | None:
-        self._inbox = _without_rank_news(self._inbox)
-        self._ranks = []
-        port = str(free_port())
-        for rank in range(self._size):
-            try:
-                process = self._spawn_rank(rank, port)
-            except OSError as error:  # No such Python, no disk for the log: the same for every rank.
-                self._reports[rank] = report(
-                    rank, cause="import_error", message=f"Cannot start {self._start['python']}: {error}"
-                )
-                return "failed"
-            self._ranks.append(process)
-            await self._attach(process)
-            process.send({"type": "start", "module": self._start["module"], "context": self._context(rank, int(port))})
-        return None
-
-    async def _attach(self, process: RankProcess) -> None:
-        inbox, rank = self._inbox, process.rank
-        await process.attach(
-            on_message=lambda message: inbox.put_nowait(("message", (rank, message))),
-            on_exit=lambda: inbox.put_nowait(("exit", rank)),
-        )
-
-    def _spawn_rank(self, rank: int, port: str) -> RankProcess:
-        own = {
-            "RANK": str(rank),
-            "LOCAL_RANK": str(rank),
-            "WORLD_SIZE": str(self._size),
-            "LOCAL_WORLD_SIZE": str(self._size),
-            "MASTER_ADDR": "127.0.0.1",
-            "MASTER_PORT": port,
-            "HOLDFAST_ROLE": self._start["role"],
-            GROUP_VARIABLE: self._nonce,
-        }
-        name = f"{self.name.replace('/', '_')}.rank{rank}.gen{self.generation}.log"
-        given = flight_recorder.environment(self._start["log_dir"], self.name, self.generation) | self._start["env"]
-        env = rank_environment(os.environ, given, own)
-        return RankProcess(rank, python=self._start["python"], env=env, log_path=Path(self._start["log_dir"]) / name)
-
-    def _context(self, rank: int, port: int) -> dict[str, Any]:
-        """RankContext's fields."""
-        artifacts = self._start["env"].get("HOLDFAST_ARTIFACTS") or os.environ.get("HOLDFAST_ARTIFACTS", "")
-        return {
-            "role": self._start["role"],
-            "group": self.name,
-            "generation": self.generation,
-            "rank": rank,
-            "world_size": self._size,
-            "spec": self._start["spec"],
-            "artifacts_dir": artifacts,
-            "master_port": port,
-            "log_dir": self._start["log_dir"],
-        }
+        self._inbox = inbox = _without_rank_news(self._inbox)
+        refusal = await self.ranks.start(inbox.put_nowait)
+        if refusal is None:
+            return None
+        self._reports[refusal["rank"]] = refusal
+        return "failed"
 
     async def _until_ready(self) -> str:
         """Takes news until all ranks are ready ("ready"), one has failed ("failed") or it is to stop ("stop")."""
         waiting: list[Task] = []
-        while len(self._ready) < self._size:
+        while len(self._ready) < self.ranks.size:
             kind, value = await self._inbox.get()
             if kind == "task":
                 waiting.append(value)
@@ -224,24 +154,24 @@ class Group:
             elif kind == "message" and value[1]["type"] == "ready":
                 rank, message = value
                 self._ready[rank] = message["info"]
-                self._ranks[rank].state = "ready"
+                self.ranks.processes[rank].state = "ready"
             elif kind in ("message", "exit") and self._heard_failure(kind, value):
                 break
         for task in waiting:
             self.submit(task)
         self._close_window()
-        return "ready" if len(self._ready) == self._size else "failed"
+        return "ready" if len(self._ready) == self.ranks.size else "failed"
 
     def _report_silent_ranks(self) -> None:
         limit = self._start["start_timeout_ms"]
-        for rank in set(range(self._size)) - set(self._ready) - set(self._reports):
+        for rank in set(range(self.ranks.size)) - set(self._ready) - set(self._reports):
             message = f"Cannot start rank {rank} of {self.name}: it was not ready after {limit} ms"
             self._reports[rank] = report(rank, cause="timeout", message=message)
 
     def _heard_failure(self, kind: str, value: Any) -> bool:
         """Notes a rank's failure and opens the window for the others' reports. True if no rank is left to wait for."""
         if kind == "exit":
-            rank, process = value, self._ranks[value]
+            rank, process = value, self.ranks.processes[value]
             exit_report = report_of_exit(rank, process.returncode or 0)
             known = self._reports.setdefault(rank, exit_report)
             known.update(exit_code=exit_report["exit_code"], signal=exit_report["signal"])
@@ -251,7 +181,7 @@ class Group:
                 return False
             self._reports.setdefault(rank, message["failure"])
         self._open_window()
-        return len(self._reports) == self._size
+        return len(self._reports) == self.ranks.size
 
     async def _serve(self) -> None:
         while True:
@@ -276,8 +206,8 @@ class Group:
     def _hand_out(self, task: Task) -> None:
         self._tasks[task.task] = task
         message = {"type": "task", "task": task.task, "key": task.key, "attempt": task.attempt, "op": task.op}
-        for rank in self._ranks:
-            rank.send({**message, "args": task.args})
+        self.ranks.send({**message, "args": task.args})
+        for rank in self.ranks.processes:
             rank.state = "busy" if rank.state == "ready" else rank.state
 
     def _cancel(self, task_id: str) -> None:
@@ -285,12 +215,11 @@ class Group:
         if task is None or task.cancelled:
             return
         task.cancelled = True
-        for rank in self._ranks:
-            rank.send({"type": "cancel", "task": task_id})
+        self.ranks.send({"type": "cancel", "task": task_id})
         self._after(CANCEL_GRACE_S, ("cancel_grace", task_id))
 
     def _report_stuck(self, task: Task) -> None:
-        for rank in set(range(self._size)) - set(task.outputs) - set(task.failures):
+        for rank in set(range(self.ranks.size)) - set(task.outputs) - set(task.failures):
             message = (
                 f"Cannot cancel operation '{task.op}' of rank {rank}: it was still running after {CANCEL_GRACE_S} s"
             )
@@ -324,9 +253,9 @@ class Group:
 
     def _answered(self, task: Task) -> bool:
         """Settles a task that all ranks answered. True if they did not agree: then their states differ, too."""
-        if len(task.outputs) + len(task.failures) < self._size:
+        if len(task.outputs) + len(task.failures) < self.ranks.size:
             fatal = any(not _is_mild(failure) for failure in task.failures.values())
-            if task.failures and (fatal or self._size > 1):
+            if task.failures and (fatal or self.ranks.size > 1):
                 self._open_window()
             return False
         if task.failures and (task.outputs or not all(map(_is_mild, task.failures.values()))):
@@ -334,10 +263,10 @@ class Group:
         self._close_window()
         del self._tasks[task.task]
         if not self._tasks:
-            for rank in self._ranks:
+            for rank in self.ranks.processes:
                 rank.state = "ready"
         if task.failures:
-            self._sink.task_error(task, self._with_logs(task.failures))
+            self._sink.task_error(task, self.ranks.with_logs(task.failures))
         else:
             self._sink.task_result(task)
         return False
@@ -350,18 +279,14 @@ class Group:
         reports: dict[int, dict[str, Any]] = dict(self._reports)
         for task in self._tasks.values():
             reports = {**reports, **task.failures}
-        self.failures = self._with_logs(reports) or [
+        self.failures = self.ranks.with_logs(reports) or [
             report(0, cause="other", message="The group ended without a report")
         ]
         await self._end_tasks(self.failures)
         self._change("failed")
 
     async def _stop(self, grace_s: float, waiting: list[Task]) -> None:
-        for rank in self._ranks:
-            rank.send({"type": "shutdown"})
-        deadline = asyncio.get_running_loop().time() + grace_s
-        while asyncio.get_running_loop().time() < deadline and any(rank.state != "exited" for rank in self._ranks):
-            await asyncio.sleep(0.01)
+        await self.ranks.shut_down(grace_s)
         await self._kill()
         for task in waiting:
             self._tasks[task.task] = task
@@ -373,10 +298,7 @@ class Group:
             timer.cancel()
         self._timers.clear()
         self._close_window()
-        for rank in self._ranks:
-            rank.kill()
-        await asyncio.gather(*(rank.wait_dead() for rank in self._ranks))
-        flight_recorder.clean(self._start["log_dir"], self.name, generation=self.generation, ranks=len(self._ranks))
+        await self.ranks.kill()
 
     async def _end_tasks(self, failures: list[dict[str, Any]]) -> None:
         while not self._inbox.empty():  # Handed to the group, but not yet to its ranks.
@@ -387,20 +309,11 @@ class Group:
             self._sink.task_error(task, failures)
         self._tasks.clear()
 
-    def _with_logs(self, reports: dict[int, dict[str, Any]]) -> list[dict[str, Any]]:
-        """In rank order, each with what its rank's log and the machine say."""
-        ranks = {rank.rank: rank for rank in self._ranks}
-        return [_with_evidence(item, ranks.get(rank)) for rank, item in sorted(reports.items())]
-
     def _after(self, seconds: float, item: Item) -> asyncio.TimerHandle:
         inbox = self._inbox
         timer = asyncio.get_running_loop().call_later(seconds, inbox.put_nowait, item)
         self._timers.append(timer)
         return timer
-
-
-def _with_evidence(item: dict[str, Any], process: RankProcess | None) -> dict[str, Any]:
-    return {**with_log(item, process.log_path), **process.machine_evidence()} if process else item
 
 
 def _is_mild(failure: dict[str, Any]) -> bool:

@@ -1,0 +1,133 @@
+"""The rank processes of one generation of a group: started with one rendezvous, asked together, killed together."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from holdfast_worker import flight_recorder
+from holdfast_worker.agent_process import GROUP_VARIABLE, RankProcess, free_port, rank_environment
+from holdfast_worker.failures import report, with_log
+
+FLIGHT_RECORDER_S = 2.0  # For a GPU's ranks to write which collectives they were in.
+STACKS_S = 0.2  # To write its stacks: milliseconds, unless the machine is very busy.
+
+Item = tuple[str, Any]
+
+
+class Ranks:
+    """As a `start_group` message wants them. `nonce`: what every process of the generation carries."""
+
+    def __init__(self, start: dict[str, Any], *, nonce: str) -> None:
+        self.size: int = start["ranks"]
+        self.processes: list[RankProcess] = []
+        self._start = start
+        self._nonce = nonce
+        self._group: str = start["group"]
+        self._generation: int = start["generation"]
+        self._log_dir: str = start["log_dir"]
+
+    async def start(self, tell: Callable[[Item], None]) -> dict[str, Any] | None:
+        """
+        Starts all ranks anew. `tell` gets ("message", (rank, message)) and ("exit", rank), the exit last. Returns
+        a report if one cannot be started; those before it run until `kill`.
+        """
+        self.processes = []
+        port = free_port()
+        for rank in range(self.size):
+            try:
+                process = self._spawn(rank, port)
+            except OSError as error:  # No such Python, no disk for the log: the same for every rank.
+                message = f"Cannot start {self._start['python']}: {error}"
+                return report(rank, cause="import_error", message=message)
+            self.processes.append(process)
+            await _attach(process, tell)
+            process.send({"type": "start", "module": self._start["module"], "context": self._context(rank, port)})
+        return None
+
+    def _spawn(self, rank: int, port: int) -> RankProcess:
+        own = {
+            "RANK": str(rank),
+            "LOCAL_RANK": str(rank),
+            "WORLD_SIZE": str(self.size),
+            "LOCAL_WORLD_SIZE": str(self.size),
+            "MASTER_ADDR": "127.0.0.1",
+            "MASTER_PORT": str(port),
+            "HOLDFAST_ROLE": self._start["role"],
+            GROUP_VARIABLE: self._nonce,
+        }
+        name = f"{self._group.replace('/', '_')}.rank{rank}.gen{self._generation}.log"
+        given = flight_recorder.environment(self._log_dir, self._group, self._generation) | self._start["env"]
+        env = rank_environment(os.environ, given, own)
+        return RankProcess(rank, python=self._start["python"], env=env, log_path=Path(self._log_dir) / name)
+
+    def _context(self, rank: int, port: int) -> dict[str, Any]:
+        """RankContext's fields."""
+        artifacts = self._start["env"].get("HOLDFAST_ARTIFACTS") or os.environ.get("HOLDFAST_ARTIFACTS", "")
+        return {
+            "role": self._start["role"],
+            "group": self._group,
+            "generation": self._generation,
+            "rank": rank,
+            "world_size": self.size,
+            "spec": self._start["spec"],
+            "artifacts_dir": artifacts,
+            "master_port": port,
+            "log_dir": self._log_dir,
+        }
+
+    def send(self, message: dict[str, Any]) -> None:
+        for process in self.processes:
+            process.send(message)
+
+    def describe(self) -> list[dict[str, Any]]:
+        """The protocol's RankState of each."""
+        return [process.describe() for process in self.processes]
+
+    async def write_stacks(self) -> None:
+        """Evidence before ranks that hang are killed: every rank's stacks, in its log."""
+        for process in self.processes:
+            process.write_stacks()
+        recorded = flight_recorder.ask(
+            self._log_dir, self._group, generation=self._generation, ranks=len(self.processes)
+        )
+        await asyncio.sleep(FLIGHT_RECORDER_S if recorded else STACKS_S)
+
+    def with_logs(self, reports: dict[int, dict[str, Any]]) -> list[dict[str, Any]]:
+        """Reports by rank, in rank order, each with what its rank's log and the machine say."""
+        processes = {process.rank: process for process in self.processes}
+        return [_with_evidence(item, processes.get(rank)) for rank, item in sorted(reports.items())]
+
+    async def shut_down(self, grace_s: float) -> None:
+        """Asks all to end and waits for so long; those that do not are left to `kill`."""
+        self.send({"type": "shutdown"})
+        deadline = asyncio.get_running_loop().time() + grace_s
+        while asyncio.get_running_loop().time() < deadline and any(p.state != "exited" for p in self.processes):
+            await asyncio.sleep(0.01)
+
+    async def kill(self) -> None:
+        """Until no process of any rank is alive."""
+        for process in self.processes:
+            process.kill()
+        await asyncio.gather(*(process.wait_dead() for process in self.processes))
+        flight_recorder.clean(self._log_dir, self._group, generation=self._generation, ranks=len(self.processes))
+
+    def kill_now(self) -> None:
+        """For the agent's own end, without a loop."""
+        for process in self.processes:
+            process.kill_now()
+
+
+async def _attach(process: RankProcess, tell: Callable[[Item], None]) -> None:
+    rank = process.rank
+    await process.attach(
+        on_message=lambda message: tell(("message", (rank, message))),
+        on_exit=lambda: tell(("exit", rank)),
+    )
+
+
+def _with_evidence(item: dict[str, Any], process: RankProcess | None) -> dict[str, Any]:
+    return {**with_log(item, process.log_path), **process.machine_evidence()} if process else item
