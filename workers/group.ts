@@ -67,6 +67,7 @@ const START_TIMEOUT_MS = 300_000;
 const QUEUE_MAX = 64;
 /** For ranks to end by themselves once their group is not needed any more. */
 const DISMISS_GRACE_MS = 2_000;
+
 /**
  * A gang of Python processes with one job, as the engine sees it. Runs one operation at a time; replaces itself when a rank dies
  * or hangs, as often as its budget of replacements allows, and then fails for good with the root cause.
