@@ -32,11 +32,11 @@ class Script:
     def create(self):
         return self.add("create_model", recipe="tiny_qwen", seed=1, dir=str(self.directory / "model"))
 
-    def load(self, version="v0", checkpoint=None):
+    def load(self, version="v0", checkpoint=None, optimizer=OPTIMIZER):
         model = str(self.directory / "model")
-        return self.add("load", version=version, model_path=model, optimizer=OPTIMIZER, checkpoint=checkpoint)
+        return self.add("load", version=version, model_path=model, optimizer=optimizer, checkpoint=checkpoint)
 
-    def train(self, start, end, **columns):
+    def train(self, start, end, optimizer=OPTIMIZER, **columns):
         for k in range(start, end):
             batch = trajectory_batch(self.artifacts, LENGTHS, seed=k)
             batch["columns"].update(columns)
@@ -45,7 +45,7 @@ class Script:
                 **{"from": f"v{k}", "to": f"v{k + 1}"},
                 batch=self.artifacts.put_json(batch),
                 loss=self.artifacts.put_json(POLICY_LOSS),
-                optimizer=OPTIMIZER,
+                optimizer=optimizer,
                 micro_batch_tokens_max=TOKENS_MAX,
             )
         return self
@@ -176,3 +176,13 @@ def test_a_checkpoint_goes_on_with_another_number_of_ranks(script, tmp_path, zer
             assert ours["steps"][0][name] == pytest.approx(theirs["steps"][0][name], rel=1e-5)
     assert not list(tmp_path.glob(".universal*"))
     assert weights.verify_files(checkpoint["dir"], checkpoint["files"]) is None
+
+
+def test_other_optimizer_settings_act_alike_in_the_middle_and_at_a_load(script):
+    """DeepSpeed brings back the clip that a state was saved with: a fork asks for another."""
+    other = {**OPTIMIZER, "lr": 0.01, "clip_grad_norm": 1e-3}
+    first = script().create().load().train(0, 1).save("v1").train(1, 2, other).publish("v2", "middle").run(zero=2)
+    checkpoint = whole([rank[4] for rank in first])
+    again = script().load("v1", checkpoint, other).train(1, 2, other).publish("v2", "loaded").run(zero=2)
+    before = script().load("v1", checkpoint).train(1, 2).publish("v2", "before").run(zero=2)
+    assert again[0][3]["digest"] == first[0][6]["digest"] != before[0][3]["digest"]
