@@ -26,12 +26,20 @@ async function withCluster(body: (cluster: PostgresCluster) => Promise<void>): P
   }
 }
 
-/** A stage of `STEPS` steps, of which the `ran` list tells each body that ran. */
-function steps(ran: number[]) {
+/** Steps between two outages. */
+const BETWEEN = 30;
+
+/** A stage of `STEPS` steps, of which the `ran` list tells each body that ran. No outage is left behind: the step waits for its begin. */
+function steps(ran: number[], begun: (outage: number) => Promise<void>) {
   const stage = defineStage({
     ...{ name: "body", version: 1, input: z.strictObject({}), output: z.number() },
     async run(_, ctx) {
-      for (let i = 0; i < STEPS; i++) await ctx.step("step", () => ran.push(i));
+      for (let i = 0; i < STEPS; i++) {
+        await ctx.step("step", async () => {
+          if (i > 0 && i % BETWEEN === 0) await begun(i / BETWEEN);
+          return ran.push(i);
+        });
+      }
       return STEPS;
     },
   });
@@ -47,23 +55,23 @@ Deno.test({
       const store = new PostgresStore(cluster.url, { onNotice: (text) => notices.push(text) });
       const artifacts = await Deno.makeTempDir();
       const ran: number[] = [];
-      const definition = steps(ran);
+      const outages = Array.from({ length: Math.floor((STEPS - 1) / BETWEEN) }, () => Promise.withResolvers<void>());
+      const definition = steps(ran, (outage) => outages[outage - 1]!.promise);
       const engine = new Engine({ store, artifacts: new ArtifactStore(artifacts) });
       await engine.create(definition, {}, { id: "run" });
       let ended = false;
       const running = engine.execute("run", definition.build({})).finally(() => ended = true);
       const kinds = ["fast", "immediate", "kill"] as const;
-      let outages = 0;
-      for (; !ended && outages < 60; outages++) {
-        await untilMore(ran, 30, () => ended);
-        const kind = kinds[outages % kinds.length]!;
+      for (const [n, outage] of outages.entries()) {
+        await untilLength(ran, { length: BETWEEN * n + BETWEEN / 2, over: () => ended });
+        outage.resolve();
+        const kind = kinds[n % kinds.length]!;
         if (kind === "kill") await cluster.kill().then(() => cluster.start());
         else await cluster.restart(kind);
       }
       deepStrictEqual(await running, { status: "done", output: STEPS });
       deepStrictEqual(ran, Array.from({ length: STEPS }, (_, i) => i));
       assertWhole(await store.read("run"), (await store.head("run"))!.last_seq);
-      ok(outages >= 5, `only ${outages} outages`);
       ok(notices.some((text) => /is away: .* Waiting for it up to 60 s/.test(text)), notices.join("\n"));
       strictEqual(notices.at(-1), `${store.where} is back`);
       await store.close();
@@ -110,8 +118,8 @@ function assertWhole(rows: JournalRow[], last_seq: number): void {
   strictEqual(results.length, STEPS);
 }
 
-/** Settles when the list has grown by `count`, or it is over. */
-async function untilMore(list: readonly unknown[], count: number, over: () => boolean): Promise<void> {
-  const target = list.length + count;
-  while (list.length < target && !over()) await new Promise((resolve) => setTimeout(resolve, 1));
+type Until = { length: number; over: () => boolean };
+
+async function untilLength(list: readonly unknown[], { length, over }: Until): Promise<void> {
+  while (list.length < length && !over()) await new Promise((resolve) => setTimeout(resolve, 1));
 }
