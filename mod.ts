@@ -155,8 +155,10 @@ export {
   buildFlow,
   checkLedger,
   checkpointPolicy,
+  collectGarbage,
   createModel,
   createRun,
+  diffRuns,
   drawEvaluation,
   drawPrompts,
   drawSupervised,
@@ -166,6 +168,7 @@ export {
   exportPolicy,
   FLOW_GRAPHS,
   flowDefinition,
+  forkRun,
   GeneratedGroup,
   generateSlab,
   greedyOf,
@@ -198,6 +201,8 @@ export {
   trainedOn,
   Trainer,
   trainPolicy,
+  verifyRun,
+  whyEntry,
 } from "./flows/mod.ts";
 
 // What the reading commands print, as values.

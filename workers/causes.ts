@@ -226,6 +226,7 @@ export const TEXTLESS: Readonly<Record<string, FailureKind>> = {
   told_bad_data: "bad_data",
   told_cancelled: "cancelled",
   told_import_error: "import_error",
+  told_disk_full: "disk_full",
   told_out_of_memory: "device_memory",
   told_timeout: "hang",
   non_finite: "non_finite",

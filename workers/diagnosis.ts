@@ -52,6 +52,7 @@ function ownWord({ cause, message, during }: Evidence): Verdict | null {
   if (cause === "user_code") return textless("told_user_code");
   if (cause === "cancelled") return textless("told_cancelled", "teardown");
   if (cause === "import_error") return textless("told_import_error");
+  if (cause === "disk_full") return textless("told_disk_full");
   if (cause !== "bad_data") return null;
   if (/^non_finite:/.test(message)) return textless("non_finite");
   const damaged = SIGNS.find(({ name }) => name === "checkpoint_unreadable")!;

@@ -15,7 +15,7 @@ import { diagnose, fingerprint, type Judged } from "./diagnosis.ts";
 import type { FailureReport } from "./protocol.ts";
 
 /** The worker says with these that its state is as before the operation. The agent has the same list. */
-const MILD = new Set<FailureReport["cause"]>(["user_code", "bad_data", "cancelled"]);
+const MILD = new Set<FailureReport["cause"]>(["user_code", "bad_data", "cancelled", "disk_full"]);
 
 /** Log lines that an error shows. */
 const LINES_SHOWN = 12;

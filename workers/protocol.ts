@@ -10,7 +10,7 @@ import { z } from "zod";
  * for the engine may die before its row is durable. Every message from the engine carries the run's epoch; an agent
  * answers lower ones `fenced`.
  */
-export const PROTOCOL_VERSION = 2;
+export const PROTOCOL_VERSION = 3;
 export const FRAME_BYTES_MAX = 4 * 1024 * 1024;
 
 const id = z.string().min(1).max(200);
@@ -73,6 +73,7 @@ export const FailureReport = z.strictObject({
     "user_code",
     "bad_data",
     "cancelled",
+    "disk_full",
     "timeout",
     "other",
   ]).describe("What the rank or its agent is sure of; the engine judges the rest by the texts."),

@@ -1,5 +1,5 @@
-import { ok, strictEqual } from "node:assert/strict";
-import { at, rl, shareEnvironments, SMALL } from "./runs.ts";
+import { deepStrictEqual, ok, strictEqual } from "node:assert/strict";
+import { at, type Place, recorded, rl, shareEnvironments, SMALL } from "./runs.ts";
 import { assertEqualEnd } from "./survive.ts";
 import { sharedUndisturbed } from "./undisturbed.ts";
 
@@ -34,6 +34,11 @@ async function command(name: string, ...args: string[]): Promise<void> {
   strictEqual(code, 0, `${name} ${args.join(" ")}: ${new TextDecoder().decode(stderr)}`);
 }
 
+/** Its recoveries: what was loaded or trained again. */
+async function redone(place: Place, run: string): Promise<string[]> {
+  return (await recorded(place, run)).rows.filter(({ kind }) => kind === "recovery").map(({ value }) => value);
+}
+
 /** What of a home is on the disk that fills up, and how small that is. A checkpoint of this model has 4 MiB. */
 const DISKS = [
   { what: "checkpoints", size: "3m" },
@@ -56,6 +61,9 @@ for (const { what, size } of DISKS) {
           const stopped = await rl(["run", SMALL, ...at(place), "--id", "full"], {});
           strictEqual(stopped.code, 3, stopped.output);
           ok(/no space|disk is full|full disk/i.test(stopped.output), stopped.output);
+          const told = stopped.output.split("\n").find((line) => line.includes("disk is full")) ?? "";
+          ok(told.includes(`Cannot write '${home}/${what}`), stopped.output);
+          deepStrictEqual(await redone(place, "full"), []);
           await enlarge("200m");
           const resumed = await rl(["resume", "full", ...at(place)], {});
           strictEqual(resumed.code, 0, `${stopped.output}\n${resumed.output}`);

@@ -4,6 +4,7 @@ import { deepStrictEqual, ok, strictEqual, throws } from "node:assert/strict";
 import { ManualClock } from "../../engine/mod.ts";
 import { AgentLink, type Hello } from "../../workers/agent_link.ts";
 import type { AgentMessage, EngineMessage, HeldTask, Phase } from "../../workers/mod.ts";
+import { PROTOCOL_VERSION } from "../../workers/protocol.ts";
 
 class FakeSocket {
   readonly sent: EngineMessage[] = [];
@@ -19,7 +20,7 @@ class FakeSocket {
 
 const hello = (fields: Partial<Hello> = {}): Hello => ({
   type: "hello",
-  protocol: 2,
+  protocol: PROTOCOL_VERSION,
   agent_id: "a",
   boot_id: "b",
   engine_boot: null,

@@ -368,6 +368,11 @@ const CASES: [name: string, Evidence, [observed: string, kind: FailureKind, role
     ["world_size", "misuse", "root", "infrastructure"],
   ],
   [
+    "a full disk, as the trainer refuses to write on it",
+    raised("DiskFullError", "Cannot write '/ckpt/x' as its disk is full", { cause: "disk_full" }),
+    ["told_disk_full", "disk_full", "root", "infrastructure"],
+  ],
+  [
     "a full disk, as Python says it",
     raised("OSError", "[Errno 28] No space left on device: '/ckpt/x'"),
     ["no_space", "disk_full", "root", "infrastructure"],

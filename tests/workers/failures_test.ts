@@ -89,8 +89,9 @@ Deno.test("leavesGroupWhole() only if every rank says that its state is as befor
       leavesGroupWhole([mild], 2), // The other rank finished: the two differ now.
       leavesGroupWhole([mild, failureReport({ rank: 1, cause: "bad_data" })], 2),
       leavesGroupWhole([mild, failureReport({ rank: 1, cause: "cancelled" })], 2),
+      leavesGroupWhole([failureReport({ cause: "disk_full" })], 1),
       leavesGroupWhole([failureReport({ cause: "other" })], 1),
     ],
-    [true, false, true, true, false],
+    [true, false, true, true, true, false],
   );
 });

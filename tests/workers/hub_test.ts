@@ -5,13 +5,14 @@ import { join } from "node:path";
 import { type ClientOptions, WebSocket } from "ws";
 import { InvalidInputError, ManualClock } from "../../engine/mod.ts";
 import { FRAME_BYTES_MAX, Hub } from "../../workers/mod.ts";
+import { PROTOCOL_VERSION } from "../../workers/protocol.ts";
 import { withHome } from "./fixtures.ts";
 
 type Outcome = { status: number } | { closed: number; messages: Record<string, unknown>[] };
 
 const HELLO = {
   type: "hello",
-  protocol: 2,
+  protocol: PROTOCOL_VERSION,
   agent_id: "a",
   boot_id: "boot",
   engine_boot: null,

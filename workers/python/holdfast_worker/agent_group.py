@@ -14,7 +14,8 @@ from holdfast_worker.failures import ADDRESS_IN_USE, report, report_of_exit
 LAST_WORDS_S = 1.0  # After a first failure: one root makes many cascades, and all reports are needed to find it.
 CANCEL_GRACE_S = 5.0  # A cancelled operation that does not return by then costs the group its life.
 PORT_TRIES_MAX = 3
-MILD_CAUSES = {"user_code", "bad_data", "cancelled"}  # The worker says that its state is as before the operation.
+# The worker says that its state is as before the operation.
+MILD_CAUSES = {"user_code", "bad_data", "cancelled", "disk_full"}
 
 
 class Sink(Protocol):

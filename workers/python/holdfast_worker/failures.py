@@ -9,7 +9,7 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-from holdfast_worker.operation import BadDataError, Cancelled, UserCodeError
+from holdfast_worker.operation import BadDataError, Cancelled, DiskFullError, UserCodeError
 
 MESSAGE_CHARS_MAX = 4_000
 TRACEBACK_CHARS_MAX = 12_000
@@ -37,6 +37,8 @@ def cause_of(error: BaseException, *, booting: bool = False) -> str:
         return "bad_data"
     if isinstance(error, Cancelled):
         return "cancelled"
+    if isinstance(error, DiskFullError):
+        return "disk_full"
     if names & OUT_OF_MEMORY_NAMES:
         return "out_of_memory"
     if booting and isinstance(error, ImportError):

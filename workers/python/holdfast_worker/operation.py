@@ -26,6 +26,10 @@ class BadDataError(Exception):
     """An input is broken (a data row, a model directory, another hash): a second try would fail the same way."""
 
 
+class DiskFullError(Exception):
+    """A disk has no room for what was to be written. Nothing of it is left there, and the rank's state is as before."""
+
+
 class Cancelled(Exception):
     """The engine asked for this task to end. Raised by `OperationIO.check_cancelled`."""
 

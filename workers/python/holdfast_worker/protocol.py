@@ -14,7 +14,7 @@ from typing import Any, Literal
 import msgpack
 from jsonschema import Draft202012Validator
 
-PROTOCOL_VERSION = 2
+PROTOCOL_VERSION = 3
 FRAME_BYTES_MAX = 4 * 1024 * 1024
 BLOB_CHUNK = FRAME_BYTES_MAX - 4_096  # Leaves room for the frame's own keys and task id.
 SCHEMA_PATH = Path(__file__).with_name("protocol.schema.json")

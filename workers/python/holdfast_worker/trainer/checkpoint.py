@@ -14,7 +14,7 @@ from typing import Any
 
 from holdfast_worker import weights
 from holdfast_worker.operation import BadDataError
-from holdfast_worker.trainer import numerics
+from holdfast_worker.trainer import disk_room, numerics
 from holdfast_worker.trainer.engine import TrainingEngine
 
 STATE_RECORD = "trainer.json"
@@ -28,15 +28,37 @@ def write_hf(engine: TrainingEngine, source: Any, *, directory: Path, dtype: str
         source.write(directory, model=engine.module, tensors=tensors, dtype=dtype)
 
 
+def publish(engine: TrainingEngine, source: Any, *, target: Path, dtype: str) -> dict[str, Any]:
+    """Writes the weights as `target`, there whole or not at all. Returns {digest, tensors, files} on every rank."""
+    temporary = target.with_name(f".{target.name}.tmp")
+    with disk_room.leaving_nothing_behind(temporary):
+        if engine.rank == 0:
+            weights.clear_directory(temporary)
+        disk_room.require_room(engine, target, disk_room.weights_bytes(engine, source))
+        write_hf(engine, source, directory=temporary, dtype=dtype)
+        publication = None
+        if engine.rank == 0:
+            tensors, digest = weights.manifest_of_directory(temporary)
+            publication = {"digest": digest, "tensors": tensors, "files": weights.files_of_directory(temporary)}
+            weights.replace_directory(temporary, target)
+    return engine.gather(publication)[0]
+
+
 def save(engine: TrainingEngine, source: Any, *, directory: Path, record: dict[str, Any]) -> dict[str, Any]:
     """Writes DIR/hf and DIR/state. Returns {digest, files}: the files that this rank wrote, durable."""
+    with disk_room.leaving_nothing_behind(directory):
+        return _save(engine, source, directory=directory, record=record)
+
+
+def _save(engine: TrainingEngine, source: Any, *, directory: Path, record: dict[str, Any]) -> dict[str, Any]:
     import torch
 
     state = directory / "state"
     if engine.rank == 0:
         shutil.rmtree(directory, ignore_errors=True)  # The rest of an attempt that was never committed.
         state.mkdir(parents=True)
-    engine.gather(None)  # Nobody writes before the directory is there.
+    own_bytes = disk_room.weights_bytes(engine, source) + engine.state_bytes() + disk_room.BESIDE_TENSORS_BYTES
+    disk_room.require_room(engine, directory, own_bytes)  # Nobody writes before the directory is there.
     write_hf(engine, source, directory=directory / "hf", dtype=record["numerics"]["dtype"])
     engine.save_state(state)
     torch.save(numerics.rng_state(), state / f"rng_rank_{engine.rank}_.pt")

@@ -19,7 +19,7 @@ class NonFiniteError(BadDataError):
 
 
 class TrainingEngine(Protocol):
-    """All methods but `discard` are collective: every rank calls them in the same order."""
+    """All methods but `discard` and `state_bytes` are collective: every rank calls them in the same order."""
 
     rank: int
     world_size: int
@@ -47,6 +47,9 @@ class TrainingEngine(Protocol):
 
     def full_weights(self) -> dict[str, Any]:
         """All tensors that a model file holds, whole, on the CPU, in the trainer's dtype. Empty except on rank 0."""
+
+    def state_bytes(self) -> int:
+        """About how many bytes `save_state` writes on this rank. Not collective."""
 
     def save_state(self, directory: Path) -> None:
         """Writes this rank's part of optimizer state (and what belongs to it) under `directory`, which exists."""

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from holdfast_worker.gpu_memory import drop_garbage
+from holdfast_worker.trainer.disk_room import module_bytes
 from holdfast_worker.trainer.engine import (
     NonFiniteError,
     adamw_settings,
@@ -244,6 +245,18 @@ class DeepSpeedEngine:
         self.model.optimizer.checkpoint_event_prologue()
         yield
         self.model.optimizer.checkpoint_event_epilogue()
+
+    def state_bytes(self) -> int:
+        """
+        Float32 weights and two moments of each, cut among the ranks by ZeRO; and rank 0's copy of the model. Too much
+        before the first step, which makes the moments.
+        """
+        parameters = sum(getattr(parameter, "ds_numel", parameter.numel()) for parameter in self.module.parameters())
+        if self.stage > 0:
+            cut = 12 * parameters // self.world_size
+            return cut + (module_bytes(self.module) if self.rank == 0 and self.stage < 3 else 0)
+        has_masters = self.spec["dtype"] != "float32"
+        return (12 if has_masters else 8) * parameters + module_bytes(self.module) if self.rank == 0 else 0
 
     def save_state(self, directory: Path) -> None:
         self.model.save_checkpoint(str(directory), tag=TAG, save_latest=False)

@@ -113,6 +113,10 @@ class TorchEngine:
         tensors = self.model.state_dict()
         return {name: tensors[name].detach().cpu() for name in saved_names(self.model)}
 
+    def state_bytes(self) -> int:
+        state = [value for values in self.optimizer.state.values() for value in values.values()]
+        return sum(tensor.nbytes for tensor in (*state, *(self.masters if self.mixed else ())))
+
     def save_state(self, directory: Path) -> None:
         masters = list(self.masters) if self.mixed else None  # In float32 the model directory has them.
         torch.save({"optimizer": self.optimizer.state_dict(), "masters": masters}, directory / STATE_NAME)

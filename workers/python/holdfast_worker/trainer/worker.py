@@ -197,28 +197,12 @@ class Worker:
 
     def publish(self, args: dict[str, Any], io: OperationIO) -> Answer:
         """The weights as a plain Hugging Face directory, there whole or not at all. A second run writes the same."""
-        from holdfast_worker.trainer.checkpoint import write_hf
+        from holdfast_worker.trainer import checkpoint
 
         if self.held != args["version"]:
             return {"not_resident": self.held}
-        target = Path(args["dir"])
-        temporary = target.with_name(f".{target.name}.tmp")
-        if self.context.rank == 0:
-            weights.clear_directory(temporary)
-        write_hf(self.engine, self.source, directory=temporary, dtype=self.spec["dtype"])
-        publication = None
-        if self.context.rank == 0:
-            tensors, digest = weights.manifest_of_directory(temporary)
-            files = weights.files_of_directory(temporary)
-            weights.replace_directory(temporary, target)
-            publication = {
-                "version": self.held,
-                "dir": args["dir"],
-                "digest": digest,
-                "tensors": tensors,
-                "files": files,
-            }
-        return self.engine.gather(publication)[0]
+        publication = checkpoint.publish(self.engine, self.source, target=Path(args["dir"]), dtype=self.spec["dtype"])
+        return {"version": self.held, "dir": args["dir"], **publication}
 
     def save(self, args: dict[str, Any], io: OperationIO) -> Answer:
         """A checkpoint. Each rank answers the files it wrote; the engine commits their union."""

@@ -1,0 +1,83 @@
+"""Room on the disk for what the trainer is about to write. A full disk is told before the first byte, with its path."""
+
+from __future__ import annotations
+
+import errno
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from holdfast_worker.operation import DiskFullError
+from holdfast_worker.trainer.engine import TrainingEngine
+
+BESIDE_TENSORS_BYTES = 1 << 20  # Of one rank: random generators, headers, names, shapes.
+MEND = "Free space on it, keep fewer checkpoints (checkpoints.keep_last), or move the home to another disk (--home)"
+# torch writes through C++ streams, which do not keep the system's word: see `no_space` in workers/causes.ts.
+FULL = re.compile(r"No space left on device|Disk quota exceeded|basic_ios::clear: iostream error|\. unexpected pos")
+
+
+def weights_bytes(engine: TrainingEngine, source: Any) -> int:
+    """About what this rank writes of a Hugging Face directory: the model's tensors in memory, and the files beside them."""
+    if engine.rank != 0:
+        return 0
+    return module_bytes(engine.module) + sum(map(len, source.files.values())) + BESIDE_TENSORS_BYTES
+
+
+def module_bytes(module: Any) -> int:
+    """Bytes of a model's tensors, also of those that ZeRO 3 has cut up. A shared one counts once."""
+    tensors = (*module.parameters(), *module.buffers())
+    return sum(getattr(tensor, "ds_numel", tensor.numel()) * tensor.element_size() for tensor in tensors)
+
+
+def require_room(engine: TrainingEngine, directory: Path, own_bytes: int) -> None:
+    """
+    Raises DiskFullError on every rank if what all ranks together write, `own_bytes` of it this one, does not fit. All go
+    by rank 0's number of free bytes, for all must come to the same. Also the barrier.
+    """
+    parts = engine.gather((own_bytes, free_bytes(directory)))
+    needed, free = sum(own for own, _ in parts), parts[0][1]
+    if needed > free:
+        raise DiskFullError(
+            f"Cannot write '{directory}' as its disk is full: about {needed} bytes are needed and {free} are free. {MEND}"
+        )
+
+
+def free_bytes(directory: Path) -> int:
+    """Of the file system that holds a directory, which need not be there yet."""
+    for place in (directory, *directory.parents):
+        try:
+            return shutil.disk_usage(place).free
+        except FileNotFoundError:
+            continue
+    raise FileNotFoundError(f"Cannot tell the free bytes of '{directory}' as no directory above it exists")
+
+
+@contextmanager
+def leaving_nothing_behind(directory: Path) -> Iterator[None]:
+    """Where the disk is or runs full, what was written of `directory` is removed, and the error names it."""
+    try:
+        yield
+    except Exception as error:
+        if isinstance(error, DiskFullError):
+            shutil.rmtree(directory, ignore_errors=True)
+            raise
+        if not _is_disk_full(error):
+            raise
+        free = free_bytes(directory)
+        shutil.rmtree(directory, ignore_errors=True)
+        text = f"Cannot write '{directory}' as its disk is full: {free} bytes are free. {MEND}"
+        raise DiskFullError(f"{text} ({error})") from error
+
+
+def _is_disk_full(error: BaseException | None) -> bool:
+    """Also if it came while an error of a full disk was handled: torch closes its file and fails at that."""
+    while error is not None:
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+            return True
+        if FULL.search(str(error)):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
