@@ -133,6 +133,7 @@ export class WebSocketDoor implements HubDoor {
   ): void {
     const refusal = this.#refusal(request);
     if (refusal) {
+      socket.on("error", () => socket.destroy()); // Cut while it is told: unheard, that would end the process.
       socket.end(`HTTP/1.1 ${refusal}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`);
       return;
     }

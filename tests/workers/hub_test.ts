@@ -1,5 +1,6 @@
 import { deepStrictEqual, ok, rejects, strictEqual } from "node:assert/strict";
 import { createServer } from "node:http";
+import { connect } from "node:net";
 import { join } from "node:path";
 // @ts-types="@types/ws"
 import { type ClientOptions, WebSocket } from "ws";
@@ -58,6 +59,26 @@ Deno.test("Hub answers 401 before the upgrade without the run's token", () =>
     deepStrictEqual(await visit(hub.url, {}), { status: 401 });
     deepStrictEqual(await visit(hub.url, { headers: { Authorization: "Bearer wrong" } }), { status: 401 });
     deepStrictEqual(await visit(hub.url, { headers: { Authorization: `Bearer ${hub.token}x` } }), { status: 401 });
+  }));
+
+Deno.test("Hub goes on when somebody whom it refuses cuts the connection", () =>
+  withHub(async (hub) => {
+    const { host, hostname, port } = new URL(hub.url);
+    const upgrade = [
+      "Connection: Upgrade",
+      "Upgrade: websocket",
+      "Sec-WebSocket-Version: 13",
+      "Sec-WebSocket-Key: aaaa",
+    ];
+    for (let i = 0; i < 10; i++) {
+      await new Promise<void>((resolve) => {
+        const socket = connect(Number(port), hostname).on("close", () => resolve()).on("error", () => {});
+        socket.write(["GET /agent HTTP/1.1", `Host: ${host}`, ...upgrade, "", ""].join("\r\n"), () => {
+          socket.resetAndDestroy();
+        });
+      });
+      deepStrictEqual(await visit(hub.url, {}), { status: 401 });
+    }
   }));
 
 Deno.test("Hub answers 403 to a browser's Origin and to a foreign Host, 404 to another path", () =>
