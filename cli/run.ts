@@ -20,7 +20,7 @@ import { EXIT, isBadInput } from "./exit.ts";
 import { command, errorScreen, print } from "./output.ts";
 import { findRun } from "./runs.ts";
 import { queuedText } from "./serve.ts";
-import { preemptGraceS, StopRequests } from "./stop_requests.ts";
+import { configuredGraceS, preemptGraceS, StopRequests } from "./stop_requests.ts";
 
 /** Where a detached run waits; `needs`: slots that it holds while it runs, if they are not to be read from its blocks. */
 export type Queued = { queue: string; priority: number; needs?: Record<string, number> };
@@ -98,7 +98,7 @@ export async function follow(
   const note = (text: string) => screen.write(`${text}\n`);
   const resume = `Go on with: ${command(home, `resume ${head.id}`)}`;
   const stopping = `stopping run ${head.id} at the next durable point`;
-  const graceS = preemptGraceS((config as { workers?: { preempt_grace_s?: number } }).workers?.preempt_grace_s);
+  const graceS = preemptGraceS(configuredGraceS(config));
   const texts = {
     draining: `${stopping}; once more stops at once`,
     preempted:
@@ -107,7 +107,7 @@ export async function follow(
     grace_over: `stopped at once, as the ${graceS} s after SIGTERM are over. ${resume}`,
   };
   const requests = new StopRequests({
-    graceS,
+    graceS: () => graceS,
     note: (what) => live.note(texts[what]),
     exit: () => Deno.exit(EXIT.interrupted),
   });

@@ -6,7 +6,7 @@ import { EXIT } from "./exit.ts";
 import { failureText } from "./failure_text.ts";
 import { LiveView, type Screen } from "./live.ts";
 import { command, errorScreen } from "./output.ts";
-import { preemptGraceS, StopRequests } from "./stop_requests.ts";
+import { preemptGraceS, RunGraces, StopRequests } from "./stop_requests.ts";
 
 export type ServeFlags = {
   queue: string[];
@@ -24,21 +24,24 @@ export async function serveCommand(home: Home, flags: ServeFlags): Promise<numbe
   const note = (text: string) => screen.write(`${text}\n`);
   const queues = countsOf(flags.queue.length > 0 ? flags.queue : [DEFAULT_QUEUE], "--queue", Infinity);
   const slots = { gpu: visibleGpus().length, ...countsOf(flags.slots, "--slots") };
-  const graceS = preemptGraceS(undefined);
+  const graces = new RunGraces();
+  const graceS = () => preemptGraceS(graces.longest());
+  graceS(); // What the environment gets wrong is told at the start.
   const stopping = "stopping every run at its next durable point, for another engine to go on with";
   const texts = {
-    draining: `${stopping}; once more stops at once`,
-    preempted:
-      `${stopping}, the policies saved, or at once in ${graceS} s: SIGTERM says that this machine is about to go`,
-    at_once: "stopped at once",
-    grace_over: `stopped at once, as the ${graceS} s after SIGTERM are over`,
+    draining: () => `${stopping}; once more stops at once`,
+    preempted: (s: number) =>
+      `${stopping}, the policies saved, or at once in ${s} s: SIGTERM says that this machine is about to go`,
+    at_once: () => "stopped at once",
+    grace_over: (s: number) => `stopped at once, as the ${s} s after SIGTERM are over`,
   };
   const requests = new StopRequests({
     graceS,
-    note: (what) => note(texts[what]),
+    note: (what, s) => note(texts[what](s)),
     exit: () => Deno.exit(EXIT.interrupted),
   });
   const release = requests.listen();
+  const tell = teller(home, note);
   note(`serving ${Object.keys(queues).join(", ")}, ${flags.concurrency} at once, pid ${Deno.pid}`);
   try {
     await serveRuns(home, {
@@ -50,8 +53,12 @@ export async function serveCommand(home: Home, flags: ServeFlags): Promise<numbe
       poll_ms: flags.pollS * 1000,
       until_idle: flags.untilIdle,
       drain: requests.drain,
-      onEvent: teller(home, note),
-      session: ({ id }) => {
+      onEvent: (event) => {
+        if (event.type === "ended" || event.type === "put_off") graces.ended(event.run);
+        tell(event);
+      },
+      session: ({ id, config }) => {
+        graces.begun(id, JSON.parse(config));
         const live = new LiveView({ screen: prefixed(screen, id), now: () => performance.now() });
         return {
           preempted: requests.preempted,

@@ -5,10 +5,10 @@ import { PREEMPT_GRACE_S } from "../workers/mod.ts";
 export const PREEMPT_GRACE_VARIABLE = "HOLDFAST_PREEMPT_GRACE_S";
 
 export type StopRequestsOptions = {
-  /** Seconds from SIGTERM to the end. */
-  graceS: number;
-  /** Told what is going on, in words. */
-  note: (text: "draining" | "preempted" | "at_once" | "grace_over") => void;
+  /** Seconds from SIGTERM to the end. Asked when it comes. */
+  graceS: () => number;
+  /** Told what is going on, in words. `graceS`: the seconds that it is about. */
+  note: (text: "draining" | "preempted" | "at_once" | "grace_over", graceS: number) => void;
   /** Ends the process as it is. */
   exit: () => void;
   clock?: Clock;
@@ -38,7 +38,7 @@ export class StopRequests {
 
   interrupted(): void {
     const again = this.#drain.signal.aborted;
-    this.#options.note(again ? "at_once" : "draining");
+    this.#options.note(again ? "at_once" : "draining", 0);
     if (again) return this.#options.exit();
     this.#drain.abort();
   }
@@ -47,11 +47,12 @@ export class StopRequests {
   terminated(): void {
     if (this.#preempted) return;
     this.#preempted = true;
-    const { clock, graceS, note, exit } = this.#options;
-    note("preempted");
+    const { clock, note, exit } = this.#options;
+    const graceS = this.#options.graceS();
+    note("preempted", graceS);
     this.#drain.abort();
     clock.sleep(graceS * 1000, this.#over.signal).then(() => {
-      note("grace_over");
+      note("grace_over", graceS);
       exit();
     }, () => {}); // It has ended in time.
   }
@@ -74,4 +75,27 @@ export function preemptGraceS(configured = PREEMPT_GRACE_S, given = Deno.env.get
   const seconds = Number(given);
   if (Number.isFinite(seconds) && seconds >= 0) return seconds;
   throw new InvalidInputError(`Cannot use ${PREEMPT_GRACE_VARIABLE}='${given}': give seconds, 0 or more`, { given });
+}
+
+/** What a configuration, with or without its defaults, says of the grace. Seconds. */
+export function configuredGraceS(config: unknown): number {
+  return (config as { workers?: { preempt_grace_s?: number } }).workers?.preempt_grace_s ?? PREEMPT_GRACE_S;
+}
+
+/** The graces of the runs that one process executes. The longest counts: a machine that goes earlier costs no recorded work. */
+export class RunGraces {
+  readonly #seconds = new Map<string, number>();
+
+  begun(run: string, config: unknown): void {
+    this.#seconds.set(run, configuredGraceS(config));
+  }
+
+  ended(run: string): void {
+    this.#seconds.delete(run);
+  }
+
+  /** Seconds; without a run those of a configuration that names none. */
+  longest(): number {
+    return this.#seconds.size === 0 ? PREEMPT_GRACE_S : Math.max(...this.#seconds.values());
+  }
 }

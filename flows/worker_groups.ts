@@ -218,9 +218,10 @@ export class WorkerGroups {
     const owns = this.#options.owns && (() => this.#options.owns!(epoch));
     const onEvent = (event: WorkersEvent) => this.#on(event);
     const python = await this.#trainerPython();
-    const { grace_s, silent_s, host, port } = blocks.workers;
+    const { grace_s, preempt_grace_s, silent_s, host, port } = blocks.workers;
     const places = { run, home, artifactsDir: artifacts.dir, host, port };
-    const limits = { graceMs: grace_s * 1000, silentMs: silent_s * 1000 };
+    const preemptGraceMs = Math.round(preempt_grace_s * 1000);
+    const limits = { graceMs: grace_s * 1000, preemptGraceMs, silentMs: silent_s * 1000 };
     const told = { owns, isRecorded, onEvent, onFrame, onLeaving };
     return await Workers.start({ ...places, ...limits, ...told, epoch, attempt: epoch, python, clock });
   }

@@ -34,6 +34,8 @@ export type LinkOptions = {
   clock: Clock;
   heartbeatMs: number;
   graceMs: number;
+  /** From SIGTERM to the agent to its end. */
+  preemptGraceMs: number;
   /** The agent may have served other engines of this run: its first hello says what it holds of them. */
   adopted?: boolean;
   /** Fault tests count frames by this. */
@@ -150,7 +152,7 @@ export class AgentLink {
     if (this.#bootId === null) this.#inherit(hello);
     this.#socket = socket;
     this.#heardAt = this.#options.clock.monotonic();
-    const { epoch, engineBoot, run, heartbeatMs, graceMs } = this.#options;
+    const { epoch, engineBoot, run, heartbeatMs, graceMs, preemptGraceMs } = this.#options;
     const tasks = hello.tasks.map((held) => ({ task: held.task, verdict: this.#verdict(held) }));
     if (hello.engine_boot === engineBoot) this.#acknowledged(hello.received_seq);
     this.#write({
@@ -160,6 +162,7 @@ export class AgentLink {
       run,
       heartbeat_ms: heartbeatMs,
       grace_ms: graceMs,
+      preempt_grace_ms: preemptGraceMs,
       received_seq: this.#receivedSeq,
       verdict: "go_on",
       tasks,

@@ -4,6 +4,7 @@ import { AgentLink, type Hello } from "./agent_link.ts";
 import { type DoorSocket, type HubDoor, WebSocketDoor } from "./hub_door.ts";
 import type { Phase } from "./operation_phase.ts";
 import { AgentMessage, PROTOCOL_VERSION } from "./protocol.ts";
+import { PREEMPT_GRACE_S } from "./workers_config.ts";
 
 const HELLO_MS = 10_000;
 
@@ -19,6 +20,8 @@ export type HubOptions = {
   heartbeatMs?: number;
   /** An agent that has no engine for this long kills its ranks and ends. */
   graceMs?: number;
+  /** An agent that gets SIGTERM says so, and ends after this long. */
+  preemptGraceMs?: number;
   /** Fault tests count frames by this. */
   onFrame?: (phase: Phase) => void;
   /** Instead of a WebSocket server: for simulations. */
@@ -62,6 +65,7 @@ export class Hub {
       clock: systemClock,
       heartbeatMs: 1000,
       graceMs: 2000,
+      preemptGraceMs: PREEMPT_GRACE_S * 1000,
       onFrame: () => {},
       ...options,
     });
@@ -78,7 +82,7 @@ export class Hub {
    * agent gets it when it comes.
    */
   expect(agentId: string, { adopted = false }: { adopted?: boolean } = {}): AgentLink {
-    const { run, epoch, clock, heartbeatMs, graceMs, onFrame } = this.#options;
+    const { run, epoch, clock, heartbeatMs, graceMs, preemptGraceMs, onFrame } = this.#options;
     const link = new AgentLink({
       agentId,
       run,
@@ -87,6 +91,7 @@ export class Hub {
       clock,
       heartbeatMs,
       graceMs,
+      preemptGraceMs,
       adopted,
       onFrame,
     });
@@ -179,6 +184,7 @@ export class Hub {
       run,
       heartbeat_ms: heartbeatMs,
       grace_ms: 0,
+      preempt_grace_ms: 0,
     };
     socket.send(JSON.stringify({ ...welcome, received_seq: 0, verdict: "drop", tasks: [] }));
     socket.close(1000, "drop");

@@ -157,6 +157,9 @@ export const EngineMessage = z.discriminatedUnion("type", [
     run: id,
     heartbeat_ms: z.int().positive(),
     grace_ms: z.int().nonnegative().describe("After this long without an engine the agent kills its ranks and ends."),
+    preempt_grace_ms: z.int().nonnegative().describe(
+      "From SIGTERM to the agent to its end, unless its environment names another time.",
+    ),
     received_seq: z.int().nonnegative(),
     verdict: z.enum(["go_on", "drop"]).describe("drop: kill your ranks and end."),
     tasks: z.array(z.strictObject({ task: id, verdict: z.enum(["go_on", "deliver", "keep", "drop"]) })).describe(

@@ -10,6 +10,7 @@ import { homeNonce, ownNonce } from "./process_sweep.ts";
 import type { AgentMessage } from "./protocol.ts";
 import { Tenure } from "./tenure.ts";
 import { type WorkerState, writeWorkerStates } from "./worker_states.ts";
+import { PREEMPT_GRACE_S } from "./workers_config.ts";
 
 export type WorkersEvent =
   | GroupEvent
@@ -33,6 +34,8 @@ export type WorkersOptions = {
   host?: string;
   port?: number;
   graceMs?: number;
+  /** What a host's agent has from SIGTERM to its end. */
+  preemptGraceMs?: number;
   /** An agent that an earlier engine started must come within this long of the hub's announcement, or it is ended. */
   adoptMs?: number;
   heartbeatMs?: number;
@@ -64,6 +67,7 @@ const DEFAULTS = {
   host: "127.0.0.1",
   port: 0,
   graceMs: 30_000,
+  preemptGraceMs: PREEMPT_GRACE_S * 1000,
   adoptMs: 5000,
   heartbeatMs: 1000,
   silentMs: 5000,

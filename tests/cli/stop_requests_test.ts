@@ -1,12 +1,12 @@
 import { deepStrictEqual, strictEqual, throws } from "node:assert/strict";
-import { preemptGraceS, StopRequests } from "../../cli/stop_requests.ts";
+import { configuredGraceS, preemptGraceS, RunGraces, StopRequests } from "../../cli/stop_requests.ts";
 import { ManualClock } from "../../engine/mod.ts";
 
 function bench() {
   const clock = new ManualClock();
   const told: string[] = [];
   const requests = new StopRequests({
-    graceS: 20,
+    graceS: () => 20,
     note: (what) => told.push(what),
     exit: () => told.push("exit"),
     clock,
@@ -58,4 +58,36 @@ Deno.test("preemptGraceS(): the environment goes before the configuration, and w
     25,
   ]);
   throws(() => preemptGraceS(40, "soon"), /HOLDFAST_PREEMPT_GRACE_S='soon'/);
+});
+
+Deno.test("configuredGraceS() is the workers' of a configuration, else what it stands for by itself", () => {
+  const given = [{ workers: { preempt_grace_s: 40 } }, { workers: {} }, {}];
+  deepStrictEqual(given.map(configuredGraceS), [40, 25, 25]);
+});
+
+Deno.test("RunGraces has the longest grace of the runs that go on here", () => {
+  const graces = new RunGraces();
+  const longest = [graces.longest()];
+  for (const [run, preempt_grace_s] of [["a", 60], ["b", 10]] as const) {
+    graces.begun(run, { workers: { preempt_grace_s } });
+    longest.push(graces.longest());
+  }
+  for (const run of ["a", "b"]) {
+    graces.ended(run);
+    longest.push(graces.longest());
+  }
+  deepStrictEqual(longest, [25, 60, 60, 10, 25]);
+});
+
+Deno.test("StopRequests asks for the grace when SIGTERM comes, and tells it to the end", async () => {
+  const clock = new ManualClock();
+  const told: [string, number][] = [];
+  let graceS = 20;
+  const note = (what: string, s: number) => void told.push([what, s]);
+  const requests = new StopRequests({ graceS: () => graceS, note, exit: () => {}, clock });
+  graceS = 60;
+  requests.terminated();
+  graceS = 5;
+  await clock.advance(60_000);
+  deepStrictEqual(told, [["preempted", 60], ["grace_over", 60]]);
 });

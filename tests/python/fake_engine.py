@@ -33,6 +33,7 @@ class FakeEngine:
 
     def __init__(self, home: Path, *, boot: str = "engine-boot-1", epoch: int = 1, grace_ms: int = 400) -> None:
         self.home, self.boot, self.epoch, self.grace_ms = home, boot, epoch, grace_ms
+        self.preempt_grace_ms = 25_000
         self.verdict = "go_on"
         self.task_verdicts: list[Message] = []
         self.acknowledge = True
@@ -121,6 +122,7 @@ class FakeEngine:
             "run": "run-1",
             "heartbeat_ms": 50,
             "grace_ms": self.grace_ms,
+            "preempt_grace_ms": self.preempt_grace_ms,
             "received_seq": self.received_seq,
             "verdict": self.verdict,
             "tasks": self.task_verdicts,

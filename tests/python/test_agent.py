@@ -394,6 +394,24 @@ def test_agent_told_to_end_ends_its_ranks_first_even_busy_ones_and_exits_0(tmp_p
     served(tmp_path, test)
 
 
+@pytest.mark.parametrize(("environment", "wanted_ms"), [("", 200), ("0.3", 300)])
+def test_the_newest_engine_says_how_long_a_machine_is_left_unless_the_environment_does(
+    tmp_path: Path, environment: str, wanted_ms: int
+) -> None:
+    async def test(first: FakeEngine) -> None:
+        agent = first.start_agent(HOLDFAST_PREEMPT_GRACE_S=environment)
+        await first.start_group()
+        async with FakeEngine(tmp_path, boot="engine-boot-2", epoch=2) as engine:
+            engine.preempt_grace_ms = 200
+            await engine.next("hello")  # Adopted.
+            await engine.next("heartbeat")
+            agent.send_signal(signal.SIGTERM)
+            assert (await engine.next("leaving"))["grace_ms"] == wanted_ms
+            assert await exit_code(first) == 0
+
+    served(tmp_path, test, grace_ms=60_000)
+
+
 def test_nothing_is_left_when_the_agent_is_killed(tmp_path: Path) -> None:
     async def test(engine: FakeEngine) -> None:
         agent = engine.start_agent()

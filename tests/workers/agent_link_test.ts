@@ -39,7 +39,7 @@ function linkWith() {
   const violations: [string, boolean][] = [];
   const clock = new ManualClock();
   const options = { agentId: "a", run: "r", epoch: 4, engineBoot: "e", clock, heartbeatMs: 1000, graceMs: 2000 };
-  const link = new AgentLink({ ...options, onFrame: (phase) => phases.push(phase) });
+  const link = new AgentLink({ ...options, preemptGraceMs: 40_000, onFrame: (phase) => phases.push(phase) });
   link.onMessage = (message) => void (message.type === "hello" || messages.push(message));
   link.onViolation = (reason, fatal) => violations.push([reason, fatal]);
   return { link, phases, messages, violations, clock };
@@ -74,6 +74,14 @@ Deno.test("AgentLink sends what waits after the welcome, numbered from 1 and wit
     ["task", 4, 1],
     ["task", 4, 2],
   ]);
+});
+
+Deno.test("AgentLink tells how long a host is left that is taken away, whenever its agent comes", () => {
+  const { link } = linkWith();
+  const sockets = [new FakeSocket(), new FakeSocket()];
+  for (const socket of sockets) link.attach(socket, hello());
+  const told = sockets.flatMap(({ sent }) => sent).filter((message) => message.type === "welcome");
+  deepStrictEqual(told.map((welcome) => welcome.preempt_grace_ms), [40_000, 40_000]);
 });
 
 Deno.test("AgentLink resends exactly the unacknowledged messages after a reconnect", () => {

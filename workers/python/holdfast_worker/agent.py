@@ -29,7 +29,7 @@ from holdfast_worker.protocol import PROTOCOL_VERSION, ProtocolError
 
 STOP_GRACE_S = 2.0
 FLUSH_S = 0.5
-PREEMPT_GRACE_S = 25.0  # As the engine's; HOLDFAST_PREEMPT_GRACE_S goes before it.
+PREEMPT_GRACE_S = 25.0  # Until an engine has said.
 
 
 @dataclass
@@ -55,6 +55,7 @@ class Agent:
         self._replacing: set[asyncio.Task[None]] = set()
         self._ending = asyncio.Event()
         self._leaving = False
+        self._preempt_grace_s = PREEMPT_GRACE_S
         self._link = Link(
             hub_file, hello=self._hello, heartbeat=self._heartbeat, receive=self._receive, phase=self._phase
         )
@@ -87,7 +88,7 @@ class Agent:
 
     def _leave(self) -> None:
         """A signal: the host is being taken away. The engine is told and may save what it needs; a second one ends at once."""
-        grace_s = preempt_grace_s()
+        grace_s = preempt_grace_s(self._preempt_grace_s)
         if self._leaving or grace_s == 0 or not self._groups:
             self._ending.set()
             return
@@ -146,6 +147,7 @@ class Agent:
     # Engine messages. All are safe to get twice.
 
     def _on_welcome(self, message: dict[str, Any]) -> None:
+        self._preempt_grace_s = message["preempt_grace_ms"] / 1000
         for verdict in message["tasks"]:
             if verdict["verdict"] == "drop":
                 self._drop(verdict["task"])
@@ -258,12 +260,12 @@ class Agent:
             self._finished[task.task] = Answer(task, message, blobs, sent)
 
 
-def preempt_grace_s() -> float:
-    """Seconds that a scheduler leaves between SIGTERM and the end."""
+def preempt_grace_s(configured: float) -> float:
+    """Seconds that a scheduler leaves between SIGTERM and the end: the environment's word, else the configuration's."""
     try:
-        return max(0.0, float(os.environ.get("HOLDFAST_PREEMPT_GRACE_S") or PREEMPT_GRACE_S))
+        return max(0.0, float(os.environ.get("HOLDFAST_PREEMPT_GRACE_S") or configured))
     except ValueError:
-        return PREEMPT_GRACE_S
+        return configured
 
 
 def packages() -> dict[str, str]:
