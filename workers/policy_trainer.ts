@@ -93,18 +93,18 @@ export class PolicyTrainer {
     const record = { sha256: sha256Hex(bytes), bytes: bytes.byteLength };
     const kept = this.#artifacts.put(bytes); // Nobody reads it before the result is recorded: written while the step runs.
     kept.catch(() => undefined); // Told below.
-    const args = { from: policy.version, to: record.sha256, batch, loss, optimizer, micro_batch_tokens_max };
-    const output = await this.#resident(
-      policy.version,
-      caller,
-      () => askedRoom(caller, (watched) => this.#call("train", args, watched)),
-    );
+    const made = { ...policy, version: record.sha256, record, number: policy.number + 1 };
+    const args = { from: policy.version, to: made.version, batch, loss, optimizer, micro_batch_tokens_max };
+    const output = await this.#resident(policy.version, caller, async () => {
+      const answer = await askedRoom(caller, (watched) => this.#call("train", args, watched));
+      if (!NotResident.safeParse(answer).success) this.#newest = made; // Before the next turn: it may be `saveNow`.
+      return answer;
+    });
     const { steps } = OPERATIONS.trainer.train.output.options[1].parse(output);
     await kept;
-    const note = { record, model_path: policy.model_path, number: policy.number + 1, steps };
-    this.#chain.add(record.sha256, note);
-    this.#newest = { ...policy, version: record.sha256, record, number: note.number };
-    return { policy: this.#newest, note };
+    const note = { record, model_path: policy.model_path, number: made.number, steps };
+    this.#chain.add(made.version, note);
+    return { policy: made, note };
   }
 
   /** Per-token columns of a batch under `policy` (`old_logp`) or the reference model (`ref_logp`). */

@@ -482,3 +482,14 @@ Deno.test("PolicyTrainer: saveNow() writes the newest policy once, and nothing w
   await bench.digest(two);
   deepStrictEqual(bench.recoveries.at(-1)!.batches_redone, 1);
 });
+
+Deno.test("PolicyTrainer: saveNow() during a step saves what the step makes", async () => {
+  const bench = new Bench();
+  const base = await bench.base();
+  let saving: ReturnType<PolicyTrainer["saveNow"]> | undefined;
+  bench.ranks.hook = ({ op }, moment) => {
+    if (op === "train" && moment === "begin") saving ??= bench.trainer.saveNow(bench.caller("preempted"));
+  };
+  const one = await bench.train(base, 1);
+  deepStrictEqual([(await saving)?.version, bench.ops().split(" ").slice(-2)], [one.version, ["train", "save"]]);
+});
