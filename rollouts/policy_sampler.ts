@@ -32,7 +32,8 @@ export class PolicySampler {
   readonly #operators: Operator[];
   readonly #idle: Operator[];
   readonly #waiting: ((operator: Operator) => void)[] = [];
-
+  /** Settles with the last work that each sampler was given. */
+  readonly #tails = new Map<Operator, Promise<unknown>>();
   readonly #restart: RestartCause;
   /** Those that this engine has put a publication on. */
   readonly #loaded = new Set<Operator>();
@@ -136,12 +137,17 @@ export class PolicySampler {
     return true;
   }
 
-  /** Runs `work` with `wanted`, or with any sampler that is idle, oldest request first. */
+  /**
+   * Runs `work` with `wanted`, or with any sampler that is idle, oldest request first. One at a time: between the load of a
+   * version and what it was loaded for, no other version may be put on that sampler.
+   */
   async #using<T>(wanted: Operator | null, work: (operator: Operator) => Promise<T>): Promise<T> {
     const operator = wanted ?? this.#idle.shift() ??
       await new Promise<Operator>((resolve) => this.#waiting.push(resolve));
+    const turn = (this.#tails.get(operator) ?? Promise.resolve()).then(() => work(operator));
+    this.#tails.set(operator, turn.catch(() => undefined));
     try {
-      return await work(operator);
+      return await turn;
     } finally {
       if (wanted === null) this.#release(operator);
     }

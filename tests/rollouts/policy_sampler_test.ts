@@ -214,3 +214,23 @@ Deno.test("PolicySampler.load() fails where writing again gives other bytes, and
   });
   await rejects(new PolicySampler({ operators: [broken], republish }).load(whole, caller()), /of another model/);
 });
+
+Deno.test("PolicySampler.generate() keeps its sampler until the slab is made: a publication that comes meanwhile waits", async () => {
+  const [v1, v2] = [await published("v1", 1), await published("v2", 2)];
+  const fake = new FakeSampler();
+  let tail: Promise<unknown> = Promise.resolve();
+  const oneByOne: FakeSampler["call"] = (...call) => { // As a group's operations are.
+    const answer = tail.then(() => fake.call(...call));
+    tail = answer;
+    return answer;
+  };
+  const sampler = new PolicySampler({ operators: [{ call: oneByOne }] });
+  const first = Promise.withResolvers<void>();
+  const loading = first.promise.then(() => sampler.load(v2, caller()));
+  fake.hook = ({ op }, moment) => {
+    if (op === "load" && moment === "begin") first.resolve();
+  };
+  strictEqual((await sampler.generate(work(v1), caller())).version, "v1");
+  await loading;
+  deepStrictEqual([ops(fake), fake.version], ["generate load generate load", "v2"]);
+});
