@@ -124,8 +124,8 @@ export class Engine {
     const head = options.claimed ?? await this.#take(run);
     if (hasEnded(head)) return await this.#answer(head);
     const execution = await this.#open(head, graph).catch(async (error) => {
-      // Nothing has started: whoever mends the cause need not wait for the lease.
-      await store.release(run, head.epoch).catch(() => {});
+      // Nothing has started: whoever mends the cause need not wait for the lease. Who claimed it decides what becomes of it.
+      if (!options.claimed) await store.release(run, head.epoch).catch(() => {});
       throw error;
     });
     this.#executions.set(run, execution);

@@ -188,6 +188,18 @@ Deno.test("a run that fails stays failed; one that throws before it starts fails
   deepStrictEqual(events.map(({ type }) => type), ["taken", "ended"]);
 });
 
+Deno.test("a run whose journal makes no sense fails, and is not taken again and again", async () => {
+  const { clock, store } = await withRuns(["a"]);
+  const { head } = await store.claim("a", ownerOf("before"), { lease_ms: LEASE_MS });
+  await store.append("a", head.epoch, [{ kind: "failure", key: "list", value: "{" }]);
+  await store.release("a", head.epoch);
+  const { drain, served, said } = serving({ store, clock });
+  await pass(clock, 10_000);
+  drain.abort();
+  await served;
+  deepStrictEqual([said("taken"), await statuses(store)], [["a"], { a: "failed" }]);
+});
+
 Deno.test("what the machine could not do is tried again, less and less often, and by any engine", async () => {
   const { clock, store } = await withRuns(["a"]);
   const times: number[] = [];
