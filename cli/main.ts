@@ -1,8 +1,8 @@
 import { Command, CommanderError } from "commander";
 import { ConfigError, didYouMean, loadConfig, parseConfig } from "../configs/mod.ts";
 import { DataError } from "../data/mod.ts";
-import { cancelRun, EngineError, InvalidInputError } from "../engine/mod.ts";
-import { DEFAULT_QUEUE, Home } from "../flows/mod.ts";
+import { EngineError, InvalidInputError } from "../engine/mod.ts";
+import { cancelAndEnd, DEFAULT_QUEUE, Home } from "../flows/mod.ts";
 import { listCheckpoints } from "./checkpoints.ts";
 import { printSchema, showConfig } from "./config.ts";
 import { previewData } from "./data_preview.ts";
@@ -164,7 +164,7 @@ function runVerbs(rl: Command): void {
   verb(rl, "cancel <run>", "end a run for good")
     .action(async (id: string, _: Flags, command: Command) => {
       await withHome(command, async (home) => {
-        const head = await cancelRun(home.store, (await findRun(home, id)).id, { lease_ms: 10_000 });
+        const head = await cancelAndEnd(home, (await findRun(home, id)).id);
         print(
           head.status === "cancelled" ? `run ${id} is cancelled` : `run ${id} was asked to cancel; its engine ends it`,
         );

@@ -4,6 +4,7 @@ import { EngineError, InvalidInputError, type Outcome, type RunHead } from "../e
 import {
   type AnyDefinition,
   createRun,
+  endOwnWorkers,
   executeRun,
   flowDefinition,
   type Home,
@@ -109,7 +110,7 @@ export async function follow(
   const requests = new StopRequests({
     graceS: () => graceS,
     note: (what) => live.note(texts[what]),
-    exit: () => Deno.exit(EXIT.interrupted),
+    exit: () => void endOwnWorkers(home).finally(() => Deno.exit(EXIT.interrupted)),
   });
   const release = requests.listen();
   live.note(`run ${head.id}`);

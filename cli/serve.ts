@@ -1,6 +1,6 @@
 import { pathToFileURL } from "node:url";
 import { InvalidInputError, type ServeEvent } from "../engine/mod.ts";
-import { DEFAULT_QUEUE, type Home, serveRuns } from "../flows/mod.ts";
+import { DEFAULT_QUEUE, endOwnWorkers, type Home, serveRuns } from "../flows/mod.ts";
 import { visibleGpus } from "../workers/mod.ts";
 import { EXIT } from "./exit.ts";
 import { failureText } from "./failure_text.ts";
@@ -38,7 +38,7 @@ export async function serveCommand(home: Home, flags: ServeFlags): Promise<numbe
   const requests = new StopRequests({
     graceS,
     note: (what, s) => note(texts[what](s)),
-    exit: () => Deno.exit(EXIT.interrupted),
+    exit: () => void endOwnWorkers(home).finally(() => Deno.exit(EXIT.interrupted)),
   });
   const release = requests.listen();
   const tell = teller(home, note);

@@ -1,4 +1,5 @@
 /** The stage graphs that ship, and how a run of any graph is executed. */
+export * from "./end_workers.ts";
 export { evaluations } from "./evaluate.ts";
 export { type Difference, diffRuns, type FirstDifference, type RunDiff } from "./diff.ts";
 export * from "./fork.ts";

@@ -22,6 +22,7 @@ export * from "./replan.ts";
 export * from "./protocol.ts";
 export * from "./protocol_schema.ts";
 export * from "./recovery.ts";
+export { endWorkersOf } from "./process_sweep.ts";
 export { checkPython, findPython, pythonVersion } from "./python_interpreter.ts";
 export * from "./sampler_config.ts";
 export * from "./testing.ts";

@@ -82,6 +82,15 @@ export async function sweep(
 }
 
 /**
+ * Ends the workers that a run of this home has on this host, without a word to them and whichever engine started them: for
+ * whoever knows that the run is his, or nobody's. Returns how many processes there were.
+ */
+export async function endWorkersOf(home: string, run: string, { clock }: { clock: Clock }): Promise<number> {
+  const nonce = await homeNonce(home);
+  return await sweep((other) => other.home === nonce && other.run === run, { clock });
+}
+
+/**
  * What a start of `own.run` may end: whatever earlier engines of this run left but what it goes on with (`adopted`), and of
  * other runs of this home what has neither engine nor agent. An agent without an engine ends by itself after its grace.
  */
