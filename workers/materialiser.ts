@@ -20,6 +20,8 @@ export type MaterialiserOptions = {
   worldSize: () => Promise<number>;
   /** Where a checkpoint between two world sizes is written. */
   checkpointsDir: string;
+  /** Directories of checkpoints that are being written. */
+  writing: Set<string>;
   /** How the engine before this one ended, if there was one. */
   restart: RestartCause;
   /** An earlier engine had loaded something. */
@@ -184,12 +186,18 @@ export class Materialiser {
   /** A checkpoint of the version that `operator` holds now: another number of ranks goes on from it. */
   async #handOver(operator: Operator, { id, note, record }: RedoStep, caller: Caller): Promise<Start> {
     const name = `${checkpointName({ number: note.number, version: id })}-handover-${crypto.randomUUID().slice(0, 8)}`;
-    const args = { version: id, dir: `${this.#options.checkpointsDir}/${name}` };
-    const saved = wholeCheckpoint((await operator.call("save", args, caller)).outputs);
-    const checkpoint: CheckpointNote = { ...saved, number: note.number, round: null, metric: null };
-    await caller.record("note/checkpoint", id, checkpoint);
-    this.#options.chain.addCheckpoint(checkpoint);
-    return { id, note, record, checkpoint };
+    const { chain, checkpointsDir, writing } = this.#options;
+    const args = { version: id, dir: `${checkpointsDir}/${name}` };
+    writing.add(args.dir);
+    try {
+      const saved = wholeCheckpoint((await operator.call("save", args, caller)).outputs);
+      const checkpoint: CheckpointNote = { ...saved, number: note.number, round: null, metric: null };
+      await caller.record("note/checkpoint", id, checkpoint);
+      chain.addCheckpoint(checkpoint);
+      return { id, note, record, checkpoint };
+    } finally {
+      writing.delete(args.dir);
+    }
   }
 
   async #onRanks<T>(

@@ -35,7 +35,7 @@ export class PolicyTrainer {
   readonly #artifacts: ArtifactStore;
   readonly #chain: VersionChain;
   readonly #materialiser: Materialiser;
-  /** Directories of checkpoints that `saveNow` is writing: not recorded yet, and nobody's to remove. */
+  /** Directories of checkpoints that no stage asked for and that are being written: not recorded yet, and nobody's to remove. */
   readonly writing = new Set<string>();
   #tail: Promise<unknown> = Promise.resolve();
   /** The one that was trained last by this engine. */
@@ -49,7 +49,8 @@ export class PolicyTrainer {
     const chain = this.#chain = new VersionChain(artifacts, recorded);
     const loadedBefore = recorded.some((row) => row.kind === "note/version");
     const worldSize = async () => (await options.numerics(1)).world_size;
-    this.#materialiser = new Materialiser({ operator, chain, clock, worldSize, checkpointsDir, restart, loadedBefore });
+    const places = { checkpointsDir, writing: this.writing };
+    this.#materialiser = new Materialiser({ operator, chain, clock, worldSize, ...places, restart, loadedBefore });
   }
 
   /** The first version of a chain: a model directory with a fresh optimizer. Changes nothing in the trainer. */

@@ -68,12 +68,18 @@ async function metricOf(ctx: Context, { round, policy, wanted }: Wanted): Promis
   return told[wanted] ?? null;
 }
 
-/** Names of directories that stay: checkpoints, one that is being written, damaged ones even if the engine died before it moved one. */
+/** Names of directories that stay: checkpoints, those being written, damaged ones even if the engine died before it moved one. */
 async function untouched(ctx: Context): Promise<Set<string>> {
   const aside = await ctx.read({ kinds: ["note/checkpoint_set_aside"] });
+  const damaged = aside.map(({ value }) => basename((value as { dir: string }).dir));
+  return new Set([ASIDE, ...damaged, ...inUse(ctx)]);
+}
+
+/** Names of directories that hold a checkpoint, or one that is being written now. */
+function inUse(ctx: Context): Set<string> {
   const trainer = ctx.resource(Trainer);
-  const dirs = [...trainer.checkpoints(), ...aside.map(({ value }) => value as { dir: string })].map(({ dir }) => dir);
-  return new Set([ASIDE, ...[...dirs, ...trainer.writing].map((dir) => basename(dir))]);
+  const dirs = [...trainer.checkpoints().map(({ dir }) => dir), ...trainer.writing];
+  return new Set(dirs.map((dir) => basename(dir)));
 }
 
 /**
@@ -85,6 +91,7 @@ async function removeOthers(ctx: Context, stays: Set<string>): Promise<void> {
   for await (const { name } of Deno.readDir(checkpoints)) {
     if (stays.has(name)) continue;
     await ctx.owned();
+    if (inUse(ctx).has(name)) continue; // Begun meanwhile: before a preemption, or between two world sizes.
     await Deno.remove(`${checkpoints}/${name}`, { recursive: true });
   }
 }

@@ -1,8 +1,11 @@
 import { deepStrictEqual, ok, strictEqual } from "node:assert/strict";
+import type { Policy } from "../../data/mod.ts";
 import { online } from "../../flows/online.ts";
+import { Paths, Trainer } from "../../flows/resources.ts";
+import { checkpointPolicy } from "../../flows/stages/checkpoint_policy.ts";
 import { FakeTrainer } from "../../flows/testing.ts";
-import { OutOfMemoryError, type RowKind } from "../../engine/mod.ts";
-import type { CheckpointNote } from "../../workers/mod.ts";
+import { type Context, OutOfMemoryError, type RowKind } from "../../engine/mod.ts";
+import type { CheckpointNote, PolicyTrainer } from "../../workers/mod.ts";
 import { execute, onlineConfig, stores } from "./fixtures.ts";
 
 type Stores = Awaited<ReturnType<typeof stores>>;
@@ -58,6 +61,51 @@ Deno.test("checkpoint_policy leaves a damaged checkpoint's directory where it is
   const left = [...Deno.readDirSync(`${home.dir}/checkpoints`)].map(({ name }) => name);
   ok(left.includes("set_aside") && !left.includes("begun-and-never-recorded"), left.join());
   deepStrictEqual([...Deno.readDirSync(`${home.dir}/checkpoints/set_aside`)].map(({ name }) => name), ["broken"]);
+});
+
+/** What the stage sees of a trainer, and of the run. `owned`: what happens while the store is asked. */
+async function stageBench({ known = [], owned = () => {} }: { known?: CheckpointNote[]; owned?: () => void }) {
+  const { dir } = await stores();
+  const checkpoints = `${dir}/checkpoints`;
+  await Deno.mkdir(checkpoints, { recursive: true });
+  const chain = new Map(known.map((note) => [note.version, note]));
+  const trainer = {
+    writing: new Set<string>(),
+    checkpoints: () => [...chain.values()],
+    dropped: (version: string) => void chain.delete(version),
+    save: ({ version, number }: Policy, { dir, round, metric = null }: Parameters<PolicyTrainer["save"]>[1]) => {
+      Deno.mkdirSync(dir);
+      const note: CheckpointNote = { version, dir, digest: "", world_size: 1, files: [], number, round, metric };
+      chain.set(version, note);
+      return Promise.resolve(note);
+    },
+  };
+  const rows: [string, unknown][] = [];
+  const ctx = {
+    key: "round/1/checkpoint_policy",
+    epoch: 1,
+    attempt: 1,
+    resource: ({ name }: { name: string }) => ({ [Trainer.name]: trainer, [Paths.name]: { checkpoints } })[name],
+    record: (kind: string, _key: string, value: unknown) => Promise.resolve(void rows.push([kind, value])),
+    read: () => Promise.resolve([]),
+    owned: () => Promise.resolve(owned()),
+  } as unknown as Context;
+  const policy = { version: "f".repeat(64), record: { sha256: "f".repeat(64), bytes: 1 }, number: 1, model_path: dir };
+  const run = async (overrides: Record<string, unknown> = {}) =>
+    await checkpointPolicy.body(checkpointPolicy.input.parse({ policy, round: 1, last: 1, ...overrides }), ctx);
+  const left = () => [...Deno.readDirSync(checkpoints)].map(({ name }) => name);
+  return { checkpoints, trainer, rows, policy, run, left };
+}
+
+Deno.test("checkpoint_policy leaves a checkpoint that began to be written while the store was asked for the run", async () => {
+  const bench = await stageBench({
+    owned: () => void bench.trainer.writing.add(`${bench.checkpoints}/000002-now`),
+  });
+  await Deno.mkdir(`${bench.checkpoints}/000002-now`);
+  await Deno.mkdir(`${bench.checkpoints}/begun-and-never-recorded`);
+  await bench.run();
+  const left = bench.left();
+  ok(left.includes("000002-now") && !left.includes("begun-and-never-recorded"), left.join());
 });
 
 Deno.test("a run whose device has no room tells in which round it went on with less", async () => {

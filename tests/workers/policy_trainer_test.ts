@@ -454,6 +454,31 @@ Deno.test("PolicyTrainer: a chain of two world sizes is redone across the change
   deepStrictEqual(bench.others!.at(-1)!.calls.map(({ op }) => op), ["load", "train", "save"]);
 });
 
+Deno.test("PolicyTrainer: a checkpoint between two world sizes is among what is written until it is recorded", async () => {
+  const bench = new Bench();
+  bench.restarted(2);
+  const one = await bench.train(await bench.base(), 1);
+  bench.restarted(1);
+  const two = await bench.train(one, 2);
+  bench.rows.splice(0, Infinity, ...bench.rows.filter(({ kind }) => kind !== "note/checkpoint"));
+  bench.restarted(2);
+  const seen: [string, boolean][] = [];
+  bench.ranks.hook = ({ op, args }, moment) => {
+    if (op === "save" && moment === "begin") {
+      seen.push(["begun", bench.trainer.writing.has((args as { dir: string }).dir)]);
+    }
+  };
+  const { record, ...caller } = bench.caller("publish");
+  const watched: Caller["record"] = async (kind, key, value) => {
+    if (kind === "note/checkpoint") seen.push(["recording", bench.trainer.writing.has((value as { dir: string }).dir)]);
+    await record(kind, key, value);
+  };
+  await bench.trainer.publish(two, `${bench.dir}/out`, { ...caller, record: watched });
+  // Of version 1 by these ranks, of version 2 by the one rank that it was trained on.
+  deepStrictEqual(seen, [["begun", true], ["recording", true], ["recording", true]]);
+  strictEqual(bench.trainer.writing.size, 0);
+});
+
 Deno.test("PolicyTrainer: where the old world size cannot be had, nothing is rolled back in silence", async () => {
   const bench = new Bench();
   bench.restarted(2);
