@@ -9,7 +9,8 @@ import { kept } from "../retention.ts";
 
 /**
  * Saves the policy every `every_rounds` rounds, and after the last, and drops the checkpoints that nothing keeps any more. A
- * deletion is recorded before it is done. A second run writes the same checkpoint again, in a directory of its own.
+ * deletion is recorded before it is done. A checkpoint that was saved for a preemption or a replan is of no round: it does not
+ * stand for this one. A second run writes the same checkpoint again, in a directory of its own.
  */
 export const checkpointPolicy = defineStage({
   name: "checkpoint_policy",
@@ -28,7 +29,7 @@ export const checkpointPolicy = defineStage({
     const trainer = ctx.resource(Trainer);
     const known = trainer.checkpoints();
     const due = (round % checkpoints.every_rounds === 0 || round === last) &&
-      !known.some((checkpoint) => checkpoint.version === policy.version);
+      !known.some((checkpoint) => checkpoint.version === policy.version && checkpoint.round !== null);
     if (!due) return policy;
     const name = `${String(policy.number).padStart(6, "0")}-${policy.version.slice(0, 12)}-${ctx.epoch}-${ctx.attempt}`;
     const dir = `${ctx.resource(Paths).checkpoints}/${name}`;

@@ -63,12 +63,15 @@ Deno.test("checkpoint_policy leaves a damaged checkpoint's directory where it is
   deepStrictEqual([...Deno.readDirSync(`${home.dir}/checkpoints/set_aside`)].map(({ name }) => name), ["broken"]);
 });
 
+const VERSION = "f".repeat(64);
+type StageBench = { known?: (checkpoints: string) => CheckpointNote[]; owned?: () => void };
+
 /** What the stage sees of a trainer, and of the run. `owned`: what happens while the store is asked. */
-async function stageBench({ known = [], owned = () => {} }: { known?: CheckpointNote[]; owned?: () => void }) {
+async function stageBench({ known = () => [], owned = () => {} }: StageBench) {
   const { dir } = await stores();
   const checkpoints = `${dir}/checkpoints`;
   await Deno.mkdir(checkpoints, { recursive: true });
-  const chain = new Map(known.map((note) => [note.version, note]));
+  const chain = new Map(known(checkpoints).map((note) => [note.version, note]));
   const trainer = {
     writing: new Set<string>(),
     checkpoints: () => [...chain.values()],
@@ -90,7 +93,7 @@ async function stageBench({ known = [], owned = () => {} }: { known?: Checkpoint
     read: () => Promise.resolve([]),
     owned: () => Promise.resolve(owned()),
   } as unknown as Context;
-  const policy = { version: "f".repeat(64), record: { sha256: "f".repeat(64), bytes: 1 }, number: 1, model_path: dir };
+  const policy = { version: VERSION, record: { sha256: VERSION, bytes: 1 }, number: 1, model_path: dir };
   const run = async (overrides: Record<string, unknown> = {}) =>
     await checkpointPolicy.body(checkpointPolicy.input.parse({ policy, round: 1, last: 1, ...overrides }), ctx);
   const left = () => [...Deno.readDirSync(checkpoints)].map(({ name }) => name);
@@ -106,6 +109,20 @@ Deno.test("checkpoint_policy leaves a checkpoint that began to be written while 
   await bench.run();
   const left = bench.left();
   ok(left.includes("000002-now") && !left.includes("begun-and-never-recorded"), left.join());
+});
+
+Deno.test("checkpoint_policy saves a round's policy that was saved between two rounds again: that one is of no round", async () => {
+  const saved = { digest: "", world_size: 1, files: [], number: 1, metric: null };
+  for (const round of [null, 1]) {
+    const bench = await stageBench({
+      known: (dir) => [{ ...saved, version: VERSION, dir: `${dir}/000001-now`, round }],
+    });
+    await Deno.mkdir(`${bench.checkpoints}/000001-now`);
+    await bench.run({ keep_every: 1 });
+    const notes = bench.rows.map(([kind, value]) => [kind, (value as CheckpointNote).round]);
+    deepStrictEqual(notes, round === null ? [["note/checkpoint", 1]] : []);
+    deepStrictEqual(bench.left(), round === null ? [`000001-${VERSION.slice(0, 12)}-1-1`] : ["000001-now"]);
+  }
 });
 
 Deno.test("a run whose device has no room tells in which round it went on with less", async () => {
