@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 from fake_engine import ROOT, alive
+from holdfast_worker import agent as agent_module
 from holdfast_worker import agent_group
+from holdfast_worker.agent import Agent
 from holdfast_worker.agent_group import Group, Task
 from holdfast_worker.agent_process import rank_environment
 from holdfast_worker.failures import log_tail, report_of_exit
@@ -104,6 +106,46 @@ def test_a_group_stopped_while_it_starts_answers_its_tasks_and_leaves_nothing(tm
         assert (kind, failures[0]["message"]) == ("error", "The group sampler/0 was stopped")
         assert await sink.news.get() == ("group", "stopped")
         assert not any(alive(rank["pid"]) for rank in group.describe()["ranks"])
+
+    asyncio.run(asyncio.wait_for(run(), 30))
+
+
+class HeldGroup:
+    """A generation that ends when it is told to, and whose stacks are written when the test says so."""
+
+    def __init__(self, start: dict[str, Any], **_: Any) -> None:
+        self.generation: int = start["generation"]
+        self.state = "ready"
+        self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.written = asyncio.Event()
+        self.ranks = self
+
+    async def write_stacks(self) -> None:
+        await self.written.wait()
+
+    def stop(self, _: float) -> None:
+        self.state = "stopped"
+        if not self.done.done():
+            self.done.set_result(None)
+
+
+def test_a_wish_that_a_later_one_has_overtaken_stops_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(agent_module, "Group", HeldGroup)
+
+    async def run() -> None:
+        agent = Agent(tmp_path / "hub.json", "host/0")
+        groups: dict[str, Any] = agent._groups
+        agent._on_start_group(start_message(tmp_path, generation=1))
+        first = groups["sampler/0"]
+        agent._on_start_group(start_message(tmp_path, generation=2))
+        await asyncio.sleep(0)  # It waits for the first one's stacks from here on.
+        first.state = "failed"
+        agent._on_start_group(start_message(tmp_path, generation=3))
+        waiting = list(agent._replacing)
+        await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        first.written.set()
+        await asyncio.gather(*waiting)
+        assert (groups["sampler/0"].generation, groups["sampler/0"].state) == (3, "ready")
 
     asyncio.run(asyncio.wait_for(run(), 30))
 

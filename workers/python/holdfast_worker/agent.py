@@ -190,13 +190,15 @@ class Agent:
         replacing.add_done_callback(self._replacing.discard)
 
     async def _replace(self, message: dict[str, Any]) -> None:
-        """The old generation's processes are dead before the new one starts. It did not fail: the engine says it hangs."""
+        """The old generation's processes are dead before the new one starts. It did not fail: the engine says it hangs.
+        Does nothing once a later wish has its generation: while this one waited, it may have come first."""
         if self._groups[message["group"]].state == "ready":
             await self._groups[message["group"]].ranks.write_stacks()
-        while not (current := self._groups[message["group"]]).done.done():
+        generation = message["generation"]
+        while (current := self._groups[message["group"]]).generation < generation and not current.done.done():
             current.stop(0)
             await asyncio.wait([current.done])
-        if current.generation < message["generation"] and not self._ending.is_set():
+        if current.generation < generation and not self._ending.is_set():
             self._start(message)
 
     def _start(self, message: dict[str, Any]) -> None:
