@@ -96,6 +96,7 @@ export class HostAgent {
     const found = launcher.find?.() ?? null;
     await launcher.sweep?.(found);
     const adopted = found && this.#adopt(found);
+    adopted?.catch(() => {}); // Told below, unless `announce` fails: then that is told.
     await hub.announce();
     if (!await adopted) await this.#start();
   }

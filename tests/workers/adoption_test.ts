@@ -2,7 +2,7 @@ import { deepStrictEqual, ok, rejects, strictEqual } from "node:assert/strict";
 import { FencedError, NoProgressError } from "../../engine/mod.ts";
 import { type FakeIO, fakeLauncher, type FakeScript, Workers, type WorkersOptions } from "../../workers/mod.ts";
 import { Events, gate, groupSpec, withHome } from "./fixtures.ts";
-import type { WorkersEvent } from "../../workers/mod.ts";
+import type { HubDoor, WorkersEvent } from "../../workers/mod.ts";
 
 type Engine = { workers: Workers; events: Events<WorkersEvent> };
 type Bench = {
@@ -194,6 +194,30 @@ Deno.test("adoption: an engine that was superseded starts, ends and writes nothi
     deepStrictEqual([await hub(), heard()], before);
     deepStrictEqual([agents.length, agents[0]!.alive], [1, true]);
     ok(first.events.all.some(({ type }) => type === "fenced"));
+  });
+});
+
+Deno.test("adoption: where the hub cannot be announced that is told, and an adoption that fails later troubles nobody", async () => {
+  await withEngines({ operations: {} }, async ({ engine, agents }) => {
+    await engine();
+    const door: HubDoor = {
+      open: () => Promise.resolve("ws://127.0.0.1:1/agent"),
+      announce: () => Promise.reject(new Error("No space left on device")),
+      announced: () => null,
+      withdraw: () => Promise.resolve(),
+      terminate: () => {},
+      close: () => Promise.resolve(),
+    };
+    const asked = gate();
+    let asks = 0;
+    const owns = () => {
+      asks += 1;
+      if (asks === 2) asked.open();
+      return Promise.resolve(asks === 1);
+    };
+    await rejects(engine({ door, owns }), /No space left on device/);
+    agents[0]!.exit();
+    await asked.opened; // The adoption fails: unhandled, it would end the whole test run.
   });
 });
 
