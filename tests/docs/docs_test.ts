@@ -190,6 +190,18 @@ for (const [path, { blocks }] of PAGES) {
   });
 }
 
+Deno.test("no two pages give their runs one id, for all pages run in one home", () => {
+  const pages = new Map<string, string>();
+  for (const [path, { blocks }] of PAGES) {
+    const shells = blocks.filter(({ lang }) => lang === "sh").map(({ text }) => text).join("\n");
+    for (const [, id] of shells.matchAll(/--id (\S+)/g)) {
+      const other = pages.get(id!) ?? path;
+      strictEqual(other, path, `${other} and ${path} both have a run '${id}'`);
+      pages.set(id!, path);
+    }
+  }
+});
+
 Deno.test("links between pages lead somewhere, anchors too", () => {
   const broken: string[] = [];
   for (const [path, { links }] of PAGES) {
