@@ -199,7 +199,9 @@ async function keepCheckpoints(home: Home, { id, prefix }: { id: string; prefix:
       routes.flatMap(({ start: { checkpoint } }) => checkpoint ? [[checkpoint.dir, checkpoint]] : []),
     );
     try {
-      return await Promise.all([...needed.values()].map((one) => linked(one, home.checkpointsDir(id))));
+      const rows: NewRow[] = []; // One after the other: none is being linked any more when a failed try is cleared away.
+      for (const one of needed.values()) rows.push(await linked(one, home.checkpointsDir(id)));
+      return rows;
     } catch (error) {
       await Deno.remove(home.checkpointsDir(id), { recursive: true }).catch(() => {}); // The error matters more.
       if (!(error instanceof Deno.errors.NotFound) || tries === LINK_TRIES) throw error;
@@ -230,12 +232,15 @@ async function linked(checkpoint: CheckpointNote, checkpoints: string): Promise<
   return { kind: "note/checkpoint", key: checkpoint.version, value: canonicalJson({ ...checkpoint, dir }) };
 }
 
-/** A file system without links, or another one, gets a copy. */
+/** A file system without links, or another one, gets a copy. What a killed fork has left is the parent's file: no copy onto it. */
 async function linkOrCopy(from: string, to: string): Promise<void> {
+  await Deno.remove(to).catch((error) => {
+    if (!(error instanceof Deno.errors.NotFound)) throw error;
+  });
   try {
     await Deno.link(from, to);
   } catch (error) {
-    if (error instanceof Deno.errors.NotFound) throw error;
+    if (error instanceof Deno.errors.NotFound || error instanceof Deno.errors.AlreadyExists) throw error;
     await Deno.copyFile(from, to);
     using copy = await Deno.open(to);
     await copy.sync();

@@ -1,4 +1,5 @@
 import { deepStrictEqual, match, notStrictEqual, ok, rejects, strictEqual } from "node:assert/strict";
+import { basename, dirname } from "node:path";
 import { OutOfMemoryError, type RoundRecord, type RunHead } from "../../engine/mod.ts";
 import { Crashed, MemoryStore } from "../../engine/testing.ts";
 import { forkRun, type ForkRunOptions, type Home, residentRows } from "../../flows/mod.ts";
@@ -85,6 +86,23 @@ Deno.test("fork: it keeps the checkpoint that it needs, whatever its parent drop
   const ended = await executeFake(home, "b");
   deepStrictEqual(same(ended), same(whole));
   strictEqual(ended.recoveries[0]!.batches_redone, round - own.number);
+});
+
+Deno.test("fork: what one that was killed has linked is linked again, and its parent's files stay whole", async () => {
+  const home = await freshFakeHome();
+  await createFakeRun(home, "a");
+  const whole = await executeFake(home, "a");
+  const notes = await home.store.read("a", { kinds: ["note/checkpoint"] });
+  const { dir, files: [{ path }] } = JSON.parse(notes.at(-1)!.value) as { dir: string; files: [{ path: string }] };
+  const link = `${home.checkpointsDir("b")}/${basename(dir)}/${path}`;
+  await Deno.mkdir(dirname(link), { recursive: true });
+  await Deno.link(`${dir}/${path}`, link);
+  const before = await Deno.readTextFile(`${dir}/${path}`);
+  await fork(home, "a", { round: 6, id: "b" });
+  strictEqual(await Deno.readTextFile(`${dir}/${path}`), before);
+  strictEqual((await Deno.stat(link)).ino, (await Deno.stat(`${dir}/${path}`)).ino);
+  const ended = await executeFake(home, "b");
+  deepStrictEqual([same(ended), ended.recoveries[0]!.batches_redone], [same(whole), 0]);
 });
 
 Deno.test("fork: killed after any append and resumed, and forked again, it ends as one that was not", async () => {
