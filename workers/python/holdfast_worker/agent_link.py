@@ -7,7 +7,7 @@ import json
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -152,15 +152,7 @@ class Link:
 
     async def _session_until_superseded(self) -> None:
         """A session with one engine. It ends at once when another takes the run over: a frozen engine closes nothing."""
-        parts = [asyncio.create_task(self._session()), asyncio.create_task(self._until_superseded())]
-        try:
-            done, _ = await asyncio.wait(parts, return_when=asyncio.FIRST_COMPLETED)
-            for part in done:
-                part.result()
-        finally:
-            for part in parts:
-                part.cancel()
-            await asyncio.gather(*parts, return_exceptions=True)
+        await until_one_ends(self._session(), self._until_superseded())
 
     async def _until_superseded(self) -> None:
         while True:
@@ -242,19 +234,7 @@ class Link:
             self.send(item.message)
 
     async def _converse(self, connection: ClientConnection, heartbeat_s: float) -> None:
-        parts = [
-            asyncio.create_task(self._read(connection)),
-            asyncio.create_task(self._write(connection)),
-            asyncio.create_task(self._beat(heartbeat_s)),
-        ]
-        try:
-            done, _ = await asyncio.wait(parts, return_when=asyncio.FIRST_COMPLETED)
-            for part in done:
-                part.result()
-        finally:
-            for part in parts:
-                part.cancel()
-            await asyncio.gather(*parts, return_exceptions=True)
+        await until_one_ends(self._read(connection), self._write(connection), self._beat(heartbeat_s))
 
     async def _read(self, connection: ClientConnection) -> None:
         async for frame in connection:
@@ -311,6 +291,19 @@ class Link:
         would be a time in disguise."""
         if kind in COUNTED:
             self._faults.at("frame", self._phase())
+
+
+async def until_one_ends(*work: Coroutine[Any, Any, None]) -> None:
+    """Runs all at once until the first ends, raises what it raised, and leaves none of the others running."""
+    parts = [asyncio.create_task(part) for part in work]
+    try:
+        done, _ = await asyncio.wait(parts, return_when=asyncio.FIRST_COMPLETED)
+        for part in done:
+            part.result()
+    finally:
+        for part in parts:
+            part.cancel()
+        await asyncio.gather(*parts, return_exceptions=True)
 
 
 def log(text: str) -> None:
