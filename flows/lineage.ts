@@ -1,5 +1,12 @@
 /** Reading a fork together with what it took over by reference from the runs before it. */
-import { type ForkNote, InvalidInputError, type JournalRow, type ReadQuery, type RunHead } from "../engine/mod.ts";
+import {
+  type ForkNote,
+  InvalidInputError,
+  type JournalRow,
+  type ReadQuery,
+  type RowKind,
+  type RunHead,
+} from "../engine/mod.ts";
 import type { Store } from "../engine/mod.ts";
 import { RESIDENT_KINDS } from "./worker_groups.ts";
 
@@ -52,3 +59,18 @@ export async function residentRows(store: Store, head: RunHead): Promise<Journal
   if (head.parent === null) return own;
   return [...await readTakenOver(store, head, { kinds: ["note/version"] }), ...own];
 }
+
+/** Digests of weights by version, of publications, exports and checkpoints: of the run's own and of those before it. */
+export async function recordedDigests(store: Store, head: RunHead): Promise<Map<string, string>> {
+  const digests = new Map<string, string>();
+  const kinds: RowKind[] = ["note/publication", "note/exported", "note/checkpoint"];
+  const runs = [head.id, ...(await ancestors(store, head)).map(({ run }) => run)];
+  for (const { value } of (await Promise.all(runs.map((run) => store.read(run, { kinds })))).flat()) {
+    const note = JSON.parse(value) as { publication?: Digested } & Partial<Digested>;
+    const { version, digest } = note.publication ?? note;
+    if (version && digest) digests.set(version, digest);
+  }
+  return digests;
+}
+
+type Digested = { version: string; digest: string };

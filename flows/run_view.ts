@@ -8,7 +8,7 @@ import {
 } from "../engine/mod.ts";
 import type { Recovery, Replan, WorkerState } from "../workers/mod.ts";
 import { type Ledger, ledgerOf } from "./ledger.ts";
-import { ancestors, readTakenOver } from "./lineage.ts";
+import { ancestors, readTakenOver, recordedDigests } from "./lineage.ts";
 
 /** What `show RUN --json` prints. Read from the journal, so it is the same whoever asks, and while the run is on. */
 export type RunView = {
@@ -119,14 +119,6 @@ function lastTotals(rounds: JournalRow[]): Record<string, number> {
 /** The newest version, with its digest once its weights were exported or published. */
 async function policyView(store: Store, head: RunHead, newest: JournalRow | undefined): Promise<RunView["policy"]> {
   if (!newest) return null;
-  const digests = new Map<string, string>();
-  const kinds: RowKind[] = ["note/publication", "note/exported", "note/checkpoint"];
-  const runs = [head.id, ...(await ancestors(store, head)).map(({ run }) => run)];
-  for (const row of (await Promise.all(runs.map((run) => store.read(run, { kinds })))).flat()) {
-    const note = value<{ publication?: { version: string; digest: string }; version?: string; digest?: string }>(row);
-    const named = note.publication ?? note;
-    if (named.version && named.digest) digests.set(named.version, named.digest);
-  }
   const { number } = value<{ number: number }>(newest);
-  return { version: newest.key, number, digest: digests.get(newest.key) ?? null };
+  return { version: newest.key, number, digest: (await recordedDigests(store, head)).get(newest.key) ?? null };
 }

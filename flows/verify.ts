@@ -1,16 +1,16 @@
 /** `verify`: redoes what a run recorded, on workers of its own, and holds every version against its record. */
-import { type Policy, VersionRecord } from "../data/mod.ts";
+import type { Policy } from "../data/mod.ts";
 import {
   type ArtifactStore,
   InvalidInputError,
   type JournalRow,
   RedoDriftError,
-  type RoundRecord,
   type RunHead,
   type Store,
 } from "../engine/mod.ts";
 import { type Caller, type PolicyTrainer, VersionNote } from "../workers/mod.ts";
-import { residentRows } from "./lineage.ts";
+import { closedRound } from "./carried_versions.ts";
+import { readTakenOver, recordedDigests, residentRows } from "./lineage.ts";
 
 /** `steps`: loss and gradient norm of each optimizer step, bit for bit. `digest`: over the weights, where one was recorded. */
 export type VerifiedVersion = {
@@ -54,11 +54,10 @@ export async function rowsToRedo(store: Store, head: RunHead): Promise<JournalRo
 export async function verifyVersions(store: Store, head: RunHead, options: VerifyOptions): Promise<Verified> {
   const { artifacts, from = 0 } = options;
   const versions: VerifiedVersion[] = [];
-  const wanted = (await recordedVersions(store, head)).filter(({ policy }) => policy.number >= from);
+  const wanted = (await recordedVersions(store, { head, artifacts })).filter(({ policy }) => policy.number >= from);
   if (wanted.length === 0) throw nothingToVerify(head, from);
   for (const recorded of wanted) {
-    const { kind } = VersionRecord.parse(await artifacts.getJson(recorded.policy.record));
-    if (kind === "base" && recorded.digest === null) continue; // Nothing was done to it, nothing told of it.
+    if (recorded.policy.number === 0 && recorded.digest === null) continue; // A base of which nothing is told.
     const verified = await verifyOne(recorded, options);
     versions.push(verified);
     options.onVersion?.(verified);
@@ -90,11 +89,15 @@ function isDifferent({ steps, digest }: VerifiedVersion): boolean {
   return steps === "different" || digest === "different";
 }
 
-async function recordedVersions(store: Store, head: RunHead): Promise<Recorded[]> {
+async function recordedVersions(
+  store: Store,
+  { head, artifacts }: { head: RunHead; artifacts: ArtifactStore },
+): Promise<Recorded[]> {
   const digests = await recordedDigests(store, head);
   const rounds = new Map<string, string>();
-  for (const row of await store.read(head.id, { kinds: ["round"] })) {
-    for (const version of versionsIn((JSON.parse(row.value) as RoundRecord).carried)) {
+  const query = { kinds: ["round" as const] };
+  for (const row of [...await readTakenOver(store, head, query), ...await store.read(head.id, query)]) {
+    for (const version of (await closedRound(artifacts, row))?.versions ?? []) {
       if (!rounds.has(version)) rounds.set(version, row.key);
     }
   }
@@ -106,26 +109,6 @@ async function recordedVersions(store: Store, head: RunHead): Promise<Recorded[]
     found.set(version, { policy, round: rounds.get(version) ?? null, digest: digests.get(version) ?? null });
   }
   return [...found.values()];
-}
-
-/** Digests of weights, by version: of publications, exports and checkpoints. */
-async function recordedDigests(store: Store, head: RunHead): Promise<Map<string, string>> {
-  const digests = new Map<string, string>();
-  for (const { value } of await store.read(head.id, { kinds: ["note/publication", "note/exported"] })) {
-    const { publication } = JSON.parse(value) as { publication: { version: string; digest: string } };
-    digests.set(publication.version, publication.digest);
-  }
-  for (const { value } of await store.read(head.id, { kinds: ["note/checkpoint"] })) {
-    const { version, digest } = JSON.parse(value) as { version: string; digest: string };
-    digests.set(version, digest);
-  }
-  return digests;
-}
-
-function versionsIn(carried: Record<string, unknown>): string[] {
-  return Object.values(carried).flatMap((value) =>
-    typeof value === "object" && value !== null && "version" in value ? [String(value.version)] : []
-  );
 }
 
 function nothingToVerify({ id }: RunHead, from: number): InvalidInputError {
