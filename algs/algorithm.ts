@@ -2,13 +2,16 @@ import type { z } from "zod";
 import type { Expression, StopReason } from "../data/mod.ts";
 import { type LossFunction, traceLoss } from "./language/mod.ts";
 
-/** A round as credit sees it: all its sequences at once, ragged, float64. N sequences of T tokens each. */
+/**
+ * A round as credit sees it: all its sequences at once, ragged, float64. N sequences; T of each are its sampled tokens
+ * alone, without prompt and observations, so a mask is not needed and what credit assigns flows across observations.
+ */
 export type CreditRound = {
   reward: number[]; // [N]
   group: number[]; // [N] equal for the samples of one prompt
   stop: StopReason[]; // [N]
-  length: number[]; // [N] sampled tokens
-  token_reward?: number[][]; // [N][T]
+  length: number[]; // [N] sampled tokens: T of each
+  token_reward?: number[][]; // [N][T], from an environment; it comes on top of `reward`
 };
 
 /** What credit may ask for; it is computed first. */
@@ -17,17 +20,31 @@ export type CreditNeeds = {
   ref_logp: number[][]; // [N][T]
   values: number[][]; // [N][T] V before the token
   bootstrap: number[]; // [N] V after the last token, 0 if the sequence truly stopped
-  coef: Record<string, number>;
+  coef: Record<string, number>; // of this round
 };
 
 /** Who gets how much: one number per sequence [N], or one per token [N][T]. */
-export type Assigned = { advantage: number[] | number[][]; returns?: number[][] };
+export type Assigned = {
+  advantage: number[] | number[][];
+  /** What the value model learns to say. [N][T] */
+  returns?: number[][];
+  /** Coefficients of the next round, where they change. */
+  coef?: Record<string, number>;
+  /** Numbers to watch. */
+  metrics?: Record<string, number>;
+};
 
-/** How rewards become advantages. `needs` decides what is computed first and types the argument of `assign`. */
+/**
+ * How rewards become advantages. `needs` decides what is computed first and types the argument of `assign`; as a
+ * function it says what these settings need, and `assign` reads no more than that.
+ */
 export type Credit<Config, Needs extends keyof CreditNeeds> = {
-  readonly needs: readonly Needs[];
+  readonly needs: readonly Needs[] | ((config: Config) => readonly Needs[]);
   assign(round: CreditRound & Pick<CreditNeeds, Needs>, config: Config): Assigned;
 };
+
+/** Dynamic sampling: groups without signal are dropped and more prompts drawn, at most so many times a round's. */
+export type Refill = { batches_max: number };
 
 type Settings<Shape extends z.ZodRawShape> = z.output<z.ZodObject<Shape, z.core.$strict>>;
 
@@ -42,10 +59,16 @@ export type Algorithm<
   /** One line for people who choose it in a configuration. */
   readonly about?: string;
   readonly config: z.ZodObject<Shape, z.core.$strict>;
-  /** Coefficients that change during a run; the loss reads them as `coef.NAME`. */
-  readonly coef?: readonly Coef[];
+  /** Coefficients that change during a run, each with its first value; the loss reads them as `coef.NAME`. */
+  readonly coef?: Readonly<Record<Coef, (config: Settings<Shape>) => number>>;
   /** The smallest group that it can learn from. */
   readonly group_min?: number;
+  /** Whether groups without signal are replaced until the round is full; null: they are not. */
+  readonly refill?: (config: Settings<Shape>) => Refill | null;
+  /** `score`: the trained model ends in one number per sequence instead of tokens: a reward model. */
+  readonly head?: "score";
+  /** Whether the model's dropout is on while it trains. Off by default: a ratio of two forwards would be noise. */
+  readonly dropout?: boolean;
   /** None: it learns from rows, not from rewards. */
   readonly credit?: Credit<Settings<Shape>, Needs>;
   readonly loss: LossFunction<Settings<Shape>, Coef>;
@@ -66,11 +89,18 @@ export function defineAlgorithm<
 }
 
 /** An algorithm whose type parameters do not matter to the caller. */
-export type AnyAlgorithm = Pick<Algorithm, "name" | "about" | "config" | "coef" | "group_min" | "examples"> & {
-  readonly credit?: { readonly needs: readonly (keyof CreditNeeds)[]; assign(round: never, config: never): Assigned };
-  loss(inputs: never, config: never): ReturnType<Algorithm["loss"]>;
-  value_loss?(inputs: never, config: never): ReturnType<Algorithm["loss"]>;
-};
+export type AnyAlgorithm =
+  & Pick<Algorithm, "name" | "about" | "config" | "group_min" | "head" | "dropout" | "examples">
+  & {
+    readonly coef?: Readonly<Record<string, (config: never) => number>>;
+    readonly credit?: {
+      readonly needs: readonly (keyof CreditNeeds)[] | ((config: never) => readonly (keyof CreditNeeds)[]);
+      assign(round: never, config: never): Assigned;
+    };
+    refill?(config: never): Refill | null;
+    loss(inputs: never, config: never): ReturnType<Algorithm["loss"]>;
+    value_loss?(inputs: never, config: never): ReturnType<Algorithm["loss"]>;
+  };
 
 /** The expressions of an algorithm: its own, and the value model's where it has one. */
 export type TracedAlgorithm = { loss: Expression; value_loss?: Expression };
@@ -78,8 +108,8 @@ export type TracedAlgorithm = { loss: Expression; value_loss?: Expression };
 /** Traces the losses of an algorithm with a configuration (defaults are filled in). */
 export function traceAlgorithm(algorithm: AnyAlgorithm, config: unknown): TracedAlgorithm {
   const settings = algorithm.config.parse(config);
-  const trace = (loss: unknown) =>
-    traceLoss(loss as LossFunction<unknown, string>, settings, { coef: algorithm.coef ?? [] });
+  const coef = Object.keys(algorithm.coef ?? {});
+  const trace = (loss: unknown) => traceLoss(loss as LossFunction<unknown, string>, settings, { coef });
   if (algorithm.value_loss === undefined) return { loss: trace(algorithm.loss) };
   return { loss: trace(algorithm.loss), value_loss: trace(algorithm.value_loss) };
 }

@@ -1,19 +1,33 @@
 import { z } from "zod";
-import { type Algorithm, type AnyAlgorithm, type CreditNeeds, type CreditRound } from "./algorithm.ts";
+import type { AlgorithmDescription, ScoredColumn } from "../data/mod.ts";
+import type { Algorithm, AnyAlgorithm, Assigned, CreditNeeds, CreditRound, Refill } from "./algorithm.ts";
 import { traceAlgorithm, type TracedAlgorithm } from "./algorithm.ts";
-import { ALGORITHMS, ONLINE_ALGORITHMS, SUPERVISED_ALGORITHMS } from "./table.ts";
+import { inPython, PythonAlgorithm, unopened } from "./python.ts";
+import { profilesOf } from "./profiles.ts";
+import { ALGORITHMS, ONLINE_ALGORITHMS, PREFERENCE_ALGORITHMS, SUPERVISED_ALGORITHMS } from "./table.ts";
 
 type Option<A> = A extends Algorithm<infer Name, infer Shape, infer _Needs, infer _Coef>
-  ? z.ZodObject<{ name: z.ZodLiteral<Name> } & Shape, z.core.$strict>
+  ? z.ZodObject<{ name: z.ZodLiteral<Name>; profile: z.ZodOptional<z.ZodEnum> } & Shape, z.core.$strict>
   : never;
-type Choice<Table> = z.ZodDiscriminatedUnion<readonly Option<Table[keyof Table]>[], "name">;
+type Choice<Table> = z.ZodDiscriminatedUnion<readonly (Option<Table[keyof Table]> | typeof PythonAlgorithm)[], "name">;
 
-/** The schema of one choice from a table: the algorithm's name with its own settings beside it. */
+/** The schema of one choice: an algorithm of a table by name with its own settings beside it, or one in a Python file. */
 function choiceOf<Table extends Record<string, AnyAlgorithm>>(table: Table): Choice<Table> {
   const options = Object.values(table).map(({ name, about, config }) =>
-    z.strictObject({ name: about === undefined ? z.literal(name) : z.literal(name).describe(about), ...config.shape })
+    z.strictObject({
+      name: about === undefined ? z.literal(name) : z.literal(name).describe(about),
+      ...profileField(name),
+      ...config.shape,
+    }).check(...(config.def.checks ?? []) as [])
   );
-  return z.discriminatedUnion("name", options as [(typeof options)[number]]) as unknown as Choice<Table>;
+  const all: z.core.$ZodTypeDiscriminable[] = [...options, PythonAlgorithm];
+  return z.discriminatedUnion("name", all as [z.core.$ZodTypeDiscriminable]) as unknown as Choice<Table>;
+}
+
+function profileField(algorithm: string): { profile?: z.ZodType } {
+  const names = profilesOf(algorithm);
+  if (names.length === 0) return {};
+  return { profile: z.enum(names).optional().describe("The framework whose settings stand where none are written.") };
 }
 
 /** What `algorithm:` may be in the online flow. */
@@ -24,13 +38,17 @@ export type OnlineAlgorithm = z.infer<typeof OnlineAlgorithm>;
 export const SupervisedAlgorithm = choiceOf(SUPERVISED_ALGORITHMS);
 export type SupervisedAlgorithm = z.infer<typeof SupervisedAlgorithm>;
 
+/** What `algorithm:` may be in the preference flow. */
+export const PreferenceAlgorithm = choiceOf(PREFERENCE_ALGORITHMS);
+export type PreferenceAlgorithm = z.infer<typeof PreferenceAlgorithm>;
+
 /** Any algorithm with its settings. */
 export const AlgorithmChoice = choiceOf(ALGORITHMS);
 export type AlgorithmChoice = z.infer<typeof AlgorithmChoice>;
 
 function opened(choice: AlgorithmChoice): { algorithm: AnyAlgorithm; config: Record<string, unknown> } {
-  const { name, ...settings } = choice;
-  const algorithm: AnyAlgorithm = ALGORITHMS[name];
+  const { name, profile: _, ...settings } = choice as AlgorithmChoice & { profile?: string };
+  const algorithm: AnyAlgorithm = inPython(choice) ? unopened(choice) : ALGORITHMS[name as keyof typeof ALGORITHMS];
   return { algorithm, config: algorithm.config.parse(settings) };
 }
 
@@ -39,48 +57,136 @@ export function groupMin(choice: AlgorithmChoice): number {
   return opened(choice).algorithm.group_min ?? 1;
 }
 
+/** Whether groups without signal are replaced, and how often; null: they are not. */
+export function refillOf(choice: AlgorithmChoice): Refill | null {
+  const { algorithm, config } = opened(choice);
+  return algorithm.refill?.(config as never) ?? null;
+}
+
+/** `score`: the trained model is a reward model; null: a language model. */
+export function headOf(choice: AlgorithmChoice): "score" | null {
+  return opened(choice).algorithm.head ?? null;
+}
+
+/** Whether it trains a value model beside the policy. */
+export function hasValueModel(choice: AlgorithmChoice): boolean {
+  return opened(choice).algorithm.value_loss !== undefined;
+}
+
+/** Whether the model's dropout is on while it trains. */
+export function dropoutOf(choice: AlgorithmChoice): boolean {
+  return opened(choice).algorithm.dropout ?? false;
+}
+
 /** The losses of the chosen algorithm, traced and checked. */
 export function expressionsOf(choice: AlgorithmChoice): TracedAlgorithm {
   const { algorithm, config } = opened(choice);
   return traceAlgorithm(algorithm, config);
 }
 
-/** Columns that a model must compute before training. */
-export type ScoredColumn = "old_logp" | "ref_logp";
+/** The coefficients that change during this run, each with its value in the first round. Those nobody reads are none. */
+export function firstCoef(choice: AlgorithmChoice): Record<string, number> {
+  const { algorithm, config } = opened(choice);
+  const { loss, value_loss } = traceAlgorithm(algorithm, config);
+  const read = new Set([...loss.inputs, ...(value_loss?.inputs ?? [])]);
+  const all = creditNeeds(algorithm, config).includes("coef");
+  const used = Object.entries(algorithm.coef ?? {}).filter(([name]) => all || read.has(`coef.${name}`));
+  return Object.fromEntries(used.map(([name, first]) => [name, first(config as never)]));
+}
 
 /**
  * What must be scored before credit and loss. `old_logp` is not, where one optimizer step serves the batch and credit
- * does not ask: the trainer then reads it as the detached `logp` of that step.
+ * does not ask: the trainer then reads it as the detached `logp` of that step. `values` before the update are what
+ * a value loss reads as `old_values`.
  */
 export function needsOf(choice: AlgorithmChoice, updatesPerBatch: number): ScoredColumn[] {
-  const needs = opened(choice).algorithm.credit?.needs ?? [];
-  const { loss } = expressionsOf(choice);
-  const read = (name: ScoredColumn) => loss.inputs.includes(name) && (name !== "old_logp" || updatesPerBatch > 1);
-  return (["old_logp", "ref_logp"] as const).filter((name) => read(name) || needs.includes(name));
+  const { algorithm, config } = opened(choice);
+  const needs = creditNeeds(algorithm, config);
+  const { loss, value_loss } = traceAlgorithm(algorithm, config);
+  return columnsFor({ inputs: loss.inputs, value_inputs: value_loss?.inputs ?? [], needs }, updatesPerBatch);
 }
 
-/** Credit of a whole round: one advantage per sequence [N], or one per token [N][T]. */
-export function assignAdvantages(
-  choice: AlgorithmChoice,
-  round: CreditRound & Partial<CreditNeeds>,
-): number[] | number[][] {
+/** `needsOf` an algorithm in Python. */
+export function needsOfDescribed(
+  { inputs, value_inputs, needs }: AlgorithmDescription,
+  updatesPerBatch: number,
+): ScoredColumn[] {
+  return columnsFor({ inputs, value_inputs: value_inputs ?? [], needs: needs ?? [] }, updatesPerBatch);
+}
+
+type Reads = { inputs: readonly string[]; value_inputs: readonly string[]; needs: readonly string[] };
+
+function columnsFor({ inputs, value_inputs, needs }: Reads, updatesPerBatch: number): ScoredColumn[] {
+  const read = {
+    old_logp: inputs.includes("old_logp") && updatesPerBatch > 1,
+    ref_logp: inputs.includes("ref_logp"),
+    values: value_inputs.includes("old_values"),
+    bootstrap: false,
+  };
+  return (["old_logp", "ref_logp", "values", "bootstrap"] as const).filter((name) =>
+    read[name] || needs.includes(name)
+  );
+}
+
+function creditNeeds({ credit }: AnyAlgorithm, config: unknown): readonly (keyof CreditNeeds)[] {
+  return typeof credit?.needs === "function" ? credit.needs(config as never) : credit?.needs ?? [];
+}
+
+/** Credit of a whole round: advantages, and what else the algorithm assigns. */
+export function creditOf(choice: AlgorithmChoice, round: CreditRound & Partial<CreditNeeds>): Assigned {
   const { algorithm, config } = opened(choice);
   if (algorithm.credit === undefined) {
-    throw new RangeError(
-      `Cannot assign credit with '${algorithm.name}' as it learns from completions, not from rewards`,
-    );
+    throw new RangeError(`Cannot assign credit with '${algorithm.name}' as it learns from rows, not from rewards`);
   }
-  const lacking = algorithm.credit.needs.find((name) => round[name] === undefined);
+  const lacking = creditNeeds(algorithm, config).find((name) => round[name] === undefined);
   if (lacking !== undefined) {
     const has = Object.keys(round).join(", ");
     throw new RangeError(`Cannot assign credit with '${algorithm.name}' as it needs ${lacking}: the round has ${has}`);
   }
-  const { advantage } = algorithm.credit.assign(round as never, config as never);
-  if (advantage.length !== round.reward.length) {
+  const assigned = algorithm.credit.assign(round as never, config as never);
+  for (const [name, values] of Object.entries({ advantage: assigned.advantage, returns: assigned.returns })) {
+    if (values !== undefined) checkAssigned(algorithm.name, name, { values, round });
+  }
+  return assigned;
+}
+
+/**
+ * Whether a group has something to teach: an advantage that is not 0, were it the whole round. Where credit needs what is
+ * not computed before the round is full, or is in Python, rewards that are not all equal.
+ */
+export function hasSignal(choice: AlgorithmChoice, group: CreditRound): boolean {
+  const { algorithm, config } = opened(choice);
+  if (inPython(choice) || creditNeeds(algorithm, config).length > 0) {
+    return group.reward.some((reward) => reward !== group.reward[0]);
+  }
+  return creditOf(choice, group).advantage.flat().some((advantage) => advantage !== 0);
+}
+
+/** One number for each sequence, or one for each of its sampled tokens. */
+function checkAssigned(
+  algorithm: string,
+  name: string,
+  { values, round }: { values: number[] | number[][]; round: CreditRound },
+): void {
+  if (values.length !== round.reward.length) {
     throw new RangeError(
-      `Cannot train on ${advantage.length} advantages as the round has ${round.reward.length} sequences: ` +
-        `'${algorithm.name}' must assign one to each`,
+      `Cannot train on ${values.length} ${name} values as the round has ${round.reward.length} sequences: ` +
+        `'${algorithm}' must assign one to each`,
     );
   }
-  return advantage;
+  for (const [i, value] of values.entries()) {
+    const numbers = Array.isArray(value) ? value : [value];
+    if (Array.isArray(value) && value.length !== round.length[i]) {
+      throw new RangeError(
+        `Cannot train on ${value.length} ${name} values of sequence ${i} as it has ${
+          round.length[i]
+        } sampled tokens: ` +
+          `'${algorithm}' must assign one to each`,
+      );
+    }
+    const wrong = numbers.find((number) => !Number.isFinite(number));
+    if (wrong !== undefined) {
+      throw new RangeError(`Cannot train on ${name} of sequence ${i} as '${algorithm}' assigned ${wrong} to it`);
+    }
+  }
 }

@@ -12,38 +12,47 @@
  * - `kl_coef` is 0 by default and no reference model is then loaded; the paper trains with 0.04.
  * - The mean over samples runs over all samples of the optimizer step, which for groups of equal size is the paper's mean
  *   over questions of means over the group. Samples without a token are left out of the count.
+ * - Dual clip, entropy, importance correction and the other aggregations are not the paper's; all are off by default.
  *
  * Peers: TRL's `loss_type="grpo"` and rl4llm have this aggregation; OpenRLHF, verl and TRL's default take the mean over
- * all tokens instead. FeynRL puts the advantage on the last token only, unless told otherwise.
+ * all tokens instead. FeynRL puts the advantage on the last token only, unless told otherwise. verl bounds the loss by a
+ * dual clip of 3. `std_epsilon` is 1e-4 in TRL, 1e-6 in verl, 1e-8 in FeynRL, 1e-9 in OpenRLHF.
  */
 import { z } from "zod";
+import { aggregate } from "./aggregation.ts";
 import { defineAlgorithm } from "./algorithm.ts";
-import { groupZscore } from "./credit.ts";
-import { k3, perSequenceMean, sequenceMean, surrogate, tokenMean } from "./language/mod.ts";
+import { checkClip, clipSettings } from "./clip.ts";
+import { groupZscore, sequenceReward } from "./credit.ts";
+import { entropyTerm } from "./entropy.ts";
+import { corrected } from "./importance.ts";
+import { klCoef, klNeeds, klReward, klTerm, steeredKl } from "./kl.ts";
+import { clipFraction, surrogate } from "./language/mod.ts";
+import { checkTerms, termExamples, termMetrics, termSettings, total } from "./terms.ts";
 
 export const grpo = defineAlgorithm({
   name: "grpo",
   about: "Group relative policy optimisation.",
   config: z.strictObject({
-    clip_low: z.number().min(0).max(1).default(0.2).describe("The ratio stays above 1 - clip_low."),
-    clip_high: z.number().min(0).default(0.2).describe("The ratio stays below 1 + clip_high."),
-    kl_coef: z.number().min(0).default(0).describe("Weight of the KL to the reference model; 0: none is loaded."),
+    ...clipSettings({ low: 0.2, high: 0.2 }),
     std_epsilon: z.number().min(0).default(1e-6).describe("Added to a group's standard deviation."),
-  }),
+    ...termSettings({ aggregation: "sequence_mean" }),
+  }).superRefine(checkClip).superRefine(checkTerms),
+  coef: klCoef,
   group_min: 2,
   credit: {
-    needs: [],
-    assign: ({ reward, group }, c) => ({ advantage: groupZscore(reward, group, c.std_epsilon) }), // [N] -> [N]
+    needs: klNeeds,
+    assign: (round, c) => {
+      const reward = sequenceReward(round, klReward(round, c)); // [N]
+      return { advantage: groupZscore(reward, round.group, c.std_epsilon), ...steeredKl(round, c) };
+    },
   },
-  loss: ({ logp, old_logp, ref_logp, advantage }, c) => {
-    const ratio = logp.sub(old_logp).exp(); // [B, T]
-    const policy = surrogate(ratio, advantage, c); // [B, T]
-    if (c.kl_coef === 0) return { loss: sequenceMean(perSequenceMean(policy)) };
-    const kl = k3(logp, ref_logp); // [B, T]
+  loss: (x, c) => {
+    const ratio = x.logp.sub(x.old_logp).exp(); // [B, T]
+    const policy = corrected(surrogate(ratio, x.advantage, c), x, c); // [B, T]
     return {
-      loss: sequenceMean(perSequenceMean(policy.add(kl.mul(c.kl_coef)))),
-      metrics: { "policy/kl_ref": tokenMean(kl) },
+      loss: aggregate(total(policy, klTerm(x, c), entropyTerm(x, c)), x, c),
+      metrics: { "policy/clip_fraction": clipFraction(ratio, c), ...termMetrics(x, c) },
     };
   },
-  examples: [{ kl_coef: 0.04 }, { clip_low: 0.1, clip_high: 0.3 }],
+  examples: [{ clip_low: 0.1, clip_high: 0.3, dual_clip: 1.5 }, ...termExamples],
 });

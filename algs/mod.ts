@@ -1,5 +1,14 @@
+export * from "./aggregation.ts";
 export * from "./algorithm.ts";
 export * from "./choice.ts";
+export * from "./clip.ts";
 export * from "./credit.ts";
+export * from "./entropy.ts";
+export * from "./importance.ts";
+export * from "./kl.ts";
 export * from "./language/mod.ts";
+export * from "./overlong.ts";
+export { type Profile, profileOf, profilesOf } from "./profiles.ts";
+export { inPython, OpenedAlgorithm, parsePythonAlgorithm, PythonAlgorithm } from "./python.ts";
 export * from "./table.ts";
+export * from "./terms.ts";

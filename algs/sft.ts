@@ -14,5 +14,6 @@ export const sft = defineAlgorithm({
   name: "sft",
   about: "Supervised fine-tuning: the completion's log-likelihood.",
   config: z.strictObject({}),
+  dropout: true, // As much as trainer.dropout says: none.
   loss: ({ logp }) => ({ loss: tokenMean(logp.neg()) }),
 });

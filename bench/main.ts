@@ -1,15 +1,23 @@
 /** `deno task bench NAME [--json]`: runs one benchmark; with --json its last line is one JSON object. */
 import { benchEngine } from "./engine.ts";
+import { benchGrpo } from "./grpo.ts";
+import { benchLearning } from "./learning.ts";
+import { benchLogits } from "./logits.ts";
+import { benchPacking } from "./packing.ts";
 import { benchQuickstart } from "./quickstart.ts";
 import { benchRecovery } from "./recovery.ts";
 
 /** What a benchmark measured; times in milliseconds unless the name says otherwise. */
-export type Measured = Record<string, number | string | null>;
+export type Measured = Record<string, unknown>;
 type Benchmark = { about: string; run(args: readonly string[]): Promise<Measured> };
 
 /** One line for each benchmark. */
 const BENCHMARKS: Record<string, Benchmark> = {
   engine: { about: "durable steps per second, replay time, the engine's share of a round", run: benchEngine },
+  grpo: { about: "seconds of a GRPO step, beside TRL's GRPOTrainer", run: benchGrpo },
+  learning: { about: "whether every online algorithm learns, by its shipped configuration", run: benchLearning },
+  logits: { about: "memory of a step's logits in chunks, beside all at once", run: benchLogits },
+  packing: { about: "supervised steps on packed rows, beside padded ones", run: benchPacking },
   quickstart: { about: "the shipped quickstart, beside a plain PyTorch script", run: benchQuickstart },
   recovery: { about: "seconds from each failure to the next useful work, and what was done again", run: benchRecovery },
 };
@@ -26,8 +34,12 @@ async function main(args: readonly string[]): Promise<number> {
   }
   const measured = await benchmark.run(rest);
   if (args.includes("--json")) console.log(JSON.stringify(measured));
-  else for (const [field, value] of Object.entries(measured)) console.log(`${field.padEnd(32)} ${value}`);
+  else for (const [field, value] of Object.entries(measured)) console.log(`${field.padEnd(32)} ${shown(value)}`);
   return 0;
+}
+
+function shown(value: unknown): string {
+  return typeof value === "object" ? JSON.stringify(value) : String(value);
 }
 
 if (import.meta.main) Deno.exit(await main(Deno.args));

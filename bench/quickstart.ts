@@ -4,7 +4,14 @@
  */
 import { SqliteStore } from "../engine/mod.ts";
 import { digitsTables, type Row, type RowTable } from "../data/mod.ts";
-import { CONFIG, median, numberFlags, type QuickstartConfig, quickstartConfig } from "./quickstart_run.ts";
+import {
+  commandOutput,
+  CONFIG,
+  median,
+  numberFlags,
+  type QuickstartConfig,
+  quickstartConfig,
+} from "./quickstart_run.ts";
 import { quickstartPython, ROOT, rounded, withBenchHome } from "./quickstart_run.ts";
 
 type Measured = Record<string, number | null>;
@@ -35,7 +42,7 @@ export async function benchQuickstart(args: readonly string[]): Promise<Measured
 async function ownRun(dir: string, overrides: readonly string[]): Promise<Measured> {
   const begun_ms = Date.now();
   const args = ["run", "-A", "--quiet", "cli/main.ts", "run", CONFIG, "--home", dir, "--id", "bench", ...overrides];
-  await output(Deno.execPath(), args);
+  await commandOutput(Deno.execPath(), args);
   const ended_ms = Date.now();
   const store = new SqliteStore(`${dir}/holdfast.db`);
   try {
@@ -91,7 +98,7 @@ async function peerRun(dir: string, { python, config }: PeerWork): Promise<Measu
   const file = `${dir}/peer.json`;
   await Deno.writeTextFile(file, JSON.stringify(work));
   const begun = performance.now();
-  const text = await output(python, [`${ROOT}bench/peers/plain_grpo.py`, file]);
+  const text = await commandOutput(python, [`${ROOT}bench/peers/plain_grpo.py`, file]);
   const wall_ms = performance.now() - begun;
   const answer = JSON.parse(text.trim().split("\n").at(-1)!) as PeerAnswer;
   return {
@@ -117,15 +124,6 @@ function ends(rewards: readonly number[], prefix: string): Measured {
     [`${prefix}reward_first`]: rounded(mean(rewards.slice(0, ENDS))),
     [`${prefix}reward_last`]: rounded(mean(rewards.slice(-ENDS))),
   };
-}
-
-/** Standard output of a command. @throws {Error} With what it said, if it fails. */
-async function output(command: string, args: string[]): Promise<string> {
-  const options = { args, cwd: ROOT, env: { NO_COLOR: "1" }, stdin: "null", stdout: "piped", stderr: "piped" } as const;
-  const { code, stdout, stderr } = await new Deno.Command(command, options).output();
-  const text = new TextDecoder();
-  if (code === 0) return text.decode(stdout);
-  throw new Error(`Cannot measure as '${command} ${args.join(" ")}' ended with ${code}:\n${text.decode(stderr)}`);
 }
 
 function seconds(ms: number): number | null {

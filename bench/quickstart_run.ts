@@ -3,7 +3,12 @@ import { fileURLToPath } from "node:url";
 import { type Config, loadConfig } from "../configs/mod.ts";
 import type { EngineEvent } from "../engine/mod.ts";
 import { createRun, executeRun, flowDefinition, Home, SHIPPED } from "../flows/mod.ts";
-import { ensureEnvironment, type WorkersOptions } from "../workers/mod.ts";
+import {
+  ensureEnvironment,
+  ensureRequirements,
+  type EnvironmentProgress,
+  type WorkersOptions,
+} from "../workers/mod.ts";
 
 export const ROOT = fileURLToPath(new URL("../", import.meta.url));
 export const CONFIG = "configs/quickstart.yaml";
@@ -24,14 +29,25 @@ export function numberFlags<K extends string>(args: readonly string[], known: Re
   return found;
 }
 
+const HOME = `${ROOT}.holdfast`;
+
 /** The quickstart's interpreter, in the repository's own home. Made on first use, which takes minutes. */
 export async function quickstartPython(): Promise<string> {
-  let said = "";
-  const onProgress = ({ kind, step }: { kind: string; step: string }) => {
-    if (step !== said) console.error(`environment ${kind}: ${step}`);
-    said = step;
-  };
-  return await ensureEnvironment("torch", { home: `${ROOT}.holdfast`, onProgress });
+  return await ensureEnvironment("torch", { home: HOME, onProgress: sayOnce });
+}
+
+/** The interpreter of the peer that training steps are compared with. */
+export async function trlPython(): Promise<string> {
+  const requirements = new URL("../tests/requirements/trl.txt", import.meta.url);
+  return Deno.env.get("HOLDFAST_TEST_TRL_PYTHON") ??
+    await ensureRequirements(requirements, { home: HOME, onProgress: sayOnce });
+}
+
+let said = "";
+function sayOnce({ kind, step }: EnvironmentProgress): void {
+  const text = `environment ${kind}: ${step}`;
+  if (text !== said) console.error(text);
+  said = text;
 }
 
 /** Calls `work` with an empty home that shares the repository's environments, and removes it. */
@@ -59,31 +75,37 @@ export type TimedRound = Interval & { round: number; operations: Operation[] };
 export async function timedRounds(overrides: readonly string[]): Promise<TimedRound[]> {
   await quickstartPython();
   const config = await quickstartConfig(overrides);
-  return await withBenchHome(async (dir) => {
-    const home = Home.open(dir);
-    const closed: number[] = [];
-    const operations: Operation[] = [];
-    try {
-      const definition = flowDefinition("quickstart");
-      const head = await createRun(home, definition, { config, id: "bench", entry: `${SHIPPED}quickstart` });
-      const outcome = await executeRun(home, { head, graph: definition.build(config) }, {
-        onEvent: (event: EngineEvent) => {
-          if (event.type === "round_closed" && event.loop === "round") closed.push(performance.now());
-        },
-        onWorkers: (event) => void (event.type === "operation" && operations.push(event)),
-      });
-      if (outcome.status !== "done") {
-        throw new Error(`Cannot measure the quickstart as its run ended as ${JSON.stringify(outcome)}`);
-      }
-    } finally {
-      await home.close();
+  return await withBenchHome(async (dir) => (await timedRun(dir, config)).rounds);
+}
+
+/** Runs a configuration in this process, times its online rounds from the second on, and adds up what was generated. */
+export async function timedRun(dir: string, config: Config): Promise<{ rounds: TimedRound[]; tokens: number }> {
+  const home = Home.open(dir);
+  const closed: number[] = [];
+  const operations: Operation[] = [];
+  try {
+    const definition = flowDefinition(config.flow);
+    const head = await createRun(home, definition, { config, id: "bench", entry: `${SHIPPED}${config.flow}` });
+    const outcome = await executeRun(home, { head, graph: definition.build(config) }, {
+      onEvent: (event: EngineEvent) => {
+        if (event.type === "round_closed" && event.loop === "round") closed.push(performance.now());
+      },
+      onWorkers: (event) => void (event.type === "operation" && operations.push(event)),
+    });
+    if (outcome.status !== "done") {
+      throw new Error(`Cannot measure '${config.name ?? config.flow}' as its run ended as ${JSON.stringify(outcome)}`);
     }
-    return closed.slice(1).map((to_ms, i) => {
+    const rows = await home.store.read("bench", { kinds: ["note/generated"], prefix: "round/" });
+    const tokens = rows.reduce((sum, { value }) => sum + (JSON.parse(value) as { tokens: number }).tokens, 0);
+    const rounds = closed.slice(1).map((to_ms, i) => {
       const from_ms = closed[i]!;
       const touching = operations.filter(({ sent_ms, ended_ms }) => ended_ms > from_ms && sent_ms < to_ms);
       return { round: i + 2, from_ms, to_ms, operations: touching };
     });
-  });
+    return { rounds, tokens };
+  } finally {
+    await home.close();
+  }
 }
 
 /** The part of an interval in which none of `busy` runs; they may overlap. */
@@ -107,4 +129,18 @@ export function median(values: readonly number[]): number {
 /** To three decimals; null for what was not measured, as JSON has no NaN. */
 export function rounded(value: number): number | null {
   return Number.isFinite(value) ? Math.round(value * 1000) / 1000 : null;
+}
+
+/** Standard output of a command. @throws {Error} With what it said, if it fails. */
+export async function commandOutput(
+  command: string,
+  args: string[],
+  env: Record<string, string> = {},
+): Promise<string> {
+  const options = { args, cwd: ROOT, env: { NO_COLOR: "1", ...env }, stdin: "null" } as const;
+  const { code, stdout, stderr } = await new Deno.Command(command, { ...options, stdout: "piped", stderr: "piped" })
+    .output();
+  const text = new TextDecoder();
+  if (code === 0) return text.decode(stdout);
+  throw new Error(`Cannot measure as '${command} ${args.join(" ")}' ended with ${code}:\n${text.decode(stderr)}`);
 }

@@ -7,6 +7,8 @@ import { findRun, newestRun } from "./runs.ts";
 
 export type CheckpointFacts = {
   version: string;
+  /** The worker group whose version it is: `trainer` has the policy, `critic` the value model. */
+  group: string;
   /** Trained batches since the base. */
   number: number;
   /** null: saved between two rounds. */
@@ -38,8 +40,10 @@ export async function listCheckpoints(
   if (options.json) printJson(list);
   else if (list.length === 0) print("no checkpoint yet");
   else {
+    const several = new Set(list.map(({ group }) => group)).size > 1;
     const line = (c: CheckpointFacts) => [
       c.version.slice(0, 12),
+      ...(several ? [c.group] : []),
       c.round === null ? "-" : String(c.round),
       String(c.world_size),
       `${(c.bytes / 2 ** 20).toFixed(1)} MiB`,
@@ -48,7 +52,19 @@ export async function listCheckpoints(
       `${c.dir}/hf`,
     ];
     print(
-      table(["version", "round", "ranks", "size", "kept as", "state", "open with from_pretrained"], list.map(line)),
+      table(
+        [
+          "version",
+          ...(several ? ["group"] : []),
+          "round",
+          "ranks",
+          "size",
+          "kept as",
+          "state",
+          "open with from_pretrained",
+        ],
+        list.map(line),
+      ),
     );
   }
   if (!options.json) { for (const aside of await readSetAside(home, id)) print(aside); }
@@ -63,12 +79,15 @@ export async function readCheckpoints(
 ): Promise<CheckpointFacts[]> {
   const head = await findRun(home, id ?? await newestRun(home));
   const notes = await checkpointNotes(home, head);
-  const newest = notes.at(-1)?.number ?? 0;
-  const reasons = kept(notes, keepPolicy(head), newest);
-  return await Promise.all(notes.map(async ({ version, number, round, metric, dir, digest, world_size, files }) => {
+  const chains = Map.groupBy(notes, ({ group = "trainer" }) => group);
+  const reasons = new Map(
+    [...chains.values()].flatMap((own) => [...kept(own, keepPolicy(head), own.at(-1)!.number)]),
+  );
+  return await Promise.all(notes.map(async ({ group = "trainer", files, ...note }) => {
+    const { version, number, round, metric, dir, digest, world_size } = note;
     const problem = options.verify ? await firstProblem(dir, files) : null;
     return {
-      ...{ version, number, round, metric, dir, digest, world_size },
+      ...{ version, group, number, round, metric, dir, digest, world_size },
       files: files.length,
       bytes: files.reduce((sum, file) => sum + file.bytes, 0),
       kept: reasons.get(version) ?? [],

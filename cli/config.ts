@@ -1,5 +1,5 @@
 import { stringify } from "yaml";
-import { configJsonSchema, loadConfig } from "../configs/mod.ts";
+import { configJsonSchema, loadConfig, type UsedProfile } from "../configs/mod.ts";
 import { print, printJson, table } from "./output.ts";
 
 /** `config schema`: the JSON Schema that editors read. */
@@ -17,8 +17,23 @@ export async function showConfig(
   if (options.origin) {
     if (options.json) return printJson(loaded.origins);
     const rows = loaded.origins.map(({ path, value, origin, where }) => [path, JSON.stringify(value), where || origin]);
-    return print(table(["setting", "value", "from"], rows));
+    print(table(["setting", "value", "from"], rows));
+  } else {
+    if (options.json) return printJson(loaded.config);
+    print(stringify(loaded.config).trimEnd());
   }
-  if (options.json) return printJson(loaded.config);
-  print(stringify(loaded.config).trimEnd());
+  if (loaded.profile !== null) print(profileText(loaded.profile));
+}
+
+/** What a profile set, and where equality with the framework ends, as comments of the configuration above. */
+function profileText({ name, about, set, written, ends }: UsedProfile): string {
+  const settings = (values: Record<string, unknown>) =>
+    Object.entries(values).map(([key, value]) => `${key}: ${JSON.stringify(value)}`).join(", ") || "nothing";
+  return [
+    `# algorithm.profile ${name} (${about}) set ${settings(set)}.`,
+    ...(Object.keys(written).length === 0 ? [] : [`# Written otherwise, where it has ${settings(written)}.`]),
+    "# Where equality ends:",
+    ...[...ends, "How its gradient depends on the cut into micro-batches and ranks is never taken over."]
+      .map((sentence) => `# - ${sentence}`),
+  ].join("\n");
 }

@@ -1,4 +1,4 @@
-import { loadRows, type Row, type SourceInput } from "../data/mod.ts";
+import { isPreference, loadRows, readJsonLines, type Row, type SourceInput } from "../data/mod.ts";
 import { print, printJson } from "./output.ts";
 
 /** `data preview FILE`: the first rows as the run would read them, and what looks wrong about them. */
@@ -6,7 +6,7 @@ export async function previewData(
   file: string,
   options: { json?: boolean; rows: number; source?: Partial<SourceInput> },
 ): Promise<void> {
-  const table = await loadRows([{ ...options.source, path: file }]);
+  const table = await loadRows([{ ...options.source, path: file }], await needsOf(file));
   const all = Array.from({ length: table.size }, (_, place) => table.row(place));
   const rows = all.slice(0, options.rows);
   const warnings = warningsOf(all);
@@ -14,6 +14,12 @@ export async function previewData(
   print(`${file}: ${table.size} rows, digest ${table.digest.slice(0, 12)}`);
   for (const row of rows) print(describe(row));
   for (const warning of warnings) print(`warning: ${warning}`);
+}
+
+/** A file whose first row has `chosen` and `rejected` is read as the preference flow would read it. */
+async function needsOf(file: string): Promise<{ needs?: "preference" }> {
+  for await (const { value } of readJsonLines(file)) return isPreference(value) ? { needs: "preference" } : {};
+  return {};
 }
 
 function warningsOf(rows: Row[]): string[] {
@@ -37,8 +43,15 @@ function describe(row: Row): string {
   return [
     `- row_id      ${row.row_id}`,
     `  prompt      ${short(row.prompt)}`,
-    ...(row.completion === undefined ? [] : [`  completion  ${short(row.completion)}`]),
+    ...completionLines(row, short),
     ...(row.answer === undefined ? [] : [`  answer      ${short(row.answer)}`]),
     `  columns     ${Object.keys(row.columns).join(", ")}`,
   ].join("\n");
+}
+
+function completionLines({ completion, rejected, margin }: Row, short: (value: unknown) => string): string[] {
+  if (completion === undefined) return [];
+  if (rejected === undefined) return [`  completion  ${short(completion)}`];
+  const lead = margin === undefined ? [] : [`  margin      ${margin}`];
+  return [`  chosen      ${short(completion)}`, `  rejected    ${short(rejected)}`, ...lead];
 }

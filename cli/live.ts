@@ -193,6 +193,11 @@ function recoveryLine(value: unknown): string {
 }
 
 function evaluationLine(value: unknown): string {
+  const { pairs, pair_accuracy, pair_margin } = value as Record<string, number>;
+  if (pairs !== undefined) {
+    const accuracy = `${Number(pair_accuracy).toFixed(3)} right of ${pairs} pairs`;
+    return `evaluation ${(value as { name: string }).name}: ${accuracy}, margin ${Number(pair_margin).toFixed(3)}`;
+  }
   const { name, problems, avg_at_k, pass_at_k, samples_per_problem: k } = value as Record<string, number>;
   const sampled = Number(k) > 1 ? `, pass@${k} ${Number(pass_at_k).toFixed(3)}` : "";
   return `evaluation ${name}: ${Number(avg_at_k).toFixed(3)} right of ${problems} problems${sampled}`;

@@ -10,7 +10,9 @@ import { diffCommand } from "./diff.ts";
 import { doctor } from "./doctor.ts";
 import { forkCommand } from "./fork.ts";
 import { gcCommand, type GcFlags } from "./gc.ts";
+import { lossTryCommand, type LossTryOptions } from "./loss_try.ts";
 import { followLogs, type LogsFlags, showLogs } from "./logs.ts";
+import { type LossShowOptions, showLoss } from "./loss.ts";
 import { DEFAULT_HOME, print } from "./output.ts";
 import { printPlan } from "./plan.ts";
 import { testReward } from "./reward_test.ts";
@@ -237,7 +239,11 @@ function toolVerbs(rl: Command): void {
       printPlan(await loadConfig(file, { overrides, cwd: Deno.cwd() }), flags);
     });
   const reward = rl.command("reward").description("work on rewards");
-  verb(reward, "test <reward>", "score rows offline with a reward's name or path.py:function").option("--json")
+  verb(
+    reward,
+    "test <reward>",
+    "score rows offline with a reward's name, path.py:function or a reward model's directory",
+  ).option("--json")
     .requiredOption("--data <file>", "JSONL rows; their completion, else their answer, is scored")
     .option("-n, --count <n>", "how many rows", whole("--count"), 8)
     .option("--timeout-ms <ms>", "limit of one call", whole("--timeout-ms"), 10_000)
@@ -252,6 +258,20 @@ function toolVerbs(rl: Command): void {
         if (!good) Deno.exitCode = EXIT.failed;
       },
     );
+  const loss = rl.command("loss").description("work on losses");
+  verb(loss, "show <algorithm> [settings...]", "print what an algorithm minimises, as the trainer computes it").option(
+    "--json",
+  )
+    .option("--torch", "as a Python module that runs alone").option("--value", "what its value model minimises")
+    .action((name: string, settings: string[], flags: LossShowOptions) => showLoss(name, settings, flags));
+  verb(loss, "try <algorithm> [settings...]", "run credit and loss of a name or path.py on a recorded batch").option(
+    "--json",
+  )
+    .requiredOption("--batch <run/round>", "the round of a run whose batch is used")
+    .option("--model <dir>", "take log-probabilities from this model instead of the batch")
+    .action(async (name: string, settings: string[], flags: LossTryOptions, command: Command) => {
+      Deno.exitCode = await withHome(command, (home) => lossTryCommand(home, { name, settings }, flags));
+    });
   const data = rl.command("data").description("work on data");
   verb(data, "preview <file>", "show rows as a run reads them").option("--json")
     .option("-n, --rows <n>", "how many", whole("--rows"), 3)

@@ -1,6 +1,8 @@
+import { hasValueModel, refillOf } from "../algs/mod.ts";
 import type { Config, LoadedConfig } from "../configs/mod.ts";
 import { buildFlow } from "../flows/mod.ts";
 import type { Graph } from "../engine/mod.ts";
+import { type TrainerConfig, valueTrainer } from "../workers/mod.ts";
 import { print, printJson, table } from "./output.ts";
 
 /** `plan CONFIG`: the graph, what it counts to and where it runs. Starts nothing and spends nothing. */
@@ -35,40 +37,59 @@ function countRows(graph: Graph): string[][] {
 export function batchArithmetic(config: Config): string[] {
   switch (config.flow) {
     case "online":
-      return [onlineLine(config, config.rounds, config.trainer.ranks)];
+      return onlineLines(config, config);
     case "quickstart":
       return [
-        `warm-up: ${config.warmup.rows_per_round} rows x ${config.warmup.rounds} rounds = ` +
-        `${config.warmup.rows_per_round * config.warmup.rounds} rows`,
-        onlineLine(config.online, config.online.rounds, config.trainer.ranks),
+        warmupLine(config.warmup),
+        ...onlineLines(config.online, config),
       ];
     case "supervised":
       return [
         `${config.rows_per_round} rows x ${config.rounds} rounds = ${config.rows_per_round * config.rounds} rows`,
+      ];
+    case "preference":
+      return [
+        ...(config.warmup ? [warmupLine(config.warmup)] : []),
+        `${config.pairs_per_round} pairs x ${config.rounds} rounds = ${config.pairs_per_round * config.rounds} pairs`,
       ];
     case "evaluate":
       return [`${config.evaluate.problems ?? "all"} problems x ${config.evaluate.samples_per_prompt} samples`];
   }
 }
 
-function onlineLine(
-  { prompts_per_round: prompts, samples_per_prompt: samples }: {
-    prompts_per_round: number;
-    samples_per_prompt: number;
-  },
-  rounds: number,
-  ranks: number,
-): string {
+function warmupLine({ rounds, rows_per_round: rows }: { rounds: number; rows_per_round: number }): string {
+  return `warm-up: ${rows} rows x ${rounds} rounds = ${rows * rounds} rows`;
+}
+
+type Rounds = { rounds: number; prompts_per_round: number; samples_per_prompt: number };
+
+function onlineLines(
+  { rounds, prompts_per_round: prompts, samples_per_prompt: samples }: Rounds,
+  { algorithm, trainer: { ranks } }: Extract<Config, { flow: "online" | "quickstart" }>,
+): string[] {
   const each = prompts * samples;
-  return `${prompts} prompts x ${samples} samples = ${each} trajectories a round over ${ranks} ` +
-    `${ranks === 1 ? "rank" : "ranks"}; x ${rounds} rounds = ${each * rounds}`;
+  const refill = refillOf(algorithm);
+  return [
+    `${prompts} prompts x ${samples} samples = ${each} trajectories a round over ${ranks} ` +
+    `${ranks === 1 ? "rank" : "ranks"}; x ${rounds} rounds = ${each * rounds}`,
+    ...(refill
+      ? [
+        `${algorithm.name} draws until a round is full: up to ${refill.batches_max} batches, ` +
+        `so at most ${each * refill.batches_max * rounds} are sampled`,
+      ]
+      : []),
+  ];
 }
 
 function placements(config: Config): string[] {
-  const { trainer, sampler } = config;
-  const zero = trainer.engine === "deepspeed" ? ` ZeRO ${trainer.zero}` : "";
+  const { trainer } = config;
+  const sampler = "sampler" in config ? config.sampler : null;
+  const line = (name: string, { engine, zero, ranks, device, dtype }: Omit<TrainerConfig, "optimizer">) =>
+    `${name}: ${engine}${engine === "deepspeed" ? ` ZeRO ${zero}` : ""}, ${ranks} x ${device}, ${dtype}`;
+  const values = "value_model" in config && hasValueModel(config.algorithm) ? config.value_model : null;
   return [
-    `trainer: ${trainer.engine}${zero}, ${trainer.ranks} x ${trainer.device}, ${trainer.dtype}`,
-    `sampler: ${sampler.engine}, ${sampler.replicas} x ${sampler.device}, ${sampler.dtype}`,
+    line("trainer", trainer),
+    ...(values ? [line("value model", valueTrainer(trainer, values))] : []),
+    ...(sampler ? [`sampler: ${sampler.engine}, ${sampler.replicas} x ${sampler.device}, ${sampler.dtype}`] : []),
   ];
 }

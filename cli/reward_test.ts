@@ -18,7 +18,7 @@ export type RewardTest = {
 };
 type Tried = { row_id: string; completion: string; score: number | null; error: string | null; ms: number };
 
-/** `reward test NAME|path.py:function`: scores rows offline and says how long it takes and what fails. True: nothing failed. */
+/** `reward test NAME|path.py:function|DIRECTORY`: scores rows offline and says how long it takes and what fails. True: nothing failed. */
 export async function testReward(
   name: string,
   { json, ...options }: RewardTestOptions & { json?: boolean },
@@ -34,19 +34,25 @@ export async function testReward(
   return failed === 0;
 }
 
-/** Scores the first rows of a file with a shipped reward or a Python function, each on the answer that it teaches. */
+/** Scores the first rows of a file with a shipped reward, a Python function or a reward model, each on the answer that it teaches. */
 export async function tryReward(name: string, options: RewardTestOptions): Promise<RewardTest> {
   const table = await loadRows([{ path: options.data }]);
   const rows = Array.from({ length: Math.min(options.count, table.size) }, (_, place) => table.row(place));
-  const { timeout_ms, home } = options;
-  const results = parsePythonReward(name) === null
-    ? await tryHere(builtIn(name), rows)
-    : await tryPythonReward(name, { rows: rows.map(itemOf), timeout_ms, home });
+  const results = await tryOn(rows, name, options);
   const times = results.map(({ ms }) => ms).toSorted((a, b) => a - b);
   const at = (share: number) => times[Math.min(times.length - 1, Math.floor(share * times.length))] ?? 0;
   const failed = results.filter(({ error }) => error !== null).length;
   const counts = { rows: results.length, failed, p50_ms: at(0.5), p99_ms: at(0.99) };
   return { reward: name, ...counts, scores: histogram(results), results };
+}
+
+async function tryOn(rows: Row[], name: string, { timeout_ms, home }: RewardTestOptions): Promise<Tried[]> {
+  if (parsePythonReward(name) !== null) {
+    return await tryPythonReward(name, { rows: rows.map(itemOf), timeout_ms, home });
+  }
+  if (!(await isDirectory(name))) return await tryHere(builtIn(name), rows);
+  const asIs = rows.map((row) => ({ ...itemOf(row), prompt: row.prompt })); // A reward model has its own chat template.
+  return await tryPythonReward(name, { rows: asIs, timeout_ms, home });
 }
 
 function describe({ row_id, score, error, completion }: Tried): string {
@@ -68,13 +74,18 @@ function itemOf(row: Row) {
   return { id: row.row_id, prompt, completion: completionOf(row), row: { ...row.columns, answer: row.answer } };
 }
 
+async function isDirectory(path: string): Promise<boolean> {
+  const found = await Deno.stat(path).catch(() => null);
+  return found?.isDirectory ?? false;
+}
+
 function builtIn(name: string): ScoringFunction {
   const parsed = RewardConfig.safeParse({ name });
   if (parsed.success) return scoringFunctions([parsed.data])[0]!;
   const names = Object.keys(REWARDS);
   throw new InvalidInputError(
     `Cannot test reward '${name}' as there is none of that name${didYouMean(name, names)}: ` +
-      `give ${names.join(", ")} or path.py:function`,
+      `give ${names.join(", ")}, path.py:function or a reward model's directory`,
     { name },
   );
 }

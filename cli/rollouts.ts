@@ -21,6 +21,9 @@ export type Rollout = {
   failed: string | null;
 };
 
+/** Keys of a round's scored groups; with dynamic sampling they lie below the stage that draws until the round is full. */
+const SCORED = /(^|\/)round\/\d+\/(sample_until_full\/)?score_group/;
+
 /** `rollouts RUN`: what was sampled in a round, with its rewards. */
 export async function listRollouts(
   home: Home,
@@ -37,7 +40,7 @@ export async function readRollouts(home: Home, id: string | undefined, options: 
   const head = await findRun(home, id ?? await newestRun(home));
   const query: ReadQuery = { kinds: ["result"] };
   const results = [...await readTakenOver(home.store, head, query), ...await home.store.read(head.id, query)];
-  const scored = results.filter((row) => /(^|\/)round\/\d+\/score_group/.test(row.key));
+  const scored = results.filter((row) => SCORED.test(row.key));
   if (scored.length === 0) {
     throw new InvalidInputError(`Cannot show rollouts of '${head.id}' as none is scored yet`, {});
   }

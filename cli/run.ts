@@ -1,8 +1,9 @@
 import { existsSync } from "node:fs";
-import type { LoadedConfig } from "../configs/mod.ts";
+import { changedAlgorithm, type LoadedConfig } from "../configs/mod.ts";
 import { EngineError, InvalidInputError, type Outcome, type RunHead } from "../engine/mod.ts";
 import {
   type AnyDefinition,
+  checkAlgorithm,
   createRun,
   endOwnWorkers,
   executeRun,
@@ -14,7 +15,7 @@ import {
   SHIPPED,
   slotsOf,
 } from "../flows/mod.ts";
-import type { AskedReplan } from "../workers/mod.ts";
+import type { AskedReplan, EnvironmentProgress } from "../workers/mod.ts";
 import { LiveView } from "./live.ts";
 import { failureText } from "./failure_text.ts";
 import { EXIT, isBadInput } from "./exit.ts";
@@ -41,6 +42,8 @@ export async function runCommand(
   }
   const definition = flowDefinition(config.flow);
   const rows = await rowTables(config); // A broken row is bad input: it is told before anything is recorded.
+  // So is an algorithm in Python that cannot be used; where the run waits for another machine, that one looks.
+  if (!options.queued) await checkAlgorithm(config, { home: home.dir, onSetup: told });
   const head = await createRun(home, definition, {
     config,
     id: options.id,
@@ -51,6 +54,14 @@ export async function runCommand(
   });
   if (options.queued) return leaveQueued(home, head);
   return await follow(home, { head, definition: definition as AnyDefinition, config, rows });
+}
+
+function setupText({ kind, step, detail }: EnvironmentProgress): string {
+  return `environment ${kind}: ${step} ${detail}`;
+}
+
+function told(progress: EnvironmentProgress): void {
+  errorScreen().write(`${setupText(progress)}\n`);
 }
 
 /** Tells where a run waits, and prints its id. Returns the exit code. */
@@ -77,6 +88,8 @@ export async function resumeCommand(
     });
   }
   const { definition, config } = await recordedDefinition(head);
+  const changed = await changedAlgorithm(config);
+  if (changed) errorScreen().write(`${changed} has changed: the run goes on with the algorithm that it began with\n`);
   return await follow(home, { head, definition, config, ...options });
 }
 
@@ -123,7 +136,7 @@ export async function follow(
       rows,
       onEvent: (event) => live.on(event),
       onWorkers: (event) => live.onWorkers(event),
-      onSetup: ({ kind, step, detail }) => live.setup(`environment ${kind}: ${step} ${detail}`),
+      onSetup: (progress) => live.setup(setupText(progress)),
     });
     live.end();
     return report(head, { outcome, home, note });

@@ -102,6 +102,10 @@ export async function newestRun(home: Home): Promise<string> {
   throw new InvalidInputError(`Cannot show a run as there is none in ${home.dir}: start one with 'run CONFIG'`, {});
 }
 
+function versionText({ version, digest }: NonNullable<RunView["policy"]>): string {
+  return `${version.slice(0, 12)} digest ${digest ?? "-"}`;
+}
+
 function describe(view: RunView, home: Home): string {
   const { ledger, generated } = view;
   const reasons = (counts: Record<string, number>) =>
@@ -115,7 +119,8 @@ function describe(view: RunView, home: Home): string {
       ? []
       : [["parent", `${view.parent.run}, up to ${view.parent.loop}/${view.parent.round}`] as [string, string]]),
     ["round", view.loop === null ? "0" : `${view.loop} ${view.round}`],
-    ["policy", view.policy === null ? "-" : `${view.policy.version.slice(0, 12)} digest ${view.policy.digest ?? "-"}`],
+    ["policy", view.policy === null ? "-" : versionText(view.policy)],
+    ...(view.critic ? [["value model", versionText(view.critic)] as [string, string]] : []),
     [
       "ledger",
       `read ${ledger.read} = trained ${ledger.trained} + filtered ${
@@ -129,13 +134,17 @@ function describe(view: RunView, home: Home): string {
     ): [string, string] => ["worker", `${w.group} rank ${w.rank ?? "-"} pid ${w.pid ?? "-"} ${w.state}`]),
     ...view.recoveries.map((r): [string, string] => [
       "recovery",
-      `${r.cause}: ${r.action}, ${r.batches_redone} batches redone in ${r.seconds.toFixed(1)} s`,
+      `${r.cause}: ${r.action}, ${r.batches_redone} batches${r.group ? ` of ${r.group}` : ""} redone in ${
+        r.seconds.toFixed(1)
+      } s`,
     ]),
     ...view.replans.map((r): [string, string] => [
       "replan",
       `${r.round === null ? "at a resume" : `in round ${r.round}`}, ${r.cause}: ${r.field} ${r.from} -> ${r.to}`,
     ]),
-    ...view.evaluations.map((e): [string, string] => ["evaluation", `${e.name}: ${Number(e.avg_at_k).toFixed(3)}`]),
+    ...view.evaluations.map((
+      e,
+    ): [string, string] => ["evaluation", `${e.name}: ${Number(e.avg_at_k ?? e.pair_accuracy).toFixed(3)}`]),
     ...Object.entries(view.metrics).map(([name, n]): [string, string] => ["metric", `${name} ${n}`]),
     ...(view.error === null ? [] : [["error", failureText(view.error as ErrorJson, home)] as [string, string]]),
   ];

@@ -17,17 +17,20 @@ export async function verifyCommand(
   });
   if (options.json) printJson(verified);
   else {
-    const rows = verified.versions.map((
-      v,
-    ) => [v.round ?? "-", String(v.number), v.version.slice(0, 12), v.steps, v.digest]);
-    print(table(["round", "batches", "version", "steps", "digest"], rows));
+    const several = verified.versions.some(({ group }) => group !== undefined);
+    const rows = verified.versions.map((v) => [
+      ...[v.round ?? "-", ...(several ? [v.group ?? "trainer"] : []), String(v.number), v.version.slice(0, 12)],
+      ...[v.steps, v.digest],
+    ]);
+    print(table(["round", ...(several ? ["group"] : []), "batches", "version", "steps", "digest"], rows));
     print(verified.equal ? `run ${head.id} is what was recorded` : different(head.id, verified.versions.at(-1)!));
   }
   return verified.equal;
 }
 
-function sentence({ round, number, steps, digest }: VerifiedVersion): string {
-  return `redid batch ${number}${round === null ? "" : ` (${round})`}: steps ${steps}, digest ${
+function sentence({ round, group, number, steps, digest }: VerifiedVersion): string {
+  const where = [round, group].filter((part) => part != null).join(", ");
+  return `redid batch ${number}${where === "" ? "" : ` (${where})`}: steps ${steps}, digest ${
     digest.replace("_", " ")
   }`;
 }

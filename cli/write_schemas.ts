@@ -1,7 +1,27 @@
-/** Writes what is generated from the code, the JSON Schemas and the table of failures: `deno task schema`. Tests say when one is stale. */
+/**
+ * Writes what is generated from the code: the JSON Schemas, the table of failures, and the files and profiles that the
+ * algorithms' pages show. `deno task schema`; tests say when one is stale.
+ */
+import { ALGORITHMS } from "../algs/mod.ts";
 import { configSchemaText } from "../configs/mod.ts";
 import { causesPage, FAILURES_PAGE_URL, PROTOCOL_SCHEMA_URL, protocolSchemaText } from "../workers/mod.ts";
+import { algorithmPage, algorithmPageUrl, listPage, withFiles } from "./algorithm_pages.ts";
 
 await Deno.writeTextFile(new URL("../configs/holdfast.schema.json", import.meta.url), configSchemaText());
 await Deno.writeTextFile(PROTOCOL_SCHEMA_URL, protocolSchemaText());
 await Deno.writeTextFile(FAILURES_PAGE_URL, causesPage(await Deno.readTextFile(FAILURES_PAGE_URL)));
+
+const pages: Record<string, string> = {};
+for (const name of Object.keys(ALGORITHMS)) {
+  const url = algorithmPageUrl(name);
+  pages[name] = algorithmPage(name, await Deno.readTextFile(url));
+  await Deno.writeTextFile(url, pages[name]);
+}
+const list = algorithmPageUrl("README");
+await Deno.writeTextFile(list, listPage(await Deno.readTextFile(list), pages));
+const docs = new URL("../docs/", import.meta.url);
+for await (const { name } of Deno.readDir(docs)) {
+  if (!name.endsWith(".md")) continue;
+  const page = await Deno.readTextFile(new URL(name, docs));
+  if (withFiles(page) !== page) await Deno.writeTextFile(new URL(name, docs), withFiles(page));
+}

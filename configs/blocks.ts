@@ -11,6 +11,14 @@ export const RecipeConfig = z.strictObject({
   seed: z.int().nonnegative().default(0).describe("Seed of its random weights."),
 });
 
+/** A model that is read, or made on the spot. */
+export const ModelOrRecipe = z.strictObject({
+  path: ModelConfig.shape.path.optional(),
+  recipe: RecipeConfig.shape.recipe.unwrap().optional().describe("A small model that is made on the spot instead."),
+  seed: RecipeConfig.shape.seed,
+});
+export type ModelOrRecipe = z.infer<typeof ModelOrRecipe>;
+
 const EVAL = "Problems to evaluate on, in file order.";
 
 export const TrainingData = z.strictObject({
@@ -18,6 +26,18 @@ export const TrainingData = z.strictObject({
   eval: z.array(SourceConfig).default([]).describe(EVAL),
 });
 export const EvaluationData = z.strictObject({ eval: z.array(SourceConfig).min(1).describe(EVAL) });
+
+/** What a KL is taken to; read where the algorithm has one. */
+export const ReferenceConfig = z.strictObject({
+  path: z.string().min(1).nullable().default(null).describe(
+    "A model directory of the policy's architecture and tokenizer; null: the policy that the run starts from.",
+  ),
+  refresh_rounds: z.int().positive().nullable().default(null).describe(
+    "After every so many rounds the reference becomes that round's policy; null: never.",
+  ),
+  offload: z.boolean().default(false).describe("Keep it in the CPU's memory between two uses."),
+});
+export type ReferenceConfig = z.infer<typeof ReferenceConfig>;
 
 /** Evaluation of one policy. Training evaluates the one it starts from and the one it ends with. */
 export const EvaluationConfig = z.strictObject({
@@ -48,3 +68,9 @@ export const RecoveryConfig = z.strictObject({
   ),
 });
 export type RecoveryConfig = z.infer<typeof RecoveryConfig>;
+
+/** Evaluation on pairs that were held out: how often, and by how much, the better completion is preferred. */
+export const PairEvaluationConfig = z.strictObject({
+  pairs: z.int().positive().nullable().default(null).describe("Only the first pairs; null: all. Of a task: 128."),
+});
+export type PairEvaluationConfig = z.infer<typeof PairEvaluationConfig>;

@@ -4,7 +4,7 @@ import type { Issue } from "./issue_text.ts";
 import { type Path, valueAt } from "./schema_walk.ts";
 import { didYouMean } from "./suggest.ts";
 
-type Kind = "model" | "rows" | "reward" | "python";
+type Kind = "model" | "rows" | "reward" | "algorithm" | "python";
 type Named = { path: Path; kind: Kind; text: string };
 
 /** Every file that a configuration names. Works on blocks that may be broken: what is not text is left out. */
@@ -12,13 +12,16 @@ export function namedFiles(value: unknown): Named[] {
   const list = (path: Path) =>
     Array.from({ length: (valueAt(value, path) as unknown[] | undefined)?.length ?? 0 }, (_, i) => i);
   const places: { path: Path; kind: Kind }[] = [
-    { path: ["model", "path"], kind: "model" },
+    ...["model", "value_model", "reference"].map((block) => ({ path: [block, "path"], kind: "model" as const })),
     ...["train", "eval"].flatMap((part) =>
       list(["data", part]).map((i) => ({ path: ["data", part, i, "path"], kind: "rows" as const }))
     ),
-    ...list(["reward"]).map((i) => ({ path: ["reward", i, "source"], kind: "reward" as const })),
-    { path: ["trainer", "python"], kind: "python" },
-    { path: ["sampler", "python"], kind: "python" },
+    { path: ["algorithm", "source"], kind: "algorithm" },
+    ...list(["reward"]).flatMap((i) => [
+      { path: ["reward", i, "source"], kind: "reward" as const },
+      { path: ["reward", i, "path"], kind: "model" as const },
+    ]),
+    ...["trainer", "value_model", "sampler"].map((block) => ({ path: [block, "python"], kind: "python" as const })),
   ];
   return places.flatMap(({ path, kind }) => {
     const text = valueAt(value, path);
@@ -69,6 +72,14 @@ const CHECKS: Record<Kind, (text: string) => Promise<string | null>> = {
     if (new RegExp(`\\b${name}\\b`).test(text)) return null;
     const defined = [...text.matchAll(/^(?:async\s+)?def\s+(\w+)/gm)].map((match) => match[1]!);
     return `${path} has no function '${name}'${didYouMean(name, defined)}`;
+  },
+  async algorithm(path) {
+    if (!path.endsWith(".py")) return null; // The schema says what is wrong with it.
+    if (await kindOf(path) !== "file") return `there is no file at ${path}`;
+    const text = await Deno.readTextFile(path);
+    if (/\bloss\b/.test(text)) return null;
+    const defined = [...text.matchAll(/^def\s+(\w+)/gm)].map((match) => match[1]!);
+    return `${path} has no function 'loss'${didYouMean("loss", defined)}`;
   },
   async python(command) {
     if (!command.includes("/") || await kindOf(command) === "file") return null;

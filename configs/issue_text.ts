@@ -20,7 +20,8 @@ function unknownKey(path: Path, { schema, value }: Checked): Issue {
   const here = block instanceof z.ZodObject ? Object.keys(block.shape) : [];
   const whole = schemaAt(schema, { path: [], value });
   const everywhere = whole === undefined ? [] : fieldPaths(whole);
-  return { path, key: true, message: `unknown key${suggestKey(String(path.at(-1)), { here, everywhere })}` };
+  const suggestion = suggestKey(String(path.at(-1)), { block: path.slice(0, -1).join("."), here, everywhere });
+  return { path, key: true, message: `unknown key${suggestion}` };
 }
 
 function messageOf(issue: z.core.$ZodIssue, checked: Checked): string {

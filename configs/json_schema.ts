@@ -30,9 +30,7 @@ export function configSchemaText(): string {
 
 /** What `short_forms.ts` writes out. */
 function withShortForms(fields: Record<string, Json>, definitions: Record<string, Json>): void {
-  if (fields.algorithm) {
-    fields.algorithm = either({ type: "string", enum: namesOf(fields.algorithm) }, fields.algorithm);
-  }
+  if (fields.algorithm) fields.algorithm = algorithmBlock(fields.algorithm);
   const entry = (name: string, schema: Json) => {
     definitions[name] = schema;
     return { $ref: `#/definitions/${name}` };
@@ -47,10 +45,27 @@ function withShortForms(fields: Record<string, Json>, definitions: Record<string
   }
 }
 
+const PYTHON_FILE = { type: "string", pattern: "\\.py$", description: "The path of a Python file." };
+
+/** The settings of a Python file stand beside its name; which there are only the file says. */
+function algorithmBlock(union: Json): Json {
+  const names = namesOf(union).filter((name) => name !== "python");
+  const python = optionsOf(union).find((option) => nameOf(option) === "python")!;
+  const { source: _, ...fields } = python.properties as Json;
+  const open = { ...python, additionalProperties: true };
+  const named = { ...open, properties: { ...fields, name: PYTHON_FILE }, required: ["name"] };
+  const others = optionsOf(union).filter((option) => option !== python);
+  const { description, default: fallback } = union;
+  const long = { description, default: fallback, anyOf: [...others, open, named] };
+  const short = { anyOf: [{ type: "string", enum: names }, PYTHON_FILE] };
+  return either(short, long);
+}
+
 const PYTHON = { type: "string", pattern: "\\.py:[A-Za-z_]\\w*$" };
 
 function rewardEntry(entry: Json): Json {
-  const names = namesOf(entry).filter((name) => name !== "python");
+  const short = optionsOf(entry).filter(({ required }) => (required as string[]).length === 1); // The name alone says it all.
+  const names = short.map(nameOf);
   const python = { ...(optionsOf(entry).find((option) => nameOf(option) === "python") as Json) };
   const { source: _, ...fields } = python.properties as Json;
   // The same entry with its function where other rewards have their name.

@@ -1,11 +1,13 @@
 import { dirname, resolve } from "node:path";
 import type { z } from "zod";
+import { withFileFacts } from "./algorithm_file.ts";
 import { absolute, fileIssue, namedFiles } from "./files.ts";
 import { type Issue, issuesOf, oneOf } from "./issue_text.ts";
 import { type Override, parseOverride, setAt } from "./overrides.ts";
 import { ConfigError, type ConfigProblem } from "./problem.ts";
 import { type Blocks, brokenRules } from "./rules.ts";
 import { type Config, type Flow, FLOWS } from "./schema.ts";
+import { type UsedProfile, withProfile } from "./profile_settings.ts";
 import type { Path } from "./schema_walk.ts";
 import { isFields, type Moved, writeOut } from "./short_forms.ts";
 import { type Position, YamlFile } from "./yaml_file.ts";
@@ -17,10 +19,15 @@ export type LoadOptions = {
   cwd?: string;
 };
 
-/** Where a leaf's value comes from. `where`: `file:line:col`, `override a.b` or empty. */
-export type Origin = { path: string; value: unknown; origin: "file" | "override" | "default"; where: string };
+/** Where a leaf's value comes from. `where`: `file:line:col`, `override a.b`, a profile with either of these, or empty. */
+export type Origin = {
+  path: string;
+  value: unknown;
+  origin: "file" | "override" | "profile" | "default";
+  where: string;
+};
 
-export type LoadedConfig = { config: Config; file: string; origins: Origin[] };
+export type LoadedConfig = { config: Config; file: string; origins: Origin[]; profile: UsedProfile | null };
 
 /**
  * Reads, checks and resolves a configuration: short forms written out, defaults filled in, paths absolute.
@@ -45,15 +52,17 @@ export async function loadConfig(file: string, options: LoadOptions = {}): Promi
 /** `loadConfig` for a text at hand; `file` names it in problems and is what relative paths start from. */
 export async function parseConfig(text: string, options: LoadOptions & { file: string }): Promise<LoadedConfig> {
   const source = new ConfigSource(text, options);
-  const { value, problems } = source;
+  const { problems } = source;
   if (problems.some(({ fatal }) => fatal)) throw new ConfigError(problems.map(({ problem }) => problem));
+  const value = await withFileFacts(source.value);
   const { config, issues } = check(value);
   const files = await Promise.all(namedFiles(config ?? value).map(fileIssue));
   const known = new Set(issues.map(({ path }) => path.join(".")));
   const all = [...issues, ...files.filter((issue) => issue !== null && !known.has(issue.path.join(".")))] as Issue[];
   const found = [...problems.map(({ problem }) => problem), ...all.map((issue) => source.problem(issue))];
   if (config === undefined || found.length > 0) throw new ConfigError(inOrder(found));
-  return { config, file: options.file, origins: leaves(config).map(([path, leaf]) => source.origin(path, leaf)) };
+  const origins = leaves(config).map(([path, leaf]) => source.origin(path, leaf));
+  return { config, file: options.file, origins, profile: source.profile };
 }
 
 /** A resolved configuration that was recorded; it needs no file any more. @throws {z.ZodError} If it is none. */
@@ -82,12 +91,15 @@ function check(value: unknown): { config?: Config; issues: Issue[] } {
   return { issues: [...issuesOf(parsed.error, { schema, value }), ...brokenRules(blocks as Blocks)] };
 }
 
+const PROFILE: Path = ["algorithm", "profile"];
+
 type Found = { problem: ConfigProblem; fatal: boolean };
 
 /** The file and the overrides on top of it, and where each of their values was said. */
 class ConfigSource {
   readonly value: unknown;
   readonly problems: Found[] = [];
+  readonly profile: UsedProfile | null;
   readonly #file: string;
   readonly #yaml: YamlFile;
   readonly #moved: Moved[];
@@ -103,12 +115,14 @@ class ConfigSource {
     this.#moved = written.moved;
     let value = absolutePaths(written.value, dirname(resolve(cwd, file)));
     for (const override of overrides) value = this.#override(value, { text: override, cwd });
-    this.value = value;
+    ({ value: this.value, profile: this.profile } = withProfile(value));
+    this.#refuseIdleProfile();
   }
 
   problem({ path, message, key }: Issue): ConfigProblem {
-    const override = this.#overriding(path);
-    const position = override ? null : this.#yaml.position(path, { moved: this.#moved, key });
+    const said = this.#saidBy(path);
+    const override = this.#overriding(said);
+    const position = override ? null : this.#yaml.position(said, { moved: this.#moved, key });
     const where = position === null ? nameOf(override!) : this.#where(position);
     return { where, path: path.join("."), message, position };
   }
@@ -116,6 +130,10 @@ class ConfigSource {
   origin(path: Path, value: unknown): Origin {
     const override = this.#overriding(path);
     const at = { path: path.join("."), value };
+    const said = this.#saidBy(path);
+    if (said !== path) {
+      return { ...at, origin: "profile", where: `profile ${this.profile!.name} (${this.origin(said, null).where})` };
+    }
     if (override) return { ...at, origin: "override", where: nameOf(override) };
     if (!this.#yaml.says(path, this.#moved)) return { ...at, origin: "default", where: "" };
     return { ...at, origin: "file", where: this.#where(this.#yaml.position(path, { moved: this.#moved })) };
@@ -138,6 +156,22 @@ class ConfigSource {
       if (error instanceof RangeError) return refuse(error.message);
       throw error;
     }
+  }
+
+  /** A setting that a profile filled in was said where the profile was. */
+  #saidBy(path: Path): Path {
+    const filled = path.length === 2 && path[0] === PROFILE[0] && String(path[1]) in (this.profile?.set ?? {});
+    return filled ? PROFILE : path;
+  }
+
+  /** A profile that comes after a whole configuration, as that of a run is, finds everything written and would do nothing. */
+  #refuseIdleProfile(): void {
+    const override = this.#overriding(PROFILE);
+    if (!override || !this.profile || Object.keys(this.profile.set).length > 0) return;
+    if (Object.keys(this.profile.written).length === 0) return;
+    const message = `sets nothing, as all of its settings are written already: write the whole algorithm anew, e.g. ` +
+      `algorithm={name: NAME, profile: ${this.profile.name}}`;
+    this.problems.push({ fatal: false, problem: { where: nameOf(override), path: "", message, position: null } });
   }
 
   /** The last override that set this path or a block around it, or that alone made it. */

@@ -2,11 +2,15 @@ import type { Optimizer } from "../data/mod.ts";
 import { labelOf, type RewardConfig } from "../rewards/mod.ts";
 import type { RolloutsConfig } from "../rollouts/config.ts";
 import { type AlgorithmChoice, groupMin } from "../algs/mod.ts";
-import type { CheckpointsConfig } from "./blocks.ts";
+import { ALGORITHM_RULES } from "./algorithm_rules.ts";
+import type { CheckpointsConfig, ModelOrRecipe, ReferenceConfig } from "./blocks.ts";
 import type { Issue } from "./issue_text.ts";
 import type { SamplerConfig } from "../workers/sampler_config.ts";
 import type { TrainerConfig } from "../workers/trainer_config.ts";
-import type { Flow, QuickstartConfig } from "./schema.ts";
+import type { ValueModelConfig } from "../workers/value_model_config.ts";
+import { MEMORY_RULES } from "./memory_rules.ts";
+import { PREFERENCE_RULES } from "./preference_rules.ts";
+import type { Flow, PreferenceConfig, QuickstartConfig } from "./schema.ts";
 
 /** What rules see: the blocks of a configuration that are right by themselves. A rule about a broken block says nothing. */
 export type Blocks = {
@@ -15,16 +19,20 @@ export type Blocks = {
   sampler?: SamplerConfig;
   rollouts?: RolloutsConfig;
   algorithm?: AlgorithmChoice;
+  reference?: ReferenceConfig;
+  value_model?: ValueModelConfig;
   reward?: RewardConfig[];
   data?: { train?: unknown[]; eval: unknown[] };
-  evaluate?: { samples_per_prompt?: number; problems: number | null } | null;
+  evaluate?: { samples_per_prompt?: number; problems?: number | null; pairs?: number | null } | null;
   prompts_per_round?: number;
   samples_per_prompt?: number;
   rows_per_round?: number;
+  pairs_per_round?: number;
   lag?: number;
-  warmup?: QuickstartConfig["warmup"];
+  warmup?: QuickstartConfig["warmup"] | null;
   online?: QuickstartConfig["online"];
-  task?: QuickstartConfig["task"];
+  task?: QuickstartConfig["task"] | PreferenceConfig["task"];
+  model?: Partial<ModelOrRecipe>;
   checkpoints?: CheckpointsConfig;
 };
 
@@ -42,14 +50,22 @@ const RULES: ((blocks: Blocks) => Issue[])[] = [
   greedyRepeats,
   digitsAreEnough,
   everyIsOfSaved,
+  ...ALGORITHM_RULES,
+  ...PREFERENCE_RULES,
+  ...MEMORY_RULES,
 ];
 
 export function brokenRules(blocks: Blocks): Issue[] {
   return RULES.flatMap((rule) => rule(blocks));
 }
 
-function schedules({ trainer, warmup, online }: Blocks): Issue[] {
-  const optimizers = { trainer: trainer?.optimizer, warmup: warmup?.optimizer, online: online?.optimizer };
+function schedules({ trainer, value_model, warmup, online }: Blocks): Issue[] {
+  const optimizers = {
+    trainer: trainer?.optimizer,
+    value_model: value_model?.optimizer,
+    warmup: warmup?.optimizer,
+    online: online?.optimizer,
+  };
   return Object.entries(optimizers).flatMap(([block, optimizer]) => {
     if (optimizer === undefined) return [];
     const { name, total_steps, warmup_steps } = optimizer.schedule;
@@ -92,18 +108,37 @@ function greedyTraining({ flow, sampler }: Blocks): Issue[] {
   }];
 }
 
-function torchIsOneProcess({ trainer }: Blocks): Issue[] {
-  if (trainer?.engine !== "torch") return [];
-  const mend = "or set trainer.engine: deepspeed";
+function torchIsOneProcess({ trainer, value_model }: Blocks): Issue[] {
+  if (trainer === undefined) return [];
+  return [...ofOneProcess("trainer", trainer), ...ofOneProcess("value_model", valueOfItsOwn(trainer, value_model))];
+}
+
+function ofOneProcess(
+  block: string,
+  { engine, ranks, zero }: { engine: string; ranks: number | null; zero: number | null },
+): Issue[] {
+  if (engine !== "torch") return [];
+  const mend = `or set ${block}.engine: deepspeed`;
   return [
-    ...(trainer.ranks === 1 ? [] : [{
-      path: ["trainer", "ranks"],
-      message: `is ${trainer.ranks}; the torch engine runs one rank: use 1, ${mend}`,
+    ...((ranks ?? 1) === 1 ? [] : [{
+      path: [block, "ranks"],
+      message: `is ${ranks}; the torch engine runs one rank: use 1, ${mend}`,
     }]),
-    ...(trainer.zero === 0
+    ...((zero ?? 0) === 0
       ? []
-      : [{ path: ["trainer", "zero"], message: `is ${trainer.zero}; the torch engine has no ZeRO: use 0, ${mend}` }]),
+      : [{ path: [block, "zero"], message: `is ${zero}; the torch engine has no ZeRO: use 0, ${mend}` }]),
   ];
+}
+
+/** What the value model's block says itself, and what it cannot take over where its engine is another than the trainer's. */
+function valueOfItsOwn(trainer: NonNullable<Blocks["trainer"]>, value_model: ValueModelConfig | undefined) {
+  const { engine = null, ranks = null, zero = null } = value_model ?? {};
+  const other = engine !== null && engine !== trainer.engine;
+  return {
+    engine: engine ?? trainer.engine,
+    ranks: ranks ?? (other ? trainer.ranks : null),
+    zero: zero ?? (other ? trainer.zero : null),
+  };
 }
 
 function updatesDivideRounds(blocks: Blocks): Issue[] {
@@ -111,7 +146,7 @@ function updatesDivideRounds(blocks: Blocks): Issue[] {
   const counts: [string[], number | undefined][] = [
     [["prompts_per_round"], blocks.prompts_per_round],
     [["rows_per_round"], blocks.rows_per_round],
-    [["warmup", "rows_per_round"], blocks.warmup?.rows_per_round],
+    [["pairs_per_round"], blocks.pairs_per_round],
     [["online", "prompts_per_round"], blocks.online?.prompts_per_round],
   ];
   return counts.flatMap(([path, count]) =>

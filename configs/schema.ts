@@ -1,19 +1,23 @@
 import { z } from "zod";
-import { DigitsTask, Optimizer } from "../data/mod.ts";
+import { DigitsPreferences, DigitsTask, Optimizer } from "../data/mod.ts";
 import { RewardConfig } from "../rewards/mod.ts";
 import { RolloutsConfig } from "../rollouts/config.ts";
-import { OnlineAlgorithm, SupervisedAlgorithm } from "../algs/mod.ts";
+import { OnlineAlgorithm, PreferenceAlgorithm, SupervisedAlgorithm } from "../algs/mod.ts";
 import {
   CheckpointsConfig,
   EvaluationConfig,
   EvaluationData,
   ModelConfig,
+  ModelOrRecipe,
+  PairEvaluationConfig,
   RecipeConfig,
   RecoveryConfig,
+  ReferenceConfig,
   TrainingData,
 } from "./blocks.ts";
 import { SamplerConfig } from "../workers/sampler_config.ts";
 import { TrainerConfig } from "../workers/trainer_config.ts";
+import { ValueModelConfig } from "../workers/value_model_config.ts";
 import { WorkersConfig } from "../workers/workers_config.ts";
 
 const rounds = z.int().positive().describe("How many rounds the run has.");
@@ -25,6 +29,12 @@ const reward = z.array(RewardConfig).describe(
 );
 const trainer = TrainerConfig.prefault({}).describe("The worker group that holds the weights and trains them.");
 const sampler = SamplerConfig.prefault({}).describe("The worker groups that generate, and how tokens are drawn.");
+
+/** What algorithms that learn from rewards may need beside the policy. */
+const besidePolicy = {
+  value_model: ValueModelConfig.prefault({}).describe("The model that predicts rewards, where the algorithm has one."),
+  reference: ReferenceConfig.prefault({}).describe("The policy that a KL is taken to, where the algorithm has one."),
+};
 
 const everyFlow = {
   name: z.string().min(1).optional().describe("What people call the run; its id is made."),
@@ -50,6 +60,7 @@ export const OnlineConfig = z.strictObject({
   algorithm: OnlineAlgorithm.describe("How rewards become a loss. Written short: its name."),
   reward: reward.min(1),
   trainer,
+  ...besidePolicy,
   sampler,
   rollouts: RolloutsConfig.prefault({}).describe("How prompts become trajectories."),
   evaluate: beside,
@@ -86,13 +97,15 @@ export const EvaluateConfig = z.strictObject({
 export type EvaluateConfig = z.infer<typeof EvaluateConfig>;
 
 const optimizer = Optimizer.prefault({}).describe("AdamW and its learning rate.");
+/** A supervised part before the one that the run is for. */
+const warmup = z.strictObject({ rounds, rows_per_round: rowsPerRound, optimizer });
 
 export const QuickstartConfig = z.strictObject({
   flow: z.literal("quickstart").describe("A tiny model made on the spot: supervised warm-up, GRPO, evaluation."),
   ...everyFlow,
   model: RecipeConfig.prefault({}).describe("The model that is made."),
   task: DigitsTask.prefault({}).describe("What it learns."),
-  warmup: z.strictObject({ rounds, rows_per_round: rowsPerRound, optimizer }).describe("The supervised part."),
+  warmup: warmup.describe("The supervised part."),
   online: z.strictObject({
     rounds,
     prompts_per_round: promptsPerRound,
@@ -102,6 +115,7 @@ export const QuickstartConfig = z.strictObject({
   algorithm: OnlineAlgorithm.prefault({ name: "grpo" }).describe("How rewards become a loss. Written short: its name."),
   reward: reward.min(1).prefault([{ name: "exact_match" }]),
   trainer: TrainerConfig.omit({ optimizer: true }).prefault({}).describe("The worker group that trains."),
+  ...besidePolicy,
   sampler,
   rollouts: RolloutsConfig.prefault({}).describe("How prompts become trajectories."),
   evaluate: z.strictObject({
@@ -110,14 +124,43 @@ export const QuickstartConfig = z.strictObject({
 });
 export type QuickstartConfig = z.infer<typeof QuickstartConfig>;
 
+export const PreferenceConfig = z.strictObject({
+  flow: z.literal("preference").describe("Learn which of two completions is better."),
+  ...everyFlow,
+  rounds,
+  pairs_per_round: z.int().positive().describe("Pairs trained on in each round."),
+  model: ModelOrRecipe.describe("The model to start from: a path, or a recipe."),
+  data: TrainingData.optional().describe("Rows with a prompt, a chosen and a rejected completion."),
+  task: DigitsPreferences.optional().describe("Pairs that are made on the spot, in place of data."),
+  warmup: warmup.nullable().default(null).describe(
+    "A supervised part before: it teaches the chosen sides. null: none.",
+  ),
+  algorithm: PreferenceAlgorithm.prefault({ name: "dpo" }).describe("The loss. Written short: its name."),
+  trainer,
+  reference: ReferenceConfig.pick({ path: true, offload: true }).prefault({}).describe(
+    "The model that the policy is compared with, where the algorithm has one.",
+  ),
+  evaluate: PairEvaluationConfig.nullable().default(null).describe(
+    "Accuracy and margin on the pairs of data.eval, or of the task, before and after; null: none.",
+  ),
+});
+export type PreferenceConfig = z.infer<typeof PreferenceConfig>;
+
 /** Every configuration that people run. Each flow has its own fields; `flow` tells which. */
 export const FLOWS = {
   online: OnlineConfig,
   supervised: SupervisedConfig,
   evaluate: EvaluateConfig,
   quickstart: QuickstartConfig,
+  preference: PreferenceConfig,
 };
 export type Flow = keyof typeof FLOWS;
 
-export const Config = z.discriminatedUnion("flow", [OnlineConfig, SupervisedConfig, EvaluateConfig, QuickstartConfig]);
+export const Config = z.discriminatedUnion("flow", [
+  OnlineConfig,
+  SupervisedConfig,
+  EvaluateConfig,
+  QuickstartConfig,
+  PreferenceConfig,
+]);
 export type Config = z.infer<typeof Config>;

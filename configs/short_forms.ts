@@ -1,3 +1,4 @@
+import { parsePythonAlgorithm, PythonAlgorithm } from "../algs/mod.ts";
 import { parsePythonReward } from "../rewards/mod.ts";
 import type { Path } from "./schema_walk.ts";
 
@@ -6,14 +7,14 @@ export type Moved = { path: Path; from: Path };
 type Fields = Record<string, unknown>;
 
 /**
- * Writes the short forms out: `algorithm: grpo`, `reward: gsm8k`, `reward: my.py:function`, `train: a.jsonl`. Anything
- * else is left as it is, for the schema to judge. Writing out twice changes nothing.
+ * Writes the short forms out: `algorithm: grpo`, `algorithm: my.py`, `reward: gsm8k`, `reward: my.py:function`,
+ * `train: a.jsonl`. Anything else is left as it is, for the schema to judge. Writing out twice changes nothing.
  */
 export function writeOut(value: unknown): { value: unknown; moved: Moved[] } {
   if (!isFields(value)) return { value, moved: [] };
   const moved: Moved[] = [];
   const out: Fields = { ...value };
-  if (typeof out.algorithm === "string") out.algorithm = named(out.algorithm, { at: ["algorithm"], moved });
+  if ("algorithm" in out) out.algorithm = algorithmBlock(out.algorithm, { at: ["algorithm"], moved });
   if ("reward" in out) {
     out.reward = list(out.reward, { at: ["reward"], moved }).map((entry, i) =>
       rewardEntry(entry, { at: ["reward", i], moved })
@@ -28,6 +29,29 @@ type Place = { at: Path; moved: Moved[] };
 function named(name: string, { at, moved }: Place): Fields {
   moved.push({ path: [...at, "name"], from: at });
   return { name };
+}
+
+function algorithmBlock(block: unknown, { at, moved }: Place): unknown {
+  const fields = typeof block === "string" ? named(block, { at, moved }) : block;
+  if (!isFields(fields) || typeof fields.name !== "string") return fields;
+  if (parsePythonAlgorithm(fields.name) === null) {
+    return "source" in fields ? withSettings(fields, { at, moved }) : fields;
+  }
+  const { name, ...rest } = fields;
+  const from = typeof block === "string" ? at : [...at, "name"];
+  moved.push({ path: [...at, "source"], from }, { path: [...at, "name"], from });
+  return withSettings({ name: "python", source: name, ...rest }, { at, moved });
+}
+
+/** The settings of a file stand beside its name, as other algorithms' do, or in `settings`. */
+function withSettings(fields: Fields, { at, moved }: Place): Fields {
+  const own = Object.entries(fields).filter(([key]) => key in PythonAlgorithm.shape);
+  const beside = Object.entries(fields).filter(([key]) => !(key in PythonAlgorithm.shape));
+  if (beside.length === 0) return fields;
+  const { settings = {}, ...rest } = Object.fromEntries(own);
+  if (!isFields(settings)) return fields; // The schema says what is wrong with it.
+  for (const [key] of beside) moved.push({ path: [...at, "settings", key], from: [...at, key] });
+  return { ...rest, settings: { ...settings, ...Object.fromEntries(beside) } };
 }
 
 /** One thing where a list is expected is a list of one. */

@@ -10,13 +10,15 @@ export function didYouMean(name: string, known: readonly string[]): string {
   return close ? ` (did you mean ${near}?)` : "";
 }
 
-/** For a key that is unknown here: a near name here, else the same name elsewhere in the configuration. */
+/** For a key that is unknown in `block`: a near name here, else the same name further inside, else elsewhere. */
 export function suggestKey(
   key: string,
-  { here, everywhere }: { here: readonly string[]; everywhere: readonly string[] },
+  { block, here, everywhere }: { block: string; here: readonly string[]; everywhere: readonly string[] },
 ): string {
   const near = didYouMean(key, here);
   if (near !== "") return near;
-  const elsewhere = everywhere.filter((path) => path === key || path.endsWith(`.${key}`));
-  return elsewhere.length === 1 ? ` (did you mean ${elsewhere[0]}?)` : "";
+  const same = everywhere.filter((path) => path === key || path.endsWith(`.${key}`));
+  const inside = same.filter((path) => path.startsWith(`${block}.`));
+  const one = [inside, same].find((paths) => paths.length === 1);
+  return one === undefined ? "" : ` (did you mean ${one[0]}?)`;
 }

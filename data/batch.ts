@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { ArtifactRef } from "./artifact_ref.ts";
+import { PreferencePair } from "./preference.ts";
 import { Row } from "./prompt.ts";
 
 /** One group inside a slab artifact. `samples`: indices of the trajectories that are used, in order. */
@@ -22,6 +23,13 @@ export const Column = z.discriminatedUnion("kind", [
 ]);
 export type Column = z.infer<typeof Column>;
 
+/**
+ * Columns that a model computes for sequences: log-probabilities and values (V before the token) one per token [T];
+ * `bootstrap` (V after the last token) and `score` one per sequence [1].
+ */
+export const ScoredColumn = z.enum(["old_logp", "ref_logp", "values", "bootstrap", "score"]);
+export type ScoredColumn = z.infer<typeof ScoredColumn>;
+
 const steps = {
   temperature: z.number().positive().default(1).describe("Logits are divided by it before every log-probability."),
   coef: z.record(z.string(), z.number()).default({}).describe("Values of the expression's `coef.NAME` inputs."),
@@ -42,16 +50,8 @@ export const Batch = z.discriminatedUnion("kind", [
   z.strictObject({ kind: z.literal("supervised"), rows: z.array(Row), ...steps }),
   z.strictObject({
     kind: z.literal("preference"),
-    pairs: z.array(
-      z.strictObject({
-        row_id: z.string(),
-        prompt: Row.shape.prompt,
-        chosen: Row.shape.prompt,
-        rejected: Row.shape.prompt,
-        margin: z.number().default(0),
-      }),
-    ),
-    columns: z.record(z.string(), Column),
+    pairs: z.array(PreferencePair),
+    columns: z.record(z.string(), Column).describe("Over 2P sequences: chosen, rejected, chosen, ..."),
     ...steps,
   }),
 ]);

@@ -1,7 +1,27 @@
 import { z } from "zod";
 import { ArtifactRef } from "./artifact_ref.ts";
 
-/** Everything that can change the bits of an optimizer step. */
+/** Low-rank adapters in place of all weights: what they are made by, and what they compute. */
+export const LoraShape = z.strictObject({
+  rank: z.int().positive(),
+  alpha: z.number(),
+  dropout: z.number(),
+  targets: z.union([z.string(), z.array(z.string())]),
+  quantize: z.string().nullable(),
+  seed: z.int().describe("Of the matrices that do not begin as zero."),
+});
+export type LoraShape = z.infer<typeof LoraShape>;
+
+/** How the rows of a step meet the model. A redo is told what was recorded, not what is configured by now. */
+export const StepCut = z.strictObject({
+  logits_chunk_tokens: z.int().positive().nullable().optional().describe("Left out: 4096. null: never in chunks."),
+  packing: z.literal(true).optional().describe(
+    "Sequences stand one after the other in a row. Left out: they are padded.",
+  ),
+});
+export type StepCut = z.infer<typeof StepCut>;
+
+/** Everything that can change the bits of an optimizer step. What is optional is left out at its default. */
 export const Numerics = z.strictObject({
   engine: z.string(),
   zero: z.int(),
@@ -11,8 +31,17 @@ export const Numerics = z.strictObject({
   device: z.string(),
   packages: z.record(z.string(), z.string()),
   micro_batch_tokens_max: z.int(),
+  ...StepCut.shape,
+  dropout: z.number().optional(),
+  lora: LoraShape.optional(),
+  offload: z.strictObject({ optimizer: z.boolean(), parameters: z.boolean() }).optional(),
 });
 export type Numerics = z.infer<typeof Numerics>;
+
+/** The part of numerics that an operation is told. */
+export function stepCut({ logits_chunk_tokens, packing }: StepCut): StepCut {
+  return { ...(logits_chunk_tokens !== undefined && { logits_chunk_tokens }), ...(packing && { packing }) };
+}
 
 /** Learning rate over optimizer steps: lr * factor(step). */
 export const Schedule = z.strictObject({
@@ -35,17 +64,27 @@ export const Optimizer = z.strictObject({
 });
 export type Optimizer = z.infer<typeof Optimizer>;
 
+/** What a model ends in, if not in a vocabulary: `value`: V after each token; `score`: one number for the sequence. */
+export const ModelHead = z.enum(["value", "score"]);
+export type ModelHead = z.infer<typeof ModelHead>;
+
 /**
  * What a policy version is: its id is the sha256 of this record, stored as an artifact, so that versions form a chain
  * like commits. The first version of a chain names a model directory by the digest of its weights instead of a parent.
  */
 export const VersionRecord = z.discriminatedUnion("kind", [
-  z.strictObject({ kind: z.literal("base"), model_digest: z.string(), optimizer: Optimizer }),
+  z.strictObject({
+    kind: z.literal("base"),
+    model_digest: z.string(),
+    optimizer: Optimizer,
+    head: ModelHead.optional(),
+    lora: LoraShape.optional().describe("What is trained in place of the weights that model_digest names."),
+  }),
   z.strictObject({
     kind: z.literal("trained"),
     parent: z.string(),
     batch: ArtifactRef,
-    loss: ArtifactRef.describe("The expression, as canonical JSON."),
+    loss: ArtifactRef.describe("The RecordedLoss, as canonical JSON."),
     optimizer: Optimizer,
     numerics: Numerics,
   }),

@@ -13,6 +13,8 @@ export const Row = z.strictObject({
   row_id: z.string().min(1).describe("Stable: the row's own id, else the hash of its content."),
   prompt: Prompt,
   completion: Prompt.optional().describe("What a supervised row teaches; absent in prompt-only rows."),
+  rejected: Prompt.optional().describe("Of a preference: the worse completion; `completion` is the better one."),
+  margin: z.number().optional().describe("Of a preference: by how much the better one should lead."),
   answer: z.string().optional().describe("The reference answer that rewards compare with."),
   columns: z.record(z.string(), z.unknown()).describe("The original row."),
 });

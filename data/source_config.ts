@@ -19,6 +19,9 @@ export const SourceConfig = z.strictObject({
     id: z.string().optional().describe("Field with the row's id; `a.b` reads a nested field."),
     prompt: z.string().optional().describe("Field with the prompt: text or chat messages."),
     completion: z.string().optional().describe("Field with the completion that a supervised row teaches."),
+    chosen: z.string().optional().describe("Field with the better completion of a preference: text or messages."),
+    rejected: z.string().optional().describe("Field with the worse completion of a preference: text or messages."),
+    margin: z.string().optional().describe("Field with a preference's margin, a number."),
     answer: z.string().optional().describe("Field with the reference answer that rewards compare with."),
   }).prefault({}).describe("Field names, for rows in none of the known shapes."),
 });

@@ -1,8 +1,9 @@
 import { createHash } from "node:crypto";
 import { DataError } from "./errors.ts";
 import { readJsonLines } from "./json_lines.ts";
-import { kind, normalise, RowProblem } from "./normalise.ts";
+import { normalise } from "./normalise.ts";
 import type { Row } from "./prompt.ts";
+import { kind, RowProblem } from "./row_fields.ts";
 import { SourceConfig, type SourceInput } from "./source_config.ts";
 
 /** Rows that can be asked for by place, and a digest of their content. Files and generated tasks look the same. */
@@ -14,8 +15,8 @@ export type RowTable = {
 };
 
 export type ReadOptions = {
-  /** What every row must have besides a prompt. */
-  needs?: "completion" | "answer";
+  /** What every row must have besides a prompt; `preference`: two completions, of which one is better. */
+  needs?: "completion" | "answer" | "preference";
   /** Sees the bytes of every line read, in order. */
   onLine?: (bytes: Uint8Array) => void;
 };
@@ -39,8 +40,8 @@ function checked(
   { source, line, needs }: { source: SourceConfig; line: number; needs: ReadOptions["needs"] },
 ): Row {
   try {
-    const row = normalise(value, source);
-    if (needs === undefined || row[needs] !== undefined) return row;
+    const row = normalise(value, source, { preference: needs === "preference" });
+    if (needs === undefined || needs === "preference" || row[needs] !== undefined) return row;
     const field = source.fields[needs] ?? needs;
     const mend = needs === "completion" ? "add it, or `messages` that end with the assistant's" : "add it";
     throw new RowProblem(

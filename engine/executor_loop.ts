@@ -62,7 +62,7 @@ export class LoopRun {
       this.#openRound(round);
     }
     for (const { closed } of [...this.#open.values()]) await closed;
-    return this.#carried.get(this.#recorded_to) ?? await this.#start;
+    return { ...await this.#start, ...this.#carried.get(this.#recorded_to) };
   }
 
   #openRound(number: number): void {
@@ -167,20 +167,25 @@ export class LoopRun {
     return Math.min(this.execution.settings.journal.last_seq, ...later);
   }
 
-  /** What round `number` reads: the value that round number-1-lag returned, or the start. */
+  /**
+   * What round `number` reads: the value that round number-1-lag returned, as soon as that one is there, or the start. The
+   * start too for a name that a closed round did not carry: a fork may carry more than the run whose rounds it took over.
+   */
   async carried(number: number, { name, lag }: Source): Promise<unknown> {
     const from = number - 1 - lag;
-    if (from <= 0) return (await this.#start)[name];
     const closed = this.#carried.get(from);
-    if (closed) return closed[name];
-    return (await this.#open.get(from)!.values)[name];
+    if (closed && name in closed) return closed[name];
+    if (closed || from <= 0) return (await this.#start)[name];
+    const output = this.options.node.body.output as Carried;
+    return await this.#open.get(from)!.scope.resolve(output[name]);
   }
 
   peekCarried(number: number, { name, lag }: Source): unknown {
     const from = number - 1 - lag;
-    if (from <= 0) return this.#start_value ? this.#start_value[name] : MISSING;
     const closed = this.#carried.get(from) ?? this.#recorded.get(from)?.carried;
-    return closed ? closed[name] : MISSING;
+    if (closed && name in closed) return closed[name];
+    if (closed || from <= 0) return this.#start_value ? this.#start_value[name] : MISSING;
+    return MISSING;
   }
 
   #dropEntries(round: number): void {

@@ -29,6 +29,8 @@ export type ForkOptions = {
    * before the first round they run anew.
    */
   keeps?: readonly string[];
+  /** Stages that the child runs itself where it would ask for something else: what they give acts from its first round on. */
+  anew?: readonly string[];
   /** How the child's configuration was told to differ, in its user's words. Recorded only. */
   overrides?: readonly string[];
 };
@@ -49,7 +51,7 @@ type Reading = { store: Store; artifacts: ArtifactStore };
  * @throws {ReplayDriftError} If the child's configuration changes what the loop starts from.
  */
 export async function prefixOf(reading: Reading, options: ForkOptions): Promise<Prefix> {
-  const { graph, round, keeps = [], overrides = [] } = options;
+  const { graph, round, keeps = [], anew = [], overrides = [] } = options;
   const loop = forkedLoop(options);
   const { run, rounds } = await roundRows(reading, { run: options.run, loop, round });
   const before = upstream(graph, loop);
@@ -59,6 +61,7 @@ export async function prefixOf(reading: Reading, options: ForkOptions): Promise<
   for (const node of beside) {
     const failure = before.has(node) && failures.get(node);
     if (!failure || (round === 0 && isChange(failure, { graph, keeps }))) continue;
+    if (node.kind === "stage" && anew.includes(node.stage.name)) continue;
     throw failure instanceof DrainedError ? notThere(run, { node, loop }) : failure;
   }
   const whole = (node: GraphNode) =>

@@ -31,7 +31,7 @@ export type LoopOptions<C, U extends string> = {
   lag?: number;
   /** Name of a boolean that the body returns; read when a round closes, true ends the loop. */
   until?: U;
-  audit?: Audit<C>;
+  audit?: Audit<NoInfer<C>>;
 };
 type RoundResult<C, U extends string> =
   & { [K in keyof C]: Wiring<C[K]> }

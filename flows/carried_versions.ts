@@ -1,14 +1,18 @@
 import { Policy } from "../data/mod.ts";
 import { type ArtifactStore, type NewRow, type RoundRecord, rowValue } from "../engine/mod.ts";
 
-/** A closed round and the versions of the policies that it handed on. */
-export type ClosedRound = { loop: string; round: number; versions: string[] };
+/** A closed round and the versions of the models that it handed on; `carried`: by the name that it handed them on with. */
+export type ClosedRound = { loop: string; round: number; versions: string[]; carried: Record<string, string> };
 
-/** What a `round` row says of policies; null for a row of another kind, or of a loop inside something else. */
+/** What a `round` row says of models; null for a row of another kind, or of a loop inside something else. */
 export async function closedRound(artifacts: ArtifactStore, row: NewRow): Promise<ClosedRound | null> {
   const [, loop, round] = /^([^/]+)\/(\d+)$/.exec(row.key) ?? [];
   if (row.kind !== "round" || loop === undefined) return null;
   const { carried } = await rowValue(artifacts, row) as RoundRecord;
-  const versions = Object.values(carried).flatMap((value) => Policy.safeParse(value).data?.version ?? []);
-  return { loop, round: Number(round), versions: [...new Set(versions)] };
+  const named = Object.entries(carried).flatMap(([name, value]) => {
+    const policy = Policy.safeParse(value);
+    return policy.success ? [[name, policy.data.version] as const] : [];
+  });
+  const versions = [...new Set(named.map(([, version]) => version))];
+  return { loop, round: Number(round), versions, carried: Object.fromEntries(named) };
 }

@@ -115,7 +115,7 @@ async function loopDifferences(artifacts: ArtifactStore, { a, b }: Pair<Ran>): P
       const key = `${loop}/${round}`;
       const [left, right] = [a.rounds.get(key)!, b.rounds.get(key)];
       if (!right || text(left.versions) === text(right.versions)) continue;
-      const made = await compareVersions(artifacts, { a: madeBy(a, left), b: madeBy(b, right) });
+      const made = await compareRounds(artifacts, { a: { ran: a, round: left }, b: { ran: b, round: right } });
       for (const name of ["versions", "batches", "losses"] as const) {
         if (made[name].length > 0) found[name] ??= { round: key, what: made[name] };
       }
@@ -129,13 +129,24 @@ function roundsOf({ rounds }: Ran, loop: string): ClosedRound[] {
   return [...rounds.values()].filter((one) => one.loop === loop).sort((x, y) => x.round - y.round);
 }
 
-/** The newest of the versions that a round handed on. */
-function madeBy({ versions }: Ran, round: ClosedRound): VersionNote | undefined {
-  const notes = round.versions.flatMap((version) => versions.get(version) ?? []);
-  return notes.toSorted((x, y) => y.number - x.number)[0];
-}
-
 type Made = Record<"versions" | "batches" | "losses", string[]>;
+type RoundOf = { ran: Ran; round: ClosedRound };
+
+/** The models that two rounds handed on, by name. What is said of another than the policy begins with its name. */
+async function compareRounds(artifacts: ArtifactStore, { a, b }: Pair<RoundOf>): Promise<Made> {
+  const made: Made = { versions: [], batches: [], losses: [] };
+  for (const name of new Set([...Object.keys(a.round.carried), ...Object.keys(b.round.carried)])) {
+    const [left, right] = [a, b].map(({ round }) => round.carried[name]);
+    if (left === right) continue;
+    const noted = ({ ran }: RoundOf, version: string | undefined) => ran.versions.get(version ?? "");
+    const one = await compareVersions(artifacts, { a: noted(a, left), b: noted(b, right) });
+    const of = name === "policy" ? "" : `${name}: `;
+    for (const part of ["versions", "batches", "losses"] as const) {
+      made[part].push(...one[part].map((text) => of + text));
+    }
+  }
+  return made;
+}
 
 /** In which parts two versions differ: what a version's id is made of, what its batch holds, what its steps gave. */
 async function compareVersions(artifacts: ArtifactStore, { a, b }: Pair<VersionNote | undefined>): Promise<Made> {

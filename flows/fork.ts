@@ -10,14 +10,15 @@ import {
   prefixOf,
   type RunHead,
 } from "../engine/mod.ts";
+import { AlgorithmChoice, refillOf } from "../algs/mod.ts";
 import { type Config, overridden, parseConfig, parseOverride, valueAt } from "../configs/mod.ts";
-import { CheckpointNote, Replan, replanned, type TrainerConfig, VersionChain } from "../workers/mod.ts";
+import { CheckpointNote, Replan, type TrainerConfig, type ValueModelConfig, VersionChain } from "../workers/mod.ts";
 import { closedRound } from "./carried_versions.ts";
 import type { Home } from "./home.ts";
 import { ancestors, residentRows } from "./lineage.ts";
 import { recordedDefinition } from "./run_graph.ts";
 import { slotsOf } from "./serve.ts";
-import { createRun } from "./session.ts";
+import { createRun, replannedBlocks } from "./session.ts";
 import { SHIPPED } from "./table.ts";
 
 export type ForkRunOptions = {
@@ -37,8 +38,13 @@ export type ForkRunOptions = {
 
 /** A checkpoint may be dropped by its run while it is being linked: then there is a newer one. */
 const LINK_TRIES = 5;
-/** The start's optimizer is only its first versions' setting; what comes after the prefix is trained with the child's. */
-const KEEPS = ["prepare_policy"];
+/**
+ * The start's optimizer is only its first versions' setting; what comes after the prefix is trained with the child's. What was
+ * found of held-out pairs before the first round stands, whatever the loss is later.
+ */
+const KEEPS = ["prepare_policy", "prepare_critic", "prepare_reference", "score_pairs", "evaluate_pairs"];
+/** Rounds of the prefix were made with the algorithm as the parent has recorded it, those after it with the child's: which may learn more beside the policy. */
+const ANEW = ["open_algorithm", "prepare_critic", "prepare_reference"];
 
 /**
  * Records a run that goes on from a closed round of another one. Nothing of it starts. Its versions up to there are the
@@ -57,7 +63,7 @@ export async function forkRun(home: Home, run: RunHead, options: ForkRunOptions)
   refuseFixed(run, { before, after: config as Record<string, unknown>, loop, round });
   const reading = { store: home.store, artifacts: home.artifacts };
   const collected = await timesCollected(home, run);
-  const prefix = await prefixOf(reading, { run, graph, loop, round, keeps: KEEPS, overrides });
+  const prefix = await prefixOf(reading, { run, graph, loop, round, keeps: KEEPS, anew: ANEW, overrides });
   const id = options.id ?? `${run.name}-${crypto.randomUUID().slice(0, 8)}`;
   if (await home.store.head(id) !== null) {
     throw new InvalidInputError(`Cannot create run '${id}' as there is one already: choose another --id`, { run: id });
@@ -84,12 +90,12 @@ async function timesCollected(home: Home, run: RunHead): Promise<number> {
 
 /** The parent's configuration with the numerics that it had after `round`: a child's overrides come after its replans. */
 async function replannedConfig(home: Home, run: RunHead, round: number): Promise<Record<string, unknown>> {
-  const config = JSON.parse(run.config) as { trainer?: TrainerConfig };
+  const config = JSON.parse(run.config) as { trainer?: TrainerConfig; value_model?: ValueModelConfig };
   if (config.trainer === undefined) return config;
   const rows = await home.store.read(run.id, { kinds: ["note/replan"] });
   const replans = rows.map(({ value }) => Replan.parse(JSON.parse(value)))
     .filter((replan) => replan.round === null || replan.round <= round);
-  return { ...config, trainer: replanned(config.trainer, replans) };
+  return replannedBlocks(config, replans);
 }
 
 /** `recorded` with the overrides, checked as the configuration of a new run is. */
@@ -127,6 +133,12 @@ const turnsDecay = (block: string, loop?: string) => ({ before, after, ...at }: 
 const inPrefix = ({ round }: Changing) => round > 0;
 const inLoop = (name: string) => ({ loop, round }: Changing) => loop === name && round > 0;
 
+/** Whether rounds hand groups on. A graph of one's own may mean something else by `algorithm`. */
+function refills({ algorithm }: Record<string, unknown>): boolean {
+  const { data } = AlgorithmChoice.safeParse(algorithm);
+  return data !== undefined && refillOf(data) !== null;
+}
+
 /** What a prefix has fixed, and why. With nothing trained in it, only what the start was made of. */
 const FIXED: readonly Fixed[] = [
   { path: "seed", why: "everything random in the prefix came from it" },
@@ -138,21 +150,37 @@ const FIXED: readonly Fixed[] = [
     why: "they were held out of the rows to train on",
     when: ({ before }) => "task" in before,
   },
+  { path: "evaluate", why: "the start was evaluated on them", when: ({ before }) => before.flow === "preference" },
+  { path: "reference", why: "held-out pairs were scored with it", when: ({ before }) => before.flow === "preference" },
   { path: "warmup", why: "the warm-up is part of the prefix", when: ({ loop }) => loop === "round" },
   { path: "warmup.rows_per_round", why: COUNT, when: inLoop("step") },
   { path: "online.prompts_per_round", why: COUNT, when: inLoop("round") },
+  { path: "pairs_per_round", why: COUNT, when: inLoop("round") },
   { path: "prompts_per_round", why: COUNT, when: inPrefix },
+  {
+    path: "algorithm",
+    why: "its rounds drew until they were full and hand groups on, which only an algorithm that does so too can take",
+    when: (changing) => inLoop("round")(changing) && refills(changing.before) && !refills(changing.after),
+  },
   { path: "rows_per_round", why: COUNT, when: inPrefix },
-  ...[["trainer.optimizer"], ["warmup.optimizer", "step"], ["online.optimizer", "round"]].map(([block, loop]) => ({
+  ...[
+    ["trainer.optimizer"],
+    ["value_model.optimizer"],
+    ["warmup.optimizer", "step"],
+    ["online.optimizer", "round"],
+  ].map(([block, loop]) => ({
     path: `${block}.weight_decay`,
     why: "turning it on or off changes what the optimizer's state is made of",
     when: turnsDecay(block!, loop),
   })),
-  ...["engine", "zero", "dtype", "threads", "device", "gradient_checkpointing"].map((name) => ({
-    path: `trainer.${name}`,
-    why: REDO,
-    when: inPrefix,
-  })),
+  ...["trainer", "value_model"].flatMap((block) =>
+    ["engine", "zero", "dtype", "threads", "device", "gradient_checkpointing"].map((name) => ({
+      path: `${block}.${name}`,
+      why: REDO,
+      when: inPrefix,
+    }))
+  ),
+  { path: "value_model.path", why: "every version of the prefix's value model descends from it", when: inPrefix },
 ];
 
 /** @throws {InvalidInputError} Naming everything that the prefix has fixed and the child would have otherwise. */
@@ -164,8 +192,10 @@ function refuseFixed(run: RunHead, changing: Changing): void {
   );
   const lines = changed.map(({ path, why }) => `  ${path}: ${why}`);
   const rounds = roundsOf(after, loop);
-  if (rounds !== undefined && rounds.value < round && rounds.value !== roundsOf(before, loop)?.value) {
-    lines.push(`  ${rounds.path}: is ${rounds.value}, and the prefix has ${round} rounds already`);
+  if (rounds !== undefined && rounds.value !== roundsOf(before, loop)?.value) {
+    const { path, value } = rounds;
+    if (value < round) lines.push(`  ${path}: is ${value}, and the prefix has ${round} rounds already`);
+    if (value === round && refills(before)) lines.push(`  ${path}: is ${value}, and round ${round} may hand groups on`);
   }
   if (lines.length === 0) return;
   throw new InvalidInputError(

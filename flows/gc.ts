@@ -12,6 +12,7 @@ import { ASIDE, VersionChain } from "../workers/mod.ts";
 import { type CollectableRows, collectableRows, descendants, hasEnded } from "./collectable_rows.ts";
 import type { Home } from "./home.ts";
 import { residentRows } from "./lineage.ts";
+import { unlessMissing } from "./unless_missing.ts";
 
 export type GcOptions = {
   /** Runs whose files, and with `rows` whose rows, are looked at; all by default. Artifacts are everybody's. */
@@ -41,6 +42,8 @@ export type GcReport = {
 /** A put, a checkpoint or a publication takes less from its first byte to its row. */
 export const YOUNG_MS = 3_600_000;
 const LEASE_MS = 60_000;
+/** Folders of a run with weights that were written out, and the rows that name them by version. */
+const WEIGHTS = [["publications", "note/publication"], ["references", "note/reference"]] as const;
 const PUBLICATION = /^\.?[0-9a-f]{16}(\.tmp)?$/;
 
 /**
@@ -141,13 +144,15 @@ class Collection {
     await this.#logs(head);
   }
 
-  /** A publication can be written again; a run that has ended does not need it. */
+  /** A publication, or a reference's weights, can be written again; a run that has ended does not need them. */
   async #publications(head: RunHead): Promise<void> {
-    const dir = `${this.#home.runDir(head.id)}/publications`;
-    const recorded = await this.#home.store.read(head.id, { kinds: ["note/publication"] });
-    const wanted = new Set(hasEnded(head) ? [] : recorded.map(({ key }) => key.slice(0, 16)));
-    for (const name of await names(dir)) {
-      if (PUBLICATION.test(name) && !wanted.has(name)) await this.#remove("publications", `${dir}/${name}`);
+    for (const [folder, kind] of WEIGHTS) {
+      const dir = `${this.#home.runDir(head.id)}/${folder}`;
+      const recorded = await this.#home.store.read(head.id, { kinds: [kind] });
+      const wanted = new Set(hasEnded(head) ? [] : recorded.map(({ key }) => key.slice(0, 16)));
+      for (const name of await names(dir)) {
+        if (PUBLICATION.test(name) && !wanted.has(name)) await this.#remove("publications", `${dir}/${name}`);
+      }
     }
   }
 
@@ -234,8 +239,4 @@ async function measure(path: string): Promise<{ bytes: number; newest_ms: number
 async function names(dir: string): Promise<string[]> {
   const entries = await Array.fromAsync(Deno.readDir(dir), ({ name }) => name).catch(unlessMissing);
   return (entries ?? []).sort();
-}
-
-function unlessMissing(error: unknown): undefined {
-  if (!(error instanceof Deno.errors.NotFound)) throw error;
 }

@@ -1,3 +1,5 @@
+import type { Draws } from "./stages/sample_until_full.ts";
+
 /**
  * The ledger: what became of every draw. read = trained + filtered(reason) + stale + failed(reason) + pending.
  * Stages count with `ctx.tally`; the engine adds up a round's counts and checks them as it closes.
@@ -25,9 +27,15 @@ export function ledgerOf(tally: Record<string, number>): Ledger {
   return { read, trained, filtered, stale, failed, pending: read - trained - stale - sum(filtered) - sum(failed) };
 }
 
-/** The loop's audit: no draw may be in two states, and in this flow none may be left over when a round closes. */
-export function checkLedger({ tally, round }: { tally: Record<string, number>; round: number }): string | null {
+type Closing = { tally: Record<string, number>; round: number; carried: object };
+
+/**
+ * The loop's audit: no draw may be in two states, and none may be left over when a round closes but those that it hands on
+ * to the next.
+ */
+export function checkLedger({ tally, round, carried }: Closing): string | null {
   const ledger = ledgerOf(tally);
-  if (ledger.pending === 0) return null;
-  return `round ${round} closed with ${ledger.pending} draws in no state: ${JSON.stringify(ledger)}`;
+  const handed_on = (carried as { draws?: Draws }).draws?.pending ?? 0;
+  if (ledger.pending === handed_on) return null;
+  return `round ${round} closed with ${ledger.pending - handed_on} draws in no state: ${JSON.stringify(ledger)}`;
 }

@@ -1,37 +1,44 @@
-import { needsOf } from "../algs/mod.ts";
+import { refillOf } from "../algs/mod.ts";
 import { OnlineConfig } from "../configs/mod.ts";
 import type { Policy } from "../data/mod.ts";
 import { graph, type GraphBuilder, type Ref } from "../engine/mod.ts";
+import type { Publication } from "../workers/mod.ts";
+import { drawsCarried, refilledRollouts } from "./dynamic_sampling.ts";
 import { evaluations } from "./evaluate.ts";
+import { fixedReference, learned, type Learner, type LearnFrom, savedLearner, startLearner } from "./learner.ts";
 import { checkLedger } from "./ledger.ts";
+import { type Opened, openedOf } from "./open_algorithm.ts";
 import { samplingOf } from "./sampling.ts";
-import { assignCredit } from "./stages/assign_credit.ts";
-import { checkpointPolicy } from "./stages/checkpoint_policy.ts";
 import { drawPrompts } from "./stages/draw_prompts.ts";
-import { exportPolicy } from "./stages/export_policy.ts";
+import { exportCritic, exportPolicy } from "./stages/export_policy.ts";
 import { generateSlab } from "./stages/generate_slab.ts";
 import { openData, type OpenedSplit } from "./stages/open_data.ts";
 import { preparePolicy } from "./stages/prepare_policy.ts";
 import { publishPolicy } from "./stages/publish_policy.ts";
 import { type ScoredGroup, scoreGroup } from "./stages/score_group.ts";
-import { scoreTokens } from "./stages/score_tokens.ts";
-import { trainPolicy } from "./stages/train_policy.ts";
 
 /** What the rounds of online RL read of a configuration; the quickstart makes one from its own. */
-export type OnlineRounds = Pick<
-  OnlineConfig,
-  | "seed"
-  | "rounds"
-  | "prompts_per_round"
-  | "samples_per_prompt"
-  | "lag"
-  | "algorithm"
-  | "reward"
-  | "sampler"
-  | "trainer"
-  | "rollouts"
-  | "checkpoints"
->;
+export type OnlineRounds =
+  & Pick<
+    OnlineConfig,
+    | "seed"
+    | "rounds"
+    | "prompts_per_round"
+    | "samples_per_prompt"
+    | "lag"
+    | "algorithm"
+    | "reward"
+    | "sampler"
+    | "trainer"
+    | "value_model"
+    | "reference"
+    | "rollouts"
+    | "checkpoints"
+  >
+  & {
+    /** Where an algorithm in Python is opened already. */
+    opened?: Opened;
+  };
 
 /** Draws a round's prompts, publishes `policy` to the samplers, generates a group for each prompt and scores it. */
 export function scoredRollouts(
@@ -48,39 +55,61 @@ export function scoredRollouts(
   return g.map(scoreGroup, groups, { rewards: config.reward, on_failed_sample: rollouts.on_failed_sample });
 }
 
-/** Assigns credit to a round's scored groups and trains `policy` on them. `reference`: what a KL is taken to. */
+/**
+ * Assigns credit to a round's scored groups and trains `policy` on them; for algorithms that learn nothing beside it (`learned`
+ * is for all). `reference`: what a KL is taken to.
+ */
 export function trainedOn(
   g: GraphBuilder,
   config: OnlineRounds,
-  from: { scored: Ref<ScoredGroup[]>; policy: Ref<Policy>; reference: Ref<Policy> },
+  from: Omit<LearnFrom, "critic" | "coef">,
 ): Ref<Policy> {
-  const { algorithm, rollouts: { failed_fraction_max }, sampler: { temperature } } = config;
-  const { optimizer, micro_batch_tokens_max, updates_per_batch } = config.trainer;
-  const columns = needsOf(algorithm, updates_per_batch); // only what credit and loss read
-  const tokens = g.stage(scoreTokens, { ...from, columns, temperature, micro_batch_tokens_max });
-  const limits = { temperature, updates_per_batch, failed_fraction_max };
-  const batch = g.stage(assignCredit, { scored: from.scored, tokens, algorithm, ...limits }).field("batch");
-  return g.stage(trainPolicy, { batch, policy: from.policy, algorithm, optimizer, micro_batch_tokens_max });
+  return learned(g, config, from).policy;
 }
 
-/** Rounds of sampling, scoring, training and checkpoints. Returns the last policy. */
-export function onlineRounds(g: GraphBuilder, config: OnlineRounds, start: Ref<Policy>): Ref<Policy> {
-  const { rounds: last, lag, checkpoints } = config;
+/** Rounds of sampling, scoring, training and checkpoints. Returns what was learned. */
+export function onlineRounds(g: GraphBuilder, rounds: OnlineRounds, start: Ref<Policy>): Learner {
+  const { rounds: times, lag } = rounds;
+  const config = { ...rounds, opened: openedOf(g, rounds, "rewards") };
   const data = g.stage(openData, { split: "train" });
-  const rounds = g.loop("round", { times: last, carry: { policy: start }, audit: checkLedger }, (r) => {
-    const scored = scoredRollouts(r, config, { data, round: r.index, policy: r.carried("policy", { lag }) });
-    const policy = trainedOn(r, config, { scored, policy: r.carried("policy"), reference: start });
-    return { policy: r.stage(checkpointPolicy, { policy, round: r.index, last, lag, ...checkpoints }) };
+  const refill = refillOf(config.algorithm);
+  const fixed = fixedReference(g, config, start);
+  const learner = startLearner(g, config, start);
+  const carry = { ...learner, ...drawsCarried(g, config) };
+  return g.loop("round", { times, carry, audit: checkLedger }, (r) => {
+    const from = { data, round: r.index, policy: r.carried("policy", { lag }) };
+    const sampled = refill
+      ? refilledRollouts(r, config, { ...from, refill, draws: r.carried("draws") })
+      : { scored: scoredRollouts(r, config, from), draws: undefined };
+    const { draws, ...groups } = sampled;
+    const before: Learner = {
+      policy: r.carried("policy"),
+      ...(learner.critic && { critic: r.carried("critic") }),
+      ...(learner.coef && { coef: r.carried("coef") }),
+    };
+    const reference = learner.reference && r.carried("reference");
+    const now = learned(r, config, { ...groups, ...before, reference: reference ?? fixed });
+    const saved = savedLearner(r, config, { ...now, ...(reference && { reference }), round: r.index });
+    return { ...saved, ...(draws && { draws }) };
   });
-  return rounds.policy;
 }
 
 /** Online reinforcement learning: evaluate, train round by round, export, evaluate again. */
 export const online = graph("online", OnlineConfig, (g, config) => {
   const start = g.stage(preparePolicy, { model_path: config.model.path, optimizer: config.trainer.optimizer });
   const before = evaluations(g, { ...config, label: "before" }, start);
-  const policy = onlineRounds(g, config, start);
-  const exported = g.stage(exportPolicy, { policy, name: "final" });
+  const { policy, critic } = onlineRounds(g, config, start);
+  const exported = exportedModels(g, { policy, critic });
   const after = evaluations(g, { ...config, label: "after" }, policy);
-  return { policy, exported, evaluations: [...before, ...after] };
+  return { policy, ...exported, evaluations: [...before, ...after] };
 });
+
+/** The last models as directories. */
+export function exportedModels(
+  g: GraphBuilder,
+  { policy, critic }: Pick<Learner, "policy" | "critic">,
+): { exported: Ref<Publication>; exported_critic?: Ref<Publication> } {
+  const exported = g.stage(exportPolicy, { policy, name: "final" });
+  if (critic === undefined) return { exported };
+  return { exported, exported_critic: g.stage(exportCritic, { policy: critic, name: "final_critic" }) };
+}

@@ -10,6 +10,10 @@ export type RowTables = Record<string, RowTable>;
 export type RunPaths = { run: string; checkpoints: string; publications: string };
 
 export const Trainer = defineResource<PolicyTrainer>("trainer");
+/** The value model's trainer; only where the algorithm has a value model. */
+export const Critic = defineResource<PolicyTrainer>("critic");
+/** All trainers of the run. */
+export const Trainers = defineResource<readonly PolicyTrainer[]>("trainers");
 export const Sampler = defineResource<PolicySampler>("sampler");
 export const Rewards = defineResource<RewardScorer>("rewards");
 export const Rows = defineResource<RowTables>("rows");

@@ -6,7 +6,7 @@ import {
   type RunHead,
   type Store,
 } from "../engine/mod.ts";
-import type { Recovery, Replan, WorkerState } from "../workers/mod.ts";
+import type { Recovery, Replan, VersionNote, WorkerState } from "../workers/mod.ts";
 import { type Ledger, ledgerOf } from "./ledger.ts";
 import { ancestors, readTakenOver, recordedDigests } from "./lineage.ts";
 
@@ -26,7 +26,9 @@ export type RunView = {
   workers: WorkerState[];
   loop: string | null;
   round: number;
-  policy: { version: string; number: number; digest: string | null } | null;
+  policy: NewestVersion | null;
+  /** The value model's; absent: there is none. */
+  critic?: NewestVersion;
   ledger: Ledger;
   generated: { groups: number; samples: number; tokens: number };
   recoveries: Recovery[];
@@ -38,6 +40,9 @@ export type RunView = {
   created_at: string;
   updated_at: string;
 };
+
+/** The newest version of a chain, with its digest once its weights were exported, published or saved. */
+export type NewestVersion = { version: string; number: number; digest: string | null };
 
 /** What the engine's own files say of a run that is on; the journal knows nothing of it. */
 export type LiveFacts = { workers: WorkerState[]; metrics: Record<string, number> };
@@ -69,7 +74,7 @@ export async function runView(store: Store, head: RunHead, live: LiveFacts): Pro
     engine_pid: status === "running" ? head.owner?.pid ?? null : null,
     workers: status === "running" ? live.workers.toSorted(byGroup) : [],
     ...lastRound(rounds),
-    policy: await policyView(store, head, versions.at(-1)),
+    ...await newestVersions(store, { head, versions }),
     ledger: ledgerOf(lastTotals(rounds)),
     generated: {
       groups: sum(generations, (g) => g.groups),
@@ -116,9 +121,16 @@ function lastTotals(rounds: JournalRow[]): Record<string, number> {
   return totals;
 }
 
-/** The newest version, with its digest once its weights were exported or published. */
-async function policyView(store: Store, head: RunHead, newest: JournalRow | undefined): Promise<RunView["policy"]> {
-  if (!newest) return null;
-  const { number } = value<{ number: number }>(newest);
-  return { version: newest.key, number, digest: (await recordedDigests(store, head)).get(newest.key) ?? null };
+async function newestVersions(
+  store: Store,
+  { head, versions }: { head: RunHead; versions: JournalRow[] },
+): Promise<Pick<RunView, "policy" | "critic">> {
+  const digests = await recordedDigests(store, head);
+  const newestOf = (group?: string): NewestVersion | null => {
+    const newest = versions.findLast((row) => value<VersionNote>(row).group === group);
+    if (newest === undefined) return null;
+    return { version: newest.key, number: value<VersionNote>(newest).number, digest: digests.get(newest.key) ?? null };
+  };
+  const critic = newestOf("critic");
+  return { policy: newestOf(), ...(critic && { critic }) };
 }

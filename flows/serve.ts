@@ -3,8 +3,9 @@ import type { Verdict } from "../engine/mod.ts";
 import { placeGpus } from "../workers/mod.ts";
 import type { Home } from "./home.ts";
 import { type AnyDefinition, recordedDefinition } from "./run_graph.ts";
-import { executeRun, type SessionOptions } from "./session.ts";
+import { executeRun, type SessionOptions, workerBlocks } from "./session.ts";
 import { SHIPPED } from "./table.ts";
+import { groupBlocks } from "./worker_groups.ts";
 
 export type ServeRunsOptions =
   & Pick<
@@ -21,10 +22,11 @@ export type ServeRunsOptions =
 
 /** Slots of a host that a configuration's processes hold while they run: the GPUs that this machine would give them. */
 export function slotsOf(config: Record<string, unknown>): Record<string, number> {
-  const { trainer, sampler } = config as Partial<Parameters<typeof placeGpus>[0]>;
-  if (!trainer || !sampler) return {};
-  const places = placeGpus({ trainer, sampler });
-  const gpu = new Set([places.trainer, ...places.samplers].flatMap((place) => place?.visible ?? [])).size;
+  const blocks = workerBlocks(config);
+  if (blocks === null) return {};
+  const places = placeGpus(groupBlocks(blocks));
+  const groups = [places.trainer, places.critic, ...places.samplers];
+  const gpu = new Set(groups.flatMap((place) => place?.visible ?? [])).size;
   return gpu > 0 ? { gpu } : {};
 }
 

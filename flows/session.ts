@@ -1,5 +1,5 @@
-import { type Config, WorkersConfig } from "../configs/mod.ts";
-import { digitsTables, loadRows } from "../data/mod.ts";
+import { AlgorithmChoice, hasValueModel, headOf } from "../algs/mod.ts";
+import { type Config, SamplerConfig, WorkersConfig } from "../configs/mod.ts";
 import {
   type CreateOptions,
   Engine,
@@ -28,14 +28,16 @@ import {
   Replan,
   replanned,
   type RestartCause,
+  ValueModelConfig,
   type WorkersOptions,
 } from "../workers/mod.ts";
 import type { Home } from "./home.ts";
 import { residentRows } from "./lineage.ts";
 import { MetricsFile } from "./metrics_file.ts";
 import { isRecorded } from "./recorded.ts";
-import { Paths, Rewards, Rows, type RowTables, Sampler, Trainer } from "./resources.ts";
-import { type WorkerBlocks, WorkerGroups } from "./worker_groups.ts";
+import { rowTables } from "./row_tables.ts";
+import { Critic, Paths, Rewards, Rows, type RowTables, Sampler, Trainer, Trainers } from "./resources.ts";
+import { groupBlocks, type WorkerBlocks, WorkerGroups } from "./worker_groups.ts";
 
 export type SessionOptions = {
   /** Once aborted, nothing new starts and the run can be resumed. */
@@ -60,34 +62,23 @@ export type SessionOptions = {
   onSetup?: (progress: EnvironmentProgress) => void;
 };
 
-/** Problems of a `task:` that are held out where the configuration names no number. */
-const EVAL_PROBLEMS = 128;
+const NO_SAMPLERS: SamplerConfig = { ...SamplerConfig.parse({}), replicas: 0 };
 
-/** The rows of a configuration's `task:` or `data:` block, read once. @throws {DataError} At the first broken row. */
-export async function rowTables(config: Partial<Config>): Promise<RowTables> {
-  if ("task" in config) {
-    const { task, seed = 0, evaluate } = config as Partial<Extract<Config, { flow: "quickstart" }>>;
-    return digitsTables({ ...task!, seed, eval_problems: evaluate?.problems ?? EVAL_PROBLEMS });
-  }
-  const data = (config as { data?: { train?: []; eval?: [] } }).data ?? {};
-  const tables: RowTables = {};
-  const needs = config.flow === "supervised" ? { needs: "completion" as const } : {};
-  if (data.train?.length) tables.train = await loadRows(data.train, needs);
-  if (data.eval?.length) tables.eval = await loadRows(data.eval);
-  return tables;
-}
-
-/** Which worker processes a configuration asks for; null if it has no trainer and no sampler. */
+/** Which worker processes a configuration asks for; null if it has no trainer. Without a sampler block there are none of those. */
 export function workerBlocks(config: Record<string, unknown>): WorkerBlocks | null {
-  if (!config.trainer || !config.sampler) return null;
-  const { trainer, sampler, seed, rollouts, recovery } = config as unknown as WorkerBlocks & {
+  if (!config.trainer) return null;
+  const { trainer, sampler = NO_SAMPLERS, seed, rollouts, recovery } = config as unknown as WorkerBlocks & {
     rollouts?: { reward_processes: number };
     recovery?: { allow_replan: boolean };
   };
   const reward_processes = rollouts?.reward_processes ?? 2;
   const workers = WorkersConfig.parse(config.workers ?? {});
   const allow_replan = recovery?.allow_replan ?? true;
-  return { trainer, sampler, seed: seed ?? 0, reward_processes, allow_replan, workers };
+  const algorithm = AlgorithmChoice.safeParse(config.algorithm); // A graph of one's own may have none, or one of its own.
+  const head = algorithm.success ? headOf(algorithm.data) : null;
+  const values = algorithm.success && hasValueModel(algorithm.data);
+  const value_model = values ? ValueModelConfig.parse(config.value_model ?? {}) : null;
+  return { trainer, head, value_model, sampler, seed: seed ?? 0, reward_processes, allow_replan, workers };
 }
 
 /** Records a new run. Nothing of it starts. */
@@ -145,7 +136,7 @@ export async function executeRun<T>(
     faults,
     lease_ms: options.lease_ms,
     resources: [...resourcesOf(home, { run, rows, groups }), ...(options.resources ?? [])],
-    slots: { sampler: blocks?.sampler.replicas ?? 1 },
+    slots: { sampler: blocks?.sampler.replicas || 1 },
     onEvent: (event: EngineEvent) => {
       if (event.type === "run_started") {
         epoch = event.epoch;
@@ -159,7 +150,7 @@ export async function executeRun<T>(
   let stopped: Promise<void> | undefined;
   let saved: Promise<void> = Promise.resolve();
   const saveNow = async () => {
-    if (groups) await saveBeforeEnd(groups.trainer, { run, record, options });
+    await Promise.all(groups?.trainers.map((trainer) => saveBeforeEnd(trainer, { run, record, options })) ?? []);
   };
   const saveIfPreempted = () => {
     if (options.preempted?.()) saved = saveNow();
@@ -192,11 +183,28 @@ function plannedBlocks(
   const earlier = recorded.filter(({ kind }) => kind === "note/replan").map(({ value }) =>
     Replan.parse(JSON.parse(value))
   );
-  const rows = askedReplans(blocks.trainer, earlier, asked);
-  const trainer = replanned(blocks.trainer, [...earlier, ...rows]);
-  if (rows.length > 0) placeGpus({ ...blocks, trainer }); // What this machine has not is bad input, told at once.
+  const { critic } = groupBlocks(blocks);
+  const rows = [
+    ...askedReplans(blocks.trainer, earlier, asked),
+    ...(critic ? askedReplans(critic, earlier, asked, "value_model") : []),
+  ];
+  const then = replannedBlocks(blocks, [...earlier, ...rows]);
+  if (rows.length > 0) placeGpus(groupBlocks(then)); // What this machine has not is bad input, told at once.
   const note = (row: Replan): NewRow => ({ kind: "note/replan", key: "resume", value: JSON.stringify(row) });
-  return { blocks: { ...blocks, trainer }, asked: rows.map(note) };
+  return { blocks: then, asked: rows.map(note) };
+}
+
+/** The blocks of a configuration as these replans have left them. */
+export function replannedBlocks<T extends { trainer?: object; value_model?: object | null }>(
+  blocks: T,
+  replans: readonly Replan[],
+): T {
+  const { trainer, value_model } = blocks;
+  return {
+    ...blocks,
+    ...(trainer && { trainer: replanned(trainer, replans) }),
+    ...(value_model && { value_model: replanned(value_model, replans, "value_model") }),
+  };
 }
 
 /** A failure costs nothing but time: what is recorded makes the policy again. */
@@ -265,6 +273,8 @@ function resourcesOf(
   return [
     ...always,
     provide(Trainer, groups.trainer),
+    provide(Trainers, groups.trainers),
+    ...(groups.critic ? [provide(Critic, groups.critic)] : []),
     provide(Sampler, groups.sampler),
     provide(Rewards, groups.rewards),
   ];

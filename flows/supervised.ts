@@ -2,6 +2,7 @@ import { SupervisedConfig } from "../configs/mod.ts";
 import type { Policy } from "../data/mod.ts";
 import { graph, type GraphBuilder, type Ref } from "../engine/mod.ts";
 import { evaluations } from "./evaluate.ts";
+import { openedOf } from "./open_algorithm.ts";
 import { checkpointPolicy } from "./stages/checkpoint_policy.ts";
 import { drawSupervised } from "./stages/draw_rows.ts";
 import { exportPolicy } from "./stages/export_policy.ts";
@@ -15,15 +16,24 @@ export type SupervisedRounds = Pick<
   "seed" | "rounds" | "rows_per_round" | "algorithm" | "trainer" | "checkpoints"
 >;
 
-/** Rounds of one optimizer step each over supervised rows. Returns the last policy. */
+/** A warm-up before another flow: one optimizer step a round, however its batches are cut. */
+export const WARMUP_STEPS = { updates_per_batch: 1, epochs_per_batch: 1 };
+
+/** Rounds over supervised rows. Returns the last policy. */
 export function supervisedRounds(g: GraphBuilder, config: SupervisedRounds, start: Ref<Policy>): Ref<Policy> {
   const { seed, algorithm, rows_per_round: count, rounds: last, checkpoints } = config;
-  const { optimizer, micro_batch_tokens_max } = config.trainer;
+  const { optimizer, micro_batch_tokens_max, updates_per_batch: updates, epochs_per_batch: epochs } = config.trainer;
+  const steps = {
+    ...(updates > 1 && { updates_per_batch: updates }),
+    ...(epochs > 1 && { epochs_per_batch: epochs }),
+  };
   const data = g.stage(openData, { split: "train" });
+  const opened = openedOf(g, config, "completions");
+  const work = { algorithm, optimizer, micro_batch_tokens_max, ...(opened && { opened }) };
   const rounds = g.loop("step", { times: last, carry: { policy: start } }, (r) => {
     const policy = r.carried("policy");
-    const batch = r.stage(drawSupervised, { data, round: r.index, count, seed });
-    const trained = r.stage(trainPolicy, { batch, policy, algorithm, optimizer, micro_batch_tokens_max });
+    const batch = r.stage(drawSupervised, { data, round: r.index, count, seed, ...steps });
+    const trained = r.stage(trainPolicy, { batch, policy, ...work });
     return { policy: r.stage(checkpointPolicy, { policy: trained, round: r.index, last, ...checkpoints }) };
   });
   return rounds.policy;

@@ -2,11 +2,12 @@ import type { Config, Flow } from "../configs/mod.ts";
 import type { Graph, GraphDefinition } from "../engine/mod.ts";
 import { evaluate } from "./evaluate.ts";
 import { online } from "./online.ts";
+import { preference } from "./preference.ts";
 import { quickstart } from "./quickstart.ts";
 import { supervised } from "./supervised.ts";
 
 /** The stage graphs that ship, by the `flow:` of a configuration. */
-export const FLOW_GRAPHS = { online, supervised, evaluate, quickstart };
+export const FLOW_GRAPHS = { online, supervised, evaluate, quickstart, preference };
 
 /** The graph of a flow, before it is built. */
 export function flowDefinition(flow: Flow): GraphDefinition<Config, Config> {

@@ -2,7 +2,7 @@
 import { type ArtifactStore, type Clock, provide, type Provided, type Store, systemClock } from "../engine/mod.ts";
 import { PolicySampler, type Republish, RewardScorer } from "../rollouts/mod.ts";
 import { FakeSampler, FakeTrainer, type Operator, PolicyTrainer, type RestartCause } from "../workers/mod.ts";
-import { Paths, Rewards, Rows, type RowTables, Sampler, Trainer } from "./resources.ts";
+import { Critic, Paths, Rewards, Rows, type RowTables, Sampler, Trainer, Trainers } from "./resources.ts";
 import { residentRows } from "./lineage.ts";
 
 export { FakeSampler, FakeTrainer } from "../workers/mod.ts";
@@ -16,6 +16,8 @@ export type FakeRunOptions = {
   rows: RowTables;
   clock?: Clock;
   trainer?: FakeTrainer;
+  /** The value model's, for algorithms that have one. */
+  critic?: FakeTrainer;
   samplers?: FakeSampler[];
   restart?: RestartCause;
   /** recovery.allow_replan; true by default. */
@@ -23,7 +25,7 @@ export type FakeRunOptions = {
   /** Answers `score` of rewards in Python; none by default. */
   pool?: Operator;
 };
-export type FakeRun = { trainer: FakeTrainer; samplers: FakeSampler[]; resources: Provided[] };
+export type FakeRun = { trainer: FakeTrainer; critic: FakeTrainer; samplers: FakeSampler[]; resources: Provided[] };
 
 /**
  * The resources of one engine's start at a run. A start after a crash gets new workers that hold nothing, as real ones would.
@@ -36,33 +38,31 @@ export type FakeRun = { trainer: FakeTrainer; samplers: FakeSampler[]; resources
  */
 export async function fakeRun(options: FakeRunOptions): Promise<FakeRun> {
   const { store, run, artifacts, dir, rows, clock = systemClock, pool = null } = options;
-  const trainer = options.trainer ?? new FakeTrainer({ artifacts });
+  const { trainer = new FakeTrainer({ artifacts }), critic = new FakeTrainer({ artifacts }) } = options;
   const samplers = options.samplers ?? [new FakeSampler()];
   const head = await store.head(run);
   const recorded = (head ? await residentRows(store, head) : [])
     .map(({ kind, key, value }) => ({ kind, key, value: JSON.parse(value) }));
-  const numerics = (tokens: number) => trainer.numerics(tokens);
   const checkpointsDir = `${dir}/checkpoints`;
   const { allowReplan, restart } = options;
-  const trainerOptions = {
-    operator: trainer,
-    artifacts,
-    clock,
-    numerics,
-    recorded,
-    checkpointsDir,
-    allowReplan,
-    restart,
-  };
-  const policyTrainer = new PolicyTrainer(trainerOptions);
+  const common = { artifacts, clock, recorded, checkpointsDir, allowReplan, restart };
+  const on = (operator: FakeTrainer) => ({
+    operator,
+    numerics: (tokens: number) => operator.numerics(tokens),
+    ...common,
+  });
+  const policyTrainer = new PolicyTrainer(on(trainer));
+  const valueTrainer = new PolicyTrainer({ ...on(critic), group: "critic", block: "value_model", head: "value" });
   const republish: Republish = ({ policy, publication }, caller) =>
     policyTrainer.publish(policy, publication.dir, caller);
   const resources = [
     provide(Rows, rows),
     provide(Paths, { run: `${dir}/run`, checkpoints: checkpointsDir, publications: `${dir}/publications` }),
     provide(Trainer, policyTrainer),
+    provide(Critic, valueTrainer),
+    provide(Trainers, [policyTrainer, valueTrainer]),
     provide(Sampler, new PolicySampler({ operators: samplers, republish })),
     provide(Rewards, new RewardScorer({ pool })),
   ];
-  return { trainer, samplers, resources };
+  return { trainer, critic, samplers, resources };
 }

@@ -1,7 +1,8 @@
+import type { Prompt } from "../data/mod.ts";
 import { InvalidInputError } from "../engine/mod.ts";
 import { ensureEnvironment, PYTHON_ROOT } from "../workers/mod.ts";
 
-export type TriedItem = { id: string; prompt: string; completion: string; row: Record<string, unknown> };
+export type TriedItem = { id: string; prompt: Prompt; completion: string; row: Record<string, unknown> };
 export type TriedReward = {
   row_id: string;
   completion: string;
@@ -10,7 +11,10 @@ export type TriedReward = {
   ms: number;
 };
 
-/** Scores items with a Python reward function in one process of its own, as the reward pool would. */
+/**
+ * Scores items with a Python reward function in one process of its own, as the reward pool would; or with the reward model of a
+ * directory.
+ */
 export async function tryPythonReward(
   source: string,
   options: { rows: TriedItem[]; timeout_ms: number; home: string },

@@ -15,6 +15,8 @@ import { readTakenOver, recordedDigests, residentRows } from "./lineage.ts";
 /** `steps`: loss and gradient norm of each optimizer step, bit for bit. `digest`: over the weights, where one was recorded. */
 export type VerifiedVersion = {
   version: string;
+  /** The worker group that trained it; absent: the policy's. */
+  group?: string;
   /** Trained batches since the base. */
   number: number;
   /** The round that left this policy; null: none did. */
@@ -29,11 +31,15 @@ export type VerifiedVersion = {
 export type Verified = { run: string; equal: boolean; versions: VerifiedVersion[] };
 
 /** A version as the journal tells it. */
-type Recorded = { policy: Policy; round: string | null; digest: string | null };
+type Recorded = { policy: Policy; group?: string; round: string | null; digest: string | null };
+/** Who redoes versions of a group. */
+type Redoing = Pick<PolicyTrainer, "publish">;
 
 export type VerifyOptions = {
   artifacts: ArtifactStore;
-  trainer: Pick<PolicyTrainer, "publish">;
+  trainer: Redoing;
+  /** The value model's; only where the run has one. */
+  critic?: Redoing;
   /** Weights are written here, one version at a time, and removed. */
   dir: string;
   /** Versions with fewer trained batches are redone and not looked at. */
@@ -66,14 +72,15 @@ export async function verifyVersions(store: Store, head: RunHead, options: Verif
   return { run: head.id, equal: true, versions };
 }
 
-async function verifyOne({ policy, round, digest }: Recorded, options: VerifyOptions): Promise<VerifiedVersion> {
+async function verifyOne({ policy, group, round, digest }: Recorded, options: VerifyOptions): Promise<VerifiedVersion> {
   const { version, number } = policy;
-  const known = { version, number, round, recorded_digest: digest };
+  const known = { version, ...(group && { group }), number, round, recorded_digest: digest };
+  const trainer = group === undefined ? options.trainer : options.critic!;
   const dir = `${options.dir}/${version.slice(0, 16)}`;
   // What recovery would record is no part of the run: the run itself lost nothing.
   const caller: Caller = { key: `verify/${number}`, attempt: 1, record: () => Promise.resolve() };
   try {
-    const { digest: redone } = await options.trainer.publish(policy, dir, caller);
+    const { digest: redone } = await trainer.publish(policy, dir, caller);
     const equal = digest === null ? "not_recorded" : digest === redone ? "equal" : "different";
     const detail = equal === "different" ? "the weights are others, though loss and gradient norm are equal" : null;
     return { ...known, steps: "equal", digest: equal, redone_digest: redone, detail };
@@ -104,9 +111,10 @@ async function recordedVersions(
   const found = new Map<string, Recorded>();
   for (const { kind, key: version, value } of await residentRows(store, head)) {
     if (kind !== "note/version") continue;
-    const { record, model_path, number } = VersionNote.parse(JSON.parse(value));
+    const { group, record, model_path, number } = VersionNote.parse(JSON.parse(value));
     const policy = { version, record, number, model_path };
-    found.set(version, { policy, round: rounds.get(version) ?? null, digest: digests.get(version) ?? null });
+    const told = { round: rounds.get(version) ?? null, digest: digests.get(version) ?? null };
+    found.set(version, { policy, ...(group && { group }), ...told });
   }
   return [...found.values()];
 }

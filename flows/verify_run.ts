@@ -39,8 +39,8 @@ export async function verifyRun(home: Home, head: RunHead, options: VerifyRunOpt
   groups.start({ epoch: 1 });
   try {
     const { artifacts } = home;
-    const trainer = groups.trainer;
-    return await verifyVersions(home.store, head, { artifacts, trainer, dir: `${dir}/redone`, from, onVersion });
+    const redoing = { trainer: groups.trainer, ...(groups.critic && { critic: groups.critic }) };
+    return await verifyVersions(home.store, head, { artifacts, ...redoing, dir: `${dir}/redone`, from, onVersion });
   } finally {
     await groups.stop();
     await Deno.remove(dir, { recursive: true });

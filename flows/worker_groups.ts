@@ -1,5 +1,5 @@
-import type { Config } from "../configs/mod.ts";
-import { Numerics } from "../data/mod.ts";
+import type { Config, SamplerConfig } from "../configs/mod.ts";
+import { type ModelHead, Numerics } from "../data/mod.ts";
 import {
   type ArtifactStore,
   type Clock,
@@ -24,6 +24,8 @@ import {
   type RestartCause,
   samplerGroup,
   trainerGroup,
+  type ValueModelConfig,
+  valueTrainer,
   type WorkerGroup,
   Workers,
   type WorkersEvent,
@@ -33,8 +35,20 @@ import { Devices } from "./devices.ts";
 
 /** What of a configuration decides which processes a run has. */
 export type WorkerBlocks =
-  & Pick<Config, "sampler" | "seed" | "workers">
-  & { trainer: Omit<Config["trainer"], "optimizer">; reward_processes: number; allow_replan: boolean };
+  & Pick<Config, "seed" | "workers">
+  & { sampler: SamplerConfig }
+  & { trainer: Omit<Config["trainer"], "optimizer">; reward_processes: number; allow_replan: boolean }
+  & { head?: ModelHead | null; value_model?: ValueModelConfig | null };
+
+/** The blocks of the groups, each as it is after replans. `critic`: null where there is no value model. */
+export function groupBlocks(
+  { trainer, value_model, sampler }: Pick<WorkerBlocks, "trainer" | "value_model" | "sampler">,
+) {
+  return { trainer, critic: value_model ? valueTrainer(trainer, value_model) : null, sampler };
+}
+
+/** The groups that train, each with a chain of versions of its own. */
+type TrainerName = "trainer" | "critic";
 
 /** Rows that say which versions there are, what they can be rebuilt from, and with which numerics to go on. */
 export const RESIDENT_KINDS: RowKind[] = [
@@ -152,6 +166,8 @@ class Adoption {
  */
 export class WorkerGroups {
   readonly trainer: PolicyTrainer;
+  /** The value model's; null: there is none. */
+  readonly critic: PolicyTrainer | null;
   readonly sampler: PolicySampler;
   readonly rewards: RewardScorer;
   readonly #options: WorkerGroupsOptions;
@@ -167,36 +183,25 @@ export class WorkerGroups {
     this.#adoption = new Adoption(options.clock ?? systemClock);
     this.#devices = new Devices(options.recorded);
     this.#ready.promise.catch(() => undefined);
-    const { blocks, artifacts, recorded } = options;
-    const trainer = this.#lazy("trainer", () => this.#trainerSpec());
-    const operator = Object.assign(trainer, {
-      withRanks: (ranks: number, { signal }: CallOptions) => this.#trainerWithRanks(ranks, signal),
-    });
+    const { blocks, restart } = options;
+    this.trainer = this.#trainer("trainer");
+    this.critic = groupBlocks(blocks).critic ? this.#trainer("critic") : null;
     const samplers = Array.from(
       { length: blocks.sampler.replicas },
       (_, i) => this.#lazy(`sampler/${i}`, () => this.#samplerSpec(i)),
     );
-    this.#early = [trainer, ...samplers];
-    const { restart } = options;
-    this.trainer = new PolicyTrainer({
-      operator,
-      artifacts,
-      clock: options.clock ?? systemClock,
-      numerics: async (micro_batch_tokens_max) => {
-        const { info } = await (await trainer.group()).ready();
-        return Numerics.parse({ ...(info.numerics as Record<string, unknown>), micro_batch_tokens_max });
-      },
-      recorded: recorded.map(({ kind, key, value }) => ({ kind, key, value: JSON.parse(value) })),
-      checkpointsDir: `${options.home}/checkpoints/${options.run}`,
-      allowReplan: blocks.allow_replan,
-      restart,
-    });
+    this.#early = [...this.#groups.values()];
     this.sampler = new PolicySampler({
       operators: samplers,
       restart,
       republish: ({ policy, publication }, caller) => this.trainer.publish(policy, publication.dir, caller),
     });
     this.rewards = new RewardScorer({ pool: this.#onFirstUse(this.#lazy("reward", () => this.#rewardSpec())) });
+  }
+
+  /** All trainers. */
+  get trainers(): PolicyTrainer[] {
+    return this.critic ? [this.trainer, this.critic] : [this.trainer];
   }
 
   /** Starts hub, agent and groups under `epoch`, after `before`. What fails is what the first operation throws. */
@@ -223,7 +228,31 @@ export class WorkerGroups {
     const preemptGraceMs = Math.round(preempt_grace_s * 1000);
     const limits = { graceMs: grace_s * 1000, preemptGraceMs, silentMs: silent_s * 1000 };
     const told = { owns, isRecorded, onEvent, onFrame, onLeaving };
-    return await Workers.start({ ...places, ...limits, ...told, epoch, attempt: epoch, python, clock });
+    const workers = await Workers.start({ ...places, ...limits, ...told, epoch, attempt: epoch, python, clock });
+    // An engine that died between a hand-over and the end of these ranks has left them; a redo that needs them starts them anew.
+    for (const name of ["trainer", "critic"] as const) workers.dismissLeft(redoGroup(name));
+    return workers;
+  }
+
+  /** A trainer over the group of this name. */
+  #trainer(name: TrainerName): PolicyTrainer {
+    const { artifacts, recorded, restart, home, run, blocks, clock = systemClock } = this.#options;
+    const group = this.#lazy(name, () => this.#trainerSpec(name));
+    const operator = Object.assign(group, {
+      withRanks: (ranks: number, { signal }: CallOptions) => this.#onRanks(name, { ranks, signal }),
+    });
+    const head = headOf(name, blocks) ?? undefined;
+    const { non_finite_max: nonFiniteMax } = groupBlocks(blocks)[name]!;
+    return new PolicyTrainer({
+      ...(name === "critic" ? { group: name, block: "value_model" as const, head } : { head }),
+      ...{ operator, artifacts, clock, restart, nonFiniteMax, allowReplan: blocks.allow_replan },
+      numerics: async (micro_batch_tokens_max) => {
+        const { info } = await (await group.group()).ready();
+        return Numerics.parse({ ...(info.numerics as Record<string, unknown>), micro_batch_tokens_max });
+      },
+      recorded: recorded.map(({ kind, key, value }) => ({ kind, key, value: JSON.parse(value) })),
+      checkpointsDir: `${home}/checkpoints/${run}`,
+    });
   }
 
   #lazy(name: string, spec: () => Promise<GroupSpec>): LazyGroup {
@@ -256,20 +285,25 @@ export class WorkerGroups {
     return await this.#options.python(environmentOf(trainer), trainer.python);
   }
 
-  async #trainerSpec(blocks = this.#options.blocks): Promise<GroupSpec> {
-    const { trainer, ...rest } = blocks;
-    const python = await this.#trainerPython();
-    const spec = (gpus: GpuPlace | null) => trainerGroup(trainer, { python, gpus, ...startOf(rest) });
-    return this.#devices.placed(this.#devices.places(blocks).trainer, spec);
+  async #trainerSpec(group: TrainerName, changed: { ranks?: number; devices?: null } = {}): Promise<GroupSpec> {
+    const { blocks } = this.#options;
+    const all = groupBlocks(blocks);
+    const own = { ...all[group]!, ...changed };
+    const python = await this.#options.python(environmentOf(own), own.python);
+    const options = { group, head: headOf(group, blocks), python, ...startOf(blocks) };
+    const spec = (gpus: GpuPlace | null) => trainerGroup(own, { ...options, gpus });
+    return this.#devices.placed(this.#devices.places({ ...all, [group]: own })[group], spec);
   }
 
-  /** A second trainer, beside the one that waits without a model, to redo what was trained on another number of ranks. */
-  async #trainerWithRanks(ranks: number, signal?: AbortSignal): Promise<Operator & { end(): Promise<void> }> {
+  /** A second group beside one that waits without a model, to redo what was trained on another number of ranks. */
+  async #onRanks(
+    name: TrainerName,
+    { ranks, signal }: { ranks: number; signal?: AbortSignal },
+  ): Promise<Operator & { end(): Promise<void> }> {
     const workers = await this.#ready.promise;
-    const { blocks } = this.#options;
-    const spec = await this.#trainerSpec({ ...blocks, trainer: { ...blocks.trainer, ranks, devices: null } });
-    const group = workers.group({ ...spec, group: REDO_GROUP });
-    const end = () => Promise.resolve(workers.dismiss(REDO_GROUP));
+    const spec = await this.#trainerSpec(name, { ranks, devices: null });
+    const group = workers.group({ ...spec, group: redoGroup(name) });
+    const end = () => Promise.resolve(workers.dismiss(redoGroup(name)));
     await group.ready(signal).catch(async (error) => {
       await end();
       throw error;
@@ -281,7 +315,8 @@ export class WorkerGroups {
     const { sampler, ...rest } = this.#options.blocks;
     const python = await this.#options.python(environmentOf(sampler), sampler.python);
     const spec = (gpus: GpuPlace | null) => samplerGroup(sampler, { python, replica, gpus, ...startOf(rest) });
-    return this.#devices.placed(this.#devices.places(this.#options.blocks).samplers[replica] ?? null, spec);
+    const places = this.#devices.places(groupBlocks(this.#options.blocks));
+    return this.#devices.placed(places.samplers[replica] ?? null, spec);
   }
 
   async #rewardSpec(): Promise<GroupSpec> {
@@ -297,7 +332,12 @@ export class WorkerGroups {
   }
 }
 
-const REDO_GROUP = "trainer_redo";
+const redoGroup = (name: TrainerName) => `${name}_redo`;
+
+/** What the model of a group ends in, if not in a vocabulary. */
+function headOf(name: TrainerName, { head }: WorkerBlocks): ModelHead | null {
+  return name === "critic" ? "value" : head ?? null;
+}
 
 function lossOf({ cause_kind: cause, facts }: EngineError): Omit<Loss, "seconds"> {
   const { failure, evidence } = facts as { failure?: FailureFacts; evidence?: string };

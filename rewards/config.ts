@@ -1,6 +1,7 @@
 import { z } from "zod";
 import type { RewardInput, Score } from "./define.ts";
 import { parsePythonReward, PythonRewardConfig } from "./python.ts";
+import { RewardModelConfig, type RewardModelSettings } from "./reward_model.ts";
 import { REWARDS } from "./table.ts";
 
 const common = {
@@ -30,6 +31,7 @@ export const RewardConfig = z.discriminatedUnion("name", [
     ...length.config.shape,
   }),
   PythonRewardConfig.extend(common),
+  RewardModelConfig.extend(common),
 ]);
 export type RewardConfig = z.infer<typeof RewardConfig>;
 
@@ -40,6 +42,8 @@ export type ScoringFunction = {
   readonly runs_on: "engine" | "process";
   /** For `process`: `path.py:function`, else null. */
   readonly source: string | null;
+  /** For `process` in place of a function: the reward model to ask. */
+  readonly model?: RewardModelSettings;
   readonly timeout_ms: number;
   score(
     sample: Omit<RewardInput, "row"> & { row: Record<string, unknown>; answer: string | undefined },
@@ -56,8 +60,9 @@ export function labelOf(config: RewardConfig): string {
 /** The functions of a resolved `reward:` list, in its order. */
 export function scoringFunctions(configs: readonly RewardConfig[]): ScoringFunction[] {
   return configs.map((config) => {
+    if (config.name === "python") return inProcess(config, { source: config.source, timeout_ms: config.timeout_ms });
+    if (config.name === "reward_model") return inProcess(config, { model: settingsOf(config) });
     const { name, weight, label: _, ...own } = config;
-    if (name === "python") return pythonFunction(config);
     // The union pairs each name with its own settings; TypeScript cannot follow that through the table.
     const reward = REWARDS[name] as unknown as { score(input: RewardInput, config: unknown): Score | Promise<Score> };
     return {
@@ -72,16 +77,24 @@ export function scoringFunctions(configs: readonly RewardConfig[]): ScoringFunct
   });
 }
 
-function pythonFunction(
-  config: z.infer<typeof PythonRewardConfig> & { weight: number; label?: string },
+function settingsOf(config: RewardModelConfig & { weight: number; label?: string }): RewardModelSettings {
+  const { name: _, weight: __, label: ___, ...settings } = config;
+  return settings;
+}
+
+/** A reward that the reward worker computes. */
+function inProcess(
+  config: RewardConfig,
+  how: { source?: string; timeout_ms?: number; model?: RewardModelSettings },
 ): ScoringFunction {
   const name = labelOf(config);
   return {
     name,
     weight: config.weight,
     runs_on: "process",
-    source: config.source,
-    timeout_ms: config.timeout_ms,
+    source: null,
+    timeout_ms: ENGINE_TIMEOUT_MS,
+    ...how,
     score() {
       throw new TypeError(`Cannot score with '${name}' in the engine as it is Python: send it to the reward processes`);
     },

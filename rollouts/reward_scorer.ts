@@ -11,6 +11,8 @@ export interface ScoringFunction {
   /** For `process`: what the reward worker imports, `path.py:function`. */
   readonly source: string | null;
   readonly timeout_ms: number;
+  /** For `process` in place of `source`: a reward model, asked with prompt and sampled tokens instead of a row. */
+  readonly model?: unknown;
   score(sample: ScoredSample): Promise<number> | number;
 }
 
@@ -68,25 +70,23 @@ export class RewardScorer {
       signal: options.signal,
     }));
     const columns = await Promise.all(
-      group.functions.map((f) => f.runs_on === "engine" ? here(f, samples) : this.#pooled(f, samples, options)),
+      group.functions.map((f) => {
+        if (f.runs_on === "engine") return here(f, samples);
+        const items = f.model === undefined ? functionItems(samples) : modelItems(group);
+        return this.#pooled(f, items, options);
+      }),
     );
     return samples.map((_, i) => combine(group.functions, columns.map((column) => column[i]!)));
   }
 
-  async #pooled(f: ScoringFunction, samples: ScoredSample[], options: Caller): Promise<Outcome[]> {
+  async #pooled(f: ScoringFunction, items: { id: string }[], options: Caller): Promise<Outcome[]> {
     if (this.#pool === null) {
       throw new InfrastructureError(`Cannot score with '${f.name}' as no reward processes were started`, {
         reward: f.name,
       });
     }
-    const items = samples.map(({ prompt, completion, tokens, row, answer }, i) => ({
-      id: String(i),
-      prompt,
-      completion,
-      tokens,
-      row: { ...row, answer },
-    }));
-    const args = { function: f.source, items, timeout_ms: f.timeout_ms };
+    const asked = f.model === undefined ? { function: f.source, timeout_ms: f.timeout_ms } : { model: f.model };
+    const args = { ...asked, items };
     const key = `${options.key}/${f.name}`;
     const { outputs } = await this.#pool.call("score", args, { ...callOptions(options), key });
     const loss = this.#pool.takeLoss?.() ?? null;
@@ -94,8 +94,8 @@ export class RewardScorer {
       await options.record("recovery", key, { ...loss, action: "restart", version: null, batches_redone: 0 });
     }
     const { results } = z.object({ results: z.array(PoolResult) }).parse(outputs[0]);
-    return samples.map((_, i): Outcome => {
-      const result = results.find(({ id }) => id === String(i));
+    return items.map((item): Outcome => {
+      const result = results.find(({ id }) => id === item.id);
       if (result?.outcome === "ok" && typeof result.score === "number") {
         return { score: result.score, metrics: result.metrics ?? {} };
       }
@@ -103,6 +103,27 @@ export class RewardScorer {
       return { failed: `reward_${outcome}`, detail: `${f.name}: ${result?.error ?? "no detail"}` };
     });
   }
+}
+
+/** What a function in Python is told of each sample. */
+function functionItems(samples: ScoredSample[]) {
+  return samples.map(({ prompt, completion, tokens, row, answer }, i) => ({
+    id: String(i),
+    prompt,
+    completion,
+    tokens,
+    row: { ...row, answer },
+  }));
+}
+
+/** What a reward model is told: the prompt before any template, for it has its own, and everything after it. */
+function modelItems({ row, trajectories }: { row: Row; trajectories: Trajectory[] }) {
+  return trajectories.map(({ text, tokens, action_mask }, i) => ({
+    id: String(i),
+    prompt: row.prompt,
+    completion: text,
+    token_ids: Array.from(tokens.subarray(Math.max(action_mask.indexOf(1), 0))),
+  }));
 }
 
 /** An engine reward is pure: a throw is a failure at once, as a second call would throw again. */

@@ -39,7 +39,11 @@ export const POLICY = {
   preempted: { ...policy("worker_lost", "restart", "A scheduler took the process or its host away."), counted: false },
   user_code: policy("user_code", "stop", "Code of the user failed: a reward, a loss, a reader."),
   bad_data: policy("bad_data", "stop", "An input is broken."),
-  non_finite: policy("bad_data", "stop", "A loss or gradient is not a number; the step was not taken, and it repeats."),
+  non_finite: policy(
+    "bad_data",
+    "stop",
+    "Step after step the loss or its gradient is not a number: none was taken, and it repeats.",
+  ),
   import_error: policy("infrastructure", "stop", "A package is missing or does not fit."),
   misuse: policy("infrastructure", "stop", "The group is set up in a way that cannot work."),
   device_access: policy("infrastructure", "confirm", "A kernel went wrong: a bug, or a device about to fail."),

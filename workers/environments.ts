@@ -1,4 +1,4 @@
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { InfrastructureError, sha256Hex } from "../engine/mod.ts";
 import { checkPython, findPython } from "./python_interpreter.ts";
 import { type CommandOutcome, runCommand } from "./run_command.ts";
@@ -28,7 +28,7 @@ const RECIPES: Record<EnvironmentKind, Recipe> = {
   },
 };
 
-export type EnvironmentProgress = { kind: EnvironmentKind; step: string; detail: string };
+export type EnvironmentProgress = { kind: string; step: string; detail: string };
 
 export type EnvironmentOptions = {
   /** HOME; environments lie in HOME/env, which may be a symbolic link shared by several homes. */
@@ -65,7 +65,23 @@ export async function ensureEnvironment(kind: EnvironmentKind, options: Environm
     await checkPython(options.own, RECIPES[kind].modules);
     return options.own;
   }
-  const { path, marker } = await environmentPath(kind, options);
+  return await ensureMade(kind, { ...options, ...await environmentPath(kind, options), recipe: RECIPES[kind] });
+}
+
+/** The interpreter of a managed environment of any requirement file: for what no worker runs in. Made on first use. */
+export async function ensureRequirements(
+  requirements: URL,
+  options: Omit<EnvironmentOptions, "own" | "requirementsDir">,
+): Promise<string> {
+  const name = basename(requirements.pathname, ".txt");
+  return await ensureMade(name, { ...options, ...await placeOf({ name, file: requirements, home: options.home }) });
+}
+
+type Managed = { path: string; marker: string; requirements: string };
+type Making = Pick<EnvironmentOptions, "home" | "base" | "onProgress" | "signal"> & Managed & { recipe?: Recipe };
+
+async function ensureMade(kind: string, options: Making): Promise<string> {
+  const { path, marker } = options;
   const python = join(path, "bin", "python");
   if (await exists(marker) && await exists(python)) return python;
   await Deno.mkdir(join(options.home, "env"), { recursive: true });
@@ -74,7 +90,7 @@ export async function ensureEnvironment(kind: EnvironmentKind, options: Environm
     options.onProgress?.({ kind, step: "wait", detail: "another process may be making it" });
     await lock.lock(true); // Given back by the system if we die.
     if (await exists(marker) && await exists(python)) return python;
-    await make(kind, { ...options, path });
+    await make(kind, options);
     await Deno.writeTextFile(marker, JSON.stringify({ kind, made_at: new Date().toISOString() }) + "\n");
     return python;
   } finally {
@@ -115,12 +131,18 @@ export class Environments {
 export async function environmentPath(
   kind: EnvironmentKind,
   options: EnvironmentOptions,
-): Promise<{ path: string; marker: string; requirements: string }> {
+): Promise<Managed> {
   const dir = new URL(String(options.requirementsDir ?? REQUIREMENTS), "file:///");
   const file = new URL(`${kind}.txt`, dir.href.endsWith("/") ? dir : `${dir}/`);
-  const unwanted = (RECIPES[kind].unwanted ?? []).join(" ");
+  return await placeOf({ name: kind, file, home: options.home, recipe: RECIPES[kind] });
+}
+
+type Named = { name: string; file: URL; home: string; recipe?: Recipe };
+
+async function placeOf({ name, file, home, recipe }: Named): Promise<Managed> {
+  const unwanted = (recipe?.unwanted ?? []).join(" ");
   const hash = sha256Hex(await requirementText(file) + unwanted).slice(0, 12);
-  const path = join(options.home, "env", `${kind}-${hash}`);
+  const path = join(home, "env", `${name}-${hash}`);
   return { path, marker: `${path}.ready`, requirements: decodeURIComponent(file.pathname) };
 }
 
@@ -131,10 +153,8 @@ async function requirementText(file: URL): Promise<string> {
   return [text, ...await Promise.all(included)].join("\n");
 }
 
-async function make(kind: EnvironmentKind, options: EnvironmentOptions & { path: string }): Promise<void> {
-  const { path, base, signal, onProgress } = options;
-  const recipe = RECIPES[kind];
-  const { requirements } = await environmentPath(kind, options);
+async function make(kind: string, options: Making): Promise<void> {
+  const { path, base, signal, onProgress, requirements, recipe } = options;
   const log = await Deno.open(`${path}.log`, { write: true, create: true, truncate: true });
   const run = async (step: string, argv: string[]) => {
     const onLine = (line: string) => {
@@ -142,7 +162,7 @@ async function make(kind: EnvironmentKind, options: EnvironmentOptions & { path:
       onProgress?.({ kind, step, detail: line });
     };
     onProgress?.({ kind, step, detail: "" });
-    const outcome = await runCommand(argv, { env: recipe.env, signal, onLine });
+    const outcome = await runCommand(argv, { env: recipe?.env, signal, onLine });
     if (!outcome.success) throw makeError(kind, { step, outcome, log: `${path}.log` });
   };
   try {
@@ -159,14 +179,14 @@ async function make(kind: EnvironmentKind, options: EnvironmentOptions & { path:
       "-r",
       requirements,
     ]);
-    if (recipe.unwanted) await run("clean", [...pip, "uninstall", "-y", ...recipe.unwanted]);
+    if (recipe?.unwanted) await run("clean", [...pip, "uninstall", "-y", ...recipe.unwanted]);
   } finally {
     log.close();
   }
 }
 
 function makeError(
-  kind: EnvironmentKind,
+  kind: string,
   { step, outcome, log }: { step: string; outcome: CommandOutcome; log: string },
 ): InfrastructureError {
   const cause = outcome.lines.findLast((line) => /error/i.test(line)) ?? outcome.lines.at(-1) ?? "no output";

@@ -1,13 +1,18 @@
 import { createHash } from "node:crypto";
 import type { z } from "zod";
 import {
+  type AlgorithmDescription,
+  type ArtifactRef,
   Batch,
   decodeSlab,
   encodeColumn,
   encodeSlab,
   type Group,
   type Numerics,
+  type PreferencePair,
+  PythonSource,
   type Slab,
+  type StopReason,
   type Trajectory,
 } from "../data/mod.ts";
 import { type ArtifactStore, BadDataError, sha256Hex } from "../engine/mod.ts";
@@ -74,12 +79,17 @@ export class FakeTrainer extends FakeWorker {
   /** Part of what the weights come out as: in its last bits, as rounding would be. */
   readonly ranks: number;
   readonly #artifacts: ArtifactStore;
+  readonly #description: AlgorithmDescription;
   #last: { version: string; steps: StepRecord[] } | null = null;
 
-  constructor(options: { artifacts: ArtifactStore; hook?: FakeHook; ranks?: number }) {
+  /** `describes`: what it finds in every algorithm's file. */
+  constructor(
+    options: { artifacts: ArtifactStore; hook?: FakeHook; ranks?: number; describes?: Partial<AlgorithmDescription> },
+  ) {
     super(options.hook ?? null);
     this.#artifacts = options.artifacts;
     this.ranks = options.ranks ?? 1;
+    this.#description = { ...FAKE_DESCRIPTION, ...options.describes };
   }
 
   /** For `PolicyTrainer`: the numerics that this trainer works with. */
@@ -99,12 +109,20 @@ export class FakeTrainer extends FakeWorker {
         const { dir } = trainer.inspect_model.args.parse(args);
         return { digest: digestOf(await read(dir)), parameters: 1, architecture: "fake" };
       }
+      case "open_algorithm": {
+        const { settings } = await this.#algorithm(trainer.open_algorithm.args.parse(args).algorithm);
+        return { ...this.#description, settings };
+      }
+      case "credit":
+        return await this.#credit(trainer.credit.args.parse(args), blobs);
       case "load":
         return await this.#load(trainer.load.args.parse(args));
       case "train":
         return await this.#train(trainer.train.args.parse(args));
       case "score":
         return await this.#score(trainer.score.args.parse(args), blobs);
+      case "evaluate":
+        return await this.#evaluate(trainer.evaluate.args.parse(args));
       case "publish":
       case "save": {
         const { version, dir } = trainer.publish.args.parse(args);
@@ -112,6 +130,20 @@ export class FakeTrainer extends FakeWorker {
       }
     }
     throw new TypeError(`Cannot run '${op}' as the fake trainer has no such operation`);
+  }
+
+  async #algorithm(ref: ArtifactRef): Promise<PythonSource> {
+    return PythonSource.parse(await this.#artifacts.getJson(ref));
+  }
+
+  /** Whatever the file says: reward minus the round's mean; a value model learns what it says already. */
+  async #credit({ algorithm, round }: FakeCredit, blobs: Uint8Array[]): Promise<unknown> {
+    await this.#algorithm(algorithm);
+    const { reward, values } = await this.#artifacts.getJson(round) as { reward: number[]; values?: number[][] };
+    const mean = reward.reduce((sum, value) => sum + value, 0) / reward.length;
+    const advantage = reward.map((value) => value - mean);
+    blobs.push(new TextEncoder().encode(JSON.stringify({ advantage, ...(values && { returns: values }) })));
+    return { sequences: reward.length };
   }
 
   async #load({ version, model_path, checkpoint }: FakeLoad): Promise<unknown> {
@@ -140,21 +172,36 @@ export class FakeTrainer extends FakeWorker {
     return this.#last;
   }
 
-  async #score({ version, batch, columns }: FakeScore, blobs: Uint8Array[]): Promise<unknown> {
+  async #score({ version, batch, columns, reference_path }: FakeScore, blobs: Uint8Array[]): Promise<unknown> {
     const here = this.resident(version);
     if ("not_resident" in here) return here;
-    const read = Batch.parse(await this.#artifacts.getJson(batch));
+    const parsed = Batch.parse(await this.#artifacts.getJson(batch));
+    const rows = parsed.kind === "preference" ? parsed.pairs.flatMap(fakeSides) : await this.#trajectoryTokens(parsed);
+    for (const column of columns) {
+      const weights = column === "ref_logp" ? await read(reference_path!) : here.weights;
+      blobs.push(encodeColumn(rows.map((row) => fakeColumn(column, row, weights))));
+    }
+    return { columns };
+  }
+
+  async #trajectoryTokens(read: Batch): Promise<Int32Array[]> {
     const groups = read.kind === "trajectories" ? read.groups : [];
     const tokens = await Promise.all(groups.map(async ({ slab, index, samples }) => {
       const { trajectories } = decodeSlab(await this.#artifacts.get(slab)).groups[index]!;
       return samples.map((sample) => trajectories[sample]!.tokens);
     }));
-    for (const column of columns) {
-      const weights = column === "ref_logp" ? 0 : here.weights;
-      const logp = (token: number) => -fraction(weights, token);
-      blobs.push(encodeColumn(tokens.flat().map((row) => Float32Array.from(row, logp))));
-    }
-    return { columns };
+    return tokens.flat();
+  }
+
+  /** Numbers that depend on all bits of the weights, the batch and the loss. */
+  async #evaluate({ version, batch, loss }: FakeEvaluate): Promise<unknown> {
+    const here = this.resident(version);
+    if ("not_resident" in here) return here;
+    const parsed = Batch.parse(await this.#artifacts.getJson(batch));
+    const sequences = parsed.kind === "preference" ? 2 * parsed.pairs.length : 0;
+    const value = fraction(here.weights, batch.sha256, loss.sha256);
+    const counts = { n_tokens: sequences, n_sequences: sequences, micro_batches: 1 };
+    return { loss: value, ...counts, metrics: { "reward/accuracy": value, "reward/margin": value } };
   }
 
   async #write(op: "publish" | "save", { version, dir }: { version: string; dir: string }): Promise<unknown> {
@@ -167,8 +214,45 @@ export class FakeTrainer extends FakeWorker {
   }
 }
 
+/** V is the same before every token, and another after the last. */
+function fakeColumn(column: FakeScore["columns"][number], tokens: Int32Array, weights: number): Float32Array {
+  switch (column) {
+    case "old_logp":
+    case "ref_logp":
+      return Float32Array.from(tokens, (token) => -fraction(weights, token));
+    case "values":
+      return Float32Array.from(tokens, () => fraction(weights, "values"));
+    case "bootstrap":
+    case "score":
+      return Float32Array.of(fraction(weights, column, ...tokens));
+  }
+}
+
+/** The two sides of a pair: one token per character of prompt and completion. */
+function fakeSides({ prompt, chosen, rejected }: PreferencePair): Int32Array[] {
+  const text = (part: unknown) => typeof part === "string" ? part : JSON.stringify(part);
+  return [chosen, rejected].map((side) =>
+    Int32Array.from(text(prompt) + text(side), (letter) => letter.codePointAt(0)!)
+  );
+}
+
+/** What a fake trainer finds in an algorithm's file where a test says nothing else. */
+const FAKE_DESCRIPTION: AlgorithmDescription = {
+  settings: {},
+  inputs: ["advantage", "logp", "n_tokens"],
+  metrics: [],
+  needs: [],
+  value_inputs: null,
+  group_min: 2,
+  coef: {},
+  pairs: false,
+  live_statistics: false,
+};
+
+type FakeCredit = z.infer<typeof OPERATIONS.trainer.credit.args>;
 type FakeLoad = z.infer<typeof OPERATIONS.trainer.load.args>;
 type FakeTrain = z.infer<typeof OPERATIONS.trainer.train.args>;
+type FakeEvaluate = z.infer<typeof OPERATIONS.trainer.evaluate.args>;
 type FakeScore = z.infer<typeof OPERATIONS.trainer.score.args>;
 
 /** What a fake sampler says for one sample; a text of 1 to 8 digits unless the test says otherwise. */
@@ -182,10 +266,13 @@ const digits: Complete = ({ draw, sample, seed, weights }) => {
 /** A sampler without Python: it samples at exactly the loaded version, and what it says depends on (weights, seed, draw, sample) only. */
 export class FakeSampler extends FakeWorker {
   readonly #complete: Complete;
+  readonly #stop: StopReason;
 
-  constructor(options: { complete?: Complete; hook?: FakeHook } = {}) {
+  /** `stop`: why its completions end. */
+  constructor(options: { complete?: Complete; hook?: FakeHook; stop?: StopReason } = {}) {
     super(options.hook ?? null);
     this.#complete = options.complete ?? digits;
+    this.#stop = options.stop ?? "stop";
   }
 
   protected async operate(op: string, { args, blobs }: { args: unknown; blobs: Uint8Array[] }): Promise<unknown> {
@@ -226,7 +313,7 @@ export class FakeSampler extends FakeWorker {
       const action_mask = Uint8Array.from(tokens, (_, place) => (place === 0 ? 0 : 1));
       const behaviour_logp = Float32Array.from(tokens, (token, place) => (place === 0 ? 0 : -fraction(weights, token)));
       const versions = [{ version, start: 1, end: tokens.length }];
-      return { sample, tokens, action_mask, behaviour_logp, versions, stop: "stop", text };
+      return { sample, tokens, action_mask, behaviour_logp, versions, stop: this.#stop, text };
     });
     return { draw, row_id: row.row_id, prompt_text, trajectories };
   }

@@ -15,9 +15,10 @@ export type GpuPlace = {
   order: "PCI_BUS_ID" | null;
 };
 
-export type GpuPlaces = { trainer: GpuPlace | null; samplers: (GpuPlace | null)[] };
+export type GpuPlaces = { trainer: GpuPlace | null; critic: GpuPlace | null; samplers: (GpuPlace | null)[] };
 
-type Blocks = { trainer: Omit<TrainerConfig, "optimizer">; sampler: SamplerConfig };
+type TrainerBlock = Omit<TrainerConfig, "optimizer">;
+type Blocks = { trainer: TrainerBlock; critic?: TrainerBlock | null; sampler: SamplerConfig };
 type Device = TrainerConfig["device"];
 
 /** This machine: the environment and what lies in /dev. */
@@ -63,12 +64,12 @@ export function onGpu(device: Device, machine: Machine = thisMachine()): boolean
 
 /**
  * Which GPUs each group gets. A block's `devices` decides. Without it the trainer takes one per rank, from the first on, and the
- * samplers share out what the trainer leaves; where it leaves nothing, they share its GPUs. Null: no GPU is meant or seen.
+ * samplers share out what the trainer leaves; where it leaves nothing, they share its GPUs. So does the critic, before them. Null: no GPU is meant or seen.
  * `excluded`: those that broke in this run.
  * @throws {InvalidInputError} Where the machine has not what a block asks for.
  */
 export function placeGpus(
-  { trainer, sampler }: Blocks,
+  { trainer, critic = null, sampler }: Blocks,
   machine: Machine = thisMachine(),
   excluded: ReadonlySet<string> = new Set(),
 ): GpuPlaces {
@@ -79,17 +80,24 @@ export function placeGpus(
     return named && whole(named);
   };
   const all = whole(seen);
-  const given = { trainer: chosenOf("trainer", trainer), sampler: chosenOf("sampler", sampler) };
-  const mine = trainerGpus(trainer, { all, given: given.trainer, others: given.sampler ?? [] });
-  const replicas = samplerGpus(sampler, { all, given: given.sampler, others: mine });
-  const groups = [mine, ...replicas];
-  const named = machine.env.CUDA_VISIBLE_DEVICES !== undefined || machine.env.CUDA_DEVICE_ORDER !== undefined;
+  const given = {
+    trainer: chosenOf("trainer", trainer),
+    critic: critic && chosenOf("value_model", critic),
+    sampler: chosenOf("sampler", sampler),
+  };
+  const named = [...given.critic ?? [], ...given.sampler ?? []];
+  const mine = trainerGpus("trainer", trainer, { all, given: given.trainer, others: named });
+  const others = [...mine, ...given.sampler ?? []];
+  const critics = critic ? trainerGpus("value_model", critic, { all, given: given.critic, others }) : [];
+  const replicas = samplerGpus(sampler, { all, given: given.sampler, others: [...mine, ...critics] });
+  const groups = [mine, critics, ...replicas];
+  const ordered = machine.env.CUDA_VISIBLE_DEVICES !== undefined || machine.env.CUDA_DEVICE_ORDER !== undefined;
   const place = (visible: string[]): GpuPlace | null => {
     if (visible.length === 0) return null;
     const sharing = Math.max(...visible.map((gpu) => groups.filter((group) => group.includes(gpu)).length));
-    return { visible, sharing, order: named ? null : "PCI_BUS_ID" };
+    return { visible, sharing, order: ordered ? null : "PCI_BUS_ID" };
   };
-  return { trainer: place(mine), samplers: replicas.map(place) };
+  return { trainer: place(mine), critic: place(critics), samplers: replicas.map(place) };
 }
 
 /** The GPUs that a block's `devices` names; null if it names none. */
@@ -116,7 +124,7 @@ function chosen(
 
 type Choice = { all: string[]; given: string[] | null; others: string[] };
 
-function trainerGpus(trainer: Blocks["trainer"], { all, given, others }: Choice): string[] {
+function trainerGpus(block: string, trainer: TrainerBlock, { all, given, others }: Choice): string[] {
   if (trainer.device === "cpu" || (all.length === 0 && trainer.device === "auto")) return [];
   const free = all.filter((gpu) => !others.includes(gpu));
   const pool = given ?? (free.length >= trainer.ranks ? free : all);
@@ -124,8 +132,8 @@ function trainerGpus(trainer: Blocks["trainer"], { all, given, others }: Choice)
   if (pool.length === 0) return [];
   if (pool.length >= trainer.ranks) return pool.slice(0, trainer.ranks);
   throw new InvalidInputError(
-    `Cannot place the trainer as trainer.ranks is ${trainer.ranks} and it may use ${pool.length} GPUs: NCCL wants one for ` +
-      "each rank. Lower trainer.ranks, or set trainer.device to cpu",
+    `Cannot place the ${block} as ${block}.ranks is ${trainer.ranks} and it may use ${pool.length} GPUs: NCCL wants one for ` +
+      `each rank. Lower ${block}.ranks, or set ${block}.device to cpu`,
     { ranks: trainer.ranks, gpus: pool },
   );
 }

@@ -66,7 +66,7 @@ const START_TIMEOUT_MS = 300_000;
 /** Calls that may wait for their turn. */
 const QUEUE_MAX = 64;
 /** For ranks to end by themselves once their group is not needed any more. */
-const DISMISS_GRACE_MS = 2_000;
+export const DISMISS_GRACE_MS = 2_000;
 
 /**
  * A gang of Python processes with one job, as the engine sees it. Runs one operation at a time; replaces itself when a rank dies

@@ -1,8 +1,9 @@
+import type { ModelHead } from "../data/mod.ts";
 import { type EnvironmentKind, environmentKind } from "./environments.ts";
 import { gpuEnv, type GpuPlace, onGpu } from "./gpus.ts";
 import type { GroupSpec } from "./group.ts";
 import type { SamplerConfig } from "./sampler_config.ts";
-import type { TrainerConfig } from "./trainer_config.ts";
+import { TrainerConfig } from "./trainer_config.ts";
 
 type Device = TrainerConfig["device"];
 /** What a group needs besides its block: the interpreter, the run's seed, its limits, and its GPUs (`placeGpus`). */
@@ -21,12 +22,19 @@ export function environmentOf(
   return environmentKind(block.engine, onGpu(block.device));
 }
 
-/** The trainer's group: what it is told is all that decides its numerics. */
-export function trainerGroup(config: Omit<TrainerConfig, "optimizer">, options: SpecOptions): GroupSpec {
+/** What sets one trainer's group apart from another's: the policy's group is `trainer`, and ends in a vocabulary. */
+export type TrainerGroupOptions = { group?: string; head?: ModelHead | null };
+
+/** A trainer's group: what it is told is all that decides its numerics. */
+export function trainerGroup(
+  config: Omit<TrainerConfig, "optimizer">,
+  { group = "trainer", head = null, ...options }: SpecOptions & TrainerGroupOptions,
+): GroupSpec {
   const { engine, zero, dtype, gradient_checkpointing, threads, device, ranks } = config;
   const { python, seed, start_timeout_ms, no_progress_ms, gpus = null } = options;
+  const unusual = unusualSpec(config, head);
   return {
-    group: "trainer",
+    group,
     role: "trainer",
     ranks,
     python,
@@ -36,9 +44,25 @@ export function trainerGroup(config: Omit<TrainerConfig, "optimizer">, options: 
       ...gpuEnv(device, gpus),
       ...(onGpu(device) ? {} : { DS_ACCELERATOR: "cpu" }),
     },
-    spec: { engine, zero, dtype, gradient_checkpointing, threads, device, seed },
+    spec: { engine, zero, dtype, gradient_checkpointing, threads, device, seed, ...(head && { head }), ...unusual },
     start_timeout_ms,
     no_progress_ms,
+  };
+}
+
+/** What a trainer is told only where it differs from the default: what older runs recorded of themselves stays so. */
+function unusualSpec(
+  { logits_chunk_tokens, packing, dropout, lora, offload }: Omit<TrainerConfig, "optimizer">,
+  head: ModelHead | null,
+): Record<string, unknown> {
+  const unusual = offload.optimizer || offload.parameters ? { offload } : {};
+  if (head === "value") return unusual; // It sees rows as they are, and is small beside its backbone: trained whole.
+  return {
+    ...unusual,
+    ...(logits_chunk_tokens !== TrainerConfig.parse({}).logits_chunk_tokens && { logits_chunk_tokens }),
+    ...(packing && { packing }),
+    ...(dropout > 0 && { dropout }),
+    ...(lora && { lora }),
   };
 }
 

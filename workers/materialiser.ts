@@ -1,3 +1,4 @@
+import { stepCut } from "../data/mod.ts";
 import { BadDataError, type Clock, InfrastructureError, RedoDriftError } from "../engine/mod.ts";
 import {
   asidePath,
@@ -171,6 +172,7 @@ export class Materialiser {
         loss,
         optimizer,
         micro_batch_tokens_max: numerics.micro_batch_tokens_max,
+        ...stepCut(numerics),
       };
       const answer = await operator.call("train", args, caller).catch(async (error) => {
         if (error instanceof BadDataError) await this.#options.chain.checkArtifacts(step);

@@ -15,7 +15,7 @@ export * from "./local_launcher.ts";
 export * from "./operation_phase.ts";
 export * from "./operations.ts";
 export type { Caller, Operator } from "./operator.ts";
-export { PolicyTrainer } from "./policy_trainer.ts";
+export { PolicyTrainer, type PolicyTrainerOptions, type PublishTarget } from "./policy_trainer.ts";
 export { CheckpointNote, VersionChain, VersionNote } from "./version_chain.ts";
 export { ASIDE, type FileProblem, firstProblem, problemText, SetAside } from "./checkpoint_files.ts";
 export * from "./replan.ts";
@@ -27,6 +27,7 @@ export { checkPython, findPython, pythonVersion } from "./python_interpreter.ts"
 export * from "./sampler_config.ts";
 export * from "./testing.ts";
 export * from "./trainer_config.ts";
+export * from "./value_model_config.ts";
 export { readWorkerStates, WorkerState } from "./worker_states.ts";
 export * from "./workers.ts";
 export * from "./workers_config.ts";

@@ -6,6 +6,7 @@ const PHASES: Record<string, Phase> = {
   publish: "publication",
   train: "training",
   score: "training",
+  evaluate: "training",
   save: "checkpoint",
 };
 

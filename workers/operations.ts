@@ -1,5 +1,14 @@
 import { z } from "zod";
-import { ArtifactRef, Numerics, Optimizer, Sampling, Slab } from "../data/mod.ts";
+import {
+  AlgorithmDescription,
+  ArtifactRef,
+  Numerics,
+  Optimizer,
+  Sampling,
+  ScoredColumn,
+  Slab,
+  StepCut,
+} from "../data/mod.ts";
 
 /**
  * The operations of trainers and samplers: what the engine asks for (`args`) and what rank 0 answers (`output`).
@@ -26,6 +35,9 @@ export const Publication = z.strictObject({
   digest: z.string(),
   tensors: z.array(TensorEntry),
   files: z.array(FileEntry),
+  base: z.strictObject({ dir: z.string(), digest: z.string() }).optional().describe(
+    "The model that the adapter in \`dir\` stands beside. Left out: \`dir\` is a whole model.",
+  ),
 });
 export type Publication = z.infer<typeof Publication>;
 
@@ -45,9 +57,19 @@ export function wholeCheckpoint(outputs: unknown[]): Checkpoint {
   return { ...shards[0]!, files: shards.flatMap((shard) => shard.files) };
 }
 
+/** Why no rank took a step, and where that came from as far as it is known. */
+export const SkippedStep = z.strictObject({
+  cause: z.enum(["loss", "grad_norm"]).describe("What was not finite."),
+  node: z.string().nullable().describe("Of the loss's expression; of a norm the input with the largest gradient."),
+  sequence: z.int().nullable().describe("Its place in the step."),
+  token: z.int().nullable(),
+});
+export type SkippedStep = z.infer<typeof SkippedStep>;
+
 export const StepRecord = z.strictObject({
-  loss: z.number(),
-  grad_norm: z.number(),
+  loss: z.number().nullable().describe("null: not finite."),
+  grad_norm: z.number().nullable().describe("null: not finite."),
+  skipped: SkippedStep.optional().describe("Left out of a step that was taken."),
   lr: z.number(),
   n_tokens: z.number(),
   n_sequences: z.number(),
@@ -55,6 +77,16 @@ export const StepRecord = z.strictObject({
   metrics: z.record(z.string(), z.number()),
 });
 export type StepRecord = z.infer<typeof StepRecord>;
+
+/** What a loss says of a batch. */
+export const EvaluatedBatch = z.strictObject({
+  loss: z.number(),
+  n_tokens: z.number(),
+  n_sequences: z.number(),
+  micro_batches: z.int(),
+  metrics: z.record(z.string(), z.number()),
+});
+export type EvaluatedBatch = z.infer<typeof EvaluatedBatch>;
 
 const trainer = {
   /** Makes a small randomly initialised model and its tokenizer on the spot (quickstart, tests). */
@@ -66,6 +98,19 @@ const trainer = {
   inspect_model: {
     args: z.strictObject({ dir: z.string() }),
     output: z.strictObject({ digest: z.string(), parameters: z.int(), architecture: z.string() }),
+  },
+  /** Tries everything of an algorithm's file on synthetic data. Needs no model. */
+  open_algorithm: {
+    args: z.strictObject({ algorithm: ArtifactRef.describe("JSON of a PythonSource.") }),
+    output: AlgorithmDescription,
+  },
+  /** Credit of a round by an algorithm's file. Needs no model. Blob 0: JSON of an AssignedCredit. */
+  credit: {
+    args: z.strictObject({
+      algorithm: ArtifactRef.describe("JSON of a PythonSource."),
+      round: ArtifactRef.describe("JSON of the round as credit sees it."),
+    }),
+    output: z.strictObject({ sequences: z.int() }),
   },
   load: {
     args: z.strictObject({
@@ -81,25 +126,48 @@ const trainer = {
       from: z.string(),
       to: z.string(),
       batch: ArtifactRef.describe("JSON of a Batch."),
-      loss: ArtifactRef.describe("JSON of an Expression."),
+      loss: ArtifactRef.describe("JSON of a RecordedLoss."),
       optimizer: Optimizer.describe("Of these steps: a fork may train on with other settings than its prefix."),
       micro_batch_tokens_max: z.int().positive(),
+      ...StepCut.shape,
+      non_finite_max: z.int().positive().optional().describe(
+        "So many skipped steps in a row fail. A redo has no limit.",
+      ),
     }),
     output: z.union([NotResident, z.strictObject({ version: z.string(), steps: z.array(StepRecord) })]),
   },
-  /** Log-probabilities of a batch's tokens under the resident version, or under the reference model. Blob i = column i. */
+  /** What the resident version, or the reference model, says of a batch's tokens. Blob i = column i. */
   score: {
     args: z.strictObject({
       version: z.string(),
       batch: ArtifactRef,
-      columns: z.array(z.enum(["old_logp", "ref_logp"])).min(1),
-      reference_path: z.string().nullable(),
+      columns: z.array(ScoredColumn).min(1),
+      reference_path: z.string().nullable().describe("null: the model itself, its adapter switched off."),
+      reference_offload: z.boolean().optional().describe("The reference is on the CPU between two uses."),
       micro_batch_tokens_max: z.int().positive(),
+      ...StepCut.pick({ logits_chunk_tokens: true }).shape,
     }),
     output: z.union([NotResident, z.strictObject({ columns: z.array(z.string()) })]),
   },
+  /** The loss of a batch under the resident version, and its metrics: a step that is not taken. */
+  evaluate: {
+    args: z.strictObject({
+      version: z.string(),
+      batch: ArtifactRef,
+      loss: ArtifactRef,
+      micro_batch_tokens_max: z.int().positive(),
+      ...StepCut.pick({ logits_chunk_tokens: true }).shape,
+    }),
+    output: z.union([NotResident, EvaluatedBatch]),
+  },
   publish: {
-    args: z.strictObject({ version: z.string(), dir: z.string() }),
+    args: z.strictObject({
+      version: z.string(),
+      dir: z.string(),
+      form: z.enum(["merged", "adapter"]).optional().describe(
+        "Of a policy trained by an adapter; left out: as configured.",
+      ),
+    }),
     output: z.union([NotResident, Publication]),
   },
   /** Every rank answers its own files; the engine commits the union. */

@@ -1,16 +1,33 @@
-import { type ArtifactRef, type Numerics, type Optimizer, type Policy, VersionRecord } from "../data/mod.ts";
+import {
+  AlgorithmDescription,
+  type ArtifactRef,
+  AssignedCredit,
+  type ModelHead,
+  type Numerics,
+  type Optimizer,
+  type Policy,
+  type ScoredColumn,
+  stepCut,
+  VersionRecord,
+} from "../data/mod.ts";
 import { type ArtifactStore, canonicalJson, type Clock, InfrastructureError, sha256Hex } from "../engine/mod.ts";
-import type { CallOptions } from "./call.ts";
+import { type CallOptions, callOptions } from "./call.ts";
 import { checkpointName, Materialiser } from "./materialiser.ts";
 import type { Caller, Operator } from "./operator.ts";
-import { NotResident, OPERATIONS, Publication, wholeCheckpoint } from "./operations.ts";
-import type { RestartCause } from "./recovery.ts";
-import { microBatchTokensMax } from "./replan.ts";
+import { EvaluatedBatch, NotResident, OPERATIONS, Publication, wholeCheckpoint } from "./operations.ts";
+import type { Loss, Recovery, RestartCause } from "./recovery.ts";
+import { microBatchTokensMax, type TrainerBlock } from "./replan.ts";
 import { askedRoom, NoRoom, smallerCut } from "./room.ts";
-import { type CheckpointNote, type RecordedRow, VersionChain, type VersionNote } from "./version_chain.ts";
+import { type CheckpointNote, ofGroup, type RecordedRow, VersionChain, type VersionNote } from "./version_chain.ts";
 
 export type PolicyTrainerOptions = {
   operator: Operator;
+  /** The worker group, and with it the chain of versions. Left out: the policy's. */
+  group?: string;
+  /** The block of the configuration that its numerics are in. */
+  block?: TrainerBlock;
+  /** What its model ends in, if not in a vocabulary. */
+  head?: ModelHead;
   artifacts: ArtifactStore;
   clock: Clock;
   /** What the ready group says of its numerics. */
@@ -21,12 +38,17 @@ export type PolicyTrainerOptions = {
   checkpointsDir: string;
   /** recovery.allow_replan. */
   allowReplan?: boolean;
+  /** trainer.non_finite_max. */
+  nonFiniteMax?: number;
   /** How the engine before this one ended, if there was one. */
   restart?: RestartCause;
 };
 
+/** A directory, and how an adapter is written there. */
+export type PublishTarget = { dir: string; form: "merged" | "adapter" };
+
 /**
- * The trainer as stages see it: every operation names the version it needs, and a group that does not hold it is brought
+ * A trainer as stages see it, the policy's or the value model's: every operation names the version it needs, and a group that does not hold it is brought
  * there first (`Materialiser`). Where the device has no room for a micro-batch, half of it is tried, and recorded.
  */
 export class PolicyTrainer {
@@ -35,14 +57,15 @@ export class PolicyTrainer {
   readonly #artifacts: ArtifactStore;
   readonly #chain: VersionChain;
   readonly #materialiser: Materialiser;
-  /** Directories of checkpoints that no stage asked for and that are being written: not recorded yet, and nobody's to remove. */
+  /** Directories of checkpoints that are being written: not recorded yet, and nobody's to remove. */
   readonly writing = new Set<string>();
   #tail: Promise<unknown> = Promise.resolve();
   /** The one that was trained last by this engine. */
   #newest: Policy | null = null;
 
   constructor(options: PolicyTrainerOptions) {
-    const { operator, artifacts, clock, checkpointsDir, recorded, restart = "engine_lost" } = options;
+    const { operator, group, artifacts, clock, checkpointsDir, restart = "engine_lost" } = options;
+    const recorded = ofGroup(options.recorded, group);
     this.#options = options;
     this.#operator = operator;
     this.#artifacts = artifacts;
@@ -58,10 +81,13 @@ export class PolicyTrainer {
     const output = OPERATIONS.trainer.inspect_model.output.parse(
       await this.#exclusive(caller, () => this.#call("inspect_model", { dir: modelPath }, caller)),
     );
+    const { head } = this.#options;
+    const { lora } = await this.#options.numerics(1);
+    const unusual = { ...(head && { head }), ...(lora && { lora }) };
     const record = await this.#artifacts.putJson(
-      VersionRecord.parse({ kind: "base", model_digest: output.digest, optimizer }),
+      VersionRecord.parse({ kind: "base", model_digest: output.digest, optimizer, ...unusual }),
     );
-    const note = { record, model_path: modelPath, number: 0, steps: [] };
+    const note = { ...this.#mark, record, model_path: modelPath, number: 0, steps: [] };
     this.#chain.add(record.sha256, note);
     return { policy: { version: record.sha256, record, number: 0, model_path: modelPath }, note };
   }
@@ -95,7 +121,12 @@ export class PolicyTrainer {
     const kept = this.#artifacts.put(bytes); // Nobody reads it before the result is recorded: written while the step runs.
     kept.catch(() => undefined); // Told below.
     const made = { ...policy, version: record.sha256, record, number: policy.number + 1 };
-    const args = { from: policy.version, to: made.version, batch, loss, optimizer, micro_batch_tokens_max };
+    const { nonFiniteMax: non_finite_max } = this.#options;
+    const args = {
+      ...{ from: policy.version, to: made.version, batch, loss, optimizer, micro_batch_tokens_max },
+      ...stepCut(numerics),
+      ...(non_finite_max && { non_finite_max }),
+    };
     const output = await this.#resident(policy.version, caller, async () => {
       const answer = await askedRoom(caller, (watched) => this.#call("train", args, watched));
       if (!NotResident.safeParse(answer).success) this.#newest = made; // Before the next turn: it may be `saveNow`.
@@ -103,25 +134,27 @@ export class PolicyTrainer {
     });
     const { steps } = OPERATIONS.trainer.train.output.options[1].parse(output);
     await kept;
-    const note = { record, model_path: policy.model_path, number: made.number, steps };
+    const note = { ...this.#mark, record, model_path: policy.model_path, number: made.number, steps };
     this.#chain.add(made.version, note);
     return { policy: made, note };
   }
 
-  /** Per-token columns of a batch under `policy` (`old_logp`) or the reference model (`ref_logp`). */
+  /** Columns of a batch: what `policy`, or for `ref_logp` the reference model, says of its tokens. */
   async score(
     input: {
       policy: Policy;
       batch: ArtifactRef;
-      columns: string[];
+      columns: ScoredColumn[];
       reference_path: string | null;
+      reference_offload?: boolean;
       micro_batch_tokens_max: number;
     },
     caller: Caller,
   ): Promise<Record<string, ArtifactRef>> {
     return await this.#fitting(input, caller, async (micro_batch_tokens_max) => {
       const { policy, ...rest } = input;
-      const args = { version: policy.version, ...rest, micro_batch_tokens_max };
+      const { logits_chunk_tokens } = await this.#options.numerics(micro_batch_tokens_max);
+      const args = { version: policy.version, ...rest, micro_batch_tokens_max, ...stepCut({ logits_chunk_tokens }) };
       let blobs: Uint8Array[] = [];
       const output = await this.#resident(policy.version, caller, () =>
         askedRoom(caller, async (watched) => {
@@ -135,19 +168,38 @@ export class PolicyTrainer {
     });
   }
 
+  /** The loss of a batch under `policy`, and its metrics. Trains nothing. */
+  async evaluate(
+    input: { policy: Policy; batch: ArtifactRef; loss: ArtifactRef; micro_batch_tokens_max: number },
+    caller: Caller,
+  ): Promise<EvaluatedBatch> {
+    return await this.#fitting(input, caller, async (micro_batch_tokens_max) => {
+      const { policy, ...rest } = input;
+      const { logits_chunk_tokens } = await this.#options.numerics(micro_batch_tokens_max);
+      const args = { version: policy.version, ...rest, micro_batch_tokens_max, ...stepCut({ logits_chunk_tokens }) };
+      const output = await this.#resident(
+        policy.version,
+        caller,
+        () => askedRoom(caller, (watched) => this.#call("evaluate", args, watched)),
+      );
+      return EvaluatedBatch.parse(output);
+    });
+  }
+
   /** Runs `work` with the micro-batches of now; where the device has no room for them, with smaller ones from here on. */
   async #fitting<T>(
     { micro_batch_tokens_max: configured }: { micro_batch_tokens_max: number },
     caller: Caller,
     work: (microBatchTokensMax: number) => Promise<T>,
   ): Promise<T> {
+    const { block = "trainer", allowReplan: allowed = true } = this.#options;
     for (;;) {
-      const from = microBatchTokensMax(configured, this.#chain.replans);
+      const from = microBatchTokensMax(configured, this.#chain.replans, block);
       try {
         return await work(from);
       } catch (error) {
         if (!(error instanceof NoRoom)) throw error;
-        const replan = smallerCut(error, { from, key: caller.key, allowed: this.#options.allowReplan ?? true });
+        const replan = smallerCut(error, { from, key: caller.key, allowed, block });
         await caller.record("note/replan", caller.key, replan);
         this.#chain.replans.push(replan);
         caller.emit?.({ log: `no room on the device: ${replan.field} is ${replan.to} from here on, it was ${from}` });
@@ -155,9 +207,12 @@ export class PolicyTrainer {
     }
   }
 
-  /** Writes the weights of `policy` as a plain Hugging Face directory with a manifest. */
-  async publish(policy: Policy, dir: string, caller: Caller): Promise<Publication> {
-    const args = { version: policy.version, dir };
+  /**
+   * Writes the weights of `policy` as a plain Hugging Face directory with a manifest; those of an adapter merged or alone, as `form`
+   * says or else the configuration.
+   */
+  async publish(policy: Policy, target: string | PublishTarget, caller: Caller): Promise<Publication> {
+    const args = { version: policy.version, ...(typeof target === "string" ? { dir: target } : target) };
     return Publication.parse(await this.#resident(policy.version, caller, () => this.#call("publish", args, caller)));
   }
 
@@ -169,14 +224,19 @@ export class PolicyTrainer {
   ): Promise<CheckpointNote> {
     const args = { version: policy.version, dir };
     const outputs: unknown[] = [];
-    await this.#resident(policy.version, caller, async () => {
-      const answer = await this.#operator.call("save", args, caller);
-      outputs.splice(0, outputs.length, ...answer.outputs);
-      return answer.outputs[0];
-    });
-    const checkpoint = { ...wholeCheckpoint(outputs), number: policy.number, round, metric };
-    this.#chain.addCheckpoint(checkpoint);
-    return checkpoint;
+    this.writing.add(dir);
+    try {
+      await this.#resident(policy.version, caller, async () => {
+        const answer = await this.#operator.call("save", args, caller);
+        outputs.splice(0, outputs.length, ...answer.outputs);
+        return answer.outputs[0];
+      });
+      const checkpoint = { ...this.#mark, ...wholeCheckpoint(outputs), number: policy.number, round, metric };
+      this.#chain.addCheckpoint(checkpoint);
+      return checkpoint;
+    } finally {
+      this.writing.delete(dir);
+    }
   }
 
   /**
@@ -193,7 +253,8 @@ export class PolicyTrainer {
       try {
         const { outputs } = await this.#operator.call("save", args, caller);
         if (NotResident.safeParse(outputs[0]).success) return null;
-        const checkpoint = { ...wholeCheckpoint(outputs), number: policy.number, round: null, metric: null };
+        const whole = wholeCheckpoint(outputs);
+        const checkpoint = { ...this.#mark, ...whole, number: policy.number, round: null, metric: null };
         await caller.record("note/checkpoint", policy.version, checkpoint);
         this.#chain.addCheckpoint(checkpoint);
         return checkpoint;
@@ -213,6 +274,19 @@ export class PolicyTrainer {
     );
   }
 
+  /** What an algorithm's file reads, after all of it was tried. Needs no version. */
+  async openAlgorithm(algorithm: ArtifactRef, caller: Caller): Promise<AlgorithmDescription> {
+    return AlgorithmDescription.parse(
+      await this.#exclusive(caller, () => this.#call("open_algorithm", { algorithm }, caller)),
+    );
+  }
+
+  /** What an algorithm's file assigns to a round. Pure, and needs no version. */
+  async credit(input: { algorithm: ArtifactRef; round: ArtifactRef }, caller: Caller): Promise<AssignedCredit> {
+    const { blobs } = await this.#exclusive(caller, () => this.#operator.call("credit", input, caller));
+    return AssignedCredit.parse(JSON.parse(new TextDecoder().decode(blobs[0])));
+  }
+
   /** Checkpoints this chain can start from, in the order they were recorded. */
   checkpoints(): CheckpointNote[] {
     return this.#chain.checkpoints();
@@ -221,6 +295,20 @@ export class PolicyTrainer {
   /** Forgets a checkpoint whose deletion was recorded. */
   dropped(version: string): void {
     this.#chain.drop(version);
+  }
+
+  /** What rows say of whose chain they are. */
+  get #mark(): { group?: string } {
+    const { group } = this.#options;
+    return group === undefined ? {} : { group };
+  }
+
+  /** The caller, whose rows about versions that are brought back say of whose chain they are. */
+  #marking(caller: Caller): Caller {
+    if (this.#options.group === undefined) return caller;
+    const record: Caller["record"] = (kind, key, value) =>
+      caller.record(kind, key, { ...this.#mark, ...value as Record<string, unknown> });
+    return { ...callOptions(caller), record, emit: (emission) => caller.emit?.(emission) };
   }
 
   async #call(op: keyof typeof OPERATIONS.trainer, args: unknown, options: CallOptions): Promise<unknown> {
@@ -232,7 +320,7 @@ export class PolicyTrainer {
     const whole = async () => {
       const done = await work();
       const loss = this.#operator.takeLoss?.() ?? null; // One that cost no version.
-      if (loss) await caller.record("recovery", caller.key, { ...loss, action: "restart", ...NOTHING_REDONE });
+      if (loss) await this.#marking(caller).record("recovery", caller.key, restarted(loss));
       return done;
     };
     const turn = this.#tail.then(whole, whole);
@@ -245,7 +333,7 @@ export class PolicyTrainer {
       const first = await operate();
       const refused = NotResident.safeParse(first);
       if (!refused.success) return first;
-      await this.#materialiser.bring(version, refused.data.not_resident, caller);
+      await this.#materialiser.bring(version, refused.data.not_resident, this.#marking(caller));
       const second = await operate();
       if (NotResident.safeParse(second).success) {
         throw new InfrastructureError(
@@ -258,4 +346,6 @@ export class PolicyTrainer {
   }
 }
 
-const NOTHING_REDONE = { version: null, batches_redone: 0 };
+function restarted(loss: Loss): Recovery {
+  return { ...loss, action: "restart", version: null, batches_redone: 0 };
+}

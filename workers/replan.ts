@@ -3,8 +3,17 @@ import { InvalidInputError } from "../engine/mod.ts";
 import { TrainerConfig } from "./trainer_config.ts";
 
 /** What a replan may change: nothing else of a run's numerics may. */
-export const REPLAN_FIELDS = ["trainer.micro_batch_tokens_max", "trainer.ranks", "trainer.devices"] as const;
+export const REPLAN_FIELDS = [
+  "trainer.micro_batch_tokens_max",
+  "trainer.ranks",
+  "trainer.devices",
+  "value_model.micro_batch_tokens_max",
+  "value_model.ranks",
+  "value_model.devices",
+] as const;
 export type ReplanField = typeof REPLAN_FIELDS[number];
+/** The block of the configuration that a trainer's numerics are in: the policy's, or the value model's. */
+export type TrainerBlock = "trainer" | "value_model";
 
 /**
  * A `note/replan` row: numerics that are others from here on. Before it a run is promised to the bit, from it on its gradient is
@@ -23,21 +32,31 @@ export type Replan = z.infer<typeof Replan>;
 export type AskedReplan = Partial<Record<ReplanField, unknown>>;
 type Planned = Pick<TrainerConfig, "engine" | "ranks" | "devices" | "micro_batch_tokens_max">;
 
-/** The trainer's block after these replans. */
-export function replanned<T extends Planned>(trainer: T, replans: readonly Replan[]): T {
-  const to = Object.fromEntries(replans.map((replan) => [replan.field.replace("trainer.", ""), replan.to]));
-  return { ...trainer, ...to };
+/** A trainer's block after these replans. */
+export function replanned<T extends object>(
+  trainer: T,
+  replans: readonly Replan[],
+  block: TrainerBlock = "trainer",
+): T {
+  const own = replans.filter(({ field }) => field.startsWith(`${block}.`));
+  return { ...trainer, ...Object.fromEntries(own.map(({ field, to }) => [field.slice(block.length + 1), to])) };
 }
 
 /**
  * The rows that say what was asked for; what is so already gives none.
  * @throws {InvalidInputError} For a value that the trainer cannot have.
  */
-export function askedReplans(trainer: Planned, replans: readonly Replan[], asked: AskedReplan): Replan[] {
-  const now = replanned(trainer, replans);
-  const rows = Object.entries(asked).flatMap(([name, value]): Replan[] => {
+export function askedReplans(
+  trainer: Planned,
+  replans: readonly Replan[],
+  asked: AskedReplan,
+  block: TrainerBlock = "trainer",
+): Replan[] {
+  const now = replanned(trainer, replans, block);
+  const own = Object.entries(asked).filter(([name]) => name.startsWith(`${block}.`));
+  const rows = own.flatMap(([name, value]): Replan[] => {
     const field = name as ReplanField;
-    const key = field.replace("trainer.", "") as "ranks" | "devices" | "micro_batch_tokens_max";
+    const key = field.slice(block.length + 1) as "ranks" | "devices" | "micro_batch_tokens_max";
     const parsed = TrainerConfig.shape[key].safeParse(value);
     if (!parsed.success) {
       const why = parsed.error.issues[0]!.message;
@@ -46,17 +65,21 @@ export function askedReplans(trainer: Planned, replans: readonly Replan[], asked
     if (JSON.stringify(parsed.data) === JSON.stringify(now[key])) return [];
     return [{ round: null, cause: "asked", field, from: now[key], to: parsed.data }];
   });
-  const then = replanned(now, rows);
+  const then = replanned(now, rows, block);
   if (then.engine !== "torch" || then.ranks === 1) return rows;
   throw new InvalidInputError(
-    `Cannot resume with trainer.ranks=${then.ranks} as trainer.engine is torch, which is one process`,
+    `Cannot resume with ${block}.ranks=${then.ranks} as ${block}.engine is torch, which is one process`,
     { ranks: then.ranks },
   );
 }
 
 /** Tokens that a micro-batch may hold: the configured number, or the one of the last replan. */
-export function microBatchTokensMax(configured: number, replans: readonly Replan[]): number {
-  const last = replans.findLast(({ field }) => field === "trainer.micro_batch_tokens_max");
+export function microBatchTokensMax(
+  configured: number,
+  replans: readonly Replan[],
+  block: TrainerBlock = "trainer",
+): number {
+  const last = replans.findLast(({ field }) => field === `${block}.micro_batch_tokens_max`);
   return (last?.to as number | undefined) ?? configured;
 }
 

@@ -1,6 +1,6 @@
 import { type EngineError, OutOfMemoryError } from "../engine/mod.ts";
 import { type CallOptions, callOptions } from "./call.ts";
-import { type Replan, roundOf } from "./replan.ts";
+import { type Replan, roundOf, type TrainerBlock } from "./replan.ts";
 
 /** What a rank says, as the last thing before it fails for want of memory. Tokens with padding. */
 export type Cut = { longest_tokens: number; micro_batch_tokens: number };
@@ -36,10 +36,10 @@ function onDevice({ facts }: OutOfMemoryError): boolean {
   return !facts.signal && facts.exception !== "MemoryError";
 }
 
-type Now = { from: number; key: string; allowed: boolean };
+type Now = { from: number; key: string; allowed: boolean; block: TrainerBlock };
 
 /** The replan to half the micro-batch. @throws {OutOfMemoryError} If it is not allowed, or one sequence alone does not fit. */
-export function smallerCut({ error, cut }: NoRoom, { from, key, allowed }: Now): Replan {
+export function smallerCut({ error, cut }: NoRoom, { from, key, allowed, block }: Now): Replan {
   const largest = Math.min(from, cut?.micro_batch_tokens ?? from);
   const to = Math.max(Math.floor(largest / 2), cut?.longest_tokens ?? 1);
   const stop = (why: string) => {
@@ -48,16 +48,16 @@ export function smallerCut({ error, cut }: NoRoom, { from, key, allowed }: Now):
   };
   if (to >= largest) {
     throw stop(
-      `one sequence of ${largest} tokens does not fit, and none is cut. Use trainer.gradient_checkpointing, ` +
-        "trainer.engine deepspeed with a higher zero and more ranks, or shorter sequences (sampler.tokens_max)",
+      `one sequence of ${largest} tokens does not fit, and none is cut. Use ${block}.gradient_checkpointing, ` +
+        "engine deepspeed with a higher zero and more ranks, or shorter sequences (sampler.tokens_max)",
     );
   }
   if (!allowed) {
     const run = String(error.facts.run ?? "RUN");
     throw stop(
-      `trainer.micro_batch_tokens_max is ${from} and recovery.allow_replan is false. To go on with smaller ones, with the same ` +
-        `gradient to rounding: deno task rl resume ${run} trainer.micro_batch_tokens_max=${to}`,
+      `${block}.micro_batch_tokens_max is ${from} and recovery.allow_replan is false. To go on with smaller ones, with the same ` +
+        `gradient to rounding: deno task rl resume ${run} ${block}.micro_batch_tokens_max=${to}`,
     );
   }
-  return { round: roundOf(key), cause: "out_of_memory", field: "trainer.micro_batch_tokens_max", from, to };
+  return { round: roundOf(key), cause: "out_of_memory", field: `${block}.micro_batch_tokens_max`, from, to };
 }

@@ -5,8 +5,12 @@ import type { SetAside } from "./checkpoint_files.ts";
 import { Checkpoint, StepRecord } from "./operations.ts";
 import { Replan } from "./replan.ts";
 
+/** Whose chain a row is of. Absent: the policy's, which the group `trainer` has. */
+const OfGroup = z.string().optional();
+
 /** A version the chain can be rebuilt from: its record, and for a trained one what each step gave. */
 export const VersionNote = z.strictObject({
+  group: OfGroup,
   record: ArtifactRef,
   model_path: z.string(),
   number: z.int(),
@@ -16,6 +20,7 @@ export type VersionNote = z.infer<typeof VersionNote>;
 
 /** A `note/checkpoint` row, and what says how long it is kept. */
 export const CheckpointNote = Checkpoint.extend({
+  group: OfGroup,
   number: z.int().nonnegative().describe("Trained batches since the base."),
   round: z.int().nullable().describe("null: one between two rounds, for a preemption or a replan."),
   metric: z.number().nullable().describe("Of checkpoints.keep_best; null: none is asked for, or none was told."),
@@ -33,6 +38,13 @@ export type Route = {
 
 /** Rows of the journal, as the trainer reads them. */
 export type RecordedRow = { kind: string; key: string; value: unknown };
+
+/** What of these rows is of the chain of one group. Of those that name none, what says that files are gone concerns all. */
+export function ofGroup(rows: readonly RecordedRow[], group: string | undefined): RecordedRow[] {
+  return rows.filter(({ kind, value }) =>
+    !["note/version", "note/checkpoint"].includes(kind) || (value as { group?: string }).group === group
+  );
+}
 
 /** What is recorded of versions, checkpoints and replans: everything that a version can be rebuilt from. */
 export class VersionChain {

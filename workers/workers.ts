@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { CancelledError, type Clock, type EngineError, InfrastructureError, systemClock } from "../engine/mod.ts";
-import { type GroupEvent, type GroupSpec, WorkerGroup } from "./group.ts";
+import { DISMISS_GRACE_MS, type GroupEvent, type GroupSpec, WorkerGroup } from "./group.ts";
 import { type AgentEvent, HostAgent } from "./host_agent.ts";
 import { Hub } from "./hub.ts";
 import type { HubDoor } from "./hub_door.ts";
@@ -174,6 +174,17 @@ export class Workers {
   dismiss(name: string): void {
     this.#groups.get(name)?.dismiss(new CancelledError(`Cannot run an operation on ${name} as it was dismissed`));
     this.#groups.delete(name);
+  }
+
+  /** Ends a group that an earlier engine left and this one has not asked for: its processes, and what it has to tell. */
+  dismissLeft(name: string): void {
+    const left = this.#agent.takeLeft(name);
+    const { link } = this.#agent;
+    if (!left || !link) return;
+    const { generation } = left.group;
+    this.#generations.set(name, generation);
+    for (const { task } of left.tasks) link.release(task);
+    link.send({ type: "stop_group", group: name, generation, grace_ms: DISMISS_GRACE_MS });
   }
 
   groups(): WorkerGroup[] {

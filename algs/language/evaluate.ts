@@ -14,17 +14,30 @@ export type EvaluatedStep = { sequences: readonly EvaluatedSequence[]; coef?: Re
 /** Values of every node: token [n] over unmasked tokens, sequence [S], pair [P], step [1]. */
 export type Evaluation = { loss: number; metrics: Record<string, number>; values: Float64Array[] };
 
+/** What stays as it is while inputs move, so that differences of the loss are differences of what is differentiated. */
+export type Frozen = {
+  /** Each `detach` has its value of this evaluation. */
+  detached: Evaluation;
+  /**
+   * Per node, per value: the side that it is held to. clamp: -1 its lower bound, 1 its upper bound, 0 within.
+   * minimum, maximum, lt, le: the sign of the first minus the second; 0 is torch's tie, half of each.
+   */
+  sides?: ReadonlyMap<number, readonly number[]>;
+};
+
 /**
  * The reference: computes an expression in float64, whole step at once, with no cut and no mask (masked tokens are not
- * there at all). With `frozen`, each `detach` has its value of that evaluation, so that differences of the loss are
- * differences of what is differentiated.
+ * there at all).
  */
-export function evaluate(expression: Expression, step: EvaluatedStep, frozen?: Evaluation): Evaluation {
+export function evaluate(expression: Expression, step: EvaluatedStep, frozen?: Frozen): Evaluation {
   const layout = layoutOf(step);
   const values: Float64Array[] = [];
   for (const [i, node] of expression.nodes.entries()) {
+    const sides = frozen?.sides?.get(i);
     values.push(
-      node.op === "detach" && frozen ? frozen.values[i]! : compute(node, { step, layout, values, expression }),
+      node.op === "detach" && frozen
+        ? frozen.detached.values[i]!
+        : compute(node, { step, layout, values, expression, sides }),
     );
   }
   const metrics = Object.entries(expression.metrics).map(([name, root]) => [name, values[root]![0]!]);
@@ -51,7 +64,13 @@ export function layoutOf({ sequences }: EvaluatedStep): Layout {
   };
 }
 
-type Scope = { step: EvaluatedStep; layout: Layout; values: readonly Float64Array[]; expression: Expression };
+type Scope = {
+  step: EvaluatedStep;
+  layout: Layout;
+  values: readonly Float64Array[];
+  expression: Expression;
+  sides?: readonly number[];
+};
 
 const logSigmoid = (x: number) => Math.min(x, 0) - Math.log1p(Math.exp(-Math.abs(x)));
 
@@ -74,8 +93,16 @@ const ELEMENTWISE: Record<string, (...x: number[]) => number> = {
   detach: (x) => x!,
 };
 
+/** An operation with sides on one of them: smooth. */
+const HELD: Record<string, (side: number) => (a: number, b: number) => number> = {
+  minimum: (side) => (a, b) => (side < 0 ? a : side > 0 ? b : (a + b) / 2),
+  maximum: (side) => (a, b) => (side < 0 ? b : side > 0 ? a : (a + b) / 2),
+  lt: (side) => () => (side < 0 ? 1 : 0),
+  le: (side) => () => (side <= 0 ? 1 : 0),
+};
+
 function compute(node: ExpressionNode, scope: Scope): Float64Array {
-  const { layout, values, expression } = scope;
+  const { layout, values, expression, sides } = scope;
   switch (node.op) {
     case "input":
       return readInput(node.name, node.kind, scope);
@@ -95,14 +122,27 @@ function compute(node: ExpressionNode, scope: Scope): Float64Array {
     case "stepSum":
       return Float64Array.of(stepSum(values[node.args[0]]!, expression.nodes[node.args[0]]!.kind, layout));
     default: {
-      const { op } = node;
-      const work = op === "clamp"
-        ? (x: number) => Math.min(Math.max(x, node.lo ?? -Infinity), node.hi ?? Infinity)
-        : ELEMENTWISE[op]!;
+      const work = elementwise(node);
+      const held = sides && heldTo(node, sides);
       const at = operands(node).map((arg) => reader(values[arg]!, expression.nodes[arg]!.kind, { node, layout }));
-      return new Float64Array(layout.size[node.kind]).map((_, i) => work(...at.map((read) => read(i)) as [number]));
+      return new Float64Array(layout.size[node.kind]).map((_, i) => (held?.(i) ?? work)(...at.map((read) => read(i))));
     }
   }
+}
+
+type Work = (...x: number[]) => number;
+
+function elementwise(node: ExpressionNode): Work {
+  if (node.op !== "clamp") return ELEMENTWISE[node.op]!;
+  const { lo, hi } = node;
+  return (x) => Math.min(Math.max(x!, lo ?? -Infinity), hi ?? Infinity);
+}
+
+/** The operation of each value, held to its side. */
+function heldTo(node: ExpressionNode, sides: readonly number[]): (i: number) => Work {
+  if (node.op !== "clamp") return (i) => HELD[node.op]!(sides[i]!) as Work;
+  const { lo, hi } = node;
+  return (i) => (x) => (sides[i]! < 0 ? lo! : sides[i]! > 0 ? hi! : x!);
 }
 
 /** Reads an operand at an index of the node's own kind: coarser kinds broadcast. */
@@ -123,7 +163,7 @@ function stepSum(value: Float64Array, kind: Kind, { length }: Layout): number {
 function readInput(name: string, kind: Kind, { step, layout }: Scope): Float64Array {
   const { sequences, coef } = step;
   if (kind === "step") {
-    return Float64Array.of(name.startsWith("coef.") ? given(coef?.[name.slice(5)], name) : count(name, step));
+    return Float64Array.of(name.startsWith("coef.") ? given(coef?.[name.slice(5)], name) : count(name, step, layout));
   }
   if (name === "length") return layout.length;
   if (name === "group_length") {
@@ -145,8 +185,7 @@ function given<T>(value: T | undefined, name: string): T {
   return value;
 }
 
-function count(name: string, step: EvaluatedStep): number {
-  const { length, size } = layoutOf(step);
+function count(name: string, step: EvaluatedStep, { length, size }: Layout): number {
   const full = step.sequences.filter((_, s) => length[s]! > 0);
   if (name === "n_tokens") return size.token;
   if (name === "n_sequences") return full.length;

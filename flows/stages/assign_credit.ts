@@ -1,122 +1,143 @@
 import { z } from "zod";
-import { AlgorithmChoice, assignAdvantages } from "../../algs/mod.ts";
-import { ArtifactRef, type Batch, type Column, encodeColumn } from "../../data/mod.ts";
-import { type ArtifactStore, BadDataError, defineStage } from "../../engine/mod.ts";
+import { AlgorithmChoice, type Assigned, creditOf, type CreditRound, OpenedAlgorithm } from "../../algs/mod.ts";
+import { ArtifactRef, type Batch, type Column } from "../../data/mod.ts";
+import { BadDataError, type Context, defineStage } from "../../engine/mod.ts";
+import { Trainer } from "../resources.ts";
+import { creditRound, RoundTokens } from "./credit_round.ts";
+import { updatesOf } from "./optimizer_steps.ts";
+import { roundMetrics } from "./round_metrics.ts";
 import { ScoredGroup } from "./score_group.ts";
+
+const Coefficients = z.record(z.string(), z.number());
+const Columns = z.record(z.string(), ArtifactRef);
 
 /** What a round trains on, and what became of its draws. */
 export const Credit = z.strictObject({
   batch: ArtifactRef.nullable().describe("null: no group was usable, the policy is carried over."),
+  value_batch: ArtifactRef.nullable().optional().describe("The value model's; absent: there is no value model."),
+  coef: Coefficients.optional().describe("Coefficients of the next round; absent: none changes during the run."),
   trained: z.int(),
   filtered: z.int(),
   failed: z.int(),
 });
 export type Credit = z.infer<typeof Credit>;
 
+const Input = z.strictObject({
+  scored: z.array(ScoredGroup),
+  tokens: Columns,
+  values: Columns.optional().describe("The value model's columns; absent: there is none."),
+  coef: Coefficients.optional().describe("Of this round; absent: none changes during the run."),
+  value_warmup: z.strictObject({ trained: z.int().nonnegative(), rounds: z.int().positive() }).optional().describe(
+    "The policy waits until the value model has `trained` on the batches of as many `rounds`.",
+  ),
+  algorithm: AlgorithmChoice,
+  opened: OpenedAlgorithm.optional().describe("The algorithm, where it is in Python."),
+  temperature: z.number().positive(),
+  updates_per_batch: z.int().positive(),
+  epochs_per_batch: z.int().positive().optional().describe("Absent: 1."),
+  failed_fraction_max: z.number(),
+  policy_number: z.int().nonnegative().optional().describe("Of the policy that is trained; absent in older records."),
+  metrics: z.record(z.string(), z.number()).optional().describe(
+    "Of all groups that the round drew, where only some of them are `scored`.",
+  ),
+});
+type Input = z.infer<typeof Input>;
+
 /**
- * Turns the rewards of a whole round into advantages and makes the training batch. Groups stand in draw order. A group that failed is
- * left out; if no group has a nonzero advantage, nothing is trained. Pure but for one artifact: safe to run twice.
+ * Turns the rewards of a whole round into advantages, and into what a value model learns, and makes the training batch. Groups
+ * stand in draw order. A group that failed is left out; if nothing is to be learned from, nothing is trained. Pure but for its
+ * artifacts: safe to run twice.
  */
 export const assignCredit = defineStage({
   name: "assign_credit",
   version: 1,
-  input: z.strictObject({
-    scored: z.array(ScoredGroup),
-    tokens: z.record(z.string(), ArtifactRef),
-    algorithm: AlgorithmChoice,
-    temperature: z.number().positive(),
-    updates_per_batch: z.int().positive(),
-    failed_fraction_max: z.number(),
-  }),
+  input: Input,
   output: Credit,
   phase: "training",
   eager: true,
-  async run({ scored, tokens, algorithm, temperature, updates_per_batch, failed_fraction_max }, ctx) {
-    const ordered = scored.toSorted((a, b) => a.group.draw - b.group.draw);
+  async run(input, ctx) {
+    const ordered = input.scored.toSorted((a, b) => a.group.draw - b.group.draw);
     const alive = ordered.filter((group) => group.failed === null);
     const broken = ordered.filter((group) => group.failed !== null);
-    if (broken.length > failed_fraction_max * ordered.length) throw tooManyFailed(broken, ordered.length);
+    checkFailed(ordered, input.failed_fraction_max);
     for (const group of broken) ctx.tally({ [`failed.${group.failed}`]: 1 });
-    const metrics = roundMetrics(alive);
+    const tokens = new RoundTokens(alive, ctx.artifacts);
+    const assigned = alive.length === 0 ? null : await assign(input, { alive, tokens }, ctx);
+    const metrics = { ...(input.metrics ?? roundMetrics(alive)), ...assigned?.metrics };
     ctx.emit({ metrics });
     ctx.note("round_metrics", ctx.key, metrics); // Shown ones may be lost; checkpoints.keep_best decides by these.
-    const reward = alive.flatMap((group) => group.rewards);
-    const advantage = reward.length ? assignAdvantages(algorithm, creditRound(alive)) : [];
-    const usable = advantage.some((a) => (Array.isArray(a) ? a.some((x) => x !== 0) : a !== 0));
-    if (!usable) {
-      if (alive.length > 0) ctx.tally({ "filtered.zero_advantage": alive.length });
-      return { batch: null, trained: 0, filtered: alive.length, failed: broken.length };
-    }
-    const columns: Record<string, Column> = { advantage: await columnOf(advantage, ctx.artifacts) };
-    for (const [name, artifact] of Object.entries(tokens)) columns[name] = { kind: "token", artifact };
-    const batch: Batch = {
-      kind: "trajectories",
-      groups: alive.map(({ group }) => group),
-      columns,
-      staleness: [],
-      temperature,
-      coef: {},
-      updates: splitEvenly(alive.length, updates_per_batch),
+    const waits = input.value_warmup !== undefined && input.value_warmup.trained < input.value_warmup.rounds;
+    const policyLearns = !waits && (assigned?.advantage.flat() ?? []).some((value) => value !== 0);
+    const valueLearns = input.values !== undefined && alive.some(({ lengths }) => lengths.some((length) => length > 0));
+    const used = policyLearns || valueLearns;
+    if (used) ctx.tally({ trained: alive.length });
+    else if (alive.length > 0) ctx.tally({ "filtered.zero_advantage": alive.length });
+    const batch = used
+      ? await ctx.artifacts.putJson(await batchOf(input, { alive, tokens, assigned: assigned! }, ctx))
+      : null;
+    return {
+      batch: policyLearns ? batch : null,
+      ...(input.values && { value_batch: valueLearns ? batch : null }),
+      ...(input.coef && { coef: { ...input.coef, ...assigned?.coef } }),
+      trained: used ? alive.length : 0,
+      filtered: used ? 0 : alive.length,
+      failed: broken.length,
     };
-    ctx.tally({ trained: alive.length });
-    return { batch: await ctx.artifacts.putJson(batch), trained: alive.length, filtered: 0, failed: broken.length };
   },
 });
 
-/** One number per sequence as it is; one per token as an artifact. */
-async function columnOf(values: number[] | number[][], artifacts: ArtifactStore): Promise<Column> {
-  const perToken = values.filter((value) => Array.isArray(value));
-  if (perToken.length === 0) return { kind: "sequence", values: values as number[] };
-  const bytes = encodeColumn(perToken.map((row) => Float32Array.from(row)));
-  return { kind: "token", artifact: await artifacts.put(bytes) };
-}
-
-/** The round as credit sees it: ragged, in draw order. N sequences. */
-function creditRound(groups: ScoredGroup[]) {
-  return {
-    reward: groups.flatMap((group) => group.rewards), // [N]
-    group: groups.flatMap((group, g) => group.rewards.map(() => g)), // [N]
-    stop: groups.flatMap((group) => group.stops), // [N]
-    length: groups.flatMap((group) => group.lengths), // [N]
-  };
-}
-
-/** Indices 0..n-1 cut into `parts` runs whose lengths differ by at most one; empty runs are left out. */
-export function splitEvenly(n: number, parts: number): number[][] {
-  const cut = (i: number) => Math.floor((i * n) / parts);
-  return Array.from({ length: parts }, (_, i) => Array.from({ length: cut(i + 1) - cut(i) }, (_, j) => cut(i) + j))
-    .filter((run) => run.length > 0);
-}
-
-function roundMetrics(groups: ScoredGroup[]): Record<string, number> {
-  const rewards = groups.flatMap((group) => group.rewards);
-  const lengths = groups.flatMap((group) => group.lengths);
-  const stops = groups.flatMap((group) => group.stops);
-  if (rewards.length === 0) return {};
-  const mean = (values: number[]) => values.reduce((sum, value) => sum + value, 0) / values.length;
-  const center = mean(rewards);
-  return {
-    "reward/mean": center,
-    "reward/std": Math.sqrt(mean(rewards.map((r) => (r - center) ** 2))),
-    "reward/zero_std_frac": mean(groups.map((group) => (group.rewards.every((r) => r === group.rewards[0]) ? 1 : 0))),
-    "completions/length_mean": mean(lengths),
-    "completions/length_max": Math.max(...lengths),
-    "completions/truncated_frac": mean(stops.map((stop) => (stop === "length" ? 1 : 0))),
-    ...partMetrics(groups, mean),
-  };
-}
-
-function partMetrics(groups: ScoredGroup[], mean: (values: number[]) => number): Record<string, number> {
-  const names = [...new Set(groups.flatMap((group) => Object.keys(group.parts)))];
-  return Object.fromEntries(
-    names.map((name) => [`reward/${name}/mean`, mean(groups.flatMap((g) => g.parts[name] ?? []))]),
+/** What the algorithm makes of a round of at least one group. */
+async function assign(
+  input: Input,
+  { alive, tokens }: Pick<Round, "alive" | "tokens">,
+  ctx: Context,
+): Promise<Assigned> {
+  const round: CreditRound = creditRound(alive);
+  const token_reward = await tokens.rewards();
+  const given = await tokens.given({ ...input.tokens, ...input.values }, round);
+  const { coef = {}, opened } = input;
+  const whole = { ...round, ...(token_reward && { token_reward }), ...given, coef };
+  if (opened === undefined) return creditOf(input.algorithm, whole);
+  return await ctx.resource(Trainer).credit(
+    { algorithm: opened.source, round: await ctx.artifacts.putJson(whole) },
+    ctx,
   );
 }
 
-function tooManyFailed(broken: ScoredGroup[], all: number): BadDataError {
+type Round = { alive: ScoredGroup[]; tokens: RoundTokens; assigned: Assigned };
+
+async function batchOf(input: Input, { alive, tokens, assigned }: Round, ctx: Context): Promise<Batch> {
+  const columns: Record<string, Column> = { advantage: await tokens.toColumn(assigned.advantage) };
+  if (assigned.returns) columns.returns = await tokens.toColumn(assigned.returns);
+  for (const [name, artifact] of Object.entries(input.tokens)) columns[name] = { kind: "token", artifact };
+  if (input.values?.values) columns.old_values = { kind: "token", artifact: input.values.values };
+  const { updates_per_batch: updates, epochs_per_batch: epochs = 1 } = input;
+  return {
+    kind: "trajectories",
+    groups: alive.map(({ group }) => group),
+    columns,
+    staleness: stalenessOf(alive, input.policy_number),
+    temperature: input.temperature,
+    coef: input.coef ?? {},
+    updates: updatesOf(alive.length, { updates, epochs }, ctx),
+  };
+}
+
+/** Policy versions between sampling and training, [N]; none if all are 0. */
+function stalenessOf(groups: ScoredGroup[], policy_number: number | undefined): number[] {
+  const behind = ({ sampled_at }: ScoredGroup) =>
+    policy_number === undefined || sampled_at === undefined ? 0 : policy_number - sampled_at;
+  const all = groups.flatMap((group) => group.rewards.map(() => behind(group)));
+  return all.some((versions) => versions > 0) ? all : [];
+}
+
+/** @throws {BadDataError} If a larger part of the groups failed than may. */
+export function checkFailed(groups: ScoredGroup[], failed_fraction_max: number): void {
+  const broken = groups.filter((group) => group.failed !== null);
+  if (broken.length <= failed_fraction_max * groups.length) return;
   const first = broken[0]!;
-  return new BadDataError(
-    `Cannot train this round as ${broken.length} of ${all} groups failed, more than rollouts.failed_fraction_max allows: ` +
+  throw new BadDataError(
+    `Cannot train this round as ${broken.length} of ${groups.length} groups failed, more than rollouts.failed_fraction_max allows: ` +
       `draw ${first.group.draw} failed with ${first.failed}: ${first.detail ?? "no detail"}`,
     { draws: broken.map(({ group }) => group.draw) },
   );

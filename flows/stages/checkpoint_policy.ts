@@ -2,65 +2,79 @@ import { basename } from "node:path";
 import { z } from "zod";
 import { CheckpointsConfig } from "../../configs/mod.ts";
 import { Policy } from "../../data/mod.ts";
-import { type Context, defineStage } from "../../engine/mod.ts";
-import { ASIDE, VersionNote } from "../../workers/mod.ts";
-import { Paths, Trainer } from "../resources.ts";
+import { type Context, defineStage, type Resource } from "../../engine/mod.ts";
+import { ASIDE, type PolicyTrainer, VersionNote } from "../../workers/mod.ts";
+import { Critic, Paths, Trainer, Trainers } from "../resources.ts";
 import { kept } from "../retention.ts";
+import { unlessMissing } from "../unless_missing.ts";
+import { stepMetrics } from "./train_policy.ts";
+
+const Input = CheckpointsConfig.extend({
+  policy: Policy,
+  beside: Policy.optional().describe("The other trainer's model of this round: keep_best may go by its numbers."),
+  round: z.int().positive(),
+  last: z.int().positive().describe("The loop's last round: its policy is always saved."),
+  lag: z.int().nonnegative().default(0).describe("Rounds that unfinished generation may be behind this policy."),
+});
 
 /**
  * Saves the policy every `every_rounds` rounds, and after the last, and drops the checkpoints that nothing keeps any more. A
  * deletion is recorded before it is done. A checkpoint that was saved for a preemption or a replan is of no round: it does not
  * stand for this one. A second run writes the same checkpoint again, in a directory of its own.
  */
-export const checkpointPolicy = defineStage({
-  name: "checkpoint_policy",
-  version: 2,
-  input: CheckpointsConfig.extend({
-    policy: Policy,
-    round: z.int().positive(),
-    last: z.int().positive().describe("The loop's last round: its policy is always saved."),
-    lag: z.int().nonnegative().default(0).describe("Rounds that unfinished generation may be behind this policy."),
-  }),
-  output: Policy,
-  runs_on: "trainer",
-  phase: "checkpoint",
-  eager: true,
-  async run({ policy, round, last, lag, ...checkpoints }, ctx) {
-    const trainer = ctx.resource(Trainer);
-    const known = trainer.checkpoints();
-    const due = (round % checkpoints.every_rounds === 0 || round === last) &&
-      !known.some((checkpoint) => checkpoint.version === policy.version && checkpoint.round !== null);
-    if (!due) return policy;
-    const name = `${String(policy.number).padStart(6, "0")}-${policy.version.slice(0, 12)}-${ctx.epoch}-${ctx.attempt}`;
-    const dir = `${ctx.resource(Paths).checkpoints}/${name}`;
-    const metric = await metricOf(ctx, { round, policy, wanted: checkpoints.keep_best?.metric ?? null });
-    const saved = await trainer.save(policy, { dir, round, metric }, ctx);
-    await ctx.record("note/checkpoint", policy.version, saved);
-    const all = trainer.checkpoints();
-    const stays = kept(all, checkpoints, policy.number - lag);
-    for (const old of all.filter(({ version }) => !stays.has(version))) {
-      await ctx.record("note/checkpoint_dropped", old.version, { dir: old.dir });
-      trainer.dropped(old.version);
-    }
-    await removeOthers(ctx, await untouched(ctx));
-    return policy;
-  },
-});
+function checkpointing(name: string, own: Resource<PolicyTrainer>) {
+  return defineStage({
+    name,
+    version: 2,
+    input: Input,
+    output: Policy,
+    runs_on: own.name,
+    phase: "checkpoint",
+    eager: true,
+    async run({ policy, beside, round, last, lag, ...checkpoints }, ctx) {
+      const trainer = ctx.resource(own);
+      const known = trainer.checkpoints();
+      const due = (round % checkpoints.every_rounds === 0 || round === last) &&
+        !known.some((checkpoint) => checkpoint.version === policy.version && checkpoint.round !== null);
+      if (!due) return policy;
+      const dir = `${ctx.resource(Paths).checkpoints}/${nameOf(policy, ctx)}`;
+      const models = [policy, ...(beside ? [beside] : [])];
+      const metric = await metricOf(ctx, { round, models, wanted: checkpoints.keep_best?.metric ?? null });
+      const saved = await trainer.save(policy, { dir, round, metric }, ctx);
+      await ctx.record("note/checkpoint", policy.version, saved);
+      const all = trainer.checkpoints();
+      const stays = kept(all, checkpoints, policy.number - lag);
+      for (const old of all.filter(({ version }) => !stays.has(version))) {
+        await ctx.record("note/checkpoint_dropped", old.version, { dir: old.dir });
+        trainer.dropped(old.version);
+      }
+      await removeOthers(ctx, await untouched(ctx));
+      return policy;
+    },
+  });
+}
 
-type Wanted = { round: number; policy: Policy; wanted: string | null };
+export const checkpointPolicy = checkpointing("checkpoint_policy", Trainer);
+export const checkpointCritic = checkpointing("checkpoint_critic", Critic);
+
+function nameOf({ number, version }: Policy, { epoch, attempt }: Context): string {
+  return `${String(number).padStart(6, "0")}-${version.slice(0, 12)}-${epoch}-${attempt}`;
+}
+
+type Wanted = { round: number; models: Policy[]; wanted: string | null };
 
 /** The value of a metric in this round, from what is recorded; null if nothing recorded has it. */
-async function metricOf(ctx: Context, { round, policy, wanted }: Wanted): Promise<number | null> {
+async function metricOf(ctx: Context, { round, models, wanted }: Wanted): Promise<number | null> {
   if (wanted === null) return null;
   await ctx.durable(); // Else the round's rows may not be there yet.
   const scope = ctx.key.split("/").slice(0, -1).join("/");
   const rounds = await ctx.read({ kinds: ["note/round_metrics"], prefix: `${scope}/` });
-  const versions = await ctx.read({ kinds: ["note/version"], prefix: policy.version });
-  const step = versions.map(({ value }) => VersionNote.parse(value)).at(-1)?.steps.at(-1);
-  const told: Record<string, number> = {
-    ...(rounds.at(-1)?.value as Record<string, number> | undefined),
-    ...(step ? { ...step.metrics, "policy/loss": step.loss, "optim/grad_norm": step.grad_norm } : {}),
-  };
+  const told = { ...(rounds.at(-1)?.value as Record<string, number> | undefined) };
+  for (const { version } of models) {
+    const notes = await ctx.read({ kinds: ["note/version"], prefix: version });
+    const note = notes.map(({ value }) => VersionNote.parse(value)).at(-1);
+    if (note && note.steps.length > 0) Object.assign(told, stepMetrics(note));
+  }
   if (!(wanted in told)) {
     ctx.emit({
       log: `round ${round} has no metric '${wanted}' for checkpoints.keep_best: it has ${Object.keys(told)}`,
@@ -76,10 +90,9 @@ async function untouched(ctx: Context): Promise<Set<string>> {
   return new Set([ASIDE, ...damaged, ...inUse(ctx)]);
 }
 
-/** Names of directories that hold a checkpoint, or one that is being written now. */
+/** Names of directories that hold a checkpoint of any trainer, or one that is being written now. */
 function inUse(ctx: Context): Set<string> {
-  const trainer = ctx.resource(Trainer);
-  const dirs = [...trainer.checkpoints().map(({ dir }) => dir), ...trainer.writing];
+  const dirs = ctx.resource(Trainers).flatMap((one) => [...one.checkpoints().map(({ dir }) => dir), ...one.writing]);
   return new Set(dirs.map((dir) => basename(dir)));
 }
 
@@ -90,9 +103,15 @@ function inUse(ctx: Context): Set<string> {
 async function removeOthers(ctx: Context, stays: Set<string>): Promise<void> {
   const { checkpoints } = ctx.resource(Paths);
   for await (const { name } of Deno.readDir(checkpoints)) {
-    if (stays.has(name)) continue;
+    const checkpoint = name.replace(TWIN, "");
+    if (stays.has(checkpoint)) continue;
     await ctx.owned();
-    if (inUse(ctx).has(name)) continue; // Begun meanwhile: before a preemption, or between two world sizes.
-    await Deno.remove(`${checkpoints}/${name}`, { recursive: true });
+    // Begun meanwhile: before a preemption, between two world sizes, or by the other trainer.
+    if (inUse(ctx).has(checkpoint)) continue;
+    // The other trainer's stage removes the same leftovers.
+    await Deno.remove(`${checkpoints}/${name}`, { recursive: true }).catch(unlessMissing);
   }
 }
+
+/** Of a checkpoint that another number of ranks is reading: it lies beside it, and goes with it. */
+const TWIN = /^\.universal\./;

@@ -2,10 +2,10 @@ import { z } from "zod";
 import { drawRows, Slab } from "../../data/mod.ts";
 import { defineStage } from "../../engine/mod.ts";
 import { cutSlabs } from "../../rollouts/mod.ts";
-import { OpenedSplit, openedTable } from "./open_data.ts";
+import { firstRows, OpenedSplit, openedTable } from "./open_data.ts";
 
 /** How draws are cut into slabs: by the configured number of samplers, never by how many are alive. */
-const SlabCut = z.strictObject({ slab_groups: z.int().positive().nullable(), samplers: z.int().positive() });
+export const SlabCut = z.strictObject({ slab_groups: z.int().positive().nullable(), samplers: z.int().positive() });
 
 /** Draws the prompts of one round in the run's order and cuts them into slabs. Pure: safe to run twice. */
 export const drawPrompts = defineStage({
@@ -35,8 +35,6 @@ export const drawEvaluation = defineStage({
   input: z.strictObject({ data: OpenedSplit, count: z.int().positive().nullable(), slabs: SlabCut }),
   output: z.array(Slab),
   run({ data, count, slabs }, ctx) {
-    const table = openedTable(data, ctx);
-    const size = Math.min(count ?? table.size, table.size);
-    return cutSlabs(Array.from({ length: size }, (_, place) => ({ draw: place, row: table.row(place) })), slabs);
+    return cutSlabs(firstRows(data, count, ctx).map((row, draw) => ({ draw, row })), slabs);
   },
 });

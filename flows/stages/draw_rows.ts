@@ -1,20 +1,44 @@
 import { z } from "zod";
-import { ArtifactRef, type Batch, drawRows } from "../../data/mod.ts";
-import { defineStage } from "../../engine/mod.ts";
+import { ArtifactRef, type Batch, drawRows, type Row } from "../../data/mod.ts";
+import { type Context, defineStage } from "../../engine/mod.ts";
 import { OpenedSplit, openedTable } from "./open_data.ts";
+import { updatesOf } from "./optimizer_steps.ts";
 
 /** The next batch of supervised rows, in the run's order. Pure but for one artifact: safe to run twice. */
 export const drawSupervised = defineStage({
   name: "draw_rows",
   version: 1,
-  input: z.strictObject({ data: OpenedSplit, round: z.int().positive(), count: z.int().positive(), seed: z.int() }),
+  input: z.strictObject({
+    data: OpenedSplit,
+    round: z.int().positive(),
+    count: z.int().positive(),
+    seed: z.int(),
+    updates_per_batch: z.int().positive().optional().describe("Absent: 1."),
+    epochs_per_batch: z.int().positive().optional().describe("Absent: 1."),
+  }),
   output: ArtifactRef,
   phase: "training",
   eager: true,
-  async run({ data, round, count, seed }, ctx) {
-    const draws = drawRows(openedTable(data, ctx), { seed, from: (round - 1) * count, count });
-    const rows = draws.map(({ row }) => row);
-    const batch: Batch = { kind: "supervised", rows, temperature: 1, coef: {}, updates: [rows.map((_, i) => i)] };
+  async run(input, ctx) {
+    const batch: Batch = { kind: "supervised", ...nextRows(input, ctx), temperature: 1, coef: {} };
     return await ctx.artifacts.putJson(batch);
   },
 });
+
+type Asked = {
+  data: OpenedSplit;
+  round: number;
+  count: number;
+  seed: number;
+  updates_per_batch?: number;
+  epochs_per_batch?: number;
+};
+
+/** A round's rows in the run's order, and the optimizer steps over them. */
+export function nextRows(
+  { data, round, count, seed, updates_per_batch: updates = 1, epochs_per_batch: epochs = 1 }: Asked,
+  ctx: Context,
+): { rows: Row[]; updates: number[][] } {
+  const draws = drawRows(openedTable(data, ctx), { seed, from: (round - 1) * count, count });
+  return { rows: draws.map(({ row }) => row), updates: updatesOf(draws.length, { updates, epochs }, ctx) };
+}

@@ -6,7 +6,12 @@ import { decodeAhead } from "./decoded_slabs.ts";
 import { Published } from "./publish_policy.ts";
 
 /** A generated group: where its trajectories are, and the row that rewards read. */
-export const GeneratedGroup = z.strictObject({ id: z.string(), row: Row, group: GroupRef });
+export const GeneratedGroup = z.strictObject({
+  id: z.string(),
+  row: Row,
+  group: GroupRef,
+  sampled_at: z.int().nonnegative().optional().describe("Number of the sampling policy; absent in older records."),
+});
 export type GeneratedGroup = z.infer<typeof GeneratedGroup>;
 
 /**
@@ -42,6 +47,7 @@ export const generateSlab = defineStage({
       id: `draw-${draw}`,
       row,
       group: { draw, slab: ref, index, samples: all },
+      sampled_at: published.policy.number,
     }));
   },
 });

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { BadDataError, type Context, defineStage } from "../../engine/mod.ts";
-import type { RowTable } from "../../data/mod.ts";
+import type { Row, RowTable } from "../../data/mod.ts";
 import { Rows } from "../resources.ts";
 
 /** A split as it was when the run began. */
@@ -31,6 +31,12 @@ export function openedTable(opened: OpenedSplit, ctx: Context): RowTable {
       `Put the files back, or start a new run`,
     { split: opened.split },
   );
+}
+
+/** The first `count` rows of a split, each once; null: all of them. */
+export function firstRows(opened: OpenedSplit, count: number | null, ctx: Context): Row[] {
+  const table = openedTable(opened, ctx);
+  return Array.from({ length: Math.min(count ?? table.size, table.size) }, (_, place) => table.row(place));
 }
 
 function tableOf(split: string, ctx: Context): RowTable {

@@ -1,11 +1,32 @@
 import { z } from "zod";
 import { Optimizer, Policy } from "../../data/mod.ts";
-import { defineStage } from "../../engine/mod.ts";
-import { Trainer } from "../resources.ts";
+import { defineStage, type Resource } from "../../engine/mod.ts";
+import type { PolicyTrainer } from "../../workers/mod.ts";
+import { Critic, Trainer } from "../resources.ts";
 
 /** Names the first version of a chain after the weights of a model directory. Changes nothing: safe to run twice. */
-export const preparePolicy = defineStage({
-  name: "prepare_policy",
+function preparing(name: string, trainer: Resource<PolicyTrainer>) {
+  return defineStage({
+    name,
+    version: 1,
+    input: z.strictObject({ model_path: z.string(), optimizer: Optimizer }),
+    output: Policy,
+    runs_on: trainer.name,
+    phase: "other",
+    async run({ model_path, optimizer }, ctx) {
+      const { policy, note } = await ctx.resource(trainer).base(model_path, optimizer, ctx);
+      ctx.note("version", policy.version, note);
+      return policy;
+    },
+  });
+}
+
+export const preparePolicy = preparing("prepare_policy", Trainer);
+export const prepareCritic = preparing("prepare_critic", Critic);
+
+/** Names a reference model that is not the policy's own start. It is nobody's version: nothing is trained from it. */
+export const prepareReference = defineStage({
+  name: "prepare_reference",
   version: 1,
   input: z.strictObject({ model_path: z.string(), optimizer: Optimizer }),
   output: Policy,
@@ -13,7 +34,7 @@ export const preparePolicy = defineStage({
   phase: "other",
   async run({ model_path, optimizer }, ctx) {
     const { policy, note } = await ctx.resource(Trainer).base(model_path, optimizer, ctx);
-    ctx.note("version", policy.version, note);
+    ctx.note("version", policy.version, { ...note, group: "reference" });
     return policy;
   },
 });

@@ -3,6 +3,7 @@ import { Policy } from "../../data/mod.ts";
 import { defineStage } from "../../engine/mod.ts";
 import { Publication } from "../../workers/mod.ts";
 import { Paths, Sampler, Trainer } from "../resources.ts";
+import { unlessMissing } from "../unless_missing.ts";
 
 /** A policy with its weights written out for samplers. */
 export const Published = z.strictObject({ policy: Policy, publication: Publication });
@@ -52,8 +53,4 @@ async function olderThan(
     }
   }
   return found.toSorted((a, b) => b.at - a.at).slice(kept).map(({ name }) => name);
-}
-
-function unlessMissing(error: unknown): void {
-  if (!(error instanceof Deno.errors.NotFound)) throw error;
 }

@@ -10,10 +10,12 @@ import { GeneratedGroup } from "./generate_slab.ts";
 export const ScoredGroup = z.strictObject({
   id: z.string(),
   group: GroupRef,
+  sampled_at: GeneratedGroup.shape.sampled_at,
   rewards: z.array(z.number()).describe("[G] in the order of group.samples."),
   parts: z.record(z.string(), z.array(z.number())).describe("[G] each reward function's score, unweighted."),
   lengths: z.array(z.int()).describe("[G] sampled tokens."),
   stops: z.array(StopReason).describe("[G]"),
+  token_rewards: z.literal(true).optional().describe("An environment gave rewards to tokens; absent: it did not."),
   failed: z.string().nullable(),
   detail: z.string().nullable(),
 });
@@ -47,11 +49,13 @@ export const scoreGroup = defineStage({
     );
     return {
       id: item.id,
+      ...(item.sampled_at === undefined ? {} : { sampled_at: item.sampled_at }),
       group: { ...item.group, samples: kept.map((i) => item.group.samples[i]!) },
       rewards: kept.map((i) => scores[i]!.reward!),
       parts: Object.fromEntries(names.map((name) => [name, kept.map((i) => scores[i]!.parts[name]!)])),
       lengths: kept.map((i) => trajectories[i]!.action_mask.reduce((sum, bit) => sum + bit, 0)),
       stops: kept.map((i) => trajectories[i]!.stop),
+      ...(trajectories.some(({ token_rewards }) => token_rewards) ? { token_rewards: true as const } : {}),
       failed: whole ? null : failure!.failed,
       detail: failure?.detail ?? null,
     };

@@ -1,8 +1,14 @@
 import { z } from "zod";
-import { ArtifactRef, type Batch, Policy } from "../../data/mod.ts";
-import { defineStage } from "../../engine/mod.ts";
-import { Trainer } from "../resources.ts";
+import { ArtifactRef, type Batch, Policy, ScoredColumn } from "../../data/mod.ts";
+import { type ArtifactStore, defineStage } from "../../engine/mod.ts";
+import { Critic, Trainer } from "../resources.ts";
+import { referencePath } from "./refresh_reference.ts";
 import { ScoredGroup } from "./score_group.ts";
+
+/** Whose column it is: the policy's and the reference's, or the value model's. */
+const isLogp = (column: ScoredColumn) => column === "old_logp" || column === "ref_logp";
+
+const Columns = z.record(z.string(), ArtifactRef).describe("Column name to its artifact.");
 
 /**
  * Log-probabilities that credit or loss read, and nothing else: with no columns it does nothing. Groups that failed are left
@@ -15,20 +21,58 @@ export const scoreTokens = defineStage({
     scored: z.array(ScoredGroup),
     policy: Policy,
     reference: Policy,
-    columns: z.array(z.enum(["old_logp", "ref_logp"])),
+    reference_offload: z.boolean().optional(),
+    columns: z.array(ScoredColumn),
+    stale_columns: z.array(ScoredColumn).optional().describe(
+      "In their place in a round with a group that an older version sampled; absent: there is none.",
+    ),
     temperature: z.number().positive(),
     micro_batch_tokens_max: z.int().positive(),
   }),
-  output: z.record(z.string(), ArtifactRef).describe("Column name to its artifact."),
+  output: Columns,
   phase: "training",
   eager: true,
-  async run({ scored, policy, reference, columns, temperature, micro_batch_tokens_max }, ctx) {
-    const groups = scored.filter((group) => group.failed === null).map(({ group }) => group)
-      .toSorted((a, b) => a.draw - b.draw);
-    if (columns.length === 0 || groups.length === 0) return {};
-    const parts = { groups, columns: {}, staleness: [], temperature, coef: {}, updates: [groups.map((_, i) => i)] };
-    const batch = await ctx.artifacts.putJson({ kind: "trajectories", ...parts } satisfies Batch);
-    const work = { policy, batch, columns, reference_path: reference.model_path, micro_batch_tokens_max };
+  async run({ scored, policy, reference, temperature, micro_batch_tokens_max, ...input }, ctx) {
+    const alive = scored.filter((group) => group.failed === null);
+    const stale = alive.some(({ sampled_at = policy.number }) => sampled_at < policy.number);
+    const columns = (stale ? input.stale_columns ?? input.columns : input.columns).filter(isLogp);
+    if (columns.length === 0 || alive.length === 0) return {};
+    const batch = await batchOf(alive, { temperature, artifacts: ctx.artifacts });
+    const reference_path = columns.includes("ref_logp") ? await referencePath(reference, ctx) : reference.model_path;
+    const offload = input.reference_offload && { reference_offload: true };
+    const work = { policy, batch, columns, reference_path, ...offload, micro_batch_tokens_max };
     return await ctx.resource(Trainer).score(work, ctx);
   },
 });
+
+/** What the value model says of a round's tokens, before it learns from them. Pure but for its artifacts: safe to run twice. */
+export const scoreValues = defineStage({
+  name: "score_values",
+  version: 1,
+  input: z.strictObject({
+    scored: z.array(ScoredGroup),
+    critic: Policy,
+    columns: z.array(ScoredColumn),
+    micro_batch_tokens_max: z.int().positive(),
+  }),
+  output: Columns,
+  phase: "training",
+  eager: true,
+  async run({ scored, critic, micro_batch_tokens_max, ...input }, ctx) {
+    const alive = scored.filter((group) => group.failed === null);
+    const columns = input.columns.filter((column) => !isLogp(column));
+    if (columns.length === 0 || alive.length === 0) return {};
+    const batch = await batchOf(alive, { temperature: 1, artifacts: ctx.artifacts });
+    const work = { policy: critic, batch, columns, reference_path: null, micro_batch_tokens_max };
+    return await ctx.resource(Critic).score(work, ctx);
+  },
+});
+
+type Making = { temperature: number; artifacts: ArtifactStore };
+
+/** The groups in draw order, as credit orders them, with nothing to train on. */
+async function batchOf(alive: ScoredGroup[], { temperature, artifacts }: Making): Promise<ArtifactRef> {
+  const groups = alive.map(({ group }) => group).toSorted((a, b) => a.draw - b.draw);
+  const parts = { groups, columns: {}, staleness: [], temperature, coef: {}, updates: [groups.map((_, i) => i)] };
+  return await artifacts.putJson({ kind: "trajectories", ...parts } satisfies Batch);
+}

@@ -1,57 +1,72 @@
 import { z } from "zod";
-import { AlgorithmChoice, expressionsOf } from "../../algs/mod.ts";
+import { AlgorithmChoice, expressionsOf, OpenedAlgorithm, type TracedAlgorithm } from "../../algs/mod.ts";
 import { ArtifactRef, Optimizer, Policy } from "../../data/mod.ts";
-import { canonicalJson, defineStage } from "../../engine/mod.ts";
-import { Trainer } from "../resources.ts";
+import { canonicalJson, defineStage, type Resource } from "../../engine/mod.ts";
+import type { PolicyTrainer, VersionNote } from "../../workers/mod.ts";
+import { Critic, Trainer } from "../resources.ts";
 
 /**
  * Trains one batch. The version that it makes is named before the work starts, so a second run gives the same version;
- * without a batch (no group of the round was usable) the policy is carried over.
+ * without a batch (nothing of the round was usable for this model) it is carried over.
  */
-export const trainPolicy = defineStage({
-  name: "train_policy",
-  version: 1,
-  input: z.strictObject({
-    batch: ArtifactRef.nullable(),
-    policy: Policy,
-    algorithm: AlgorithmChoice,
-    optimizer: Optimizer,
-    micro_batch_tokens_max: z.int().positive(),
-  }),
-  output: Policy,
-  runs_on: "trainer",
-  phase: "training",
-  eager: true,
-  async run({ batch, policy, algorithm, optimizer, micro_batch_tokens_max }, ctx) {
-    if (batch === null) return policy;
-    const loss = await ctx.artifacts.put(lossOf(algorithm));
-    const work = { policy, batch, loss, optimizer, micro_batch_tokens_max };
-    const trained = await ctx.resource(Trainer).train(work, ctx);
-    ctx.note("version", trained.policy.version, trained.note);
-    const last = trained.note.steps.at(-1)!;
-    ctx.emit({
-      metrics: {
-        "policy/loss": last.loss,
-        "optim/grad_norm": last.grad_norm,
-        "optim/lr": last.lr,
-        "perf/trained_tokens": trained.note.steps.reduce((sum, step) => sum + step.n_tokens, 0),
-        ...last.metrics,
-      },
-    });
-    return trained.policy;
-  },
-});
+function training(name: string, trainer: Resource<PolicyTrainer>, loss: keyof TracedAlgorithm) {
+  return defineStage({
+    name,
+    version: 1,
+    input: z.strictObject({
+      batch: ArtifactRef.nullable(),
+      policy: Policy,
+      algorithm: AlgorithmChoice,
+      opened: OpenedAlgorithm.optional().describe("The algorithm, where it is in Python."),
+      optimizer: Optimizer,
+      micro_batch_tokens_max: z.int().positive(),
+    }),
+    output: Policy,
+    runs_on: trainer.name,
+    phase: "training",
+    eager: true,
+    async run({ batch, policy, algorithm, opened, optimizer, micro_batch_tokens_max }, ctx) {
+      if (batch === null) return policy;
+      const recorded = opened?.[loss] ?? await ctx.artifacts.put(lossOf(algorithm, loss));
+      const work = { policy, batch, loss: recorded, optimizer, micro_batch_tokens_max };
+      const trained = await ctx.resource(trainer).train(work, ctx);
+      ctx.note("version", trained.policy.version, trained.note);
+      ctx.emit({ metrics: stepMetrics(trained.note) });
+      return trained.policy;
+    },
+  });
+}
+
+export const trainPolicy = training("train_policy", Trainer, "loss");
+export const trainCritic = training("train_critic", Critic, "value_loss");
+
+/** What is shown of a version: the last step that was taken. A value model's numbers have names of their own. */
+export function stepMetrics({ group, steps }: Pick<VersionNote, "group" | "steps">): Record<string, number> {
+  const taken = steps.filter(({ skipped }) => skipped === undefined);
+  const last = taken.at(-1);
+  const name = group === undefined
+    ? { loss: "policy/loss", optim: "optim/" }
+    : { loss: "value/loss", optim: "optim/value_" };
+  const trained_tokens = taken.reduce((sum, step) => sum + step.n_tokens, 0);
+  return {
+    ...(last && { [name.loss]: last.loss!, [`${name.optim}grad_norm`]: last.grad_norm! }),
+    [`${name.optim}lr`]: steps.at(-1)!.lr,
+    ...(taken.length < steps.length && { [`${name.optim}skipped`]: steps.length - taken.length }),
+    ...(group === undefined && { "perf/trained_tokens": trained_tokens }),
+    ...last?.metrics,
+  };
+}
 
 /** The choices of a run are few, and the same in every round. */
 const LOSSES_MAX = 16;
 const losses = new Map<string, Uint8Array>();
 
-/** The expression's canonical JSON, traced once for each choice. */
-function lossOf(algorithm: AlgorithmChoice): Uint8Array {
-  const name = canonicalJson(algorithm);
+/** An expression's canonical JSON, traced once for each choice. */
+export function lossOf(algorithm: AlgorithmChoice, loss: keyof TracedAlgorithm = "loss"): Uint8Array {
+  const name = `${loss} ${canonicalJson(algorithm)}`;
   const known = losses.get(name);
   if (known) return known;
-  const made = new TextEncoder().encode(canonicalJson(expressionsOf(algorithm).loss));
+  const made = new TextEncoder().encode(canonicalJson(expressionsOf(algorithm)[loss]));
   if (losses.size >= LOSSES_MAX) losses.clear();
   losses.set(name, made);
   return made;

@@ -1,5 +1,5 @@
 import type { EvaluatedSequence, EvaluatedStep } from "../../algs/mod.ts";
-import type { Cut } from "./torch.ts";
+import type { Cut } from "./under_test.ts";
 
 /** Uniform numbers in [0, 1) from a seed (mulberry32). */
 export function uniform(seed: number): () => number {
@@ -18,14 +18,20 @@ const ADVANTAGES = [1.3, -0.7, 0, 0.4, -1.6, 0.9, -0.2, 2.1];
  * A step with every input: groups of unequal size (or pairs), sequences of unequal length, masks with holes, advantages
  * of both signs and 0. What is masked is NaN in every input.
  */
-export function randomStep(seed: number, { pairs, empty = false }: { pairs: boolean; empty?: boolean }): EvaluatedStep {
+export function randomStep(
+  seed: number,
+  { pairs, empty = false, coef = ["kl"] }: { pairs: boolean; empty?: boolean; coef?: readonly string[] },
+): EvaluatedStep {
   const next = uniform(seed);
   const groups = pairs ? [0, 0, 1, 1, 2, 2] : [0, 0, 0, 1, 2, 2];
   const sequences = groups.map((group, s) => {
     const one = randomSequence(next, { group, advantage: ADVANTAGES[(s + seed) % ADVANTAGES.length]! });
     return empty && s === 4 ? { ...one, mask: one.mask.map(() => 0) } : one;
   });
-  return { sequences: sequences.map((one) => withMasked(one, NaN)), coef: { kl: 0.05 } };
+  return {
+    sequences: sequences.map((one) => withMasked(one, NaN)),
+    coef: Object.fromEntries(coef.map((name) => [name, 0.05])),
+  };
 }
 
 function randomSequence(
@@ -77,6 +83,33 @@ export function withToken(
     const column = one.inputs[place.name]!;
     const changed = typeof column === "number" ? value : column.map((x, t) => (t === place.t ? value : x));
     return { ...one, inputs: { ...one.inputs, [place.name]: changed } };
+  });
+  return { ...step, sequences };
+}
+
+/**
+ * The step with the policy that sampled: every ratio is 1, and an advantage is one number for its sequence.
+ */
+export function onPolicy(step: EvaluatedStep): EvaluatedStep {
+  const sequences = step.sequences.map((one) => {
+    const { logp, advantage: all } = one.inputs;
+    const advantage = (all as number[])[Math.max(one.mask.indexOf(1), 0)]!;
+    return { ...one, inputs: { ...one.inputs, old_logp: logp!, behaviour_logp: logp!, ref_logp: logp!, advantage } };
+  });
+  return { ...step, sequences };
+}
+
+const LOG_PROBABILITIES = ["logp", "old_logp", "behaviour_logp", "ref_logp"];
+
+/**
+ * The step with every log-probability 0 in each sequence of even place: the floating-point numbers around a difference
+ * then lie so close that a move of one input reaches a corner exactly.
+ */
+export function withFineSequences(step: EvaluatedStep): EvaluatedStep {
+  const sequences = step.sequences.map((one, s) => {
+    if (s % 2 > 0) return one;
+    const zeros = LOG_PROBABILITIES.map((name) => [name, one.mask.map((bit) => (bit ? 0 : NaN))]);
+    return { ...one, inputs: { ...one.inputs, ...Object.fromEntries(zeros) } };
   });
   return { ...step, sequences };
 }

@@ -1,17 +1,27 @@
-"""Cases as JSON on stdin, outcomes on stdout: the interpreter in float64 under several cuts and simulated ranks."""
+"""
+The worker's interpreter in float64 under several cuts and simulated ranks. A line {command, argument} of JSON on stdin
+is answered with a line {result} or {error} on stdout.
+"""
 
 from __future__ import annotations
 
 import json
+import math
 import sys
+import traceback
+from contextlib import nullcontext
 from typing import Any
 
+import printed_module
+import python_probe
 import torch
 from simulated_ranks import in_ranks
 
-from holdfast_worker.loss import LossProgram, MicroBatch, count_step, run_step
+from holdfast_worker.loss import LossProgram, MicroBatch, count_step, run_step, step
+from holdfast_worker.loss.interpreter import MicroBatchValues
 
 SEQUENCE_INPUTS = ("score", "staleness")
+SIDED = ("clamp", "minimum", "maximum", "lt", "le")
 NAN = float("nan")
 
 
@@ -20,9 +30,23 @@ def numbers(values: Any, length: int) -> list[float]:
     return [NAN if value is None else value for value in column]
 
 
+class Recorded(MicroBatchValues):
+    """Keeps the values of the last micro-batch, for those who ask what torch computed on the way."""
+
+    last: MicroBatchValues
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        Recorded.last = self
+
+
+step.MicroBatchValues = Recorded  # type: ignore[misc]
+
+
 class Case:
     def __init__(self, case: dict[str, Any]) -> None:
-        self.program = LossProgram(case["expression"], old_is_current=case.get("old_is_current", False))
+        make = python_probe.opened if "python" in case["expression"] else LossProgram
+        self.program = make(case["expression"], case.get("old_is_current", False))
         self.sequences = case["step"]["sequences"]
         self.coef = case["step"].get("coef", {})
         self.counts = count_step(
@@ -67,6 +91,11 @@ class Case:
         groups = [self.sequences[row]["group"] if row >= 0 else -1 for row in rows]
         return MicroBatch(torch.zeros_like(mask, dtype=torch.int64), mask, columns, rows, groups)
 
+    def live_rows(self, name: str, mb: MicroBatch, leaves: list[torch.Tensor], weight: Any = None) -> torch.Tensor:
+        size = 1 if name in SEQUENCE_INPUTS else mb.mask.shape[1]
+        rows = self.padded(mb.sequences, size, leaves.__getitem__, weight)
+        return rows[:, 0] if name in SEQUENCE_INPUTS else rows
+
     def run(self, cut: list[list[list[int]]]) -> dict[str, Any]:
         leaves = [
             {name: [self.leaf(name, row) for row in range(len(self.sequences))] for name in self.program.live}
@@ -78,13 +107,7 @@ class Case:
 
         def rank(index: int, gather: Any) -> Any:
             def forward(mb: MicroBatch, need: set[str]) -> dict[str, torch.Tensor]:
-                width = mb.mask.shape[1]
-                live = {}
-                for name in need:
-                    size = 1 if name in SEQUENCE_INPUTS else width
-                    rows = self.padded(mb.sequences, size, leaves[index][name].__getitem__, weights[index])
-                    live[name] = rows[:, 0] if name in SEQUENCE_INPUTS else rows
-                return live
+                return {name: self.live_rows(name, mb, leaves[index][name], weights[index]) for name in need}
 
             return run_step(
                 self.program,
@@ -98,7 +121,8 @@ class Case:
             )
 
         outcomes = in_ranks(len(cut), rank)
-        assert all(outcome == outcomes[0] for outcome in outcomes), "ranks disagree"
+        first = outcomes[0]
+        assert all((o.loss, o.metrics) == (first.loss, first.metrics) for o in outcomes), "ranks disagree"
         assert outcomes[0].finite, outcomes[0].culprit
         assert all(weight.grad == 0 for weight in weights), "a filler has a gradient"
         gradients = {
@@ -113,14 +137,70 @@ class Case:
         return (torch.stack(grads).sum(0) / len(leaves)).tolist()
 
 
-def main() -> None:
-    torch.set_num_threads(1)
-    cases = json.load(sys.stdin)
+def corners(values: MicroBatchValues) -> list[dict[str, Any]]:
+    """The operations with sides that the gradient ran through, as torch computed them, on one micro-batch."""
+    program = values.program
+    found = []
+    for i in sorted(values.memo):
+        node = program.nodes[i]
+        if node.op not in SIDED:
+            continue
+        mask = values.masks[node.kind]
+        args = [values._as(node, arg).expand(mask.shape)[mask] for arg in node.args]
+        if node.op == "clamp":
+            distances = [args[0] - bound for bound in (node.lo, node.hi) if bound is not None]
+            low = args[0] < (-math.inf if node.lo is None else node.lo)
+            high = args[0] > (math.inf if node.hi is None else node.hi)
+            sides = high.int() - low.int()
+        else:
+            distances = [args[0] - args[1]]
+            sides = torch.sign(distances[0])
+        told = {"sides": sides.tolist(), "distances": [d.tolist() for d in distances]}
+        found.append({"name": f"node {i} {node.op}", "branches": [], **told})
+    return found
+
+
+def run(cases: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
     outcomes = []
     for content in cases:
         case = Case(content)
-        outcomes.append([case.run(cut) for cut in content["cuts"]])
-    json.dump(outcomes, sys.stdout, allow_nan=False)
+        if "python" in content["expression"]:
+            watches = python_probe.Watches(case.program)
+            with watches.watching() if content.get("corners") else nullcontext():
+                found = [case.run(cut) for cut in content["cuts"]]
+        else:
+            found = [case.run(cut) for cut in content["cuts"]]
+        if content.get("corners"):
+            ((ranks,),) = content["cuts"]
+            assert len(ranks) == 1, "one micro-batch on one rank"
+            found[0]["corners"] = watches.corners() if "python" in content["expression"] else corners(Recorded.last)
+        outcomes.append(found)
+    return outcomes
+
+
+def printed(cases: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [printed_module.beside(Case(one), one["source"], lambda: Recorded.last) for one in cases]
+
+
+COMMANDS = {
+    "run": run,
+    "printed": printed,
+    "probe": lambda argument: python_probe.probe(argument, Case),
+    "describe_file": python_probe.describe_file,
+    "credit": python_probe.credit,
+    "kinds": lambda _: python_probe.KINDS,
+}
+
+
+def main() -> None:
+    torch.set_num_threads(1)
+    for line in sys.stdin:
+        request = json.loads(line)
+        try:
+            answer = {"result": COMMANDS[request["command"]](request["argument"])}
+        except Exception:
+            answer = {"error": traceback.format_exc()}
+        print(json.dumps(answer, allow_nan=False), flush=True)
 
 
 main()

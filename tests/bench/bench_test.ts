@@ -1,15 +1,20 @@
 import { deepStrictEqual, ok, strictEqual, throws } from "node:assert/strict";
 import { fileURLToPath } from "node:url";
+import { ensureTestEnvironments } from "../environments.ts";
 import { POSTGRES_MISSING } from "../postgres.ts";
 import { idleShare, median, numberFlags } from "../../bench/quickstart_run.ts";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 
 /** `deno task bench ARGS`, without the task runner. */
-async function bench(args: string[]): Promise<{ code: number; lines: string[]; said: string }> {
+async function bench(
+  args: string[],
+  env: Record<string, string> = {},
+): Promise<{ code: number; lines: string[]; said: string }> {
   const command = new Deno.Command(Deno.execPath(), {
     args: ["run", "-A", "--quiet", "bench/main.ts", ...args],
     cwd: ROOT,
+    env,
     stdin: "null",
     stdout: "piped",
     stderr: "piped",
@@ -50,6 +55,38 @@ for (const [name, fields] of Object.entries(FIELDS)) {
     }
   });
 }
+
+Deno.test("bench grpo --json tells both times, their ratio and what they were told, on equally many tokens", async () => {
+  const { HOLDFAST_TEST_TRL_PYTHON } = await ensureTestEnvironments();
+  const sizes = [
+    "--steps",
+    "5",
+    "--repeats",
+    "1",
+    "--prompts",
+    "2",
+    "--samples",
+    "2",
+    "--tokens",
+    "4",
+    "--threads",
+    "1",
+  ];
+  const { code, lines, said } = await bench(["grpo", "--json", ...sizes], {
+    HOLDFAST_TEST_TRL_PYTHON: HOLDFAST_TEST_TRL_PYTHON!,
+  });
+  strictEqual(code, 0, said);
+  const measured = JSON.parse(lines.at(-1)!) as Record<string, number>;
+  for (const field of ["step_s", "trl_step_s", "publish_ms", "load_ms", "generate_ms", "train_ms", "engine_ms"]) {
+    ok(measured[field]! > 0, `${field} is ${measured[field]}`);
+  }
+  ok(Math.abs(measured.ratio! - measured.step_s! / measured.trl_step_s!) < 0.01 * measured.ratio! + 0.001);
+  strictEqual(measured.tokens_per_step, 16);
+  const { settings } = measured as unknown as {
+    settings: { prompts: number; trl: { gradient_checkpointing: boolean } };
+  };
+  deepStrictEqual([settings.prompts, settings.trl.gradient_checkpointing], [2, false]);
+});
 
 Deno.test("bench: a name or a flag that there is not is told with those there are", async () => {
   const unknown = await bench(["no_such"]);

@@ -1,7 +1,14 @@
 import { deepStrictEqual, throws } from "node:assert/strict";
 import { resumeOverrides } from "../../cli/resume_overrides.ts";
 import type { InvalidInputError } from "../../engine/mod.ts";
-import { askedReplans, type Replan, replanned, TrainerConfig } from "../../workers/mod.ts";
+import {
+  askedReplans,
+  type Replan,
+  replanned,
+  TrainerConfig,
+  ValueModelConfig,
+  valueTrainer,
+} from "../../workers/mod.ts";
 
 Deno.test("resumeOverrides() takes the numerics that a replan may change, and refuses every other setting by name", () => {
   deepStrictEqual(resumeOverrides(["trainer.ranks=1", "trainer.devices=[0, 2]"]), {
@@ -33,4 +40,14 @@ Deno.test("askedReplans() refuses what the trainer cannot be", () => {
   const torch = TrainerConfig.parse({});
   throws(() => askedReplans(torch, [], { "trainer.ranks": 2 }), /trainer.engine is torch, which is one process/);
   throws(() => askedReplans(torch, [], { "trainer.micro_batch_tokens_max": 0 }), /micro_batch_tokens_max=0/);
+});
+
+Deno.test("askedReplans() of the value model's block: its own fields, from what it has now", () => {
+  const trainer = TrainerConfig.parse({ engine: "deepspeed", ranks: 2 });
+  const values = ValueModelConfig.parse({ micro_batch_tokens_max: 512 });
+  const asked = resumeOverrides(["value_model.ranks=1", "trainer.ranks=4"]);
+  const rows = askedReplans(valueTrainer(trainer, values), [], asked, "value_model");
+  deepStrictEqual(rows.map(({ field, from, to }) => `${field} ${from} ${to}`), ["value_model.ranks 2 1"]);
+  deepStrictEqual(replanned(trainer, rows).ranks, 2);
+  deepStrictEqual(valueTrainer(trainer, replanned(values, rows, "value_model")).ranks, 1);
 });

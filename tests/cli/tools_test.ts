@@ -54,6 +54,25 @@ Deno.test("data preview shows rows as a run reads them, and tells a broken one b
   match(bad.err, /bad\.jsonl:2 prompt: expected text .* got number 3/);
 });
 
+Deno.test("data preview shows preferences as pairs, with the prompt that their sides share", async () => {
+  const shown = await rl(["data", "preview", `${ROOT}examples/preferences.jsonl`]);
+  strictEqual(shown.code, 0);
+  const fields = shown.out.split("\n").filter((line) => /chosen|rejected|margin/.test(line)).map((line) => line.trim());
+  const read = fields.filter((line) => !line.startsWith("columns"));
+  deepStrictEqual(read.map((line) => line.replace(/ +/, " ")), [
+    ...[
+      "chosen 12345",
+      "rejected 12354",
+      "chosen 01789",
+      "rejected 0178",
+      "margin 0.5",
+      "chosen 1236",
+      "rejected 6321",
+    ],
+  ]);
+  match(shown.out, /prompt +\[\{"role":"user","content":"sort 6321"\}\]/);
+});
+
 Deno.test("reward test scores rows with a shipped reward: exit 0, and the reference answers are right", async () => {
   type Tested = { rows: number; failed: number; scores: Record<string, number> };
   const { rows, failed, scores } = await json<Tested>(["reward", "test", "exact_match", "--data", GOOD]);

@@ -1,6 +1,7 @@
 import { deepStrictEqual, ok, strictEqual } from "node:assert/strict";
 import { Ajv } from "ajv";
 import { parse } from "yaml";
+import { ONLINE_ALGORITHMS } from "../../algs/mod.ts";
 import { configJsonSchema, configSchemaText, loadConfig } from "../../configs/mod.ts";
 
 const ROOM = decodeURIComponent(new URL("../../configs", import.meta.url).pathname);
@@ -30,6 +31,26 @@ for (const name of SHIPPED) {
   });
 }
 
+Deno.test("every algorithm that learns from rewards has a configuration of its own, with the others' sample budget", async () => {
+  const budgets = new Set<string>();
+  const names = [...Deno.readDirSync(`${ROOM}/algorithms`)].map(({ name }) => name.replace(/\.yaml$/, "")).sort();
+  deepStrictEqual(names.filter((name) => name in ONLINE_ALGORITHMS), Object.keys(ONLINE_ALGORITHMS).sort());
+  for (const name of names) {
+    const file = `${ROOM}/algorithms/${name}.yaml`;
+    const text = Deno.readTextFileSync(file);
+    const { config } = await loadConfig(file);
+    ok("algorithm" in config && config.algorithm.name === name);
+    ok(validate(parse(text)), `${name}: ${JSON.stringify(validate.errors)}`);
+    ok(text.startsWith("# yaml-language-server: $schema=../holdfast.schema.json\n"), name);
+    ok(text.includes(`# Run it:  deno task rl run configs/algorithms/${name}.yaml\n`), name);
+    if (!(name in ONLINE_ALGORITHMS)) continue;
+    ok(config.flow === "quickstart");
+    const { rounds, prompts_per_round, samples_per_prompt } = config.online;
+    budgets.add(JSON.stringify([config.task, config.warmup, rounds, prompts_per_round, samples_per_prompt]));
+  }
+  strictEqual(budgets.size, 1);
+});
+
 Deno.test("holdfast.schema.json is fresh", () => {
   strictEqual(Deno.readTextFileSync(`${ROOM}/holdfast.schema.json`), configSchemaText(), "run deno task schema");
 });
@@ -43,6 +64,11 @@ Deno.test("the schema accepts every short form", () => {
     model: { path: "m" },
     algorithm: "grpo",
   };
+  const python = { name: "python", source: "my.py", settings: { clip: 0.1 } };
+  for (const algorithm of ["grpo", "my.py", { name: "my.py", clip: 0.1 }, python, { ...python, clip: 0.2 }]) {
+    const block = { ...online, algorithm, reward: "gsm8k", data: { train: "a.jsonl" } };
+    ok(validate(block), JSON.stringify([algorithm, validate.errors]));
+  }
   for (const reward of ["gsm8k", "my.py:f", { name: "my.py:f", weight: 2 }, [{ name: "length" }, "my.py:f"]]) {
     for (const train of ["a.jsonl", ["a.jsonl"], { path: "a.jsonl" }, [{ path: "a.jsonl" }]]) {
       ok(validate({ ...online, reward, data: { train } }), JSON.stringify([reward, train, validate.errors]));

@@ -1,5 +1,5 @@
-import type { JournalRow, RunHead } from "../../engine/mod.ts";
-import { type Ledger, ledgerOf } from "../../flows/ledger.ts";
+import type { JournalRow, RoundRecord, RunHead } from "../../engine/mod.ts";
+import { checkLedger } from "../../flows/ledger.ts";
 
 /** What must hold of any run that has ended, however often it was killed: one sentence for each rule that does not. */
 export function brokenRules(head: RunHead, rows: JournalRow[]): string[] {
@@ -36,12 +36,11 @@ function madeTwice(rows: JournalRow[]): string[] {
     .map((version) => `version ${version.slice(0, 12)} is recorded twice`);
 }
 
-/** Every draw is in one state when a round closes. */
+/** Every draw is in one state when a round closes, or handed on to the next. */
 function unsettledDraws(rows: JournalRow[]): string[] {
   return rows.filter(({ kind }) => kind === "round").flatMap(({ key, value }) => {
-    const { total } = JSON.parse(value) as { total: Record<string, number> };
-    const ledger: Ledger = ledgerOf(total);
-    return ledger.pending === 0 ? [] : [`${key} closed with ${ledger.pending} draws in no state`];
+    const { total, carried, round } = JSON.parse(value) as RoundRecord;
+    return checkLedger({ tally: total, carried, round }) === null ? [] : [`${key} closed with draws in no state`];
   });
 }
 

@@ -1,6 +1,9 @@
 /** What the docs test reads of a page: its code blocks, headings and links. */
 
-/** A fenced block. Attributes stand after the language: `exit=137`, `file=a.ts`, `merge=configs/a.yaml`, `output`. */
+/**
+ * A fenced block. Attributes stand after the language: `exit=137`, `file=a.ts` (is written there), `shows=a.ts` (is that file
+ * of the repository, and not run), `merge=configs/a.yaml`, `output`.
+ */
 export type Block = { lang: string; attributes: Record<string, string>; text: string; line: number };
 export type Link = { target: string; line: number };
 export type Page = { blocks: Block[]; anchors: Set<string>; links: Link[] };

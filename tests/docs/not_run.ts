@@ -1,3 +1,5 @@
+import { PREFERENCE_ALGORITHMS } from "../../algs/mod.ts";
+
 /**
  * Commands of the docs that the docs test does not run as they stand: they take minutes, or need a model. Each says what
  * is run instead and where the command itself is run. Whatever is listed here must still be in the docs.
@@ -7,7 +9,18 @@ export type NotRun = { command: string; why: string; instead: string | null; cov
 const FIXTURES = "tests/configs/bad";
 const MODEL = `model.path=${FIXTURES}/model data.train.0.path=${FIXTURES}/rows.jsonl`;
 
+/** Each algorithm's own configuration is the quickstart's work: minutes. */
+const ALGORITHM_RUNS = [...Deno.readDirSync(new URL("../../configs/algorithms", import.meta.url))].map(({ name }) => ({
+  command: `deno task rl run configs/algorithms/${name}`,
+  why: "takes minutes",
+  instead: `deno task rl plan configs/algorithms/${name}`,
+  covered_by: name.replace(/\.yaml$/, "") in PREFERENCE_ALGORITHMS
+    ? "tests/e2e/preference_test.ts"
+    : "bench/learning.ts",
+}));
+
 export const NOT_RUN: NotRun[] = [
+  ...ALGORITHM_RUNS,
   {
     command: "npx -y deno@2 task rl",
     why: "the quickstart takes a minute or more",

@@ -7,7 +7,7 @@ import { SupervisedConfig } from "../../configs/mod.ts";
 import { tableOf } from "../../data/mod.ts";
 import { ArtifactStore, Engine, graph, provide, systemClock } from "../../engine/mod.ts";
 import { MemoryStore } from "../../engine/testing.ts";
-import { Paths, Rows, Trainer } from "../../flows/resources.ts";
+import { Paths, Rows, Trainer, Trainers } from "../../flows/resources.ts";
 import { preparePolicy } from "../../flows/stages/prepare_policy.ts";
 import { supervisedRounds } from "../../flows/supervised.ts";
 import { type Operator, PolicyTrainer, trainerGroup, type WorkerGroup, Workers } from "../../workers/mod.ts";
@@ -69,6 +69,7 @@ async function run(name: string, { home, zero, operator, group }: Bench) {
     provide(Rows, { train: tableOf(ROWS, "rows") }),
     provide(Paths, { run: dir, checkpoints: `${dir}/checkpoints`, publications: `${dir}/publications` }),
     provide(Trainer, trainer),
+    provide(Trainers, [trainer]),
   ];
   const engine = new Engine({ store, artifacts, resources, backoff: { first_ms: 0, max_ms: 0 } });
   await engine.create(training, config, { id: name });

@@ -9,6 +9,7 @@ import {
   graph,
   type Outcome,
   prefixOf,
+  type Ref,
   type RoundRecord,
   type RunHead,
   SqliteStore,
@@ -156,6 +157,29 @@ Deno.test("an override acts from the next round on; rounds may be more", async (
   const carried = (await at.store.read("b", { kinds: ["round"], prefix: "round/" }))
     .map(({ key, value }) => [key, (JSON.parse(value) as RoundRecord).carried.n]);
   deepStrictEqual(carried, [["round/2", 3], ["round/3", 8], ["round/4", 13], ["round/5", 18], ["round/6", 23]]);
+});
+
+Deno.test("what a child carries and its parent did not begins as it does in a first round", async () => {
+  const at = await home();
+  const growing = (more: boolean) =>
+    graph("growing", z.strictObject({}), (g) => {
+      const carry = { n: g.constant(1), ...(more ? { extra: g.constant(100) } : {}) };
+      return g.loop("round", { times: 4, carry }, (r) => ({
+        n: r.stage(prepare, { base: r.carried("n") }).field("n"),
+        ...(more ? { extra: r.stage(sample, { item: r.carried("extra") as Ref<number>, n: r.carried("n") }) } : {}),
+      }));
+    });
+  const engine = new Engine(at);
+  await engine.create(growing(false), {}, { id: "a" });
+  await engine.execute("a", growing(false).build({}));
+  for (const round of [2, 4]) {
+    const run = (await at.store.head("a"))!;
+    const child = growing(true).build({});
+    const prefix = await prefixOf(at, { run, graph: child, round });
+    await engine.create(growing(true), {}, { id: `b${round}`, prefix });
+    const outcome = await engine.execute(`b${round}`, child);
+    deepStrictEqual(outcome, { status: "done", output: { n: 1, extra: 100 + 10 * (4 - round) } });
+  }
 });
 
 Deno.test("what the loop starts from is fixed, with the difference; a stage named in `keeps` is taken as it is", async () => {

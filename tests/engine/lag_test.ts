@@ -119,6 +119,34 @@ Deno.test("lag L: generation runs on while L rounds of training are still to com
   }
 });
 
+Deno.test("lag L: a value that is carried beside the lagging one is read as soon as it is there", async () => {
+  const used = bench({ slots: { sampler: 2, trainer: 1 } });
+  const after = defineStage({
+    name: "after",
+    version: 1,
+    input: z.strictObject({ cursor: z.number() }),
+    output: z.number(),
+    run: ({ cursor }) => cursor + 1,
+  });
+  const definition = graph("online", NoConfig, (g) => {
+    const start = { policy: g.constant({ version: 0, trained_on: [] as number[] }), cursor: g.constant(0) };
+    return g.loop("round", { times: 2, carry: start }, (r) => {
+      const cursor = r.stage(after, { cursor: r.carried("cursor") });
+      const prompts = r.stage(draw, { round: cursor });
+      const groups = r.map(generate, prompts, { policy: r.carried("policy", { lag: 1 }) });
+      return { policy: r.stage(train, { groups, policy: r.carried("policy") }), cursor };
+    });
+  });
+  await used.engine.create(definition, {}, { id: "run" });
+  const outcome = used.engine.execute("run", definition.build({}));
+  const first = await used.trainer.task("round/1/train");
+  // Round 1 still trains; round 2 has gone on from its cursor and sampled.
+  await used.sampler.until(() => used.sampler.finished.includes("round/2/generate#2b"));
+  first.finish(null);
+  (await used.trainer.task("round/2/train")).finish(null);
+  deepStrictEqual((await outcome).status, "done");
+});
+
 Deno.test("lag L: a run that crashes after any append ends like one that never did", async () => {
   for (const lag of [0, 1, 2]) {
     const { outcome, store } = await undisturbed(lag);

@@ -5,7 +5,7 @@ import { Batch } from "../../data/mod.ts";
 import { ArtifactStore, Engine, graph } from "../../engine/mod.ts";
 import { MemoryStore } from "../../engine/testing.ts";
 import { assignCredit, type ScoredGroup } from "../../flows/mod.ts";
-import { splitEvenly } from "../../flows/stages/assign_credit.ts";
+import { splitEvenly } from "../../flows/stages/optimizer_steps.ts";
 import { scratch } from "./fixtures.ts";
 
 const artifacts = new ArtifactStore(await scratch());

@@ -1,7 +1,7 @@
 import { deepStrictEqual, ok, strictEqual } from "node:assert/strict";
 import type { Policy } from "../../data/mod.ts";
 import { online } from "../../flows/online.ts";
-import { Paths, Trainer } from "../../flows/resources.ts";
+import { Paths, Trainer, Trainers } from "../../flows/resources.ts";
 import { checkpointPolicy } from "../../flows/stages/checkpoint_policy.ts";
 import { FakeTrainer } from "../../flows/testing.ts";
 import { type Context, OutOfMemoryError, type RowKind } from "../../engine/mod.ts";
@@ -88,7 +88,8 @@ async function stageBench({ known = () => [], owned = () => {} }: StageBench) {
     key: "round/1/checkpoint_policy",
     epoch: 1,
     attempt: 1,
-    resource: ({ name }: { name: string }) => ({ [Trainer.name]: trainer, [Paths.name]: { checkpoints } })[name],
+    resource: ({ name }: { name: string }) =>
+      ({ [Trainer.name]: trainer, [Trainers.name]: [trainer], [Paths.name]: { checkpoints } })[name],
     record: (kind: string, _key: string, value: unknown) => Promise.resolve(void rows.push([kind, value])),
     read: () => Promise.resolve([]),
     owned: () => Promise.resolve(owned()),

@@ -37,6 +37,23 @@ Deno.test("gc of a home in which all is needed removes nothing but publications 
   strictEqual((await executeFake(home, "a")).digest, before.digest);
 });
 
+Deno.test("gc removes the weights of an ended run's references; those of one that may go on stay", async () => {
+  const home = await freshFakeHome();
+  const name = "0123456789abcdef";
+  for (const id of ["ended", "open"]) {
+    await createFakeRun(home, id);
+    await Deno.mkdir(`${home.runDir(id)}/references/${name}`, { recursive: true });
+  }
+  await executeFake(home, "ended");
+  const { head: { epoch } } = await home.store.claim("open", processOwner(), { lease_ms: 1 });
+  const row = { kind: "note/reference" as const, key: name.repeat(4), value: "{}" };
+  await home.store.append("open", epoch, [row]);
+  await home.store.release("open", epoch);
+  strictEqual((await collectGarbage(home, ALL)).publications.count, 1);
+  deepStrictEqual(await files(`${home.runDir("ended")}/references`), []);
+  deepStrictEqual(await files(`${home.runDir("open")}/references`), [name]);
+});
+
 Deno.test("gc removes artifacts and checkpoints that came to nothing, logs only when asked, and never what is young", async () => {
   const home = await freshFakeHome();
   const head = await createFakeRun(home, "a");

@@ -87,7 +87,7 @@ Deno.test("verify --from looks at later versions only, but redoes what they rest
 Deno.test("verify ends at the first version whose recorded loss is another", async () => {
   const { store, verify } = await done();
   const over = changed(store, "note/version", (note: VersionNote, n) => {
-    return n === 3 ? { ...note, steps: note.steps.map((step) => ({ ...step, loss: step.loss + 1e-9 })) } : note;
+    return n === 3 ? { ...note, steps: note.steps.map((step) => ({ ...step, loss: step.loss! + 1e-9 })) } : note;
   });
   const { equal, versions } = await verify({ over });
   strictEqual(equal, false);

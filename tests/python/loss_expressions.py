@@ -64,3 +64,27 @@ def effective_sample_size() -> dict[str, Any]:
     ess = n("detach", n("div", n("square", n("stepSum", w)), n("mul", n("stepSum", n("square", w)), tokens)))
     loss = n("div", n("stepSum", n("neg", n("mul", n("detach", n("minimum", w, ess)), logp))), tokens)
     return n.expression(loss, **{"policy/ess": ess})
+
+
+def preference(beta: float = 0.1) -> dict[str, Any]:
+    """DPO: -log sigmoid of beta times how much more the chosen side gained on the reference than the rejected one."""
+    n = Nodes()
+    gain = n("perSequenceSum", n("sub", n.input("logp"), n.input("ref_logp")))
+    gap = n("mul", n("sub", n("chosen", gain), n("rejected", gain)), n.scalar(beta))
+    return _pairwise(n, gap, gap)
+
+
+def comparison() -> dict[str, Any]:
+    """A reward model: -log sigmoid of the chosen side's score less the rejected one's less the margin."""
+    n = Nodes()
+    score = n.input("score")
+    gap = n("sub", n("chosen", score), n("rejected", score))
+    return _pairwise(n, n("sub", gap, n.input("margin")), gap)
+
+
+def _pairwise(n: Nodes, compared: int, gap: int) -> dict[str, Any]:
+    pairs = n.input("n_pairs")
+    mean = lambda node: n("div", n("stepSum", node), pairs)  # noqa: E731
+    loss = mean(n("neg", n("logSigmoid", compared)))
+    accuracy = mean(n("lt", n.scalar(0.0), gap))
+    return n.expression(loss, **{"reward/accuracy": accuracy, "reward/margin": mean(gap)})

@@ -10,7 +10,16 @@ import torch
 from loss_expressions import Nodes, clipped, effective_sample_size, likelihood
 from simulated_ranks import in_ranks
 
-from holdfast_worker.loss import Counts, LossProgram, MicroBatch, StepOutcome, count_step, run_step
+from holdfast_worker.loss import (
+    Counts,
+    Culprit,
+    LossProgram,
+    MicroBatch,
+    StepOutcome,
+    count_step,
+    run_step,
+    steepest,
+)
 
 LENGTHS = [5, 2, 7, 3, 4]
 
@@ -87,6 +96,32 @@ def test_loss_and_metrics_are_the_same_bits_for_every_cut_padding_and_world_size
         lambda rank, gather: Model.random(behaviour_logp=0.9).step(program, ranks[rank], gather=gather, world_size=3),
     )
     assert outcomes == [first] * 3
+
+
+def test_a_loss_that_is_not_finite_poisons_the_last_gradient_on_every_rank_whatever_is_masked() -> None:
+    n = Nodes()
+    program = LossProgram(n.expression(n("stepSum", n("mul", n.input("logp"), n.input("advantage")))))
+    models = [Model([[-1.0, -2.0], [-3.0]], {"advantage": [[1.0, 1.0], [math.inf]]}) for _ in range(2)]
+    for model in models:  # The fillers' values are the model's too: masked, yet numbers.
+        model.forward = lambda mb, need, own=model: {"logp": -torch.ones(mb.mask.shape) * (1 + own.weight)}
+    ranks = [[[0], [-1]], [[1], [-1]]]
+    outcomes = in_ranks(2, lambda rank, gather: models[rank].step(program, ranks[rank], gather=gather, world_size=2))
+    assert [outcome.finite for outcome in outcomes] == [False, False]
+    assert [outcome.culprit.sequence for outcome in outcomes] == [1, 1]
+    assert all(math.isnan(model.weight.grad) for model in models)
+
+
+def test_steepest_names_the_live_value_with_the_largest_gradient_over_all_ranks() -> None:
+    n = Nodes()
+    program = LossProgram(n.expression(n("stepSum", n("mul", n.input("logp"), n.input("advantage")))))
+    advantage = {"advantage": [[1.0, 2.0], [3.0, -9.0, 4.0]]}
+    models = [Model([[-1.0, -2.0], [-3.0, -1.0, -1.0]], advantage) for _ in range(2)]
+
+    def steepest_of(rank: int, gather: Any) -> Culprit | None:
+        outcome = models[rank].step(program, [[[0]], [[1]]][rank], gather=gather, world_size=2)
+        return steepest(outcome, gather)
+
+    assert in_ranks(2, steepest_of) == [Culprit(-1, "logp", 1, 1)] * 2
 
 
 def test_a_live_statistic_costs_one_forward_without_gradient_per_micro_batch() -> None:

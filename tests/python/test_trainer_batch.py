@@ -81,11 +81,6 @@ def test_read_sequences_refuses_a_slab_that_holds_another_draw(artifacts):
         sequences_of(artifacts, batch)
 
 
-def test_read_sequences_refuses_preferences_for_now(artifacts):
-    with pytest.raises(BadDataError, match="kind 'preference' yet"):
-        sequences_of(artifacts, {"kind": "preference"})
-
-
 def test_updates_of_keep_batch_order_and_refuse_an_empty_step(artifacts):
     batch = trajectory_batch(artifacts, [[4], [5, 5], [6]], updates=[[2, 1], [0]])
     sequences = sequences_of(artifacts, batch)

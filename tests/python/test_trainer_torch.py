@@ -181,24 +181,59 @@ def test_train_without_old_logp_reads_the_current_policy(trainer):
     assert step["metrics"] == {"policy/ratio": 1.0}
 
 
-@pytest.mark.parametrize("advantage", [1e300, 3e38])
-def test_train_takes_no_step_where_loss_or_norm_is_not_finite(trainer, advantage):
-    before = published(trainer, "v0")["digest"]
-    batch = trajectory_batch(trainer.artifacts, LENGTHS)
+def broken(trainer, advantage=1e300, seed=0):
+    """A batch whose sequence 5 has an advantage that makes itself (1e300), the loss's sum or the norm not finite."""
+    batch = trajectory_batch(trainer.artifacts, LENGTHS, seed=seed)
     batch["columns"]["advantage"]["values"][5] = advantage
-    with pytest.raises(NonFiniteError, match="non_finite: Cannot step"):
-        trainer.train(batch, between=("v0", "v1"))
-    assert published(trainer, "v0")["digest"] == before
-    after = trainer.train(trajectory_batch(trainer.artifacts, LENGTHS), between=("v0", "v1"))["steps"]
+    return batch
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize(
+    ("advantage", "cause", "node"), [(1e300, "loss", "4 (advantage)"), (3e38, "loss", "4 (advantage)"), (1e30, "grad_norm", "logp")]
+)
+def test_a_step_that_is_not_finite_is_skipped_and_leaves_every_bit_as_it_was(tmp_path, dtype, advantage, cause, node):
+    trainer = Trainer(tmp_path, dtype=dtype)
+    trainer.create()
     trainer.load()
-    assert trainer.train(trajectory_batch(trainer.artifacts, LENGTHS), between=("v0", "v1"))["steps"] == after
+    steps(trainer, ["v0", "v1"])
+    before = published(trainer, "v1")["digest"]
+    skipped = trainer.train(broken(trainer, advantage, seed=7), between=("v1", "x1"))["steps"][0]
+    assert published(trainer, "x1")["digest"] == before
+    # Every token of sequence 5 is as bad: the first is named.
+    assert skipped["skipped"] == {"cause": cause, "node": node, "sequence": 5, "token": 3}
+    assert skipped[cause] is None and skipped["lr"] == OPTIMIZER["lr"]
+
+    batches = [trajectory_batch(trainer.artifacts, LENGTHS, seed=k) for k in (1, 2)]
+    after = [trainer.train(batch, between=two)["steps"] for batch, two in zip(batches, [("x1", "v2"), ("v2", "v3")])]
+    digest = published(trainer, "v3")["digest"]
+    trainer.load()
+    steps(trainer, ["v0", "v1"])  # And without the skipped one: the same steps, the same rates, the same weights.
+    assert [trainer.train(b, between=t)["steps"] for b, t in zip(batches, [("v1", "v2"), ("v2", "v3")])] == after
+    assert published(trainer, "v3")["digest"] == digest
 
 
-def test_train_names_the_sequence_that_made_the_loss_not_finite(trainer):
-    batch = trajectory_batch(trainer.artifacts, LENGTHS)
-    batch["columns"]["advantage"]["values"][5] = 1e300
-    with pytest.raises(NonFiniteError, match=r"\(advantage\), sequence 5 of the step, token 3"):
-        trainer.train(batch, between=("v0", "v1"))
+def test_steps_skipped_in_a_row_fail_at_the_limit_and_name_the_token(trainer, tmp_path):
+    for before, after in (("v0", "v1"), ("v1", "v2")):
+        trainer.train(broken(trainer), between=(before, after), non_finite_max=3)
+    checkpoint = trainer.call("save", version="v2", dir=str(tmp_path / "checkpoint"))
+    named = r"non_finite: .* first at node \d+ \(advantage\), sequence 5, token 3 of the step. 3 step\(s\) in a row"
+    for _ in range(2):  # The version is held as it was, and trying again gives the same.
+        with pytest.raises(NonFiniteError, match=named):
+            trainer.train(broken(trainer), between=("v2", "v3"), non_finite_max=3)
+    trainer.load("v2", checkpoint)
+    with pytest.raises(NonFiniteError, match=named):
+        trainer.train(broken(trainer), between=("v2", "v3"), non_finite_max=3)
+    trainer.train(trajectory_batch(trainer.artifacts, LENGTHS), between=("v2", "v3"), non_finite_max=3)
+    for before, after in (("v3", "v4"), ("v4", "v5")):  # A step that is taken begins the count anew.
+        assert "skipped" in trainer.train(broken(trainer), between=(before, after), non_finite_max=3)["steps"][0]
+
+
+def test_a_redo_without_a_limit_takes_the_skipped_steps_again(trainer):
+    first = [trainer.train(broken(trainer), between=(f"v{k}", f"v{k + 1}"), non_finite_max=9) for k in range(5)]
+    trainer.load()
+    assert [trainer.train(broken(trainer), between=(f"v{k}", f"v{k + 1}")) for k in range(5)] == first
+
 
 
 def test_train_learns_supervised_rows(trainer):
@@ -243,6 +278,24 @@ def test_score_is_the_models_log_probability_at_the_temperature(trainer):
         model = AutoModelForCausalLM.from_pretrained(path)
         for trajectory, value in zip(trajectories, values, strict=True):
             assert value == pytest.approx(independent_logp(model, trajectory, temperature=0.7), abs=1e-5)
+
+
+def test_a_reference_that_is_offloaded_between_uses_says_the_same(trainer):
+    batch = trainer.artifacts.put_json(trajectory_batch(trainer.artifacts, LENGTHS))
+    said = []
+    for offload in (False, True, True):
+        trainer.call(
+            "score",
+            version="v0",
+            batch=batch,
+            columns=["ref_logp"],
+            reference_path=str(trainer.directory / "model"),
+            reference_offload=offload,
+            micro_batch_tokens_max=64,
+        )
+        said.append(trainer.io.blobs)
+    assert said[0] == said[1] == said[2]
+    assert {parameter.device.type for parameter in trainer.worker.trainer.references.model.parameters()} == {"cpu"}
 
 
 def independent_logp(model, trajectory, *, temperature):
@@ -330,9 +383,9 @@ def test_load_frees_the_old_model_before_the_new_one_comes(trainer):
     old = [weakref.ref(parameter) for parameter in trainer.worker.engine.parameters]
     open_model, alive = ModelSource.open_model, []
 
-    def counting(source, dtype):
+    def counting(source, dtype, **options):
         alive.append(sum(reference() is not None for reference in old))
-        return open_model(source, dtype)
+        return open_model(source, dtype, **options)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ModelSource, "open_model", counting)
@@ -366,8 +419,7 @@ def test_boot_refuses_what_it_cannot_run(tmp_path, spec, text):
 @pytest.mark.parametrize("op", ["train", "score"])
 def test_without_room_the_engine_is_told_the_cut_and_a_smaller_one_gives_the_same(trainer, monkeypatch, op):
     """The device is a stub here: its room is counted in tokens of a forward."""
-    from holdfast_worker.trainer import operations
-
+    operations = trainer.worker.trainer
     batch = trajectory_batch(trainer.artifacts, LENGTHS)
     rows = {"version": "v0", "columns": ["old_logp"], "reference_path": None}
     score = {**rows, "batch": trainer.artifacts.put_json(batch)}
@@ -380,14 +432,14 @@ def test_without_room_the_engine_is_told_the_cut_and_a_smaller_one_gives_the_sam
         return [float(x) for value in msgpack.unpackb(trainer.io.blobs[0])["values"] for x in np.frombuffer(value, "<f4")]
 
     expected = run(4096)
-    forward = operations.policy_forward
+    forward = operations.forward
 
     def small(model, part, **options):
         if part.tokens.numel() > 40:
             raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
         return forward(model, part, **options)
 
-    monkeypatch.setattr(operations, "policy_forward", small)
+    monkeypatch.setattr(operations, "forward", small)
     told = []
     monkeypatch.setattr(OperationIO, "progress", lambda io, phase, *_, **metrics: told.append((phase, metrics)))
     trainer.load()

@@ -93,6 +93,7 @@ def test_replace_directory_puts_the_new_one_whole_in_place_of_the_old(tmp_path):
         ([], "lacks config.json, model.safetensors .*, tokenizer.json"),
         (["config.json", "model.safetensors"], "lacks tokenizer.json"),
         (["config.json", "tokenizer.json", "pytorch_model.bin"], "its .bin weights are not read"),
+        (["adapter_config.json", "tokenizer.json"], "it holds an adapter: merge it into its base model"),
     ],
 )
 def test_check_model_directory_says_what_is_missing(tmp_path, present, text):

@@ -103,7 +103,7 @@ def slab(lengths: list[list[int]], *, seed: int = 0, prompt: int = 3) -> bytes:
                     "sample": sample,
                     "tokens": random.integers(6, 100, length).astype("<i4").tobytes(),
                     "action_mask": mask.tobytes(),
-                    "behaviour_logp": (-mask * random.random(length)).astype("<f4").tobytes(),
+                    "behaviour_logp": (mask * -random.random(length)).astype("<f4").tobytes(),
                     "versions": [],
                     "stop": "stop",
                     "text": "",
@@ -185,6 +185,7 @@ class Trainer:
             loss=self.artifacts.put_json(options.get("loss", POLICY_LOSS)),
             optimizer={**self.optimizer, **options.get("optimizer", {})},
             micro_batch_tokens_max=options.get("tokens_max", 64),
+            **{name: options[name] for name in ("non_finite_max", "packing", "logits_chunk_tokens") if name in options},
         )
 
 

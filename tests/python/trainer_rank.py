@@ -17,10 +17,18 @@ def count_models(args: dict, io: OperationIO) -> dict:
     return {"models": sum(type(thing).__name__ == "Qwen2ForCausalLM" for thing in gc.get_objects())}
 
 
+def rename(worker: Worker, *, before: str, after: str) -> dict:
+    """What the worker holds as `before` is `after` from here on."""
+    assert worker.held == before, f"It holds {worker.held}"
+    worker.held, worker.trained = after, None
+    return {"version": after}
+
+
 def main() -> None:
     job = json.loads(Path(sys.argv[1]).read_text())
     worker = Worker(RankContext(**job["context"]))
     worker.operations["count_models"] = count_models
+    worker.operations["rename"] = lambda args, io: rename(worker, **args)
     answers = [worker.boot()]
     gc.disable()  # What is freed is freed because the worker asked for it.
     for task in job["script"]:

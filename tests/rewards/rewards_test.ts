@@ -93,6 +93,15 @@ Deno.test("scoringFunctions() gives engine rewards the reference answer, and Pyt
   await rejects(async () => await marked!.score({ ...sample, answer: undefined }), RangeError);
 });
 
+Deno.test("scoringFunctions() gives a reward model's settings to the reward worker", () => {
+  const entry = RewardConfig.parse({ name: "reward_model", path: "/rm", weight: 2, label: "judge" });
+  const [judge] = scoringFunctions([entry]);
+  deepStrictEqual([judge!.name, judge!.weight, judge!.runs_on, judge!.source], ["judge", 2, "process", null]);
+  const settings = { path: "/rm", dtype: "float32", device: "cpu", threads: 1, batch_tokens_max: 8192 };
+  deepStrictEqual(judge!.model, settings);
+  throws(() => RewardConfig.parse({ name: "reward_model" }), /path/);
+});
+
 Deno.test("checkedScore() takes a number or a score with metrics, and refuses what is not finite", () => {
   strictEqual(checkedScore(0.5, "r"), 0.5);
   strictEqual(checkedScore({ score: 2, metrics: { a: 1 } }, "r"), 2);

@@ -83,6 +83,33 @@ Deno.test("RewardScorer: a throw is reward_error with its words for that sample 
   deepStrictEqual([whole!.reward, whole!.failed], [2, null]);
 });
 
+Deno.test("RewardScorer: a reward model is asked with the prompt before any template and with what was sampled", async () => {
+  const calls: { args: unknown; options: CallOptions }[] = [];
+  const results = [{ id: "0", outcome: "ok", score: -1.5 }, {
+    id: "1",
+    outcome: "error",
+    score: null,
+    error: "too long",
+  }];
+  const model = { path: "/rm", dtype: "float32" };
+  const judge: ScoringFunction = { ...there("judge"), source: null, model };
+  const prompt = [{ role: "user", content: "p" }];
+  const asked = group([judge]);
+  const scored = await new RewardScorer({ pool: pool(results, calls) })
+    .score({ ...asked, row: { ...asked.row, prompt } }, options);
+  deepStrictEqual(calls[0]!.args, {
+    model,
+    items: [
+      { id: "0", prompt, completion: "a", token_ids: [2, 3] },
+      { id: "1", prompt, completion: "bb", token_ids: [2, 3] },
+    ],
+  });
+  deepStrictEqual(scored.map(({ reward, failed, detail }) => [reward, failed, detail]), [
+    [-1.5, null, null],
+    [null, "reward_error", "judge: too long"],
+  ]);
+});
+
 Deno.test("RewardScorer: process rewards go to the pool under a key of their own, and find their sample by id", async () => {
   const calls: { args: unknown; options: CallOptions }[] = [];
   const results = [{ id: "1", outcome: "ok", score: 0.25 }, { id: "0", outcome: "ok", score: 0 }];

@@ -164,6 +164,27 @@ Deno.test("adoption: left work that nobody asks for and that does not move is en
   });
 });
 
+Deno.test("adoption: a left group that is not wanted is ended with what it runs; one of its name begins as the next generation", async () => {
+  const { script, started, runs } = counted();
+  await withEngines(script, async ({ engine, agents }) => {
+    const first = await engine();
+    rejects(first.workers.group(groupSpec({ group: "trainer_redo" })).call("train", null, FIRST), FencedError);
+    await started.opened;
+    const { workers } = await engine();
+    workers.dismissLeft("trainer_redo");
+    workers.dismissLeft("critic_redo"); // Nobody left one.
+    const other = workers.group(groupSpec());
+    await other.call("score", null, { ...FIRST, key: "other" }); // Comes after it.
+    const stopped = agents[0]!.received.filter(({ type }) => type === "stop_group");
+    deepStrictEqual(stopped.map((message) => (message as { group: string }).group), ["trainer_redo"]);
+    deepStrictEqual([other.generation, runs.count], [1, 1]);
+    const again = workers.group(groupSpec({ group: "trainer_redo" }));
+    strictEqual(again.holds("train", null, AGAIN), false);
+    await again.ready();
+    strictEqual(again.generation, 2);
+  });
+});
+
 Deno.test("adoption: an agent that does not come in time is ended, and another is started", async () => {
   const { script, finish } = counted();
   finish.open();

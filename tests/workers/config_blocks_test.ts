@@ -33,6 +33,19 @@ Deno.test("WorkersConfig: workers wait 30 s for a lost engine, and the hub liste
   });
 });
 
+Deno.test("trainerGroup() tells what makes training fit only where it is not as by default, a value model least", () => {
+  const unusual = {
+    ...{ logits_chunk_tokens: null, packing: true, dropout: 0.1, lora: { rank: 4 } },
+    offload: { optimizer: true },
+  };
+  const named = (spec: unknown) => Object.keys(spec as object).filter((name) => name in unusual).sort();
+  const options = { python: "py", seed: 5 };
+  deepStrictEqual(named(trainerGroup(TrainerConfig.parse({}), options).spec), []);
+  const config = TrainerConfig.parse(unusual);
+  deepStrictEqual(named(trainerGroup(config, options).spec), Object.keys(unusual).sort());
+  deepStrictEqual(named(trainerGroup(config, { ...options, group: "critic", head: "value" }).spec), ["offload"]);
+});
+
 Deno.test("trainerGroup() hands the ranks what decides the numerics, and no more", () => {
   const config = TrainerConfig.parse({
     engine: "deepspeed",

@@ -1,9 +1,11 @@
 import { deepStrictEqual, ok, rejects, strictEqual } from "node:assert/strict";
 import { join } from "node:path";
+import { pathToFileURL } from "node:url";
 import { InfrastructureError, InvalidInputError } from "../../engine/mod.ts";
 import {
   checkPython,
   ensureEnvironment,
+  ensureRequirements,
   environmentPath,
   Environments,
   findPython,
@@ -61,6 +63,8 @@ Deno.test("ensureEnvironment() makes an environment once, also for two at a time
     await Deno.writeTextFile(join(path, "leftover"), "");
     await ensureEnvironment("torch", options);
     await rejects(Deno.stat(join(path, "leftover")), Deno.errors.NotFound);
+    const file = pathToFileURL(join(options.requirementsDir, "torch.txt"));
+    strictEqual(await ensureRequirements(file, options), first, "the name and the text of a file are all that counts");
     strictEqual(steps.length, 4);
   }));
 

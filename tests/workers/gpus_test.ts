@@ -8,6 +8,8 @@ import {
   placeGpus,
   SamplerConfig,
   TrainerConfig,
+  ValueModelConfig,
+  valueTrainer,
   visibleGpus,
 } from "../../workers/mod.ts";
 
@@ -74,6 +76,23 @@ Deno.test("placeGpus(): devices are places in CUDA_VISIBLE_DEVICES, and what one
   const on = machine(8, { CUDA_VISIBLE_DEVICES: "4,5,6" });
   deepStrictEqual(places({ sampler: { devices: [0] } }, on), { trainer: ["5"], samplers: [["4"]], sharing: [1, 1] });
   deepStrictEqual(places({ trainer: { devices: [2], ranks: 1 } }, on).samplers, [["4"]]);
+});
+
+Deno.test("placeGpus(): a value model takes what the trainer leaves, before the samplers; else it shares the trainer's", () => {
+  const trainer = TrainerConfig.parse({ engine: "deepspeed", ranks: 2 });
+  const sampler = SamplerConfig.parse({ engine: "vllm" });
+  const placed = (count: number, own: Record<string, unknown> = {}) => {
+    const critic = valueTrainer(trainer, ValueModelConfig.parse(own));
+    const found = placeGpus({ trainer, critic, sampler }, machine(count));
+    return [found.trainer, found.critic, ...found.samplers].map((place) => place?.visible.join() ?? null);
+  };
+  deepStrictEqual(placed(5), ["0,1", "2,3", "4"]);
+  deepStrictEqual(placed(4), ["0,1", "2,3", "0"]);
+  deepStrictEqual(placed(3), ["0,1", "0,1", "2"]);
+  deepStrictEqual(placed(3, { ranks: 1 }), ["0,1", "2", "0"]);
+  deepStrictEqual(placed(4, { devices: [0], ranks: 1 }), ["1,2", "0", "3"]);
+  deepStrictEqual(placed(4, { device: "cpu" }), ["0,1", null, "2"]);
+  throws(() => placed(2, { ranks: 3 }), /Cannot place the value_model as value_model\.ranks is 3/);
 });
 
 Deno.test("placeGpus() refuses devices that are not there, too few of them, and devices on the CPU", () => {

@@ -205,7 +205,7 @@ Deno.test("PolicyTrainer: a redone loss that differs by one bit is redo_drift, a
   const bench = new Bench();
   const { versions } = await fourVersions(bench);
   const row = bench.rows.find(({ key }) => key === versions[3]!.version)!;
-  const bits = new Float64Array([(row.value as VersionNote).steps[1]!.loss]);
+  const bits = new Float64Array([(row.value as VersionNote).steps[1]!.loss!]);
   new Uint8Array(bits.buffer)[0]! ^= 1;
   row.value = structuredClone(row.value);
   (row.value as VersionNote).steps[1]!.loss = bits[0]!;

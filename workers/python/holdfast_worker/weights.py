@@ -22,6 +22,8 @@ from holdfast_worker.operation import BadDataError
 
 INDEX_NAME = "model.safetensors.index.json"
 SINGLE_NAME = "model.safetensors"
+ADAPTER_NAME, ADAPTER_CONFIG_NAME = "adapter_model.safetensors", "adapter_config.json"  # Of a PEFT directory.
+BASE_NAME = "base_model.json"  # Ours, beside an adapter: path and digest of the model that it was trained beside.
 CHUNK_BYTES = 1 << 24
 HEADER_BYTES_MAX = 100_000_000  # The limit of the safetensors format itself.
 
@@ -71,8 +73,9 @@ def weight_files(directory: str | Path) -> list[Path]:
                 f"Cannot read model '{directory}' as '{INDEX_NAME}' names files that are not there: {missing}"
             )
         return [directory / name for name in names]
-    if (directory / SINGLE_NAME).is_file():
-        return [directory / SINGLE_NAME]
+    for name in (SINGLE_NAME, ADAPTER_NAME):
+        if (directory / name).is_file():
+            return [directory / name]
     raise BadDataError(
         f"Cannot read model '{directory}' as it has no '{SINGLE_NAME}' and no '{INDEX_NAME}': "
         "save it with save_pretrained(dir, safe_serialization=True)"
@@ -111,7 +114,7 @@ def tensor_chunks(location: TensorLocation) -> Iterator[bytes]:
 def manifest_of_directory(directory: str | Path) -> tuple[list[dict[str, Any]], str]:
     """(tensors, digest): every tensor's {name, dtype, shape, sha256}, and the digest, from one reading."""
     tensors: list[dict[str, Any]] = []
-    digest = hashlib.sha256()
+    digest = hashlib.sha256(_prefix_of_directory(Path(directory)))
     for location in locate_tensors(directory):
         digest.update(tensor_prefix(location.name, location.dtype, location.shape))
         one = hashlib.sha256()
@@ -129,8 +132,20 @@ def manifest_of_directory(directory: str | Path) -> tuple[list[dict[str, Any]], 
     return tensors, digest.hexdigest()
 
 
+def adapter_prefix(base: dict[str, Any], alpha: float) -> bytes:
+    """What stands before an adapter's tensors in its digest: the model beside which they mean something, and their scale."""
+    return f"adapter\0{base['digest']}\0{base['quantize'] or ''}\0{float(alpha)!r}\0".encode()
+
+
+def _prefix_of_directory(directory: Path) -> bytes:
+    if not (directory / BASE_NAME).is_file():
+        return b""
+    config = json.loads((directory / ADAPTER_CONFIG_NAME).read_text())
+    return adapter_prefix(json.loads((directory / BASE_NAME).read_text()), config["lora_alpha"])
+
+
 def digest_of_directory(directory: str | Path) -> str:
-    """The digest of a model directory's weights."""
+    """The digest of a model's weights, or of an adapter's."""
     return manifest_of_directory(directory)[1]
 
 
@@ -161,10 +176,10 @@ def tensor_bytes(tensor: Any) -> memoryview:
     return memoryview(flat.view(torch.uint8).numpy()) if flat.numel() else memoryview(b"")
 
 
-def manifest_of_tensors(tensors: dict[str, Any]) -> tuple[list[dict[str, Any]], str]:
+def manifest_of_tensors(tensors: dict[str, Any], *, prefix: bytes = b"") -> tuple[list[dict[str, Any]], str]:
     """As `manifest_of_directory`, of torch tensors in memory by name."""
     entries: list[dict[str, Any]] = []
-    digest = hashlib.sha256()
+    digest = hashlib.sha256(prefix)
     for name in sorted(tensors):
         tensor = tensors[name]
         shape, dtype, data = list(tensor.shape), tensor_dtype(tensor), tensor_bytes(tensor)
@@ -244,6 +259,8 @@ def check_model_directory(directory: str | Path) -> dict[str, Any]:
         hint = "write the model with model.save_pretrained(dir) and tokenizer.save_pretrained(dir)"
         if list(directory.glob("*.bin")) and any(SINGLE_NAME in name for name in missing):
             hint += "; its .bin weights are not read: open them once and save_pretrained(dir) writes safetensors"
+        if (directory / ADAPTER_CONFIG_NAME).is_file():
+            hint = "it holds an adapter: merge it into its base model with PEFT's merge_and_unload() and name that directory"
         raise BadDataError(f"Cannot open model '{directory}' as it lacks {', '.join(missing)}: {hint}")
     try:
         config = json.loads((directory / "config.json").read_text())

@@ -1,6 +1,18 @@
 """The loss interpreter: one optimizer step's arithmetic, without any model code."""
 
 from holdfast_worker.loss.program import LossProgram
-from holdfast_worker.loss.step import Counts, Culprit, MicroBatch, StepOutcome, count_step, run_step
+from holdfast_worker.loss.recorded import program_of
+from holdfast_worker.loss.step import Counts, Culprit, MicroBatch, Program, StepOutcome, count_step, run_step, steepest
 
-__all__ = ["Counts", "Culprit", "LossProgram", "MicroBatch", "StepOutcome", "count_step", "run_step"]
+__all__ = [
+    "Counts",
+    "Culprit",
+    "LossProgram",
+    "MicroBatch",
+    "Program",
+    "StepOutcome",
+    "count_step",
+    "program_of",
+    "run_step",
+    "steepest",
+]

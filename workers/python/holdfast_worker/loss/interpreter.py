@@ -135,3 +135,11 @@ class MicroBatchValues:
             if bool(bad.any()):
                 return i, tuple(int(x) for x in bad.nonzero()[0])
         return None
+
+    def largest(self) -> tuple[float, int, tuple[int, ...]]:
+        """The largest size of a value, the first node that has it, and its place there."""
+        self.share()
+        sizes = {i: torch.where(self.masks[self.program.nodes[i].kind], self.memo[i].abs(), 0.0) for i in self.memo}
+        node = max(sorted(sizes), key=lambda i: float(sizes[i].max()))
+        place = torch.unravel_index(sizes[node].argmax(), sizes[node].shape)
+        return float(sizes[node].max()), node, tuple(int(x) for x in place)

@@ -55,6 +55,12 @@ class LossProgram:
         self.statistics = self.sums_under(self._factors(self.root))
         self.live_statistics = any(self.varies[i] for i in self.statistics)
 
+    def open_step(self, *step: Any) -> Any:
+        """This rank's part of a step, as `run_step` asks for it."""
+        from holdfast_worker.loss.step import ExpressionStep
+
+        return ExpressionStep(self, *step)
+
     def _flows(self) -> tuple[list[bool], list[bool]]:
         """Per node: does its value depend on the live model; does gradient flow from it to the model."""
         varies: list[bool] = []

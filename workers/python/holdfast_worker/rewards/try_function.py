@@ -1,7 +1,7 @@
-"""A reward function tried alone, as the pool would run it.
+"""A reward function tried alone, as the pool would run it, or a reward model.
 
-`python -m holdfast_worker.rewards.try_function path.py:fn [--timeout-ms N]` reads items as JSON lines {id, prompt,
-completion, row, tokens?} and writes one result with its time for each.
+`python -m holdfast_worker.rewards.try_function path.py:fn|DIRECTORY [--timeout-ms N]` reads items as JSON lines {id,
+prompt, completion, row, tokens?} and writes one result with its time for each.
 """
 
 from __future__ import annotations
@@ -9,25 +9,32 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from pathlib import Path
+from typing import Any
 
-from holdfast_worker.operation import UserCodeError
+from holdfast_worker.operation import BadDataError, UserCodeError
 from holdfast_worker.rewards.pool import RewardPool
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m holdfast_worker.rewards.try_function")
-    parser.add_argument("function", help="path.py:function")
+    parser.add_argument("function", help="path.py:function, or a reward model's directory")
     parser.add_argument("--timeout-ms", type=float, default=10_000)
     arguments = parser.parse_args()
     pool = RewardPool(1)
     try:
+        model = _model(arguments.function)
         for number, line in enumerate(sys.stdin, 1):
             if not line.strip():
                 continue
             item = {"id": str(number), **json.loads(line)}
-            for result in pool.score(arguments.function, [item], timeout_ms=arguments.timeout_ms):
+            if model is None:
+                results = pool.score(arguments.function, [item], timeout_ms=arguments.timeout_ms)
+            else:
+                results = model.score([item])
+            for result in results:
                 print(json.dumps(result), flush=True)
-    except UserCodeError as error:
+    except (UserCodeError, BadDataError) as error:
         print(error, file=sys.stderr)
         return 2
     except (ValueError, TypeError) as error:
@@ -36,6 +43,16 @@ def main() -> int:
     finally:
         pool.close()
     return 0
+
+
+def _model(path: str) -> Any:
+    """The reward model of a directory; None for a function."""
+    if not Path(path).is_dir():
+        return None
+    from holdfast_worker.rewards.reward_model import RewardModel
+
+    alone = {"dtype": "float32", "device": "cpu", "threads": 1, "batch_tokens_max": 1}
+    return RewardModel({"path": path, **alone})
 
 
 if __name__ == "__main__":

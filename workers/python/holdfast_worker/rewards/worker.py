@@ -1,7 +1,8 @@
-"""The `reward` role: scores samples with a function of the user, in processes of their own."""
+"""The `reward` role: scores samples with a function of the user, in processes of their own, or with a reward model."""
 
 from __future__ import annotations
 
+import json
 import os
 from typing import Any
 
@@ -17,13 +18,15 @@ class Worker:
     def __init__(self, context: RankContext) -> None:
         self._processes: int = context.spec.get("processes") or min(DEFAULT_PROCESSES_MAX, os.cpu_count() or 1)
         self._pool = RewardPool(self._processes)
+        self._models: dict[str, Any] = {}  # Reward models by their settings, each read once.
         self.operations = {"score": self.score}
 
     def boot(self) -> dict[str, Any]:
         return {"device": "cpu", "processes": self._processes}
 
     def score(self, args: dict[str, Any], io: OperationIO) -> dict[str, Any]:
-        """args {function, items: [{id, prompt, completion, row, tokens?}], timeout_ms} ->
+        """args {function, items: [{id, prompt, completion, row, tokens?}], timeout_ms}, or
+        {model: settings, items: [{id, prompt, completion, token_ids?}]} ->
         {results: [{id, outcome, score, metrics, error, ms}]}, outcome of ok | timeout | error | bad_return | crash."""
         total = len(args["items"])
 
@@ -31,8 +34,18 @@ class Worker:
             io.check_cancelled()
             io.progress("scoring", done, total)
 
+        if "model" in args:
+            return {"results": self._model(args["model"]).score(args["items"], between)}
         results = self._pool.score(args["function"], args["items"], timeout_ms=args["timeout_ms"], between=between)
         return {"results": results}
+
+    def _model(self, settings: dict[str, Any]) -> Any:
+        from holdfast_worker.rewards.reward_model import RewardModel
+
+        key = json.dumps(settings, sort_keys=True)
+        if key not in self._models:
+            self._models[key] = RewardModel(settings)
+        return self._models[key]
 
     def close(self) -> None:
         self._pool.close()

@@ -34,6 +34,9 @@ class Engine(Protocol):
     def open_noise(self, model_path: str) -> None:
         """Opens the architecture of `model_path` with noise for weights, and its tokenizer."""
 
+    def open_adapter(self, publication: dict[str, Any]) -> None:
+        """Opens the base model of an adapter with its own weights, and beside it noise, or nothing yet."""
+
     def replace(self, publication: dict[str, Any]) -> int:
         """Replaces all weights in place, checking the hash of each tensor handed over. Returns how many there were."""
 

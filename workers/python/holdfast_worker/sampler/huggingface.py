@@ -44,7 +44,9 @@ class HuggingFaceEngine:
     def __init__(self, spec: dict[str, Any]) -> None:
         self.spec = spec
         self.model: Any = None
+        self.decoder: Any = None  # None: every token goes through the model's own forward.
         self.tokenizer: Any = None
+        self.base: str | None = None  # The model beside which publications are adapters; None: they are whole models.
         self.vocabulary = 0
         self.length_max = 0
         self.repeats = "bits"
@@ -57,7 +59,8 @@ class HuggingFaceEngine:
         import torch
         import transformers
 
-        from holdfast_worker.sampler import choosing, growing_cache  # noqa: F401  (their imports are part of the start)
+        # Their imports are part of the start.
+        from holdfast_worker.sampler import choosing, decoding, growing_cache  # noqa: F401
 
         wanted = self.spec.get("device", "auto")
         if wanted == "cuda" and not torch.cuda.is_available():
@@ -82,7 +85,7 @@ class HuggingFaceEngine:
         import torch
         from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 
-        self.model = None  # The old model goes before the new one comes.
+        self.model = self.decoder = self.base = None  # The old model goes before the new one comes.
         self.config = AutoConfig.from_pretrained(model_path)
         self.tokenizer = AutoTokenizer.from_pretrained(model_path)
         model = AutoModelForCausalLM.from_config(self.config, dtype=self.dtype).to(self.device).eval()
@@ -92,9 +95,31 @@ class HuggingFaceEngine:
                 parameter.normal_(0, NOISE_STD, generator=generator)
         self._adopt(model, model_path)
 
+    def open_adapter(self, publication: dict[str, Any]) -> None:
+        import torch
+        from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
+
+        from holdfast_worker.sampler.adapters import with_adapter
+
+        self.model = self.decoder = None  # The old model goes before the new one comes.
+        base = publication["base"]["dir"]
+        self.config = AutoConfig.from_pretrained(base)
+        self.tokenizer = AutoTokenizer.from_pretrained(base)
+        generator = torch.Generator().manual_seed(int(self.spec.get("seed") or 0) % 2**63)
+        model = AutoModelForCausalLM.from_pretrained(base, dtype=self.dtype)
+        with torch.no_grad():
+            adapted = with_adapter(
+                model, publication["dir"], noise=lambda tensor: tensor.normal_(0, NOISE_STD, generator=generator)
+            )
+        self._adopt(adapted.to(self.device), base)
+        self.base = base
+
     def _adopt(self, model: Any, model_path: str) -> None:
+        from holdfast_worker.sampler.decoding import decoder_of
+
         text_config = self.config.get_text_config(decoder=True)
         self.model = model.requires_grad_(False)
+        self.decoder = decoder_of(self.model)
         self.text_config = text_config
         self.ends = end_tokens(self.tokenizer, model_path)
         self.vocabulary = model.get_output_embeddings().weight.shape[0]
@@ -105,7 +130,7 @@ class HuggingFaceEngine:
         import torch
 
         tensors = dict(read_tensors(publication))
-        state = self.model.state_dict(keep_vars=True)
+        state = self._replaced()
         unknown = sorted(set(tensors) - set(state))
         if unknown:
             raise BadDataError(
@@ -124,6 +149,14 @@ class HuggingFaceEngine:
             for name, tensor in tensors.items():
                 self._copy(state[name], tensor)
         return len(tensors)
+
+    def _replaced(self) -> dict[str, Any]:
+        """What a publication replaces, by the names in its files: the whole model, or the adapter in it."""
+        if self.base is None:
+            return self.model.state_dict(keep_vars=True)
+        from holdfast_worker.sampler.adapters import tensors_by_file_name
+
+        return tensors_by_file_name(self.model)
 
     def _copy(self, target: torch.Tensor, source: torch.Tensor) -> None:
         """Into the storage that the kernels read. Its own method, so that a test can leave a tensor stale."""
@@ -146,7 +179,12 @@ class HuggingFaceEngine:
     def cold_probe(self, directory: str, sequences: Sequence[Sequence[int]]) -> np.ndarray:
         from transformers import AutoModelForCausalLM
 
-        model = AutoModelForCausalLM.from_pretrained(directory, dtype=self.dtype).to(self.device).eval()
+        model = AutoModelForCausalLM.from_pretrained(self.base or directory, dtype=self.dtype)
+        if self.base is not None:
+            from holdfast_worker.sampler.adapters import with_adapter
+
+            model = with_adapter(model, directory)
+        model = model.to(self.device).eval()
         try:
             return self._probe(model, sequences)
         finally:
@@ -170,7 +208,7 @@ class HuggingFaceEngine:
             give_back(self.device)
 
     def close(self) -> None:
-        self.model = None
+        self.model = self.decoder = None
 
 
 class _Piece:
@@ -271,6 +309,8 @@ class _Piece:
         batch.lengths = batch.lengths + 1
         if batch.mask is not None:
             batch.mask = torch.cat([batch.mask, batch.mask.new_ones((len(chosen), 1))], dim=-1)
+        if self.engine.decoder is not None:
+            return self.engine.decoder.forward(chosen[:, None], position, batch.cache, batch.mask)
         output = self.engine.model(
             input_ids=chosen[:, None],
             attention_mask=batch.mask,

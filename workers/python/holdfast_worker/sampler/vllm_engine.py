@@ -10,6 +10,7 @@ import asyncio
 import concurrent.futures
 import os
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
@@ -19,7 +20,9 @@ import numpy as np
 
 from holdfast_worker.gpu_memory import sharing
 from holdfast_worker.operation import BadDataError
+from holdfast_worker.sampler.adapters import vllm_rank, write_noise
 from holdfast_worker.sampler.engine import Watch
+from holdfast_worker.sampler.publication import read_tensors
 from holdfast_worker.sampler.randomness import request_seed
 from holdfast_worker.sampler.slab import Completion, SampleRequest
 from holdfast_worker.sampler.stopping import Ending, end_tokens
@@ -89,6 +92,9 @@ class VllmEngine:
         self.cold_tolerance = 0.0
         self.model_path = ""
         self.requests = 0  # Ever made, for their names.
+        self.adapter: Any = None  # The one that requests are answered with.
+        self.adapter_rank: int | None = None  # What the engine was started for; None: publications are whole models.
+        self.adapters = 0  # Ever taken.
         self.loop = asyncio.new_event_loop()
 
     def boot(self) -> dict[str, Any]:
@@ -133,11 +139,29 @@ class VllmEngine:
 
     def open_noise(self, model_path: str) -> None:
         self.close()
-        self.model_path = model_path
+        self.model_path, self.adapter, self.adapter_rank = model_path, None, None
         self._start(model_path, "dummy")
+
+    def open_adapter(self, publication: dict[str, Any]) -> None:
+        """vLLM takes adapters request by request: until the first publication there is one of noise."""
+        self.close()
+        self.model_path, self.adapter = publication["base"]["dir"], None
+        self.adapter_rank = vllm_rank(publication["dir"])
+        try:
+            self._start(self.model_path, "auto")
+        except Exception as error:
+            raise BadDataError(
+                f"Cannot serve an adapter as vLLM does not start with LoRA for '{self.model_path}' here: {error}. Set "
+                "trainer.lora.publish: merged"
+            ) from error
+        self.noise = tempfile.TemporaryDirectory(prefix="holdfast_noise_")
+        write_noise(publication["dir"], self.noise.name, int(self.spec.get("seed") or 0) % 2**63)
+        self._answer_with("noise", self.noise.name)
 
     def _start(self, directory: str, load_format: str) -> None:
         from vllm.engine.arg_utils import AsyncEngineArgs
+
+        lora = {"enable_lora": True, "max_lora_rank": self.adapter_rank, "max_loras": 1, "max_cpu_loras": 1}
 
         arguments: dict[str, Any] = {
             "enforce_eager": self.on_cpu,  # Compiling costs more than it gives there.
@@ -149,6 +173,7 @@ class VllmEngine:
             "generation_config": "vllm",  # No sampling defaults out of the model's directory.
             **memory_arguments(self.spec, total_bytes=None if self.on_cpu else gpu_bytes(), processes=sharing()),
             **(self.spec.get("vllm") or {}),
+            **(lora if self.adapter_rank else {}),
             "model": directory,
             "tokenizer": self.model_path,
             "load_format": load_format,
@@ -191,12 +216,28 @@ class VllmEngine:
         return self._call(self._replace(publication))
 
     async def _replace(self, publication: dict[str, Any], **options: Any) -> int:
-        counts = await self.llm.collective_rpc("holdfast_replace", kwargs={"publication": publication, **options})
+        if self.adapter_rank:
+            count = self._take_adapter(publication)
+        else:
+            counts = await self.llm.collective_rpc("holdfast_replace", kwargs={"publication": publication, **options})
+            count = counts[0]
         for _ in range(RESET_TRIES_MAX):
             if await self.llm.reset_prefix_cache():
-                return counts[0]
+                return count
             await asyncio.sleep(RESET_WAIT_S)
         raise RuntimeError("Cannot publish as vLLM kept its prefix cache: a request holds the old version's keys")
+
+    def _take_adapter(self, publication: dict[str, Any]) -> int:
+        count = sum(1 for _ in read_tensors(publication))  # Each is hashed.
+        self._answer_with(publication["digest"], publication["dir"])
+        return count
+
+    def _answer_with(self, name: str, directory: str) -> None:
+        """Names the adapter of all requests from here on; vLLM reads it with the first, which is the probe."""
+        from vllm.lora.request import LoRARequest
+
+        self.adapters += 1  # An id stands for one adapter for ever.
+        self.adapter = LoRARequest(name, self.adapters, directory)
 
     def probe(self, sequences: Sequence[Sequence[int]]) -> np.ndarray:
         # One after the other: what shares a batch changes bits.
@@ -213,7 +254,7 @@ class VllmEngine:
     def cold_probe(self, directory: str, sequences: Sequence[Sequence[int]]) -> np.ndarray:
         """Starts anew on `directory`: two engines may not fit on one device. The cold engine then stays."""
         self.close()
-        self._start(directory, "auto")
+        self._start(self.model_path if self.adapter_rank else directory, "auto")
         return self.probe(sequences)
 
     def sample(
@@ -270,7 +311,8 @@ class VllmEngine:
 
         params.output_kind = RequestOutputKind.FINAL_ONLY
         self.requests += 1
-        async for output in self.llm.generate({"prompt_token_ids": tokens}, params, f"h{self.requests}"):
+        name = f"h{self.requests}"
+        async for output in self.llm.generate({"prompt_token_ids": tokens}, params, name, lora_request=self.adapter):
             final = output
         return final
 

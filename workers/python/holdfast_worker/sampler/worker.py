@@ -10,6 +10,7 @@ from holdfast_worker import weights
 from holdfast_worker.operation import BadDataError, OperationIO, RankContext
 from holdfast_worker.prompts import encode_prompt
 from holdfast_worker.sampler import publication as publications
+from holdfast_worker.sampler.adapters import check_base
 from holdfast_worker.sampler.engine import Engine, Watch
 from holdfast_worker.sampler.slab import PromptGroup, SampleRequest, pack_slab
 
@@ -35,7 +36,7 @@ class Worker:
 
     def __init__(self, context: RankContext) -> None:
         self.engine = make_engine(context.spec)
-        self.model_path: str | None = None
+        self.opened: str | None = None  # Of which model, or adapter's base, the engine can take publications.
         self.version: str | None = None  # The resident version; None from the first byte of a load until its proof.
         self.proof: publications.Proof | None = None  # Of what is in the engine now; None: not known.
         self.loaded: dict[str, Any] | None = None  # The answer that the resident version's load gave.
@@ -60,15 +61,15 @@ class Worker:
         io.progress("load", 0, 3)
         weights.verify_files(publication["dir"], publication["files"])
         previous_version = self.version
-        self._open(args["model_path"])
+        opened = self._open(args["model_path"], publication)
         previous = self.proof or publications.take_proof(self.engine, None)
         io.progress("load", 1, 3)
         # Whatever fails from here on leaves weights of no version: the next load opens the model anew.
-        self.version = self.proof = self.loaded = self.model_path = None
+        self.version = self.proof = self.loaded = self.opened = None
         count = self.engine.replace(publication)
         io.progress("load", 2, 3)
         proof = publications.prove(self.engine, publication, previous)
-        self.version, self.proof, self.model_path = version, proof, args["model_path"]
+        self.version, self.proof, self.opened = version, proof, opened
         self.loaded = {
             "version": version,
             "probe": publications.probe_record(proof.short),
@@ -78,13 +79,21 @@ class Worker:
         }
         return self.loaded
 
-    def _open(self, model_path: str) -> None:
-        if self.model_path == model_path:
-            return
-        self.version = self.proof = self.loaded = self.model_path = None
-        weights.check_model_directory(model_path)
-        self.engine.open_noise(model_path)
-        self.model_path = model_path
+    def _open(self, model_path: str, publication: dict[str, Any]) -> str:
+        """The architecture, or an adapter's base model, for publications of this kind. What is open now, as text."""
+        base = publication.get("base")
+        wanted = f"model {model_path}" if base is None else f"adapter of {base['dir']} {base['digest']}"
+        if self.opened == wanted:
+            return wanted
+        self.version = self.proof = self.loaded = self.opened = None
+        if base is None:
+            weights.check_model_directory(model_path)
+            self.engine.open_noise(model_path)
+        else:
+            check_base(base)
+            self.engine.open_adapter(publication)
+        self.opened = wanted
+        return wanted
 
     def generate(self, args: dict[str, Any], io: OperationIO) -> dict[str, Any]:
         """Samples one slab at exactly the version asked for; its bytes are blob 0."""
@@ -128,7 +137,7 @@ class Worker:
 
     def probe(self, args: dict[str, Any], io: OperationIO) -> dict[str, Any]:
         """The probe of the weights in the engine, taken now."""
-        if self.model_path is None:
+        if self.opened is None:
             raise BadDataError("Cannot probe as no model is open: load a version first")
         return publications.probe_record(publications.take_proof(self.engine, None).short)
 

@@ -38,7 +38,7 @@ def read_sequences(batch: dict[str, Any], read: ReadArtifact, tokenizer: Any) ->
         return _trajectory_sequences(batch, read)
     if batch["kind"] == "supervised":
         return _supervised_sequences(batch, tokenizer)
-    raise BadDataError(f"Cannot train on a batch of kind '{batch['kind']}' yet: use trajectories or supervised")
+    return _pair_sequences(batch, read, tokenizer)
 
 
 def _supervised_sequences(batch: dict[str, Any], tokenizer: Any) -> list[SequenceData]:
@@ -50,6 +50,27 @@ def _supervised_sequences(batch: dict[str, Any], tokenizer: Any) -> list[Sequenc
             raise BadDataError(f"Cannot train on row '{row['row_id']}' as it has no completion")
         tokens, mask = encode_supervised(tokenizer, row["prompt"], row["completion"])
         sequences.append(SequenceData(np.asarray(tokens, np.int32), _mask(mask), place))
+    return sequences
+
+
+def _pair_sequences(batch: dict[str, Any], read: ReadArtifact, tokenizer: Any) -> list[SequenceData]:
+    """Chosen, rejected, chosen, ...; a pair is a group. Both sides of a pair have the same prompt tokens."""
+    from holdfast_worker.prompts import encode_supervised
+
+    sequences = []
+    for place, pair in enumerate(batch["pairs"]):
+        for side in ("chosen", "rejected"):
+            tokens, mask = encode_supervised(tokenizer, pair["prompt"], pair[side])
+            if len(tokens) > tokenizer.model_max_length:
+                raise BadDataError(
+                    f"Cannot train on row '{pair['row_id']}' as its {side} side has {len(tokens)} tokens, prompt and "
+                    f"all: the model has room for {tokenizer.model_max_length}, and half an answer is no preference. "
+                    "Shorten the row or remove it"
+                )
+            sequence = SequenceData(np.asarray(tokens, np.int32), _mask(mask), place)
+            sequence.sequence_columns["margin"] = float(pair["margin"])
+            sequences.append(sequence)
+    _add_columns(batch, sequences, read)
     return sequences
 
 
@@ -135,22 +156,34 @@ def updates_of(batch: dict[str, Any], sequences: list[SequenceData]) -> list[Upd
     return updates
 
 
-def cut(lengths: Sequence[int], *, tokens_max: int, world_size: int) -> list[list[list[int]]]:
+def cut(lengths: Sequence[int], *, tokens_max: int, world_size: int, packed: bool = False) -> list[list[list[int]]]:
     """
     Micro-batches of every rank [world][m][rows], as places in `lengths`: equally many on each rank, a filler is [].
-    Whole sequences, sorted by length (ties by place), are taken greedily while rows * longest <= tokens_max; a longer
-    sequence stands alone. Micro-batch i goes to rank i % world_size, so that ranks get similar lengths. The limit is
-    lowered where it would leave a rank without work.
+    Whole sequences, sorted by length (ties by place), are taken greedily while rows * longest <= tokens_max, or the sum
+    of their lengths where they are `packed`; a longer sequence stands alone. Micro-batch i goes to rank i % world_size,
+    so that ranks get similar lengths. The limit is lowered where it would leave a rank without work.
     """
     order = sorted(range(len(lengths)), key=lambda place: (lengths[place], place))
     share = -(-sum(lengths) // world_size)
     limit = tokens_max if world_size == 1 else min(tokens_max, max(share, 1))
     pieces: list[list[int]] = []
     for place in order:
-        if pieces and (len(pieces[-1]) + 1) * lengths[place] <= limit:
+        if pieces and _tokens([*pieces[-1], place], lengths, packed) <= limit:
             pieces[-1].append(place)
         else:
             pieces.append([place])
     rounds = -(-len(pieces) // world_size)
     pieces += [[]] * (rounds * world_size - len(pieces))
     return [pieces[rank::world_size] for rank in range(world_size)]
+
+
+def _tokens(rows: Sequence[int], lengths: Sequence[int], packed: bool) -> int:
+    """Of a micro-batch whose last row is the longest."""
+    return sum(lengths[row] for row in rows) if packed else len(rows) * lengths[rows[-1]]
+
+
+def cut_pairs(lengths: Sequence[int], *, tokens_max: int, world_size: int) -> list[list[list[int]]]:
+    """`cut` for sequences that stand in pairs: 2p and 2p + 1 stay together, each as long as the longer one."""
+    longer = [max(both) for both in zip(lengths[::2], lengths[1::2], strict=True)]
+    ranks = cut(longer, tokens_max=tokens_max // 2, world_size=world_size)
+    return [[[place for pair in piece for place in (2 * pair, 2 * pair + 1)] for piece in rank] for rank in ranks]

@@ -18,28 +18,48 @@ from holdfast_worker.trainer import disk_room, numerics
 from holdfast_worker.trainer.engine import TrainingEngine
 
 STATE_RECORD = "trainer.json"
-MUST_MATCH = ("engine", "zero", "dtype")  # Another number of ranks is converted.
+MUST_MATCH = ("engine", "zero", "dtype", "lora")  # Another number of ranks is converted.
 
 
-def write_hf(engine: TrainingEngine, source: Any, *, directory: Path, dtype: str) -> None:
-    """All ranks join in gathering the weights; rank 0 writes them."""
-    tensors = engine.full_weights()
-    if engine.rank == 0:
+def write_hf(engine: TrainingEngine, source: Any, *, directory: Path, dtype: str, form: str = "merged") -> str | None:
+    """
+    All ranks join in gathering the weights; rank 0 writes them. `form`: of a model that is trained by an adapter,
+    merged into one model or the adapter alone; its digest, the same for both, is what is returned.
+    """
+    adapter = source.adapter
+    alone = adapter is not None and form == "adapter"
+    tensors = engine.full_weights(adapter.names(engine.module) if alone else None)
+    if engine.rank != 0:
+        return None
+    if adapter is None:
         source.write(directory, model=engine.module, tensors=tensors, dtype=dtype)
+        return None
+    own = adapter.tensors(tensors)
+    if alone:
+        adapter.write(directory, adapted=engine.module, tensors=own, files=source.files)
+    else:
+        merged = adapter.merged(engine.module, tensors, dtype)
+        source.write(directory, model=engine.module.get_base_model(), tensors=merged, dtype=dtype)
+    return adapter.digest(own)
 
 
-def publish(engine: TrainingEngine, source: Any, *, target: Path, dtype: str) -> dict[str, Any]:
+def publish(
+    engine: TrainingEngine, source: Any, *, target: Path, dtype: str, form: str = "merged"
+) -> dict[str, Any]:
     """Writes the weights as `target`, there whole or not at all. Returns {digest, tensors, files} on every rank."""
     temporary = target.with_name(f".{target.name}.tmp")
     with disk_room.leaving_nothing_behind(temporary):
         if engine.rank == 0:
             weights.clear_directory(temporary)
-        disk_room.require_room(engine, target, disk_room.weights_bytes(engine, source))
-        write_hf(engine, source, directory=temporary, dtype=dtype)
+        disk_room.require_room(engine, target, disk_room.weights_bytes(engine, source, form))
+        of_adapter = write_hf(engine, source, directory=temporary, dtype=dtype, form=form)
         publication = None
         if engine.rank == 0:
             tensors, digest = weights.manifest_of_directory(temporary)
-            publication = {"digest": digest, "tensors": tensors, "files": weights.files_of_directory(temporary)}
+            files = weights.files_of_directory(temporary)
+            publication = {"digest": of_adapter or digest, "tensors": tensors, "files": files}
+            if source.adapter is not None and form == "adapter":
+                publication["base"] = {"dir": str(source.adapter.base), "digest": source.adapter.base_digest}
             weights.replace_directory(temporary, target)
     return engine.gather(publication)[0]
 
@@ -57,9 +77,10 @@ def _save(engine: TrainingEngine, source: Any, *, directory: Path, record: dict[
     if engine.rank == 0:
         shutil.rmtree(directory, ignore_errors=True)  # The rest of an attempt that was never committed.
         state.mkdir(parents=True)
-    own_bytes = disk_room.weights_bytes(engine, source) + engine.state_bytes() + disk_room.BESIDE_TENSORS_BYTES
+    form = "merged" if source.adapter is None else "adapter"
+    own_bytes = disk_room.weights_bytes(engine, source, form) + engine.state_bytes() + disk_room.BESIDE_TENSORS_BYTES
     disk_room.require_room(engine, directory, own_bytes)  # Nobody writes before the directory is there.
-    write_hf(engine, source, directory=directory / "hf", dtype=record["numerics"]["dtype"])
+    write_hf(engine, source, directory=directory / "hf", dtype=record["numerics"]["dtype"], form=form)
     engine.save_state(state)
     torch.save(numerics.rng_state(), state / f"rng_rank_{engine.rank}_.pt")
     if engine.rank == 0:
@@ -105,7 +126,8 @@ def read_record(directory: Path, expected: dict[str, Any]) -> dict[str, Any]:
     """The saved record, after checking that this trainer can go on from it."""
     record = json.loads((directory / "state" / STATE_RECORD).read_text())
     saved = record["numerics"]
-    differs = [f"{key} is {expected[key]}, saved {saved[key]}" for key in MUST_MATCH if saved[key] != expected[key]]
+    keys = [key for key in MUST_MATCH if saved.get(key) != expected.get(key)]
+    differs = [f"{key} is {expected.get(key)}, saved {saved.get(key)}" for key in keys]
     if differs:
         raise BadDataError(
             f"Cannot load checkpoint '{directory}' as the trainer differs: {'; '.join(differs)}. "

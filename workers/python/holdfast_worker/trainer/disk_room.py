@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -19,16 +19,29 @@ MEND = "Free space on it, keep fewer checkpoints (checkpoints.keep_last), or mov
 FULL = re.compile(r"No space left on device|Disk quota exceeded|basic_ios::clear: iostream error|\. unexpected pos")
 
 
-def weights_bytes(engine: TrainingEngine, source: Any) -> int:
-    """About what this rank writes of a Hugging Face directory: the model's tensors in memory, and the files beside them."""
+def weights_bytes(engine: TrainingEngine, source: Any, form: str = "merged") -> int:
+    """
+    About what this rank writes of a Hugging Face directory, or with `form` adapter of a PEFT directory: the tensors in
+    memory, and the files beside them.
+    """
     if engine.rank != 0:
         return 0
-    return module_bytes(engine.module) + sum(map(len, source.files.values())) + BESIDE_TENSORS_BYTES
+    tensors = trained_bytes(engine.module) if form == "adapter" else module_bytes(engine.module)
+    return tensors + sum(map(len, source.files.values())) + BESIDE_TENSORS_BYTES
 
 
 def module_bytes(module: Any) -> int:
     """Bytes of a model's tensors, also of those that ZeRO 3 has cut up. A shared one counts once."""
-    tensors = (*module.parameters(), *module.buffers())
+    return _bytes((*module.parameters(), *module.buffers()))
+
+
+def trained_bytes(module: Any) -> int:
+    """Of those that training changes: all but what is frozen beside an adapter."""
+    frozen = [parameter for parameter in module.parameters() if not parameter.requires_grad]
+    return module_bytes(module) - _bytes(frozen)
+
+
+def _bytes(tensors: Iterable[Any]) -> int:
     return sum(getattr(tensor, "ds_numel", tensor.numel()) * tensor.element_size() for tensor in tensors)
 
 

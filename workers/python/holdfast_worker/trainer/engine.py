@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -10,7 +9,7 @@ from holdfast_worker.operation import BadDataError
 
 
 class NonFiniteError(BadDataError):
-    """A loss or gradient norm that is not a finite number: no rank stepped. Redoing it gives the same."""
+    """Too many steps in a row were skipped, as their loss or gradient norm was not finite. Redoing them gives the same."""
 
     code = "non_finite"
 
@@ -19,7 +18,7 @@ class NonFiniteError(BadDataError):
 
 
 class TrainingEngine(Protocol):
-    """All methods but `discard` and `state_bytes` are collective: every rank calls them in the same order."""
+    """All methods but `state_bytes` are collective: every rank calls them in the same order."""
 
     rank: int
     world_size: int
@@ -36,17 +35,20 @@ class TrainingEngine(Protocol):
     def backward(self, loss: Any, boundary: bool) -> None:
         """Accumulates gradients. `boundary` on the last micro-batch of an optimizer step."""
 
-    def step(self, lr: float) -> float:
-        """Clips, steps, clears. Returns the norm before clipping; raises NonFiniteError without having stepped."""
-
-    def discard(self) -> bool:
-        """Drops accumulated gradients. False where the engine cannot say that nothing is left of them."""
+    def step(self, lr: float) -> float | None:
+        """
+        Clips, steps, clears. Returns the norm before clipping; None if it is not finite: then no rank stepped, and
+        weights and optimizer state have the bits that they had.
+        """
 
     def gather(self, value: Any) -> list[Any]:
         """Every rank's value, in rank order, on every rank. Also the barrier."""
 
-    def full_weights(self) -> dict[str, Any]:
-        """All tensors that a model file holds, whole, on the CPU, in the trainer's dtype. Empty except on rank 0."""
+    def full_weights(self, names: list[str] | None = None) -> dict[str, Any]:
+        """
+        The module's tensors of these names, None: all that a model file holds. Whole, on the CPU, in the trainer's dtype.
+        Empty except on rank 0.
+        """
 
     def state_bytes(self) -> int:
         """About how many bytes `save_state` writes on this rank. Not collective."""
@@ -84,10 +86,3 @@ def change_settings(groups: list[dict[str, Any]], optimizer: dict[str, Any]) -> 
         group.update(adamw_settings(optimizer))
         if group["weight_decay"]:
             group["weight_decay"] = optimizer["weight_decay"]
-
-
-def require_finite(grad_norm: float) -> float:
-    """The norm, or NonFiniteError."""
-    if not math.isfinite(grad_norm):
-        raise NonFiniteError(f"Cannot step as the gradient norm is not finite: current value is {grad_norm}")
-    return grad_norm

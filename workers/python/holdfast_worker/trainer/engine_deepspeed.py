@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 from collections.abc import Iterator
@@ -13,15 +14,10 @@ from typing import Any
 import torch
 
 from holdfast_worker.gpu_memory import drop_garbage
-from holdfast_worker.trainer.disk_room import module_bytes
-from holdfast_worker.trainer.engine import (
-    NonFiniteError,
-    adamw_settings,
-    change_settings,
-    parameter_groups,
-    require_finite,
-)
+from holdfast_worker.trainer.disk_room import trained_bytes
+from holdfast_worker.trainer.engine import adamw_settings, change_settings, parameter_groups
 from holdfast_worker.trainer.model_source import ModelSource, saved_names
+from holdfast_worker.trainer.opening import open_trained
 from holdfast_worker.trainer.universal import TAG, undo_sharing, universal
 
 COLLECTIVE_TIMEOUT = timedelta(hours=2)  # The engine's no-progress limit ends a hang; this is only the last resort.
@@ -90,9 +86,8 @@ class DeepSpeedEngine:
         convert = state is not None and self.stage > 0 and world_size != self.world_size
 
         self._forget()  # The old model goes before the new one comes.
-        module = source.open_model(self.spec["dtype"])
-        if self.spec.get("gradient_checkpointing"):
-            module.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+        module = open_trained(source, self.spec, device=self.device)
+        self.adapts = source.adapter is not None
         self.names = saved_names(module)
         self.clip = optimizer["clip_grad_norm"]
         groups = parameter_groups(module, optimizer)
@@ -109,7 +104,7 @@ class DeepSpeedEngine:
         if state is None:
             return
         with universal(state, engine=self) if convert else nullcontext(state) as directory:
-            path, _ = self.model.load_checkpoint(str(directory), tag=TAG)
+            path, _ = self.model.load_checkpoint(str(directory), tag=TAG, load_module_strict=not self.adapts)
         if path is None:
             raise RuntimeError(f"Cannot load '{state}' as DeepSpeed found no checkpoint with tag '{TAG}' in it")
         if convert:
@@ -161,9 +156,19 @@ class DeepSpeedEngine:
                 "overlap_comm": False,
                 "contiguous_gradients": True,
                 "round_robin_gradients": False,
+                **self._offloaded(),
             },
             "steps_per_print": None,
             "wall_clock_breakdown": False,
+        }
+
+    def _offloaded(self) -> dict[str, Any]:
+        """What lies in the host's memory, pinned where there is a GPU to copy to. AdamW is torch's there too."""
+        offload = self.spec.get("offload") or {}
+        place = {"device": "cpu", "pin_memory": self.device != "cpu"}
+        return {
+            **({"offload_optimizer": place} if offload.get("optimizer") else {}),
+            **({"offload_param": place} if offload.get("parameters") else {}),
         }
 
     def _undo_first_step(self) -> None:
@@ -182,33 +187,30 @@ class DeepSpeedEngine:
         self.model.set_gradient_accumulation_boundary(boundary)
         self.model.backward(loss, scale_wrt_gas=False)
 
-    def step(self, lr: float) -> float:
+    def step(self, lr: float) -> float | None:
         for group in self.model.optimizer.param_groups:
             group["lr"] = lr
         if self.stage == 0:
             return self._step_unsharded()
-        self.model.step()
-        if not self.model.was_step_applied():
-            raise NonFiniteError(
-                "Cannot step as the gradient norm is not finite: DeepSpeed skipped the step on every rank"
-            )
-        return float(self.model.get_global_grad_norm())
+        self.model.step()  # Where the norm is not finite it steps on no rank and drops the gradients.
+        return float(self.model.get_global_grad_norm()) if self.model.was_step_applied() else None
 
-    def _step_unsharded(self) -> float:
+    def _step_unsharded(self) -> float | None:
         """
         Without ZeRO DeepSpeed tells no norm in float32, and in bfloat16 one of bfloat16 precision (off by 1 %).
         Gradients are already averaged here.
         """
         parameters = [parameter for parameter in self.module.parameters() if parameter.grad is not None]
         norm = torch.nn.utils.get_total_norm([parameter.grad.float() for parameter in parameters])
-        grad_norm = require_finite(norm.item())
+        grad_norm = norm.item()
+        if not math.isfinite(grad_norm):
+            for parameter in parameters:
+                parameter.grad = None
+            return None
         if self.clip is not None and grad_norm > self.clip:
             torch.nn.utils.clip_grads_with_norm_(parameters, self.clip, norm)
         self.model.step()
         return grad_norm
-
-    def discard(self) -> bool:
-        return False  # Gradients may be reduced and partitioned already: the worker drops the model and loads again.
 
     def gather(self, value: Any) -> list[Any]:
         import torch.distributed as dist
@@ -217,20 +219,21 @@ class DeepSpeedEngine:
         dist.all_gather_object(values, value, group=self.objects)
         return values
 
-    def full_weights(self) -> dict[str, Any]:
+    def full_weights(self, names: list[str] | None = None) -> dict[str, Any]:
+        names = names or self.names
         if self.stage < 3:
             tensors = self.module.state_dict()
-            return {name: tensors[name].detach().cpu() for name in self.names} if self.rank == 0 else {}
-        return self._gather_partitioned()
+            return {name: tensors[name].detach().cpu() for name in names} if self.rank == 0 else {}
+        return self._gather_partitioned(names)
 
-    def _gather_partitioned(self) -> dict[str, Any]:
+    def _gather_partitioned(self, names: list[str]) -> dict[str, Any]:
         """Parameter by parameter, so that at most one is whole on a device at a time."""
         import deepspeed
 
         found: dict[str, Any] = {}
         tensors = {**dict(self.module.named_parameters()), **dict(self.module.named_buffers())}
         with self._checkpoint_event():
-            for name in self.names:
+            for name in names:
                 tensor = tensors[name]
                 with deepspeed.zero.GatheredParameters(
                     [tensor] if hasattr(tensor, "ds_id") else [], modifier_rank=None
@@ -251,15 +254,19 @@ class DeepSpeedEngine:
         Float32 weights and two moments of each, cut among the ranks by ZeRO; and rank 0's copy of the model. Too much
         before the first step, which makes the moments.
         """
-        parameters = sum(getattr(parameter, "ds_numel", parameter.numel()) for parameter in self.module.parameters())
+        trained = [parameter for parameter in self.module.parameters() if parameter.requires_grad]
+        parameters = sum(getattr(parameter, "ds_numel", parameter.numel()) for parameter in trained)
+        whole = trained_bytes(self.module) if self.rank == 0 else 0
         if self.stage > 0:
-            cut = 12 * parameters // self.world_size
-            return cut + (module_bytes(self.module) if self.rank == 0 and self.stage < 3 else 0)
+            return 12 * parameters // self.world_size + (whole if self.stage < 3 else 0)
         has_masters = self.spec["dtype"] != "float32"
-        return (12 if has_masters else 8) * parameters + module_bytes(self.module) if self.rank == 0 else 0
+        return (12 if has_masters else 8) * parameters + whole if self.rank == 0 else 0
 
     def save_state(self, directory: Path) -> None:
-        self.model.save_checkpoint(str(directory), tag=TAG, save_latest=False)
+        # What is frozen lies in the base model's directory.
+        self.model.save_checkpoint(
+            str(directory), tag=TAG, save_latest=False, exclude_frozen_parameters=self.adapts
+        )
         if self.rank == 0:
             for script in directory.glob("zero_to_*.py"):  # Not state: hf/ beside it has the whole weights already.
                 script.unlink()

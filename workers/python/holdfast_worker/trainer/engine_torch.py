@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,9 @@ import torch
 from torch.nn.utils import clip_grads_with_norm_, get_total_norm
 
 from holdfast_worker.gpu_memory import drop_garbage
-from holdfast_worker.trainer.engine import adamw_settings, change_settings, parameter_groups, require_finite
+from holdfast_worker.trainer.engine import adamw_settings, change_settings, parameter_groups
 from holdfast_worker.trainer.model_source import ModelSource, saved_names
+from holdfast_worker.trainer.opening import open_trained
 
 STATE_NAME = "torch_state.pt"
 
@@ -37,9 +39,7 @@ class TorchEngine:
     def open(self, source: ModelSource, *, optimizer: dict[str, Any], state: Path | None, world_size: int = 1) -> None:
         self._forget()  # The old model goes before the new one comes.
         drop_garbage(self.device)
-        model = source.open_model(self.spec["dtype"]).to(self.device)
-        if self.spec.get("gradient_checkpointing"):
-            model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+        model = open_trained(source, self.spec, device=self.device).to(self.device)
         self.parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
         self.mixed = any(parameter.dtype != torch.float32 for parameter in self.parameters)
         self.masters = [p.detach().float().clone() for p in self.parameters] if self.mixed else self.parameters
@@ -86,10 +86,13 @@ class TorchEngine:
                 master.grad.add_(parameter.grad)
             parameter.grad = None
 
-    def step(self, lr: float) -> float:
+    def step(self, lr: float) -> float | None:
         gradients = [master.grad for master in self.masters if master.grad is not None]
         norm = get_total_norm(gradients)
-        grad_norm = require_finite(norm.item())
+        grad_norm = norm.item()
+        if not math.isfinite(grad_norm):
+            self._clear()
+            return None
         if self.clip is not None and grad_norm > self.clip:
             clip_grads_with_norm_(self.masters, self.clip, norm)
         for group in self.optimizer.param_groups:
@@ -98,20 +101,19 @@ class TorchEngine:
         if self.mixed:
             with torch.no_grad():
                 torch._foreach_copy_(self.parameters, self.masters)
-        self.discard()
+        self._clear()
         return grad_norm
 
-    def discard(self) -> bool:
+    def _clear(self) -> None:
         for tensor in (*self.parameters, *self.masters):
             tensor.grad = None
-        return True
 
     def gather(self, value: Any) -> list[Any]:
         return [value]
 
-    def full_weights(self) -> dict[str, Any]:
+    def full_weights(self, names: list[str] | None = None) -> dict[str, Any]:
         tensors = self.model.state_dict()
-        return {name: tensors[name].detach().cpu() for name in saved_names(self.model)}
+        return {name: tensors[name].detach().cpu() for name in names or saved_names(self.model)}
 
     def state_bytes(self) -> int:
         state = [value for values in self.optimizer.state.values() for value in values.values()]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor
-from torch.nn import functional
+
+from holdfast_worker.trainer.output_head import CHUNK_TOKENS, target_values, values_in_chunks
 
 
 class Rows(Protocol):
@@ -14,13 +16,41 @@ class Rows(Protocol):
 
     tokens: Tensor  # [B, T] int64, right padded
     mask: Tensor  # [B, T] bool
+    lengths: Sequence[int]  # [B] tokens without padding; read only where rows are packed
 
 
-def policy_forward(model: Any, rows: Rows, *, need: set[str], temperature: float) -> dict[str, Tensor]:
+def policy_forward(
+    model: Any,
+    rows: Rows,
+    *,
+    need: set[str],
+    temperature: float,
+    chunk_tokens: int | None = CHUNK_TOKENS,
+    packed: bool = False,
+) -> dict[str, Tensor]:
     """
     `logp` and, if needed, `entropy`, both [B, T] float32 of the logits divided by the temperature. Position t belongs
-    to the target tokens[:, t]. Columns in which no row is trained are 0 and cost no logits. There is no attention mask:
-    rows are padded on the right and the model is causal, so padding is never seen from a trained position.
+    to the target tokens[:, t]. More than `chunk_tokens` targets are computed chunk by chunk; null: never. `packed`: as
+    one row of all sequences, of which the answer is spread over the padded rows again.
+    """
+    inputs, targets, spread = (_packed if packed else _padded)(rows)
+    how = {"temperature": temperature, "entropy": "entropy" in need}
+    if chunk_tokens is not None and targets.numel() > chunk_tokens:
+        values = values_in_chunks(model, inputs, targets, chunk=chunk_tokens, **how)
+    else:
+        logits = model(**inputs).logits  # [B, K, V]
+        values = [value.view_as(targets) for value in target_values(logits.flatten(0, 1), targets.flatten(), **how)]
+    return {name: spread(value) for name, value in zip(("logp", "entropy"), values)}
+
+
+Inputs = tuple[dict[str, Any], Tensor, Callable[[Tensor], Tensor]]
+
+
+def _padded(rows: Rows) -> Inputs:
+    """
+    The model's arguments, the targets [B, K] that it is asked about, and what puts values [B, K] at their places in
+    [B, T]. Columns in which no row is trained are 0 and cost no logits. There is no attention mask: rows are padded on
+    the right and the model is causal, so padding is never seen from a trained position.
     """
     tokens, mask = rows.tokens, rows.mask
     trained = mask.any(0)
@@ -28,20 +58,25 @@ def policy_forward(model: Any, rows: Rows, *, need: set[str], temperature: float
     places = trained.nonzero()[:, 0]  # [K] columns with a trained target
     if places.numel() == 0:  # A filler: it still runs, as ZeRO-3 hangs where ranks run different forwards.
         places = torch.ones(1, dtype=torch.long, device=tokens.device)
-    logits = model(input_ids=tokens, use_cache=False, logits_to_keep=places - 1).logits.float()  # [B, K, V]
-    if temperature != 1.0:
-        logits = logits / temperature
-    targets = tokens[:, places]
-    flat = logits.flatten(0, 1)
-    if "entropy" not in need:
-        logp = -functional.cross_entropy(flat, targets.flatten(), reduction="none").view_as(targets)
-        return {"logp": _spread(logp, places, mask)}
-    log_probabilities = flat.log_softmax(-1)
-    logp = -functional.nll_loss(log_probabilities, targets.flatten(), reduction="none").view_as(targets)
-    entropy = -(log_probabilities.exp() * log_probabilities).sum(-1).view_as(targets)
-    return {"logp": _spread(logp, places, mask), "entropy": _spread(entropy, places, mask)}
+    inputs = {"input_ids": tokens, "use_cache": False, "logits_to_keep": places - 1}
+    # Untrained positions of these columns hold whatever the model says there.
+    return inputs, tokens[:, places], lambda values: values.new_zeros(mask.shape).index_copy(1, places, values)
 
 
-def _spread(values: Tensor, places: Tensor, mask: Tensor) -> Tensor:
-    """[B, K] at its columns of [B, T]. Untrained positions hold whatever the model says there, or 0."""
-    return values.new_zeros(mask.shape).index_copy(1, places, values)
+def _packed(rows: Rows) -> Inputs:
+    """As `_padded`, for one row: of its tokens only the trained ones are asked about."""
+    from holdfast_worker.trainer.packing import packed_inputs
+
+    inputs, kept = packed_inputs(rows.tokens, rows.lengths)
+    trained = rows.mask.clone()
+    trained[:, 0] = False  # The token before it is of another sequence.
+    places = trained.flatten()[kept].nonzero()[:, 0]  # [K] places in the row
+    if places.numel() == 0:
+        places = torch.ones(1, dtype=torch.long, device=rows.tokens.device)
+    where = kept[places]
+
+    def spread(values: Tensor) -> Tensor:
+        flat = values.new_zeros(rows.mask.numel()).index_copy(0, where, values[0])
+        return flat.view(rows.mask.shape)
+
+    return {**inputs, "logits_to_keep": places - 1}, inputs["input_ids"][:, places], spread

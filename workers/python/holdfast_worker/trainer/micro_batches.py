@@ -12,7 +12,8 @@ from holdfast_worker.loss import MicroBatch
 from holdfast_worker.operation import BadDataError
 from holdfast_worker.trainer.batch import SequenceData
 
-SEQUENCE_INPUTS = {"staleness"}  # [B]; every other column is [B, T]
+SEQUENCE_INPUTS = {"staleness"}  # [B]
+PAIR_INPUTS = {"margin"}  # [B / 2]; every other column is [B, T]
 
 
 def check_columns(names: set[str], sequences: Sequence[SequenceData]) -> set[str]:
@@ -27,14 +28,17 @@ def check_columns(names: set[str], sequences: Sequence[SequenceData]) -> set[str
     return names
 
 
-def pad(sequences: Sequence[SequenceData], rows: Sequence[int], *, columns: set[str], device: str) -> dict[str, Any]:
-    """The fields of a MicroBatch. `rows`: places in `sequences`; none makes a filler of one all-masked row."""
+def pad(
+    sequences: Sequence[SequenceData], rows: Sequence[int], *, columns: set[str], device: str, pairs: bool = False
+) -> dict[str, Any]:
+    """The fields of a MicroBatch. `rows`: places in `sequences`; none makes a filler of one all-masked row, or pair."""
     chosen = [sequences[place] for place in rows]
-    height = max(len(chosen), 1)
+    filler = [-1, -1] if pairs else [-1]
+    height = max(len(chosen), len(filler))
     width = max([2, *(len(sequence.tokens) for sequence in chosen)])
     tokens = np.zeros((height, width), np.int64)
     mask = np.zeros((height, width), bool)
-    values = {name: np.zeros((height, width), np.float32) for name in columns - SEQUENCE_INPUTS}
+    values = {name: np.zeros((height, width), np.float32) for name in columns - SEQUENCE_INPUTS - PAIR_INPUTS}
     for row, sequence in enumerate(chosen):
         length = len(sequence.tokens)
         tokens[row, :length] = sequence.tokens
@@ -43,20 +47,21 @@ def pad(sequences: Sequence[SequenceData], rows: Sequence[int], *, columns: set[
             column[row, :length] = sequence.token_columns[name]
     move = lambda array: torch.from_numpy(array).to(device)  # noqa: E731
     fields = {name: move(column) for name, column in values.items()}
-    for name in columns & SEQUENCE_INPUTS:
-        numbers = [sequence.sequence_columns[name] for sequence in chosen] or [0.0]
-        fields[name] = torch.tensor(numbers, dtype=torch.float32, device=device)
+    for name in columns & (SEQUENCE_INPUTS | PAIR_INPUTS):
+        numbers = [sequence.sequence_columns[name] for sequence in chosen] or [0.0] * height
+        fields[name] = torch.tensor(numbers[:: 2 if name in PAIR_INPUTS else 1], dtype=torch.float32, device=device)
     return {
         "tokens": move(tokens),
         "mask": move(mask),
         "columns": fields,
-        "sequences": list(rows) or [-1],
-        "groups": [sequence.group for sequence in chosen] or [-1],
+        "sequences": list(rows) or filler,
+        "groups": [sequence.group for sequence in chosen] or filler,
+        "lengths": [len(sequence.tokens) for sequence in chosen] or [width] * height,
     }
 
 
 def micro_batch(
-    sequences: Sequence[SequenceData], rows: Sequence[int], *, columns: set[str], device: str
+    sequences: Sequence[SequenceData], rows: Sequence[int], *, columns: set[str], device: str, pairs: bool = False
 ) -> MicroBatch:
     """One MicroBatch of the given sequences."""
-    return MicroBatch(**pad(sequences, rows, columns=columns, device=device))
+    return MicroBatch(**pad(sequences, rows, columns=columns, device=device, pairs=pairs))

@@ -15,11 +15,16 @@ WEIGHT_SUFFIXES = {".safetensors", ".bin", ".pt", ".pth", ".h5", ".msgpack", ".g
 
 
 class ModelSource:
-    """Everything of a model directory but its weights, kept in memory so that a publication reads nothing."""
+    """
+    Everything of a model directory but its weights, kept in memory so that a publication reads nothing. `head`: what
+    stands in place of the vocabulary (`heads.py`), whether the directory has it or not; None: a language model.
+    """
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | Path, *, head: str | None = None) -> None:
         self.path = Path(path)
+        self.head = head
         self.config = weights.check_model_directory(self.path)
+        self.adapter: Any = None  # `adapter.Adapter`: what is trained in place of the weights.
         self.files: dict[str, bytes] = {}
         for file in sorted(self.path.iterdir()):
             if file.is_file() and not _is_weights(file) and file.stat().st_size <= COPIED_BYTES_MAX:
@@ -35,25 +40,31 @@ class ModelSource:
             self._tokenizer = AutoTokenizer.from_pretrained(self.path, local_files_only=True)
         return self._tokenizer
 
-    def open_model(self, dtype: str) -> Any:
+    def open_model(self, dtype: str, *, dropout: float = 0.0, **options: Any) -> Any:
         """
-        The model with its weights in `dtype`, dropout off, in training mode. Every parameter is copied once: those of a
-        memory-mapped file stand at odd addresses, and where a vector loop starts can change the last bit of a product.
+        The model with its weights in `dtype`, in training mode, every dropout as given. Every parameter is copied once:
+        those of a memory-mapped file stand at odd addresses, and where a vector loop starts can change the last bit of a
+        product. `options` go to transformers.
         """
         import torch
         from transformers import AutoConfig, AutoModelForCausalLM
 
+        from holdfast_worker.trainer.heads import open_with_head
+
         config = AutoConfig.from_pretrained(self.path, local_files_only=True)
-        switch_off_dropout(config)
+        set_dropout(config, dropout)
         # A mixture's grouped kernels count with histc, which has no deterministic version on CUDA.
         config._experts_implementation = "eager"
-        options = {"config": config, "dtype": getattr(torch, dtype), "local_files_only": True}
+        options = {"config": config, "dtype": getattr(torch, dtype), "local_files_only": True, **options}
         try:
-            model = AutoModelForCausalLM.from_pretrained(self.path, **options)
+            if self.head is None:
+                model = AutoModelForCausalLM.from_pretrained(self.path, **options)
+            else:
+                model = open_with_head(self.path, self.head, **options)
         except (OSError, ValueError, KeyError) as error:
             raise BadDataError(f"Cannot open model '{self.path}': {error}") from error
         with torch.no_grad():
-            for parameter in model.parameters():
+            for parameter in filter(torch.is_floating_point, model.parameters()):
                 parameter.data = parameter.data.clone(memory_format=torch.contiguous_format)
         return model.train()
 
@@ -63,7 +74,7 @@ class ModelSource:
 
         directory.mkdir(parents=True, exist_ok=True)
         for name, data in self.files.items():
-            (directory / name).write_bytes(_with_dtype(data, dtype) if name == "config.json" else data)
+            (directory / name).write_bytes(self._config(data, model, dtype) if name == "config.json" else data)
         tensors = to_file_names(model, tensors)
         shards, index = split_shards(tensors)
         for name, members in shards.items():
@@ -71,24 +82,27 @@ class ModelSource:
         if index is not None:
             (directory / weights.INDEX_NAME).write_text(json.dumps(index, indent=2, sort_keys=True) + "\n")
 
+    def _config(self, data: bytes, model: Any, dtype: str) -> bytes:
+        from holdfast_worker.trainer.heads import config_with_head
+
+        config = json.loads(data)
+        config.pop("torch_dtype", None)
+        config["dtype"] = dtype
+        if self.head is not None:
+            config = config_with_head(config, self.head, model=model)
+        return (json.dumps(config, indent=2, sort_keys=True) + "\n").encode()
+
 
 def _is_weights(file: Path) -> bool:
     return file.suffix in WEIGHT_SUFFIXES or file.name.endswith(".index.json")
 
 
-def _with_dtype(data: bytes, dtype: str) -> bytes:
-    config = json.loads(data)
-    config.pop("torch_dtype", None)
-    config["dtype"] = dtype
-    return (json.dumps(config, indent=2, sort_keys=True) + "\n").encode()
-
-
-def switch_off_dropout(config: Any) -> None:
-    """Sets every dropout probability of a model's configuration to 0: log-probabilities must not depend on chance."""
+def set_dropout(config: Any, probability: float) -> None:
+    """Every dropout of a model's configuration. 0 but in supervised training: log-probabilities must not depend on chance."""
     for part in (config, getattr(config, "text_config", None)):
         for name, value in list(vars(part).items()) if part is not None else []:
             if ("dropout" in name or name.endswith("pdrop")) and isinstance(value, float):
-                setattr(part, name, 0.0)
+                setattr(part, name, probability)
 
 
 def saved_names(model: Any) -> list[str]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import random
 from importlib import metadata
 from typing import Any
 
 PACKAGES = ("torch", "transformers", "safetensors", "numpy", "deepspeed")
+ADAPTER_PACKAGES = ("peft", "bitsandbytes")  # They compute only where adapters are trained.
 
 
 def choose_device(spec: dict[str, Any], rank: int) -> str:
@@ -31,6 +33,34 @@ def choose_device(spec: dict[str, Any], rank: int) -> str:
             "lower trainer.ranks, name more trainer.devices, or set trainer.device to cpu"
         )
     return f"cuda:{rank}"
+
+
+def has_dropout(spec: dict[str, Any]) -> bool:
+    """Whether training leaves anything to chance."""
+    return bool(spec.get("dropout") or (spec.get("lora") or {}).get("dropout"))
+
+
+def step_seed(spec: dict[str, Any], *, number: int, rank: int) -> int:
+    """Of the dropout of one step on one rank: a redo of the step draws the same, and no two draw alike."""
+    text = f"dropout {spec.get('seed', 0)} {number} {rank}".encode()
+    return int.from_bytes(hashlib.sha256(text).digest()[:8], "big") >> 1
+
+
+def check_adapter(spec: dict[str, Any]) -> None:
+    """Raises where adapters are asked for that this environment or this group cannot train."""
+    lora = spec.get("lora")
+    if lora is None:
+        return
+    if spec.get("head") is not None:
+        head = spec["head"]
+        raise ValueError(f"Cannot start a trainer with trainer.lora as its model has a {head} head: train it whole")
+    needed = {"peft": "trainer.lora", **({"bitsandbytes": "trainer.lora.quantize"} if lora["quantize"] else {})}
+    for package, setting in needed.items():
+        if not _installed((package,)):
+            raise ValueError(
+                f"Cannot start a trainer with {setting} as its environment has no {package}: "
+                f"pip install {package} there, or leave {setting} out"
+            )
 
 
 def prepare_environment(spec: dict[str, Any]) -> None:
@@ -68,8 +98,12 @@ def make_deterministic(spec: dict[str, Any], device: str) -> None:
 
 def package_versions() -> dict[str, str]:
     """Installed versions of the packages that compute."""
+    return _installed(PACKAGES)
+
+
+def _installed(names: tuple[str, ...]) -> dict[str, str]:
     found = {}
-    for name in PACKAGES:
+    for name in names:
         try:
             found[name] = metadata.version(name)
         except metadata.PackageNotFoundError:
@@ -92,6 +126,7 @@ def describe(spec: dict[str, Any], *, device: str, world_size: int) -> dict[str,
     packages = package_versions()
     if not deepspeed:
         packages.pop("deepspeed", None)
+    packages |= _installed(ADAPTER_PACKAGES if spec.get("lora") else ())
     return {
         "engine": spec["engine"],
         "zero": spec.get("zero", 0) if deepspeed else 0,
@@ -101,7 +136,17 @@ def describe(spec: dict[str, Any], *, device: str, world_size: int) -> dict[str,
         "device": device_kind(device),
         "packages": packages,
         "micro_batch_tokens_max": 0,
+        **_unusual(spec),
     }
+
+
+def _unusual(spec: dict[str, Any]) -> dict[str, Any]:
+    """What is left out where it is as it is by default: records from before it could be otherwise stay equal."""
+    found = {name: spec[name] for name in ("logits_chunk_tokens", "packing", "dropout", "offload") if name in spec}
+    if spec.get("lora"):
+        shape = {name: value for name, value in spec["lora"].items() if name != "publish"}
+        found["lora"] = {**shape, "seed": spec.get("seed", 0)}
+    return found
 
 
 def rng_state() -> dict[str, Any]:

@@ -3,146 +3,264 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import msgpack
 import torch
 
-from holdfast_worker.loss import LossProgram, count_step, run_step
+from holdfast_worker.loss import Program, StepOutcome, count_step, program_of, run_step, steepest
 from holdfast_worker.operation import BadDataError, OperationIO
-from holdfast_worker.trainer.batch import SequenceData, Update, cut, read_sequences, updates_of
+from holdfast_worker.trainer import numerics
+from holdfast_worker.trainer.batch import SequenceData, Update, cut, cut_pairs, read_sequences, updates_of
 from holdfast_worker.trainer.engine import NonFiniteError, TrainingEngine
-from holdfast_worker.trainer.forward import policy_forward
 from holdfast_worker.trainer.micro_batches import check_columns, micro_batch
 from holdfast_worker.trainer.model_source import ModelSource
+from holdfast_worker.trainer.output_head import CHUNK_TOKENS
+from holdfast_worker.trainer.references import References
+from holdfast_worker.trainer.scoring import FORWARDS, passes, score_rows
 
 
 @dataclass
 class Work:
     """A batch, read and checked before anything is changed."""
 
-    program: LossProgram
+    program: Program
     sequences: list[SequenceData]
     updates: list[Update]
     columns: set[str]
     temperature: float
     coef: dict[str, float]
     tokens_max: int
+    pairs: bool  # Sequences stand in pairs, which are never parted.
+    packed: bool  # Sequences stand one after the other in a row.
+    how: dict[str, Any]  # What the forward is told besides.
 
 
 class TrainingOperations:
-    """What needs torch. `references`: frozen models by path, opened once."""
+    """What needs torch. `head`: what the model ends in, None: a vocabulary."""
 
-    non_finite = NonFiniteError
-
-    def __init__(self, engine: TrainingEngine) -> None:
+    def __init__(self, engine: TrainingEngine, *, head: str | None = None) -> None:
         self.engine = engine
-        self.programs: dict[tuple[str, bool], LossProgram] = {}
-        self.references: dict[str, Any] = {}
+        self.head = head
+        self.forward = FORWARDS[head]
+        self.programs: dict[tuple[str, bool], Program] = {}
+        self.references = References(engine)
+        self.has_dropout = numerics.has_dropout(engine.spec)
         self.cut: dict[str, int] = {}  # Of the micro-batches that run now, or ran last.
 
-    def _cut(self, lengths: list[int], tokens_max: int) -> list[list[list[int]]]:
+    def _cut(
+        self, lengths: list[int], tokens_max: int, *, pairs: bool = False, packed: bool = False
+    ) -> list[list[list[int]]]:
         """`cut`, remembered for an engine that has to make it smaller. Tokens with padding."""
-        pieces = cut(lengths, tokens_max=tokens_max, world_size=self.engine.world_size)
-        largest = max(len(rows) * max(lengths[row] for row in rows) for rank in pieces for rows in rank if rows)
+        how = cut_pairs if pairs else partial(cut, packed=packed)
+        pieces = how(lengths, tokens_max=tokens_max, world_size=self.engine.world_size)
+        tokens = [[lengths[row] for row in rows] for rank in pieces for rows in rank if rows]
+        largest = max(sum(rows) if packed else len(rows) * max(rows) for rows in tokens)
         self.cut = {"longest_tokens": max(lengths), "micro_batch_tokens": largest}
         return pieces
 
     def prepare(self, args: dict[str, Any], io: OperationIO, source: ModelSource) -> Work:
         """Reads everything a `train` needs. Raises before the first step, never between two."""
-        batch = json.loads(io.read_artifact(args["batch"]))
+        batch, sequences = self._read(args, io, source)
         # Without old_logp, one step of the version that sampled reads logp.detach() in its place.
         is_current = len(batch["updates"]) == 1 and "old_logp" not in batch.get("columns", {})
         program = self._program(args["loss"], io, is_current)
-        sequences = read_sequences(batch, io.read_artifact, source.tokenizer if batch["kind"] == "supervised" else None)
         updates = updates_of(batch, sequences)
         columns = check_columns(program.columns, sequences)
+        packed = args.get("packing", False) and batch["kind"] == "supervised"
+        if packed:
+            self._check_packing()
         return Work(
-            program, sequences, updates, columns, batch["temperature"], batch["coef"], args["micro_batch_tokens_max"]
+            program,
+            sequences,
+            updates,
+            columns,
+            temperature=batch["temperature"],
+            coef=batch["coef"],
+            tokens_max=args["micro_batch_tokens_max"],
+            pairs=batch["kind"] == "preference",
+            packed=packed,
+            how=self._how(args, packed=packed),
         )
 
-    def _program(self, ref: dict[str, Any], io: OperationIO, is_current: bool) -> LossProgram:
+    def _how(self, args: dict[str, Any], *, packed: bool = False) -> dict[str, Any]:
+        """What the step was recorded with, or is configured with, of how rows meet the model."""
+        if self.head is not None:
+            return {}
+        return {"chunk_tokens": args.get("logits_chunk_tokens", CHUNK_TOKENS), "packed": packed}
+
+    def _read(
+        self, args: dict[str, Any], io: OperationIO, source: ModelSource
+    ) -> tuple[dict[str, Any], list[SequenceData]]:
+        batch = json.loads(io.read_artifact(args["batch"]))
+        tokenizer = None if batch["kind"] == "trajectories" else source.tokenizer
+        return batch, read_sequences(batch, io.read_artifact, tokenizer)
+
+    def _check_packing(self) -> None:
+        """Packed attention for the model that is loaded, after the proof that it keeps sequences apart. Once for each."""
+        from holdfast_worker.trainer.packing import check_packing, use_packed_attention
+
+        module = self.engine.module
+        if getattr(module, "packs_rows", False):
+            return
+        use_packed_attention(module)
+        vocabulary = module.config.get_text_config().vocab_size
+        with self._without_dropout():
+            check_packing(self.engine.model, vocabulary=vocabulary, device=self.engine.device)
+        module.packs_rows = True
+
+    @contextmanager
+    def _without_dropout(self) -> Iterator[None]:
+        """Whoever reads the model wants no chance in it."""
+        if not self.has_dropout:
+            yield
+            return
+        self.engine.module.eval()
+        try:
+            yield
+        finally:
+            self.engine.module.train()
+
+    def _program(self, ref: dict[str, Any], io: OperationIO, is_current: bool) -> Program:
         key = (ref["sha256"], is_current)
         if key not in self.programs:
-            self.programs = {key: LossProgram(json.loads(io.read_artifact(ref)), old_is_current=is_current)}
+            self.programs = {key: program_of(json.loads(io.read_artifact(ref)), old_is_current=is_current)}
         return self.programs[key]
 
-    def step(self, work: Work, update: Update, *, lr: float, io: OperationIO) -> dict[str, Any]:
-        """One optimizer step: the StepRecord, or NonFiniteError without a step."""
+    def step(self, work: Work, update: Update, *, lr: float, number: int, io: OperationIO) -> dict[str, Any]:
+        """
+        One optimizer step: its StepRecord. With `skipped` in it no rank stepped, and all is as it was before. `number`:
+        of the step, for what it leaves to chance.
+        """
+        if self.has_dropout:
+            torch.manual_seed(numerics.step_seed(self.engine.spec, number=number, rank=self.engine.rank))
+
+        def backward(loss: torch.Tensor, boundary: bool) -> None:
+            io.happened("micro_batch")  # In the middle of a step: gradients are half gathered, and the others wait.
+            self.engine.backward(loss, boundary)
+
+        outcome, counted = self._run(work, update, backward, io)
+        grad_norm = self.engine.step(lr)  # None where the loss is not finite: its gradients are not either.
+        loss = outcome.loss if outcome.finite else None
+        record = {"loss": loss, "grad_norm": grad_norm, "lr": lr, **counted, "metrics": outcome.metrics}
+        if grad_norm is not None:
+            return record
+        culprit = steepest(outcome, self.engine.gather) if outcome.finite else outcome.culprit
+        return {**record, "skipped": skipped_at("grad_norm" if outcome.finite else "loss", culprit)}
+
+    @torch.no_grad()
+    def evaluate(self, work: Work, io: OperationIO) -> dict[str, Any]:
+        """The loss of a batch and its metrics, as of one step that is not taken."""
+        whole = Update(list(range(len(work.sequences))))
+        with self._without_dropout():
+            outcome, counted = self._run(work, whole, lambda loss, boundary: None, io)
+        if not outcome.finite:
+            raise NonFiniteError(f"Cannot evaluate as the loss is not finite: at {describe_culprit(outcome.culprit)}")
+        return {"loss": outcome.loss, **counted, "metrics": outcome.metrics}
+
+    def too_many(self, count: int, skipped: dict[str, Any]) -> NonFiniteError:
+        """The error that ends a run of skipped steps, `skipped` of the last one."""
+        what = {"loss": "the loss is not finite: first at", "grad_norm": "the gradient norm is not finite: steepest at"}
+        places = {"node": skipped["node"], "sequence": skipped["sequence"], "token": skipped["token"]}
+        where = ", ".join(f"{name} {value}" for name, value in places.items() if value is not None)
+        return NonFiniteError(
+            f"Cannot step as {what[skipped['cause']]} {where or 'an unknown node'} of the step. {count} step(s) in a row "
+            "were skipped, which is trainer.non_finite_max"
+        )
+
+    def _run(
+        self, work: Work, update: Update, backward: Callable[[torch.Tensor, bool], None], io: OperationIO
+    ) -> tuple[StepOutcome, dict[str, Any]]:
+        """The step's outcome, and what was counted of it."""
         engine = self.engine
         sequences = [work.sequences[place] for place in update.sequences]
         lengths = [len(sequence.tokens) for sequence in sequences]
-        pieces = self._cut(lengths, work.tokens_max)
-        counts = count_step([sequence.mask for sequence in sequences], [sequence.group for sequence in sequences])
+        pieces = self._cut(lengths, work.tokens_max, pairs=work.pairs, packed=work.packed)
+        masks, groups = [sequence.mask for sequence in sequences], [sequence.group for sequence in sequences]
+        counts = count_step(masks, groups, pairs=work.pairs)
         mine = pieces[engine.rank]
         done = 0
 
-        def backward(loss: torch.Tensor, boundary: bool) -> None:
+        def counted_backward(loss: torch.Tensor, boundary: bool) -> None:
             nonlocal done
-            io.happened("micro_batch")  # In the middle of a step: gradients are half gathered, and the others wait.
-            engine.backward(loss, boundary)
+            backward(loss, boundary)
             done += 1
             io.progress("micro_batch", done, len(mine))
 
         first = update is work.updates[0]  # Only it still has the parameters that old_logp was computed with.
+        how = {"temperature": work.temperature, **work.how}
+        cut_of = partial(micro_batch, sequences, columns=work.columns, device=engine.device, pairs=work.pairs)
         outcome = run_step(
             work.program,
-            [micro_batch(sequences, rows, columns=work.columns, device=engine.device) for rows in mine],
+            [cut_of(rows) for rows in mine],
             counts=counts,
-            forward=lambda rows, need: policy_forward(engine.model, rows, need=need, temperature=work.temperature),
-            backward=backward,
+            forward=lambda rows, need: self.forward(engine.model, rows, need=need, **how),
+            backward=counted_backward,
             gather=engine.gather,
             world_size=engine.world_size,
             coef=work.coef,
             logp_current="old_logp" if first and "old_logp" in work.columns else None,
         )
-        if not outcome.finite:
-            raise NonFiniteError(f"Cannot step as the loss is not finite: first at {describe_culprit(outcome.culprit)}")
-        grad_norm = engine.step(lr)
-        return {
-            "loss": outcome.loss,
-            "grad_norm": grad_norm,
-            "lr": lr,
+        return outcome, {
             "n_tokens": counts.n_tokens,
             "n_sequences": counts.n_sequences,
             "micro_batches": sum(1 for rank in pieces for rows in rank if rows),
-            "metrics": outcome.metrics,
         }
 
-    def score(self, column: str, args: dict[str, Any], io: OperationIO, *, source: ModelSource, dtype: str) -> bytes:
-        """One column: MessagePack {values: [bin float32 [T] per sequence]}, the same on every rank."""
+    def score(self, args: dict[str, Any], io: OperationIO, *, source: ModelSource, dtype: str) -> dict[str, bytes]:
+        """Columns by name: MessagePack {values: [bin float32 per sequence]}, the same on every rank."""
         io.check_cancelled()  # Not later: a rank that left would let the others wait in the next gather.
-        batch = json.loads(io.read_artifact(args["batch"]))
-        sequences = read_sequences(batch, io.read_artifact, source.tokenizer if batch["kind"] == "supervised" else None)
-        model = self.engine.model if column == "old_logp" else self._reference(args["reference_path"], dtype)
-        lengths = [len(sequence.tokens) for sequence in sequences]
-        pieces = self._cut(lengths, args["micro_batch_tokens_max"])
-        mine: dict[int, bytes] = {}
-        for done, rows in enumerate(pieces[self.engine.rank]):
-            mine.update(self._score_rows(model, sequences, rows, batch["temperature"]))
-            io.progress(column, done + 1, len(pieces[self.engine.rank]))
-        values = {place: value for part in self.engine.gather(mine) for place, value in part.items()}
-        return msgpack.packb({"values": [values[place] for place in range(len(sequences))]})
+        batch, sequences = self._read(args, io, source)
+        pieces = self._cut([len(sequence.tokens) for sequence in sequences], args["micro_batch_tokens_max"])
+        forward = partial(self.forward, need={"logp"}, temperature=batch["temperature"], **self._how(args))
+        found: dict[str, bytes] = {}
+        for columns in passes(args["columns"], self.head):
+            with self._scorer(columns, args, dtype) as model, self._without_dropout():
+                mine: dict[str, dict[int, bytes]] = {name: {} for name in columns}
+                for done, rows in enumerate(pieces[self.engine.rank]):
+                    self._score_rows(forward, model, sequences, rows, mine)
+                    io.progress(columns[0], done + 1, len(pieces[self.engine.rank]))
+            for rank in self.engine.gather(mine):
+                for name in columns:
+                    mine[name].update(rank[name])
+            for name in columns:
+                found[name] = msgpack.packb({"values": [mine[name][place] for place in range(len(sequences))]})
+        return found
 
-    @torch.no_grad()
+    def _scorer(self, columns: Sequence[str], args: dict[str, Any], dtype: str) -> AbstractContextManager[Any]:
+        if columns != ("ref_logp",):
+            return nullcontext(self.engine.model)
+        offload = args.get("reference_offload", False)
+        return self.references.borrowed(args["reference_path"], dtype=dtype, offload=offload)
+
     def _score_rows(
-        self, model: Any, sequences: list[SequenceData], rows: list[int], temperature: float
-    ) -> dict[int, bytes]:
+        self,
+        forward: Callable[[Any, Any], dict[str, torch.Tensor]],
+        model: Any,
+        sequences: list[SequenceData],
+        rows: list[int],
+        found: dict[str, dict[int, bytes]],
+    ) -> None:
+        """Adds the rows of a micro-batch to each column: one number per token of a sequence, or one."""
         part = micro_batch(sequences, rows, columns=set(), device=self.engine.device)
-        logp = policy_forward(model, part, need={"logp"}, temperature=temperature)["logp"]
-        masked = torch.where(part.mask, logp, 0.0).cpu().numpy()
-        return {
-            place: masked[row, : len(sequences[place].tokens)].astype("<f4").tobytes() for row, place in enumerate(rows)
-        }
+        lengths = [len(sequences[place].tokens) for place in rows] or [1]
+        scored = score_rows(forward, model, part, columns=tuple(found), lengths=lengths)
+        for name, values in scored.items():
+            numbers = values.cpu().numpy()
+            for row, place in enumerate(rows):
+                found[name][place] = numbers[row, : lengths[row]].astype("<f4").tobytes()
 
-    def _reference(self, path: str | None, dtype: str) -> Any:
-        if path is None:
-            raise BadDataError("Cannot score ref_logp as reference_path is null: name the reference model's directory")
-        if path not in self.references:
-            model = ModelSource(path).open_model(dtype).to(self.engine.device).eval()
-            self.references = {path: model.requires_grad_(False)}
-        return self.references[path]
+
+def skipped_at(cause: str, culprit: Any) -> dict[str, Any]:
+    """`skipped` of a StepRecord: what was not finite, and the node, sequence and token that it came from."""
+    if culprit is None:
+        return {"cause": cause, "node": None, "sequence": None, "token": None}
+    node = culprit.text if culprit.node < 0 else f"{culprit.node} ({culprit.text})"
+    return {"cause": cause, "node": node, "sequence": culprit.sequence, "token": culprit.token}
 
 
 def describe_culprit(culprit: Any) -> str:

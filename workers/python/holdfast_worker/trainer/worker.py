@@ -27,7 +27,8 @@ class Worker:
         self.context = context
         self.spec = context.spec
         self.held: str | None = None
-        self.steps_done = 0  # Optimizer steps since the base: the schedule's state.
+        self.steps_done = 0  # Optimizer steps taken since the base: the schedule's state. Skipped ones do not count.
+        self.skipped = 0  # Steps that were skipped in a row, up to now.
         self.optimizer: dict[str, Any] = {}
         self.source: Any = None
         self.trained: Answer | None = None  # The answer of the step that made `held`, for an engine that lost it.
@@ -37,9 +38,12 @@ class Worker:
         self.operations: dict[str, Operation] = {
             "create_model": self.create_model,
             "inspect_model": self.inspect_model,
+            "open_algorithm": self.open_algorithm,
+            "credit": self.credit,
             "load": self._giving_back(self.load),
             "train": self._giving_back(self._telling_cut(self.train)),
             "score": self._giving_back(self._telling_cut(self.score)),
+            "evaluate": self._giving_back(self._telling_cut(self.evaluate)),
             "publish": self._giving_back(self.publish),
             "save": self._giving_back(self.save),
         }
@@ -80,7 +84,7 @@ class Worker:
         self.engine = self._make_engine(device)
         from holdfast_worker.trainer.operations import TrainingOperations
 
-        self.trainer = TrainingOperations(self.engine)
+        self.trainer = TrainingOperations(self.engine, head=self.spec.get("head"))
         self.numerics = numerics.describe(self.spec, device=device, world_size=self.context.world_size)
         return {"device": device, "packages": numerics.package_versions(), "numerics": self.numerics}
 
@@ -90,6 +94,10 @@ class Worker:
             raise ValueError(f"Cannot start a trainer as trainer.engine is '{engine}': use torch or deepspeed")
         if dtype not in ("float32", "bfloat16"):
             raise ValueError(f"Cannot start a trainer as trainer.dtype is '{dtype}': use float32 or bfloat16")
+        head = self.spec.get("head")
+        if head not in (None, "value", "score"):
+            raise ValueError(f"Cannot start a trainer as its head is '{head}': use value, score or none")
+        numerics.check_adapter(self.spec)
         if engine == "torch" and self.context.world_size != 1:
             raise ValueError(
                 f"Cannot start a torch trainer as trainer.ranks is {self.context.world_size}: "
@@ -122,30 +130,53 @@ class Worker:
         parameters = sum(weights.count_elements(tensor["shape"]) for tensor in tensors)
         return {"digest": digest, "parameters": parameters, "architecture": config["architectures"][0]}
 
+    def open_algorithm(self, args: dict[str, Any], io: OperationIO) -> Answer:
+        """Tries an algorithm's file and says what it reads. Needs no model."""
+        from holdfast_worker.algorithm import operations
+
+        return operations.open_algorithm(args, io)
+
+    def credit(self, args: dict[str, Any], io: OperationIO) -> Answer:
+        """What an algorithm's file assigns to a round. Needs no model, changes nothing."""
+        from holdfast_worker.algorithm import operations
+
+        return operations.credit(args, io)
+
     def load(self, args: dict[str, Any], io: OperationIO) -> Answer:
         """Takes a version from a model directory or a checkpoint. Whatever was held before is gone, even on failure."""
         from holdfast_worker.trainer import checkpoint
-        from holdfast_worker.trainer.model_source import ModelSource
         from holdfast_worker.trainer.schedule import check_schedule
 
         self.held, self.trained = None, None
         check_schedule(args["optimizer"]["schedule"])
-        saved, steps_done, state = args["checkpoint"], 0, None
-        path, world_size = Path(args["model_path"]), self.context.world_size
+        saved, steps_done, skipped, state = args["checkpoint"], 0, 0, None
+        world_size = self.context.world_size
         if saved is not None:
             io.progress("verify", 0)
             checkpoint.verify(self.engine, saved)
             record = checkpoint.read_record(Path(saved["dir"]), self.numerics)
             steps_done, world_size = record["steps_done"], record["numerics"]["world_size"]
-            path, state = Path(saved["dir"]) / "hf", Path(saved["dir"]) / "state"
+            skipped = record.get("skipped", 0)
+            state = Path(saved["dir"]) / "state"
         io.progress("load", 0)
-        self.source = ModelSource(path)
+        self.source = self._source(Path(args["model_path"]), saved and Path(saved["dir"]) / "hf")
         self.engine.open(self.source, optimizer=args["optimizer"], state=state, world_size=world_size)
         if saved is not None:
             checkpoint.restore_rng(self.engine, Path(saved["dir"]), world_size=world_size)
-        self.optimizer, self.steps_done = args["optimizer"], steps_done
+        self.optimizer, self.steps_done, self.skipped = args["optimizer"], steps_done, skipped
         self.held = args["version"]
         return {"version": self.held, "numerics": self.numerics}
+
+    def _source(self, base: Path, saved: Path | None) -> Any:
+        """A checkpoint is a model by itself; one of an adapter stands beside its base."""
+        from holdfast_worker.trainer.model_source import ModelSource
+
+        lora = self.spec.get("lora")
+        if lora is None:
+            return ModelSource(saved or base, head=self.spec.get("head"))
+        from holdfast_worker.trainer.adapter import adapted_source
+
+        return adapted_source(lora, seed=self.spec.get("seed", 0), path=base, saved=saved, engine=self.engine)
 
     def train(self, args: dict[str, Any], io: OperationIO) -> Answer:
         """From `from` to `to`: one optimizer step per entry of the batch's `updates`."""
@@ -157,18 +188,20 @@ class Worker:
         work = self.trainer.prepare(args, io, self.source)
         self._change(args["optimizer"])
         self.held, self.trained = None, None  # Between versions: an error from here on leaves none, unless undone.
-        steps = []
+        steps: list[dict[str, Any]] = []
+        skipped = self.skipped
         for update in work.updates:
-            rate = self._learning_rate()
-            try:
-                steps.append(self.trainer.step(work, update, lr=rate, io=io))
-            except self.trainer.non_finite:
-                if self.engine.discard() and not steps:
-                    self.held = args["from"]
-                raise
-            self.steps_done += 1
-            io.progress("train", len(steps), len(work.updates), loss=steps[-1]["loss"])
-        self.held = args["to"]
+            step = self.trainer.step(work, update, lr=self._learning_rate(), number=self.steps_done, io=io)
+            steps.append(step)
+            was_taken = "skipped" not in step
+            self.steps_done += was_taken
+            skipped = 0 if was_taken else skipped + 1
+            if skipped == args.get("non_finite_max"):
+                if all("skipped" in one for one in steps):
+                    self.held = args["from"]  # Nothing has changed.
+                raise self.trainer.too_many(skipped, step["skipped"])
+            io.progress("train", len(steps), len(work.updates), **({"loss": step["loss"]} if was_taken else {}))
+        self.held, self.skipped = args["to"], skipped
         answer = {"version": self.held, "steps": steps}
         self.trained = {"from": args["from"], "answer": answer}
         return answer
@@ -188,12 +221,20 @@ class Worker:
         return self.optimizer["lr"] * factor(self.optimizer["schedule"], self.steps_done)
 
     def score(self, args: dict[str, Any], io: OperationIO) -> Answer:
-        """Log-probabilities of the batch's tokens. Writes nothing: safe to run twice."""
+        """What the model says of the batch's tokens. Writes nothing: safe to run twice."""
         if self.held != args["version"]:
             return {"not_resident": self.held}
-        for column in args["columns"]:
-            io.blob(self.trainer.score(column, args, io, source=self.source, dtype=self.spec["dtype"]))
+        columns = self.trainer.score(args, io, source=self.source, dtype=self.spec["dtype"])
+        for name in args["columns"]:
+            io.blob(columns[name])
         return {"columns": args["columns"]}
+
+    def evaluate(self, args: dict[str, Any], io: OperationIO) -> Answer:
+        """The loss and its metrics on a batch. Changes nothing: safe to run twice."""
+        if self.held != args["version"]:
+            return {"not_resident": self.held}
+        io.check_cancelled()
+        return self.trainer.evaluate(self.trainer.prepare(args, io, self.source), io)
 
     def publish(self, args: dict[str, Any], io: OperationIO) -> Answer:
         """The weights as a plain Hugging Face directory, there whole or not at all. A second run writes the same."""
@@ -201,7 +242,10 @@ class Worker:
 
         if self.held != args["version"]:
             return {"not_resident": self.held}
-        publication = checkpoint.publish(self.engine, self.source, target=Path(args["dir"]), dtype=self.spec["dtype"])
+        form = args.get("form") or (self.spec.get("lora") or {}).get("publish", "merged")
+        publication = checkpoint.publish(
+            self.engine, self.source, target=Path(args["dir"]), dtype=self.spec["dtype"], form=form
+        )
         return {"version": self.held, "dir": args["dir"], **publication}
 
     def save(self, args: dict[str, Any], io: OperationIO) -> Answer:
@@ -215,6 +259,7 @@ class Worker:
             "steps_done": self.steps_done,
             "optimizer": self.optimizer,
             "numerics": self.numerics,
+            **({"skipped": self.skipped} if self.skipped else {}),
         }
         saved = checkpoint.save(self.engine, self.source, directory=Path(args["dir"]), record=record)
         return {"version": self.held, "dir": args["dir"], "world_size": self.context.world_size, **saved}

@@ -1,0 +1,53 @@
+/**
+ * How the losses of tokens become one number of an optimizer step. Every count is of the whole step, over all ranks and
+ * micro-batches, and leaves out what has no token.
+ *
+ *     token_mean                Σ L_it ÷ n_tokens                         long completions weigh more
+ *     sequence_mean             mean_i mean_t L_it                        every completion weighs the same
+ *     sequence_mean_token_sum   mean_i Σ_t L_it ÷ loss_denominator        as token_mean, with a constant denominator
+ *     group_mean                mean over groups of Σ_it L_it ÷ the group's tokens
+ */
+import { z } from "zod";
+import { type Expr, groupMean, type LossInputs, perSequenceMean, sequenceMean, tokenMean } from "./language/mod.ts";
+
+const AGGREGATIONS = ["token_mean", "sequence_mean", "sequence_mean_token_sum", "group_mean"] as const;
+type Aggregation = (typeof AGGREGATIONS)[number];
+type AggregationSettings = { aggregation: Aggregation; loss_denominator: number };
+
+/** Settings of the aggregation; the first value is the algorithm's own. */
+export function aggregationSettings(first: Aggregation) {
+  return {
+    aggregation: z.enum(AGGREGATIONS).default(first).describe("How the tokens' losses become one number."),
+    loss_denominator: z.number().positive().default(1).describe(
+      "sequence_mean_token_sum is divided by it, e.g. by the length that a completion may have at most.",
+    ),
+  };
+}
+
+/** Refuses a denominator that nothing is divided by. */
+export function checkAggregation({ aggregation, loss_denominator }: AggregationSettings, ctx: z.RefinementCtx): void {
+  if (loss_denominator === 1 || aggregation === "sequence_mean_token_sum") return;
+  ctx.addIssue({
+    code: "custom",
+    path: ["loss_denominator"],
+    message: `divides nothing under aggregation ${aggregation}: leave it out, or use sequence_mean_token_sum`,
+  });
+}
+
+/** [B, T] -> []: the step's loss. */
+export function aggregate(
+  loss: Expr<"token">,
+  { group_length }: LossInputs,
+  { aggregation, loss_denominator }: AggregationSettings,
+): Expr<"step"> {
+  switch (aggregation) {
+    case "token_mean":
+      return tokenMean(loss);
+    case "sequence_mean":
+      return sequenceMean(perSequenceMean(loss));
+    case "sequence_mean_token_sum":
+      return loss_denominator === 1 ? sequenceMean(loss) : sequenceMean(loss).div(loss_denominator);
+    case "group_mean":
+      return groupMean(loss.div(group_length));
+  }
+}

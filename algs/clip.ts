@@ -1,0 +1,23 @@
+import { z } from "zod";
+
+/** Settings of PPO's clip and of the dual clip, for `surrogate`. */
+export function clipSettings({ low, high }: { low: number; high: number }) {
+  return {
+    clip_low: z.number().min(0).max(1).default(low).describe("The ratio stays above 1 - clip_low."),
+    clip_high: z.number().min(0).default(high).describe("The ratio stays below 1 + clip_high."),
+    dual_clip: z.number().gt(1).nullable().default(null).describe(
+      "Where the advantage is negative, the loss is at most so many times its size; null: no such bound.",
+    ),
+  };
+}
+type ClipSettings = { clip_high: number; dual_clip: number | null };
+
+/** Refuses a dual clip that the upper clip has made useless. */
+export function checkClip({ clip_high, dual_clip }: ClipSettings, ctx: z.RefinementCtx): void {
+  if (dual_clip === null || dual_clip > 1 + clip_high) return;
+  ctx.addIssue({
+    code: "custom",
+    path: ["dual_clip"],
+    message: `bounds what the ratio's own clip should: it must be more than 1 + clip_high (${1 + clip_high})`,
+  });
+}

@@ -1,0 +1,70 @@
+/**
+ * Decoupled clip and dynamic sampling policy optimisation. Yu et al. 2025, arXiv:2503.14476, eq. 8 to 13.
+ *
+ *     R'_i = R_i − overlong_factor · clip((length_i − (overlong_length_max − overlong_buffer)) ÷ overlong_buffer, 0, 1)
+ *     A_i  = (R'_i − mean_G R') ÷ (std_G R' + std_epsilon)                       for every token of sample i
+ *     L    = mean over groups of Σ_{i,t} − min(r_t A_i, clip(r_t, 1 − clip_low, 1 + clip_high) A_i) ÷ Σ_i length_i
+ *
+ * Groups whose rewards are all equal are dropped, and prompts drawn until the round is full (eq. 11): at most
+ * `refill_batches_max` times a round's prompts, after which the round trains on what it has.
+ *
+ * Differences from the paper:
+ * - The number of draws is bounded; the paper draws until the round is full.
+ * - The overlong penalty is off until `overlong_buffer` and `overlong_length_max` say where it begins, as no length suits
+ *   every task; the paper has 4096 and 20480. The group's reward includes it.
+ * - `std_epsilon` as in GRPO.
+ * - KL is off as in the paper; dual clip, entropy and importance correction are not the paper's, and off.
+ *
+ * Peers: the paper's denominator is that of each group, and so is `group_mean`, the default here. verl, TRL
+ * (`loss_type="dapo"`) and FeynRL read it as the mean over all tokens of the step: `aggregation: token_mean`. TRL has no
+ * dynamic sampling; FeynRL drops groups without drawing others and takes all back if none is left; OpenRLHF, verl and
+ * rl4llm draw again, NeMo-RL at most 10 times.
+ */
+import { z } from "zod";
+import { aggregate } from "./aggregation.ts";
+import { defineAlgorithm } from "./algorithm.ts";
+import { checkClip, clipSettings } from "./clip.ts";
+import { groupZscore, sequenceReward } from "./credit.ts";
+import { entropyTerm } from "./entropy.ts";
+import { corrected } from "./importance.ts";
+import { klCoef, klNeeds, klReward, klTerm, steeredKl } from "./kl.ts";
+import { clipFraction, surrogate } from "./language/mod.ts";
+import { checkOverlong, overlongPenalty, overlongSettings } from "./overlong.ts";
+import { checkTerms, termMetrics, termSettings, total } from "./terms.ts";
+
+export const dapo = defineAlgorithm({
+  name: "dapo",
+  about: "GRPO with a higher upper clip, a mean over each group's tokens and dynamic sampling.",
+  config: z.strictObject({
+    ...clipSettings({ low: 0.2, high: 0.28 }),
+    std_epsilon: z.number().min(0).default(1e-6).describe("Added to a group's standard deviation."),
+    ...overlongSettings,
+    refill_batches_max: z.int().min(0).default(10).describe(
+      "Prompts drawn for a round at most, in rounds' worths, to replace groups of equal rewards; 0: they are not replaced.",
+    ),
+    ...termSettings({ aggregation: "group_mean" }),
+  }).superRefine(checkClip).superRefine(checkOverlong).superRefine(checkTerms),
+  coef: klCoef,
+  group_min: 2,
+  refill: (c) => (c.refill_batches_max === 0 ? null : { batches_max: c.refill_batches_max }),
+  credit: {
+    needs: klNeeds,
+    assign: (round, c) => {
+      const penalty = overlongPenalty(round.length, c); // [N]
+      const reward = sequenceReward(round, klReward(round, c)).map((r, i) => r + penalty[i]!); // [N]
+      return { advantage: groupZscore(reward, round.group, c.std_epsilon), ...steeredKl(round, c) };
+    },
+  },
+  loss: (x, c) => {
+    const ratio = x.logp.sub(x.old_logp).exp(); // [B, T]
+    const policy = corrected(surrogate(ratio, x.advantage, c), x, c); // [B, T]
+    return {
+      loss: aggregate(total(policy, klTerm(x, c), entropyTerm(x, c)), x, c),
+      metrics: { "policy/clip_fraction": clipFraction(ratio, c), ...termMetrics(x, c) },
+    };
+  },
+  examples: [
+    { aggregation: "token_mean" },
+    { kl_coef: 0.04, entropy_coef: 0.01, importance: "token_mask", importance_low: 0.8, importance_high: 1.2 },
+  ],
+});

@@ -1,0 +1,66 @@
+/**
+ * Group sequence policy optimisation. Zheng et al. 2025, arXiv:2507.18071, eq. 5 to 7 and 13 (its token form).
+ *
+ *     A_i = (R_i − mean_G R) ÷ (std_G R + std_epsilon)                           for every token of sample i
+ *     s_i = exp(mean_t (log π(y_t) − log π_old(y_t)))                            of whole completions, length-normalised
+ *     r_t = sg(s_i) · π(y_t) ÷ sg(π(y_t))                                        its value is s_i; sg: no gradient
+ *     L   = mean_i mean_t − min(r_t A_i, clip(r_t, 1 − clip_low, 1 + clip_high) A_i)
+ *
+ * The reward judges whole completions, and so does this ratio: a completion is clipped whole or not at all.
+ *
+ * Differences from the paper: none in the formula; with an advantage that is equal along a completion, the token form has
+ * the gradient of s_i itself. The bounds are the paper's, 3e-4 and 4e-4: a mean of log-ratios is far nearer to 0 than one
+ * log-ratio, so that 0.2 never clips. `std_epsilon` as in GRPO.
+ *
+ * Peers: verl has this form, with the log-ratio at most 10. TRL's `importance_sampling_level="sequence"` has s_i directly
+ * and its `loss_type`'s aggregation, by default a mean over tokens. OpenRLHF and AReaL have s_i directly; OpenRLHF leaves
+ * the bounds at 0.2, and with its importance correction on has the sampler's log-probabilities in the ratio. FeynRL has none.
+ */
+import { z } from "zod";
+import { aggregate } from "./aggregation.ts";
+import { defineAlgorithm } from "./algorithm.ts";
+import { checkClip, clipSettings } from "./clip.ts";
+import { groupZscore, sequenceReward } from "./credit.ts";
+import { entropyTerm } from "./entropy.ts";
+import { corrected } from "./importance.ts";
+import { klCoef, klNeeds, klReward, klTerm, steeredKl } from "./kl.ts";
+import { clipFraction, perSequenceMean, surrogate } from "./language/mod.ts";
+import { checkTerms, termMetrics, termSettings, total } from "./terms.ts";
+
+export const gspo = defineAlgorithm({
+  name: "gspo",
+  about: "GRPO with one ratio for a whole completion.",
+  config: z.strictObject({
+    ...clipSettings({ low: 3e-4, high: 4e-4 }),
+    std_epsilon: z.number().min(0).default(1e-6).describe("Added to a group's standard deviation."),
+    ...termSettings({ aggregation: "sequence_mean" }),
+  }).superRefine(checkClip).superRefine(checkTerms),
+  coef: klCoef,
+  group_min: 2,
+  credit: {
+    needs: klNeeds,
+    assign: (round, c) => {
+      const reward = sequenceReward(round, klReward(round, c)); // [N]
+      return { advantage: groupZscore(reward, round.group, c.std_epsilon), ...steeredKl(round, c) };
+    },
+  },
+  loss: (x, c) => {
+    const sequence_ratio = perSequenceMean(x.logp.sub(x.old_logp)).exp(); // [B]
+    const ratio = sequence_ratio.detach().mul(x.logp.sub(x.logp.detach()).exp()); // [B, T]
+    const policy = corrected(surrogate(ratio, x.advantage, c), x, c); // [B, T]
+    return {
+      loss: aggregate(total(policy, klTerm(x, c), entropyTerm(x, c)), x, c),
+      metrics: { "policy/clip_fraction": clipFraction(ratio, c), ...termMetrics(x, c) },
+    };
+  },
+  examples: [
+    { clip_low: 0.2, clip_high: 0.28, dual_clip: 1.5 },
+    {
+      kl_coef: 0.04,
+      entropy_coef: 0.01,
+      importance: "sequence_truncate",
+      importance_low: 0.5,
+      aggregation: "token_mean",
+    },
+  ],
+});

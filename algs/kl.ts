@@ -1,0 +1,122 @@
+/**
+ * The KL to a reference model. With d = log π − log π_ref on samples of π:
+ *
+ *     k1            d                    unbiased
+ *     k2            ½d²                  biased; as a loss it has the gradient of KL(π‖π_ref)
+ *     k3            exp(−d) − 1 + d      unbiased and never negative; as a loss it has the gradient of KL(π_ref‖π)
+ *     k3_k2         k3's value with k2's gradient
+ *     k3_weighted   r·k3, r = π ÷ π_old: unbiased, with the gradient of KL(π‖π_ref)
+ *
+ * Schulman 2020, "Approximating KL divergence"; gradients: Tang and Munos 2025, arXiv:2506.09477. In the loss, k1 has
+ * expected gradient 0 and is refused. In the reward, k2 is biased, and the last two are k3: they are refused.
+ *
+ * With `kl_target` the coefficient is steered: Ziegler et al. 2019, arXiv:1909.08593, section 2.2. With KL the round's mean
+ * over completions of Σ_t d_t, and N completions,
+ *
+ *     coefficient ← coefficient · (1 + clip(KL ÷ kl_target − 1, −0.2, 0.2) · N ÷ kl_horizon)
+ */
+import { z } from "zod";
+import type { Assigned, CreditNeeds, CreditRound } from "./algorithm.ts";
+import { type Expr, k1, k2, k3, type LossInputs } from "./language/mod.ts";
+
+const PLACES = ["loss", "reward"] as const;
+const ESTIMATORS = ["k1", "k2", "k3", "k3_k2", "k3_weighted"] as const;
+export type KlSettings = {
+  kl_coef: number;
+  kl_in: (typeof PLACES)[number];
+  kl_estimator: (typeof ESTIMATORS)[number];
+  kl_target: number | null;
+  kl_horizon: number;
+};
+
+/** Settings of the KL; the first values are the algorithm's own. */
+export function klSettings({ kl_coef = 0, kl_in = "loss", kl_estimator = "k3" }: Partial<KlSettings> = {}) {
+  return {
+    kl_coef: z.number().min(0).default(kl_coef).describe("Weight of the KL to the reference model; 0: none is loaded."),
+    kl_in: z.enum(PLACES).default(kl_in).describe("Whether the KL is a term of the loss or taken from the reward."),
+    kl_estimator: z.enum(ESTIMATORS).default(kl_estimator).describe("What stands for the KL of a token."),
+    kl_target: z.number().positive().nullable().default(null).describe(
+      "Steers the weight, from kl_coef on, so that a completion's KL is near this; null: the weight stays.",
+    ),
+    kl_horizon: z.number().positive().default(10_000).describe("Completions over which the steered weight adapts."),
+  };
+}
+
+/** The first value of the steered weight. */
+export const klCoef = { kl: (c: KlSettings): number => c.kl_coef };
+
+const WRONG: Record<KlSettings["kl_in"], Partial<Record<KlSettings["kl_estimator"], string>>> = {
+  loss: { k1: "has expected gradient 0 as a loss, so it would hold nothing: use k2, k3, k3_k2 or k3_weighted" },
+  reward: {
+    k2: "is biased as a reward: use k1 or k3",
+    k3_k2: "is k3 as a reward, which has no gradient: use k1 or k3",
+    k3_weighted: "is k3 as a reward, where the ratio is 1: use k1 or k3",
+  },
+};
+
+/** Refuses estimators that are wrong where they stand, and a weight of 0 to be steered. */
+export function checkKl({ kl_coef, kl_in, kl_estimator, kl_target }: KlSettings, ctx: z.RefinementCtx): void {
+  const why = WRONG[kl_in][kl_estimator];
+  if (why !== undefined) {
+    ctx.addIssue({ code: "custom", path: ["kl_estimator"], message: `${kl_estimator} in the ${kl_in} ${why}` });
+  }
+  if (kl_target !== null && kl_coef === 0) {
+    const message = "steers a weight that starts at 0 and so stays there: give kl_coef a first value, e.g. 0.1";
+    ctx.addIssue({ code: "custom", path: ["kl_target"], message });
+  }
+}
+
+/** The weighted KL as a term of the loss; null: it is not one. [B, T] */
+export function klTerm(x: LossInputs<"kl">, c: KlSettings): Expr<"token"> | null {
+  const kl = klOf(x, c);
+  return kl && kl.mul(c.kl_target === null ? c.kl_coef : x.coef.kl);
+}
+
+/** The KL of each token where it is a term of the loss, else null. [B, T] */
+export function klOf({ logp, old_logp, ref_logp }: LossInputs, c: KlSettings): Expr<"token"> | null {
+  if (c.kl_coef === 0 || c.kl_in === "reward") return null;
+  switch (c.kl_estimator) {
+    case "k1":
+      return k1(logp, ref_logp);
+    case "k2":
+      return k2(logp, ref_logp);
+    case "k3":
+      return k3(logp, ref_logp);
+    case "k3_k2": {
+      const gradient = k2(logp, ref_logp);
+      return gradient.sub(gradient.detach()).add(k3(logp, ref_logp).detach());
+    }
+    case "k3_weighted":
+      return logp.sub(old_logp).exp().mul(k3(logp, ref_logp));
+  }
+}
+
+/** What credit must know for the KL: nothing where the loss alone has it. */
+export function klNeeds(c: KlSettings): ("old_logp" | "ref_logp" | "coef")[] {
+  if (c.kl_coef === 0) return [];
+  if (c.kl_target !== null) return ["old_logp", "ref_logp", "coef"];
+  return c.kl_in === "reward" ? ["old_logp", "ref_logp"] : [];
+}
+
+type KlRound = CreditRound & Pick<CreditNeeds, "old_logp" | "ref_logp" | "coef">;
+
+/** What the KL takes from the reward of each token; 0 where it is a term of the loss. [N][T] */
+export function klReward({ length, old_logp, ref_logp, coef }: KlRound, c: KlSettings): number[][] {
+  if (c.kl_coef === 0 || c.kl_in === "loss") return length.map((tokens) => new Array<number>(tokens).fill(0));
+  const weight = c.kl_target === null ? c.kl_coef : coef.kl!;
+  const k = c.kl_estimator === "k1" ? (d: number) => d : (d: number) => Math.exp(-d) - 1 + d;
+  return old_logp.map((row, i) => row.map((logp, t) => -weight * k(logp - ref_logp[i]![t]!)));
+}
+
+/** The steered weight of the next round; nothing where it stays. */
+export function steeredKl(round: KlRound, c: KlSettings): Pick<Assigned, "coef" | "metrics"> {
+  if (klNeeds(c).length === 0) return {};
+  const { old_logp, ref_logp } = round;
+  const total = old_logp.flatMap((row, i) => row.map((logp, t) => logp - ref_logp[i]![t]!)).reduce((a, b) => a + b, 0);
+  const kl = total / Math.max(old_logp.length, 1); // of a completion
+  const metrics = { "policy/kl_ref_completion": kl };
+  if (c.kl_target === null) return { metrics };
+  const error = Math.min(Math.max(kl / c.kl_target - 1, -0.2), 0.2);
+  const next = round.coef.kl! * (1 + error * old_logp.length / c.kl_horizon);
+  return { coef: { kl: next }, metrics: { ...metrics, "coef/kl": next } };
+}

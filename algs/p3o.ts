@@ -1,0 +1,64 @@
+/**
+ * Policy-on policy-off policy optimisation. Fakoor, Chaudhari and Smola 2019, arXiv:1905.01756, section 3; the form for
+ * language models is FeynRL's.
+ *
+ *     A_i = (R_i − mean_G R) ÷ (std_G R + std_epsilon)                           for every token of sample i
+ *     w_t = π(y_t) ÷ π_behaviour(y_t)
+ *     ESS = (Σ w_t)² ÷ (n_tokens · Σ w_t²), over the whole optimizer step        in [1/n, 1], no gradient
+ *     L   = mean over all tokens of − sg(min(w_t, ESS)) A_i log π(y_t) + (1 − ESS) · pull_t
+ *
+ * The effective sample size says how many of the samples count for the policy as it is now. It caps the weights and sets
+ * the pull back to the behaviour policy: nothing is left to tune for stale samples. It is 1 for any constant weight.
+ *
+ * `pull: k3` is exp(−d) − 1 + d with d = log w, as in FeynRL: on samples of the behaviour policy that is not KL(π‖π_b) but
+ * χ²(π_b‖π) − KL(π_b‖π), which grows far faster with the drift. `pull: forward` is w − 1 − log w, an unbiased estimate of
+ * KL(π_b‖π) on the same samples.
+ *
+ * Differences from the paper: it takes the exact KL(π‖π_b) over the actions, which a vocabulary's log-probabilities at every
+ * token would be needed for; and its advantage is that of an actor-critic. The log-ratio is kept within ±20.
+ *
+ * Peers: FeynRL computes one ESS per micro-batch, so that its gradient depends on how a batch is cut: by 0.1, 6 or 54 % at a
+ * standard deviation of the log-ratio of 0.05, 0.3 or 1. Nobody else has it.
+ */
+import { z } from "zod";
+import { aggregate, aggregationSettings, checkAggregation } from "./aggregation.ts";
+import { defineAlgorithm } from "./algorithm.ts";
+import { groupZscore, sequenceReward } from "./credit.ts";
+import { entropySettings, entropyTerm } from "./entropy.ts";
+import { checkKl, klCoef, klNeeds, klReward, klSettings, klTerm, steeredKl } from "./kl.ts";
+import { k3, scalar, stepSum } from "./language/mod.ts";
+import { termMetrics, total } from "./terms.ts";
+
+export const p3o = defineAlgorithm({
+  name: "p3o",
+  about: "Weights capped, and the policy held, by the effective sample size.",
+  config: z.strictObject({
+    pull: z.enum(["k3", "forward"]).default("k3").describe("What holds the policy near the one that sampled."),
+    std_epsilon: z.number().min(0).default(1e-6).describe("Added to a group's standard deviation."),
+    ...aggregationSettings("token_mean"),
+    ...klSettings(),
+    ...entropySettings,
+  }).superRefine(checkAggregation).superRefine(checkKl),
+  coef: klCoef,
+  group_min: 2,
+  credit: {
+    needs: klNeeds,
+    assign: (round, c) => {
+      const reward = sequenceReward(round, klReward(round, c)); // [N]
+      return { advantage: groupZscore(reward, round.group, c.std_epsilon), ...steeredKl(round, c) };
+    },
+  },
+  loss: (x, c) => {
+    const log_w = x.logp.sub(x.behaviour_logp).clamp(-20, 20); // [B, T]
+    const w = log_w.exp(); // [B, T]
+    const ess = stepSum(w).square().div(stepSum(w.square()).mul(x.n_tokens)).detach(); // []
+    const policy = w.minimum(ess).detach().mul(x.advantage).mul(x.logp).neg(); // [B, T]
+    const distance = c.pull === "k3" ? k3(x.logp, x.behaviour_logp) : w.sub(1).sub(log_w); // [B, T]
+    const pull = scalar(1).sub(ess).mul(distance); // [B, T]
+    return {
+      loss: aggregate(total(policy, pull, klTerm(x, c), entropyTerm(x, c)), x, c),
+      metrics: { "policy/ess": ess, ...termMetrics(x, c) },
+    };
+  },
+  examples: [{ pull: "forward" }, { kl_coef: 0.04, entropy_coef: 0.01, aggregation: "sequence_mean" }],
+});

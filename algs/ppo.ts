@@ -1,0 +1,77 @@
+/**
+ * Proximal policy optimisation with a value model. Schulman et al. 2017, arXiv:1707.06347, eq. 7 and 11; for language
+ * models Ouyang et al. 2022, arXiv:2203.02155. Advantages: Schulman et al. 2016, arXiv:1506.02438.
+ *
+ *     r_t = R on the last token, 0 before it, and what the KL takes of each token
+ *     Δ_t = r_t + gamma · V_{t+1} − V_t;   A_t = Δ_t + gamma · lambda · A_{t+1};   returns_t = A_t + V_t
+ *     V after the last token is 0 if the completion stopped, and the value model's if it was cut
+ *     ρ_t = π(y_t) ÷ π_old(y_t)
+ *     L   = mean over all tokens of − min(ρ_t Â_t, clip(ρ_t, 1 − clip_low, 1 + clip_high) Â_t)      Â: A whitened
+ *     L_V = mean over all tokens of ½ max((V − returns)², (V_old + clip(V − V_old, ± value_clip) − returns)²)
+ *
+ * The value model has an optimizer and versions of its own, so the two losses have no weight between them.
+ *
+ * Differences from the paper: policy and value share no weights; advantages are whitened over the round's tokens (returns are
+ * not); the clipped value loss is that of its code, Engstrom et al. 2020, arXiv:2005.12729. gamma is 1, as a reward at the
+ * end should not depend on the length; lambda is the paper's 0.95. `kl_coef` is 0 and no reference is loaded; Ouyang et al.
+ * have 0.02, with k1 in the reward: `kl_coef: 0.02, kl_in: reward, kl_estimator: k1`.
+ *
+ * Peers: OpenRLHF and AReaL have lambda 1, rl4llm 0.97, verl 1, TRL's former trainer 0.95. `value_clip` is 0.5 in verl and
+ * OpenRLHF, 0.2 in TRL, rl4llm, slime and AReaL; FeynRL does not clip the value loss. verl and OpenRLHF take a completion
+ * that was cut for one that stopped; FeynRL bootstraps, as here. Masks with holes are an error in FeynRL; here, as in verl,
+ * values flow across observations.
+ */
+import { z } from "zod";
+import { aggregate } from "./aggregation.ts";
+import { defineAlgorithm } from "./algorithm.ts";
+import { checkClip, clipSettings } from "./clip.ts";
+import { explainedVariance, gae, tokenReward, whiten } from "./credit.ts";
+import { entropyTerm } from "./entropy.ts";
+import { corrected } from "./importance.ts";
+import { klCoef, klNeeds, klReward, klTerm, steeredKl } from "./kl.ts";
+import { clipFraction, surrogate, tokenMean } from "./language/mod.ts";
+import { checkTerms, termMetrics, termSettings, total } from "./terms.ts";
+
+export const ppo = defineAlgorithm({
+  name: "ppo",
+  about: "The clipped policy gradient with a value model.",
+  config: z.strictObject({
+    ...clipSettings({ low: 0.2, high: 0.2 }),
+    gamma: z.number().min(0).max(1).default(1).describe("Discount of what comes after a token."),
+    lambda: z.number().min(0).max(1).default(0.95).describe("0 trusts the value model, 1 the reward alone."),
+    whiten: z.boolean().default(true).describe("Whether advantages are whitened over the round's tokens."),
+    value_clip: z.number().positive().nullable().default(0.2).describe(
+      "How far a value may move from the one before the update; null: freely.",
+    ),
+    ...termSettings({ aggregation: "token_mean" }),
+  }).superRefine(checkClip).superRefine(checkTerms),
+  coef: klCoef,
+  credit: {
+    needs: (c) => ["values", "bootstrap", ...klNeeds(c)],
+    assign: (round, c) => {
+      const { advantage, returns } = gae(tokenReward(round, klReward(round, c)), round, c); // [N][T]
+      const steered = steeredKl(round, c);
+      const metrics = { ...steered.metrics, "value/explained_variance": explainedVariance(returns, round.values) };
+      return { ...steered, advantage: c.whiten ? whiten(advantage, round.length) : advantage, returns, metrics };
+    },
+  },
+  loss: (x, c) => {
+    const ratio = x.logp.sub(x.old_logp).exp(); // [B, T]
+    const policy = corrected(surrogate(ratio, x.advantage, c), x, c); // [B, T]
+    return {
+      loss: aggregate(total(policy, klTerm(x, c), entropyTerm(x, c)), x, c),
+      metrics: { "policy/clip_fraction": clipFraction(ratio, c), ...termMetrics(x, c) },
+    };
+  },
+  value_loss: ({ values, old_values, returns }, { value_clip }) => {
+    const far = values.sub(returns).square(); // [B, T]
+    const near = value_clip === null
+      ? far
+      : old_values.add(values.sub(old_values).clamp(-value_clip, value_clip)).sub(returns).square(); // [B, T]
+    return { loss: tokenMean((value_clip === null ? far : far.maximum(near)).mul(0.5)) };
+  },
+  examples: [
+    { value_clip: null, dual_clip: 3 },
+    { kl_coef: 0.02, kl_in: "reward", kl_estimator: "k1", entropy_coef: 0.01, importance: "token_truncate" },
+  ],
+});

@@ -1,0 +1,234 @@
+/**
+ * Compatibility profiles: what other frameworks compute under the name of an algorithm, as settings of ours. A profile is
+ * `FRAMEWORK(the algorithm's name, nothing else set)`: its source files' defaults, not its recipes. It fills in what a
+ * configuration leaves out, before the schema does. It never takes over how a framework's gradient depends on the cut
+ * into micro-batches and ranks. `ends` says in sentences where equality ends.
+ */
+import type { z } from "zod";
+import type { AnyAlgorithm } from "./algorithm.ts";
+import { ALGORITHMS } from "./table.ts";
+
+type Name = keyof typeof ALGORITHMS;
+type Entry<N extends Name> = { settings: z.input<(typeof ALGORITHMS)[N]["config"]>; ends?: readonly string[] };
+type Framework = {
+  about: string;
+  /** Where equality ends for every algorithm that learns from rewards. */
+  ends: readonly string[];
+  algorithms: { readonly [N in Name]?: Entry<N> };
+};
+
+const trlTerms = {
+  kl_coef: 0,
+  kl_estimator: "k3_weighted",
+  importance: "sequence_mask",
+  importance_high: 3,
+} as const;
+const trlGroup = { clip_low: 0.2, clip_high: 0.2, std_epsilon: 1e-4, ...trlTerms } as const;
+
+const trl: Framework = {
+  about: "TRL 1.16.0",
+  ends: [
+    "TRL corrects importance only where vLLM samples: with its own generation, importance: none.",
+    "Fully masked completions count in TRL's sequence means, and here in none.",
+    "TRL's entropy bonus is a mean over tokens under every loss_type; ours follows the aggregation.",
+  ],
+  algorithms: {
+    grpo: {
+      settings: { ...trlGroup, aggregation: "sequence_mean" },
+      ends: ['This is loss_type: "grpo"; TRL\'s default is "dapo", which is aggregation: token_mean.'],
+    },
+    dr_grpo: {
+      settings: { clip_low: 0.2, clip_high: 0.2, ...trlTerms, loss_denominator: 512 },
+      ends: [
+        'This is loss_type: "dr_grpo" with scale_rewards: "none"; without the latter TRL keeps the standard deviation.',
+        "loss_denominator is TRL's max_completion_length, of which 512 is the default: set it to yours.",
+      ],
+    },
+    dapo: {
+      settings: { ...trlGroup, aggregation: "token_mean", refill_batches_max: 0 },
+      ends: [
+        'This is loss_type: "dapo", which leaves epsilon_high at 0.2: the paper has clip_high: 0.28.',
+        "TRL has no dynamic sampling; its overlong penalty is a reward function.",
+      ],
+    },
+    gspo: {
+      settings: { ...trlGroup, aggregation: "token_mean" },
+      ends: [
+        'This is importance_sampling_level: "sequence"; TRL leaves the bounds at 0.2, which never clip, and takes a token mean.',
+        "The value of the loss is TRL's; its KL, if there is one, is weighted by the ratio of the completion, ours of the token.",
+      ],
+    },
+    cispo: {
+      settings: { clip_low: null, clip_high: -0.8, std_epsilon: 1e-4, ...trlTerms, aggregation: "token_mean" },
+      ends: ["TRL's epsilon_high is the bound itself, 0.2 by default; for its 5.0 write clip_high: 4."],
+    },
+    rloo: { settings: { clip_low: 0.2, clip_high: 0.2, kl_coef: 0.05, kl_in: "reward", kl_estimator: "k1" } },
+    sft: { settings: {} },
+    dpo: {
+      settings: { beta: 0.1, loss: "sigmoid", label_smoothing: 0, length_normalised: false },
+      ends: ["TRL's sigmoid loss ignores label smoothing; its ipo is length_normalised: true."],
+    },
+    reward_model: { settings: { center_coef: 0 } },
+  },
+};
+
+const verlTerms = { dual_clip: 3, kl_coef: 0, aggregation: "token_mean" } as const;
+const verlClip = { clip_low: 0.2, clip_high: 0.2, ...verlTerms } as const;
+
+const WHITENING = "verl whitens with the n - 1 standard deviation.";
+const CUT = "A completion that was cut is one that stopped; ours bootstraps.";
+
+const verl: Framework = {
+  about: "verl (mid 2026)",
+  ends: [
+    "verl keeps log-ratios within ±20 and KL estimates within ±10; ours are as they are.",
+    "verl cuts a round into mini-batches of 256 prompts by default: set trainer.updates_per_batch to as many as yours has.",
+  ],
+  algorithms: {
+    grpo: { settings: { ...verlClip, std_epsilon: 1e-6 } },
+    dr_grpo: {
+      settings: { clip_low: 0.2, clip_high: 0.2, dual_clip: 3, kl_coef: 0 },
+      ends: [
+        'This is norm_adv_by_std_in_grpo: false with loss_agg_mode: "seq-mean-token-sum-norm", which divides by the padded ' +
+        "response length, to which loss_denominator is to be set, and not by the number of completions.",
+      ],
+    },
+    dapo: {
+      settings: { ...verlTerms, clip_low: 0.2, clip_high: 0.28, std_epsilon: 1e-6, refill_batches_max: 10 },
+      ends: ["This is its DAPO recipe, whose dual clip is 10 in some scripts and 3 by default."],
+    },
+    gspo: {
+      settings: { clip_low: 3e-4, clip_high: 4e-4, std_epsilon: 1e-6, kl_coef: 0, aggregation: "sequence_mean" },
+      ends: ["The bounds are its example's; its own default would be 0.2. It keeps the log-ratio at most 10."],
+    },
+    cispo: {
+      settings: { clip_low: 0.2, clip_high: 0.2, std_epsilon: 1e-6, kl_coef: 0, aggregation: "token_mean" },
+    },
+    ppo: {
+      settings: { ...verlClip, gamma: 1, lambda: 1, whiten: true, value_clip: 0.5 },
+      ends: [WHITENING, CUT],
+    },
+    reinforce_plus_plus: {
+      settings: { ...verlClip, gamma: 1 },
+      ends: [WHITENING],
+    },
+    reinforce_plus_plus_baseline: {
+      settings: { ...verlClip },
+      ends: [WHITENING],
+    },
+    sft: { settings: {} },
+  },
+};
+
+const openrlhfTerms = {
+  clip_low: 0.2,
+  clip_high: 0.2,
+  dual_clip: null,
+  kl_coef: 0.01,
+  kl_in: "reward",
+  kl_estimator: "k1",
+  aggregation: "token_mean",
+} as const;
+const AFTER =
+  "OpenRLHF takes the KL of the tokens from a token on from its advantage; ours is taken from the reward, before " +
+  "the group's mean.";
+
+const openrlhf: Framework = {
+  about: "OpenRLHF (mid 2026)",
+  ends: ["OpenRLHF keeps log-ratios within ±20 and KL estimates within ±10; ours are as they are."],
+  algorithms: {
+    grpo: { settings: { ...openrlhfTerms, std_epsilon: 1e-9 }, ends: [AFTER] },
+    dr_grpo: { settings: openrlhfTerms, ends: [AFTER] },
+    gspo: {
+      settings: { ...openrlhfTerms, std_epsilon: 1e-9, aggregation: "sequence_mean" },
+      ends: [
+        AFTER,
+        "With its correction for vLLM on, its ratio is to the sampler's log-probabilities; ours to those that the trainer computes.",
+        "It leaves the bounds at 0.2, which never clip a mean of log-ratios.",
+      ],
+    },
+    ppo: { settings: { ...openrlhfTerms, gamma: 1, lambda: 1, whiten: true, value_clip: 0.5 }, ends: [CUT] },
+    reinforce_plus_plus: { settings: { ...openrlhfTerms, gamma: 1 } },
+    reinforce_plus_plus_baseline: { settings: openrlhfTerms, ends: [AFTER] },
+    sft: { settings: {} },
+    dpo: {
+      settings: { beta: 0.1, loss: "sigmoid", label_smoothing: 0, length_normalised: false },
+      ends: ["With label smoothing and ipo it is the same formula, on sums."],
+    },
+    reward_model: {
+      settings: { center_coef: 0 },
+      ends: ["OpenRLHF reads margins only with margin_loss; ours are read wherever a row has one."],
+    },
+  },
+};
+
+const feynrlTerms = {
+  kl_coef: 0,
+  kl_in: "loss",
+  kl_estimator: "k3",
+  entropy_coef: 0,
+  aggregation: "token_mean",
+} as const;
+const BROADCAST =
+  "FeynRL gives the advantage to the last token alone unless reward.broadcast is true; ours is every token's.";
+const SAMPLER = "FeynRL's ratio is to the sampler's log-probabilities; ours to those that the trainer computes.";
+
+const feynrl: Framework = {
+  about: "FeynRL (mid 2026)",
+  ends: ["FeynRL keeps the exponent of k3 within ±10; ours is as it is."],
+  algorithms: {
+    grpo: {
+      settings: { ...feynrlTerms, clip_low: 0.2, clip_high: 0.2, std_epsilon: 1e-8 },
+      ends: [BROADCAST, SAMPLER],
+    },
+    cispo: {
+      settings: { ...feynrlTerms, clip_low: 0.2, clip_high: 0.2, std_epsilon: 1e-8 },
+      ends: [BROADCAST, SAMPLER],
+    },
+    dapo: {
+      settings: { ...feynrlTerms, clip_low: 0.2, clip_high: 0.2, std_epsilon: 1e-8, refill_batches_max: 0 },
+      ends: [
+        SAMPLER,
+        "FeynRL drops groups of equal rewards, and takes all back if none is left; here their advantage is 0 and their " +
+        "tokens count in the mean.",
+      ],
+    },
+    p3o: {
+      settings: { ...feynrlTerms, pull: "k3", std_epsilon: 1e-8 },
+      ends: [BROADCAST, "FeynRL has one effective sample size per micro-batch; ours is of the whole optimizer step."],
+    },
+    ppo: {
+      settings: { ...feynrlTerms, clip_low: 0.2, clip_high: 0.2, whiten: true, value_clip: null },
+      ends: [SAMPLER, "FeynRL has no default for gamma and tau, its lambda: set gamma and lambda to yours."],
+    },
+    sft: { settings: {} },
+    dpo: {
+      settings: { beta: 0.1, loss: "sigmoid", label_smoothing: 0, length_normalised: true },
+    },
+  },
+};
+
+const FRAMEWORKS = { trl, verl, openrlhf, feynrl };
+type FrameworkName = keyof typeof FRAMEWORKS;
+
+/** A profile as one algorithm has it. */
+export type Profile = {
+  about: string;
+  settings: Readonly<Record<string, unknown>>;
+  ends: readonly string[];
+};
+
+/** The frameworks that know an algorithm. */
+export function profilesOf(algorithm: string): FrameworkName[] {
+  return (Object.keys(FRAMEWORKS) as FrameworkName[]).filter((name) => profileOf(name, algorithm) !== null);
+}
+
+/** What a framework sets for an algorithm; null: there is no such framework, or it has no such algorithm. */
+export function profileOf(framework: string, algorithm: string): Profile | null {
+  if (!Object.hasOwn(FRAMEWORKS, framework)) return null;
+  const { about, ends: always, algorithms } = FRAMEWORKS[framework as FrameworkName] as Framework;
+  if (!Object.hasOwn(algorithms, algorithm)) return null;
+  const { settings, ends = [] } = algorithms[algorithm as Name]!;
+  const { credit }: AnyAlgorithm = ALGORITHMS[algorithm as Name];
+  return { about, settings, ends: credit === undefined ? ends : [...ends, ...always] };
+}

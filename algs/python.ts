@@ -1,0 +1,54 @@
+import { z } from "zod";
+import { AlgorithmDescription, ArtifactRef, PythonSettings, ScoredColumn } from "../data/mod.ts";
+import type { AnyAlgorithm } from "./algorithm.ts";
+
+/** The path of an algorithm's file, written where a name is expected; null if the text is none. */
+export function parsePythonAlgorithm(text: string): string | null {
+  return /\.py$/.test(text) ? text : null;
+}
+
+/** An algorithm in a Python file. The trainer runs it; this is only its description. */
+export const PythonAlgorithm = z.strictObject({
+  name: z.literal("python").describe("An algorithm in a Python file. Written short: `path.py`."),
+  source: z.string().regex(/\.py$/, "must be a path that ends in .py").describe(
+    "The file, with `loss(x, c, s)` and, as needed, `Config`, `credit(round, c)`, `statistics(x, c)`, `value_loss(x, c)`.",
+  ),
+  settings: PythonSettings.default({}).describe(
+    "Of the file's `Config`. They may also stand beside the name, as other algorithms' do.",
+  ),
+  value_model: z.boolean().default(false).describe(
+    "A value model is trained beside the policy: the file has a `value_loss`. Read from the file where it is not given.",
+  ),
+  sha256: z.string().nullable().default(null).describe("Of the file as the run was made with it. Read from the file."),
+});
+export type PythonAlgorithm = z.infer<typeof PythonAlgorithm>;
+
+/** Whether an algorithm is a file of the user's. */
+export function inPython<C extends { name: string }>(choice: C): choice is Extract<C, PythonAlgorithm> {
+  return "source" in choice;
+}
+
+/** What is known of a file before a trainer has opened it. */
+export function unopened({ source, value_model }: PythonAlgorithm): AnyAlgorithm {
+  const elsewhere = () => {
+    throw new RangeError(
+      `Cannot compute with ${source} here as it is in Python: a trainer opens it, see open_algorithm`,
+    );
+  };
+  return {
+    name: "python",
+    config: PythonAlgorithm.omit({ name: true }),
+    credit: { needs: [], assign: elsewhere },
+    loss: elsewhere,
+    ...(value_model ? { value_loss: elsewhere } : {}),
+  };
+}
+
+/** An algorithm in Python once a run has recorded it: it needs its file no more. */
+export const OpenedAlgorithm = AlgorithmDescription.extend({
+  source: ArtifactRef.describe("JSON of a PythonSource."),
+  loss: ArtifactRef.describe("JSON of a PythonLoss."),
+  value_loss: ArtifactRef.nullable(),
+  columns: z.array(ScoredColumn).describe("What must be scored before training."),
+});
+export type OpenedAlgorithm = z.infer<typeof OpenedAlgorithm>;

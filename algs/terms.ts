@@ -1,0 +1,58 @@
+/** What every policy-gradient loss may have beside its own formula: KL, entropy, importance correction, aggregation. */
+import type { z } from "zod";
+import { aggregationSettings, checkAggregation } from "./aggregation.ts";
+import { entropySettings } from "./entropy.ts";
+import { checkImportance, importanceSettings } from "./importance.ts";
+import { checkKl, klOf, type KlSettings, klSettings } from "./kl.ts";
+import { type Expr, type LossInputs, tokenMean } from "./language/mod.ts";
+
+type First = { aggregation: Parameters<typeof aggregationSettings>[0] } & Parameters<typeof klSettings>[0];
+
+/** The settings of all of them; the first values are the algorithm's own. */
+export function termSettings({ aggregation, ...kl }: First) {
+  return { ...aggregationSettings(aggregation), ...klSettings(kl), ...entropySettings, ...importanceSettings };
+}
+type TermSettings = z.output<z.ZodObject<ReturnType<typeof termSettings>>>;
+
+/** Refuses what does not go together. */
+export function checkTerms(c: TermSettings, ctx: z.RefinementCtx): void {
+  checkAggregation(c, ctx);
+  checkKl(c, ctx);
+  checkImportance(c, ctx);
+}
+
+/** Settings that reach every term and every way to make one number of it, for the property tests of one algorithm. */
+export const termExamples = [
+  { kl_coef: 0.04 },
+  { kl_coef: 0.04, kl_estimator: "k2", entropy_coef: 0.01 },
+  { kl_coef: 0.04, kl_estimator: "k3_k2", kl_target: 0.1, aggregation: "token_mean" },
+  { kl_coef: 0.04, kl_estimator: "k3_weighted", aggregation: "group_mean" },
+  { kl_coef: 0.04, kl_in: "reward", importance: "token_truncate", importance_low: 0.9, importance_high: 1.1 },
+  { importance: "token_truncate", importance_high: null },
+  { importance: "token_mask", importance_low: 0.9, importance_high: 1.1 },
+  { importance: "sequence_truncate", aggregation: "sequence_mean_token_sum", loss_denominator: 8 },
+  { importance: "sequence_mask", importance_high: 1.1 },
+  { importance: "geometric_mask", importance_low: 0.9, importance_high: null },
+] as const;
+
+/** The sum of the terms that are there. */
+export function total<K extends "token" | "sequence">(first: Expr<K>, ...others: (Expr<K> | null)[]): Expr<K> {
+  // A kind meets itself: the compiler cannot see that while K is open.
+  const terms = [first, ...others].filter((term) => term !== null) as unknown as Expr<"token">[];
+  return terms.reduce((sum, term) => sum.add(term)) as unknown as Expr<K>;
+}
+
+/** Numbers to watch, of the terms that are there: the mean over tokens of KL, entropy and importance weight. */
+export function termMetrics(
+  x: LossInputs,
+  c: KlSettings & { entropy_coef: number; importance?: string },
+): Record<string, Expr<"step">> {
+  const kl = klOf(x, c);
+  return {
+    ...(kl === null ? {} : { "policy/kl_ref": tokenMean(kl) }),
+    ...(c.entropy_coef === 0 ? {} : { "policy/entropy": tokenMean(x.entropy) }),
+    ...((c.importance ?? "none") === "none"
+      ? {}
+      : { "policy/importance_weight": tokenMean(x.old_logp.sub(x.behaviour_logp).exp()) }),
+  };
+}

@@ -1,0 +1,35 @@
+/** Supervised steps on packed rows, and on padded ones by turns in the same process: trained tokens per second. */
+import { pythonAnswer } from "./logits.ts";
+import { numberFlags, quickstartPython, rounded } from "./quickstart_run.ts";
+
+type Told = {
+  trained_tokens: number;
+  packed_s: number;
+  padded_s: number;
+  packed_micro_batches: number;
+  padded_micro_batches: number;
+};
+
+/** `args`: `--rows N --tokens N --repeats N`; `tokens` is trainer.micro_batch_tokens_max. */
+export async function benchPacking(args: readonly string[]): Promise<Record<string, number | null>> {
+  const { rows, tokens: tokens_max, repeats } = numberFlags(args, { rows: 64, tokens: 8192, repeats: 7 });
+  const python = await quickstartPython();
+  const dir = await Deno.makeTempDir({ prefix: "holdfast_bench_" });
+  try {
+    const places = { model: `${dir}/model`, artifacts: `${dir}/artifacts` };
+    const told = await pythonAnswer<Told>(python, "supervised_rows.py", { rows, tokens_max, repeats, ...places });
+    return {
+      rows,
+      micro_batch_tokens_max: tokens_max,
+      repeats,
+      trained_tokens: told.trained_tokens,
+      micro_batches: told.packed_micro_batches,
+      peer_micro_batches: told.padded_micro_batches,
+      tokens_per_s: rounded(told.trained_tokens / told.packed_s),
+      peer_tokens_per_s: rounded(told.trained_tokens / told.padded_s),
+      ratio: rounded(told.padded_s / told.packed_s),
+    };
+  } finally {
+    await Deno.remove(dir, { recursive: true });
+  }
+}

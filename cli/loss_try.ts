@@ -1,0 +1,35 @@
+import { resolve } from "node:path";
+import { AlgorithmChoice, parsePythonAlgorithm } from "../algs/mod.ts";
+import { InvalidInputError } from "../engine/mod.ts";
+import { type Home, tryAlgorithm } from "../flows/mod.ts";
+import { choiceOf, settingsOf } from "./loss.ts";
+import { errorScreen } from "./output.ts";
+import { findRun, wholeNumber } from "./runs.ts";
+
+export type LossTryOptions = { batch: string; model?: string; json?: boolean };
+
+/** `loss try FILE|NAME --batch RUN/ROUND [a=b ...]`: credit and loss on a recorded batch, in one process. Its exit code. */
+export async function lossTryCommand(
+  home: Home,
+  { name, settings }: { name: string; settings: readonly string[] },
+  { batch, model, json = false }: LossTryOptions,
+): Promise<number> {
+  const at = batch.lastIndexOf("/");
+  if (at < 1) {
+    throw new InvalidInputError(`Cannot find batch '${batch}': expected RUN/ROUND, as in my_run/3`, { batch });
+  }
+  const head = await findRun(home, batch.slice(0, at).replace(/\/round$/, ""));
+  const round = wholeNumber(batch.slice(at + 1), { name: "--batch RUN/ROUND", least: 1 });
+  const algorithm = algorithmOf(name, settings);
+  const screen = errorScreen();
+  return await tryAlgorithm(home, head, {
+    ...{ round, algorithm, json },
+    model: model === undefined ? null : resolve(model),
+    onSetup: ({ kind, step, detail }) => screen.write(`environment ${kind}: ${step} ${detail}\n`),
+  });
+}
+
+function algorithmOf(name: string, settings: readonly string[]): AlgorithmChoice {
+  if (parsePythonAlgorithm(name) === null) return choiceOf(name, settings, "try");
+  return AlgorithmChoice.parse({ name: "python", source: resolve(name), settings: settingsOf(settings) });
+}

@@ -1,0 +1,59 @@
+import { type AlgorithmChoice, expressionsOf, inPython, needsOf } from "../algs/mod.ts";
+import { ValueModelConfig } from "../workers/value_model_config.ts";
+import { ReferenceConfig } from "./blocks.ts";
+import type { Issue } from "./issue_text.ts";
+import type { Blocks } from "./rules.ts";
+
+/** Rules between the algorithm and the blocks around it. They ask what it reads, never its name. */
+export const ALGORITHM_RULES = [referenceIsRead, valueModelIsRead, penaltyBegins, batchesAreReusable];
+
+/** An algorithm in Python is a file that only a trainer opens: nothing is known of what it reads. */
+function known(algorithm: AlgorithmChoice | undefined): algorithm is AlgorithmChoice {
+  return algorithm !== undefined && !inPython(algorithm);
+}
+
+function referenceIsRead({ algorithm, reference }: Blocks): Issue[] {
+  if (!reference || !known(algorithm) || needsOf(algorithm, 1).includes("ref_logp")) return [];
+  return unread(reference, { block: "reference", defaults: ReferenceConfig.parse({}) }).map((path) => ({
+    path,
+    message: `${algorithm.name} reads no reference model as it stands: set algorithm.kl_coef above 0, or leave it out`,
+  }));
+}
+
+function valueModelIsRead({ algorithm, value_model }: Blocks): Issue[] {
+  if (!value_model || !known(algorithm) || expressionsOf(algorithm).value_loss !== undefined) return [];
+  return unread(value_model, { block: "value_model", defaults: ValueModelConfig.parse({}) }).map((path) => ({
+    path,
+    message: `${algorithm.name} has no value model: leave it out`,
+  }));
+}
+
+/** The settings of a block that are not its defaults. */
+function unread(
+  block: Record<string, unknown>,
+  { block: name, defaults }: { block: string; defaults: Record<string, unknown> },
+): string[][] {
+  const same = (key: string) => JSON.stringify(block[key]) === JSON.stringify(defaults[key]);
+  return Object.keys(block).filter((key) => !same(key)).map((key) => [name, key]);
+}
+
+function penaltyBegins({ algorithm, sampler }: Blocks): Issue[] {
+  if (!sampler || !algorithm || !("overlong_buffer" in algorithm) || algorithm.overlong_buffer === 0) return [];
+  const begins = (algorithm.overlong_length_max ?? 0) - algorithm.overlong_buffer;
+  if (begins < sampler.tokens_max) return [];
+  const message =
+    `is ${algorithm.overlong_length_max}; the penalty begins at ${begins} tokens, and a completion has at ` +
+    `most ${sampler.tokens_max}, sampler.tokens_max: it would never be taken`;
+  return [{ path: ["algorithm", "overlong_length_max"], message }];
+}
+
+/** What is used more than once must be told from what the policy would sample now: by a ratio. */
+function batchesAreReusable({ algorithm, trainer }: Blocks): Issue[] {
+  const epochs = trainer?.epochs_per_batch ?? 1;
+  if (epochs === 1 || !known(algorithm)) return [];
+  const { inputs } = expressionsOf(algorithm).loss;
+  if (!inputs.includes("advantage") || inputs.includes("old_logp") || inputs.includes("behaviour_logp")) return [];
+  const message =
+    `is ${epochs}; ${algorithm.name} has no ratio to correct what the policy has already learned from: use 1`;
+  return [{ path: ["trainer", "epochs_per_batch"], message }];
+}

@@ -1,0 +1,66 @@
+import { createHash } from "node:crypto";
+import { z } from "zod";
+import { type DigitsSplit, digitsTables, DigitsTask } from "./digits_task.ts";
+import { roundKeys } from "./order.ts";
+import type { Row } from "./prompt.ts";
+import type { RowTable } from "./sources.ts";
+
+/** The digits task as preferences: the right answer against a wrong one. */
+export const DigitsPreferences = z.strictObject({
+  name: z.enum(["sort_digits_preferences", "reverse_digits_preferences"]).default("sort_digits_preferences").describe(
+    "Which answer is preferred: the digits sorted, or reversed. The other answer has one of six mistakes.",
+  ),
+  digits: DigitsTask.shape.digits,
+});
+export type DigitsPreferences = z.infer<typeof DigitsPreferences>;
+
+/** The training and evaluation problems of the digits task, each with a wrong answer that the seed makes. */
+export function digitsPreferenceTables(
+  { name, ...split }: DigitsPreferences & Pick<DigitsSplit, "seed" | "eval_problems">,
+): { train: RowTable; eval: RowTable } {
+  const task = name === "sort_digits_preferences" ? "sort_digits" : "reverse_digits";
+  const { train, eval: held } = digitsTables({ ...split, name: task });
+  const worse = (table: RowTable): RowTable => ({
+    size: table.size,
+    row: (place) => withMistake(table.row(place), split.seed),
+    digest: createHash("sha256").update(JSON.stringify([name, table.digest])).digest("hex"),
+  });
+  return { train: worse(train), eval: worse(held) };
+}
+
+type Mistake = (of: { answer: string; problem: string; random: readonly number[] }) => string;
+
+/** Ways to be wrong, as a model that has half learned the task is. Each gives the answer itself where it cannot apply. */
+const MISTAKES: Record<string, Mistake> = {
+  swapped: ({ answer, random }) => {
+    const i = random[0]! % (answer.length - 1);
+    return answer.slice(0, i) + answer[i + 1] + answer[i] + answer.slice(i + 2);
+  },
+  wrong_digit: ({ answer, random }) => {
+    const i = random[0]! % answer.length;
+    const other = (Number(answer[i]) + 1 + random[1]! % 9) % 10;
+    return answer.slice(0, i) + other + answer.slice(i + 1);
+  },
+  short: ({ answer, random }) => {
+    const i = random[0]! % answer.length;
+    return answer.slice(0, i) + answer.slice(i + 1);
+  },
+  long: ({ answer, random }) => {
+    const i = random[0]! % answer.length;
+    return answer.slice(0, i) + answer[i] + answer.slice(i);
+  },
+  copied: ({ problem }) => problem,
+  backwards: ({ answer }) => [...answer].reverse().join(""),
+};
+
+/** The row with a wrong answer: which mistake, and where, follows from the seed and the problem alone. */
+function withMistake(row: Row, seed: number): Row {
+  const answer = row.answer!;
+  const problem = String(row.columns.problem);
+  const [first, ...random] = roundKeys(seed, 1 + Number(problem)); // The order of the rows has the keys of 0.
+  const names = Object.keys(MISTAKES);
+  const turned = names.map((_, i) => names[(first! + i) % names.length]!);
+  const tried = turned.map((mistake) => ({ mistake, rejected: MISTAKES[mistake]!({ answer, problem, random }) }));
+  const { mistake, rejected } = tried.find((one) => one.rejected !== answer)!; // `short` always differs.
+  return { ...row, rejected, columns: { ...row.columns, mistake } };
+}

@@ -1,0 +1,51 @@
+import { z } from "zod";
+import { Expression } from "./expression.ts";
+
+const scalar = z.union([z.number(), z.string(), z.boolean(), z.null()]);
+
+/** Settings of a file's `Config`, by name. */
+export const PythonSettings = z.record(z.string(), z.union([scalar, z.array(scalar)]));
+
+/** An algorithm's file as it is recorded: whole, so that a file that changes later changes nothing of a run. */
+export const PythonSource = z.strictObject({
+  file: z.string().describe("Its name, as errors call it."),
+  source: z.string().describe("Its text."),
+  settings: PythonSettings,
+});
+export type PythonSource = z.infer<typeof PythonSource>;
+
+/** One loss of an algorithm in Python. */
+export const PythonLoss = z.strictObject({
+  version: z.literal(1),
+  python: PythonSource.extend({ part: z.enum(["loss", "value_loss"]).describe("The function of the file.") }),
+});
+export type PythonLoss = z.infer<typeof PythonLoss>;
+
+/** A loss as a version's record names it. */
+export const RecordedLoss = z.union([Expression, PythonLoss]);
+export type RecordedLoss = z.infer<typeof RecordedLoss>;
+
+/** What the trainer found in an algorithm's file, after trying all of it on synthetic data. */
+export const AlgorithmDescription = z.strictObject({
+  settings: PythonSettings.describe("All of them, defaults too."),
+  inputs: z.array(z.string()).describe("What the loss reads."),
+  metrics: z.array(z.string()),
+  needs: z.array(z.enum(["old_logp", "ref_logp", "values", "bootstrap", "coef"])).nullable().describe(
+    "What credit reads beside rewards; null: there is no credit.",
+  ),
+  value_inputs: z.array(z.string()).nullable().describe("What the value model's loss reads; null: there is none."),
+  group_min: z.int().positive(),
+  coef: z.record(z.string(), z.number()).describe("Coefficients that change during a run, each with its first value."),
+  pairs: z.boolean().describe("The loss compares the two sequences of a pair."),
+  live_statistics: z.boolean().describe("A forward without gradient precedes the step."),
+});
+export type AlgorithmDescription = z.infer<typeof AlgorithmDescription>;
+
+/** What `credit` of a file assigns to a round of N sequences; T of each are its sampled tokens. */
+export const AssignedCredit = z.strictObject({
+  advantage: z.union([z.array(z.number()), z.array(z.array(z.number()))]).describe("[N] or [N][T]"),
+  returns: z.array(z.array(z.number())).optional().describe("[N][T]"),
+  coef: z.record(z.string(), z.number()).optional().describe("Of the next round."),
+  metrics: z.record(z.string(), z.number()).optional(),
+});
+export type AssignedCredit = z.infer<typeof AssignedCredit>;

@@ -1,0 +1,55 @@
+/** An algorithm in Python looked at before a run is made: what is wrong with it is bad input, not a failed run. */
+import { inPython } from "../algs/mod.ts";
+import type { Config } from "../configs/mod.ts";
+import { AlgorithmDescription } from "../data/mod.ts";
+import { InvalidInputError } from "../engine/mod.ts";
+import { ensureEnvironment, environmentOf, type EnvironmentProgress, PYTHON_ROOT } from "../workers/mod.ts";
+import { misuse, sourceOf, type Use } from "./stages/open_algorithm.ts";
+
+/** What each flow that trains learns from. */
+const LEARNS_FROM: Partial<Record<Config["flow"], Use["learns_from"]>> = {
+  online: "rewards",
+  quickstart: "rewards",
+  supervised: "completions",
+  preference: "pairs",
+};
+
+/**
+ * Opens the algorithm of a configuration in a process of the trainer's Python, if it is a file. The run opens it again.
+ * @throws {InvalidInputError} If it cannot be used.
+ */
+export async function checkAlgorithm(
+  config: Config,
+  options: { home: string; onSetup?: (progress: EnvironmentProgress) => void },
+): Promise<void> {
+  const learns_from = LEARNS_FROM[config.flow];
+  if (learns_from === undefined || !("algorithm" in config) || !inPython(config.algorithm)) return;
+  const { algorithm, trainer } = config;
+  const { home, onSetup: onProgress } = options;
+  const python = await ensureEnvironment(environmentOf(trainer), { home, own: trainer.python, onProgress });
+  const source = await sourceOf(algorithm);
+  const described = AlgorithmDescription.parse(await describe(python, source));
+  const sizes = "online" in config ? config.online : config as { samples_per_prompt?: number };
+  const use = { learns_from, value_model: algorithm.value_model, samples_per_prompt: sizes.samples_per_prompt ?? null };
+  const fault = misuse(described, use);
+  if (fault !== null) {
+    throw new InvalidInputError(`Cannot use ${source.file} as ${fault}`, { source: algorithm.source });
+  }
+}
+
+async function describe(python: string, source: unknown): Promise<unknown> {
+  const child = new Deno.Command(python, {
+    args: ["-m", "holdfast_worker.algorithm.describe"],
+    env: { PYTHONPATH: PYTHON_ROOT, OMP_NUM_THREADS: "1" },
+    stdin: "piped",
+    stdout: "piped",
+    stderr: "piped",
+  }).spawn();
+  const writer = child.stdin.getWriter();
+  await writer.write(new TextEncoder().encode(JSON.stringify(source)));
+  await writer.close();
+  const { code, stdout, stderr } = await child.output();
+  const text = new TextDecoder();
+  if (code === 0) return JSON.parse(text.decode(stdout).trimEnd().split("\n").at(-1)!); // Above it: what the file prints.
+  throw new InvalidInputError(text.decode(stderr).trimEnd(), { code });
+}

@@ -1,0 +1,166 @@
+/** What the rounds of an algorithm learn beside the policy, and how one round hands it to the next. */
+import { firstCoef, hasValueModel, inPython, needsOf } from "../algs/mod.ts";
+import type { OnlineConfig } from "../configs/mod.ts";
+import type { ArtifactRef, Policy, ScoredColumn } from "../data/mod.ts";
+import type { GraphBuilder, Ref } from "../engine/mod.ts";
+import { type Opened, openedOf } from "./open_algorithm.ts";
+import { assignCredit } from "./stages/assign_credit.ts";
+import { checkpointCritic, checkpointPolicy } from "./stages/checkpoint_policy.ts";
+import { prepareCritic, prepareReference } from "./stages/prepare_policy.ts";
+import { refreshReference } from "./stages/refresh_reference.ts";
+import type { ScoredGroup } from "./stages/score_group.ts";
+import { scoreTokens, scoreValues } from "./stages/score_tokens.ts";
+import { trainCritic, trainPolicy } from "./stages/train_policy.ts";
+
+/** What learning reads of a configuration. */
+export type LearnerConfig =
+  & Pick<
+    OnlineConfig,
+    "algorithm" | "trainer" | "value_model" | "reference" | "rollouts" | "sampler"
+  >
+  & {
+    /** Where it is opened already. */
+    opened?: Opened;
+  };
+
+/** What a round hands on. A name beside the policy is there only where it changes from round to round. */
+export type Learner = {
+  policy: Ref<Policy>;
+  /** The value model. */
+  critic?: Ref<Policy>;
+  coef?: Ref<Record<string, number>>;
+  /** Where it is refreshed: what a KL is taken to. */
+  reference?: Ref<Policy>;
+};
+
+/** What the first round begins with. */
+export function startLearner(g: GraphBuilder, config: LearnerConfig, start: Ref<Policy>): Learner {
+  const { algorithm, opened, value_model: { path, optimizer } } = config;
+  const coef = opened ? opened.field("coef") : constantCoef(g, algorithm);
+  const moves = readsReference(config) && config.reference.refresh_rounds !== null;
+  return {
+    policy: start,
+    ...(hasValueModel(algorithm) &&
+      { critic: g.stage(prepareCritic, { model_path: path ?? start.field("model_path"), optimizer }) }),
+    ...(coef && { coef }),
+    ...(moves && { reference: fixedReference(g, config, start) }),
+  };
+}
+
+/** The coefficients of the first round; null: none changes. */
+function constantCoef(g: GraphBuilder, algorithm: LearnerConfig["algorithm"]): Ref<Record<string, number>> | null {
+  const coef = firstCoef(algorithm);
+  return Object.keys(coef).length > 0 ? g.constant(coef) : null;
+}
+
+/** What a KL is taken to as long as it is not refreshed: the configured model, else the policy that the run starts from. */
+export function fixedReference(g: GraphBuilder, config: LearnerConfig, start: Ref<Policy>): Ref<Policy> {
+  const { path } = config.reference;
+  if (path === null || !readsReference(config)) return start;
+  return g.stage(prepareReference, { model_path: path, optimizer: config.trainer.optimizer });
+}
+
+export type LearnFrom = Learner & {
+  scored: Ref<ScoredGroup[]>;
+  reference: Ref<Policy>;
+  /** Of all groups drawn, where `scored` are some of them. */
+  metrics?: Ref<Record<string, number>>;
+};
+
+/** Assigns credit to a round's scored groups and trains on them what there is to train. */
+export function learned(g: GraphBuilder, config: LearnerConfig, from: LearnFrom): Omit<Learner, "reference"> {
+  const { algorithm, rollouts: { failed_fraction_max }, sampler: { temperature } } = config;
+  const { optimizer, micro_batch_tokens_max, updates_per_batch, epochs_per_batch: epochs } = config.trainer;
+  const { scored, policy, critic, coef, metrics } = from;
+  const opened = openedOf(g, config, "rewards");
+  const tokens = scoredTokens(g, { ...config, opened }, from);
+  const values = critic && scoredValues(g, { ...config, opened }, { scored, critic });
+  const { warmup_rounds: rounds } = config.value_model;
+  const credit = g.stage(assignCredit, {
+    ...{ scored, tokens, algorithm, temperature, updates_per_batch, failed_fraction_max },
+    ...(epochs > 1 && { epochs_per_batch: epochs }),
+    ...(metrics && { metrics, policy_number: policy.field("number") }), // Groups left over are of an older version.
+    ...(values && { values }),
+    ...(critic && rounds > 0 && { value_warmup: { trained: critic.field("number"), rounds } }),
+    ...(coef && { coef }),
+    ...(opened && { opened }),
+  });
+  const work = { algorithm, optimizer, micro_batch_tokens_max, ...(opened && { opened }) };
+  return {
+    policy: g.stage(trainPolicy, { batch: credit.field("batch"), policy, ...work }),
+    ...(critic && { critic: trainedCritic(g, { ...config, opened }, { batch: credit.field("value_batch"), critic }) }),
+    ...(coef && { coef: credit.field("coef") as Ref<Record<string, number>> }),
+  };
+}
+
+/** Saves what was learned, and moves the reference. What was not trained is handed on as it is. */
+export function savedLearner(
+  g: GraphBuilder,
+  config: LearnerConfig & Pick<OnlineConfig, "rounds" | "lag" | "checkpoints">,
+  { round, reference, ...learner }: Learner & { round: Ref<number> },
+): Learner {
+  const { rounds: last, lag, checkpoints, reference: { refresh_rounds } } = config;
+  const { policy, critic, coef } = learner;
+  return {
+    policy: g.stage(checkpointPolicy, {
+      ...{ policy, round, last, lag, ...checkpoints },
+      ...(critic && { beside: critic }),
+    }),
+    ...(critic &&
+      { critic: g.stage(checkpointCritic, { policy: critic, beside: policy, round, last, ...checkpoints }) }),
+    ...(coef && { coef }),
+    ...(reference && refresh_rounds !== null &&
+      { reference: g.stage(refreshReference, { policy, reference, round, refresh_rounds }) }),
+  };
+}
+
+/** Optimizer steps that a round's batch serves. */
+function stepsPerBatch({ trainer }: LearnerConfig): number {
+  return trainer.updates_per_batch * trainer.epochs_per_batch;
+}
+
+/** What a file reads is known once it is opened: until then it may be the reference. */
+function readsReference(config: LearnerConfig): boolean {
+  return inPython(config.algorithm) || needsOf(config.algorithm, stepsPerBatch(config)).includes("ref_logp");
+}
+
+/** What must be scored: only what credit and loss read. */
+function columnsOf({ opened, ...config }: LearnerConfig): Ref<ScoredColumn[]> | ScoredColumn[] {
+  return opened ? opened.field("columns") : needsOf(config.algorithm, stepsPerBatch(config));
+}
+
+/** What the policy and the reference say of the round's tokens. */
+function scoredTokens(g: GraphBuilder, config: LearnerConfig, from: LearnFrom): Ref<Record<string, ArtifactRef>> {
+  const { algorithm, trainer: { micro_batch_tokens_max }, sampler: { temperature }, reference: { offload } } = config;
+  const { scored, policy, reference, metrics } = from;
+  const columns = columnsOf(config);
+  return g.stage(scoreTokens, {
+    ...{ scored, policy, reference, columns, temperature, micro_batch_tokens_max },
+    ...(metrics && { stale_columns: needsOf(algorithm, Infinity) }), // Groups left over are of an older version.
+    ...(offload && { reference_offload: true }),
+  });
+}
+
+type Values = { scored: Ref<ScoredGroup[]>; critic: Ref<Policy> };
+
+function scoredValues(g: GraphBuilder, config: LearnerConfig, { scored, critic }: Values) {
+  const columns = columnsOf(config);
+  return g.stage(scoreValues, { scored, critic, columns, micro_batch_tokens_max: valueTokensMax(config) });
+}
+
+type ValueBatch = { batch: Ref<ArtifactRef | null | undefined>; critic: Ref<Policy> };
+
+function trainedCritic(g: GraphBuilder, config: LearnerConfig, { batch, critic }: ValueBatch): Ref<Policy> {
+  return g.stage(trainCritic, {
+    batch: batch as Ref<ArtifactRef | null>, // There, as credit was given values.
+    policy: critic,
+    algorithm: config.algorithm,
+    ...(config.opened && { opened: config.opened }),
+    optimizer: config.value_model.optimizer,
+    micro_batch_tokens_max: valueTokensMax(config),
+  });
+}
+
+function valueTokensMax({ trainer, value_model }: LearnerConfig): number {
+  return value_model.micro_batch_tokens_max ?? trainer.micro_batch_tokens_max;
+}

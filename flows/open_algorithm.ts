@@ -1,0 +1,27 @@
+import { type AlgorithmChoice, inPython, type OpenedAlgorithm } from "../algs/mod.ts";
+import type { GraphBuilder, Ref } from "../engine/mod.ts";
+import { openAlgorithm } from "./stages/open_algorithm.ts";
+
+/** An algorithm in Python as stages are given it; null: the algorithm is one of the table. */
+export type Opened = Ref<OpenedAlgorithm> | null;
+
+type Choosing = {
+  algorithm: AlgorithmChoice;
+  trainer: { updates_per_batch: number; epochs_per_batch?: number };
+  samples_per_prompt?: number;
+  /** Where it is opened already. */
+  opened?: Opened;
+};
+
+/** Opens the algorithm if it is a file, once for all rounds. One of the table is what its configuration says. */
+export function openedOf(
+  g: GraphBuilder,
+  { algorithm, trainer, samples_per_prompt, opened }: Choosing,
+  learns_from: "rewards" | "completions" | "pairs",
+): Opened {
+  if (opened !== undefined) return opened;
+  if (!inPython(algorithm)) return null;
+  const { updates_per_batch, epochs_per_batch = 1 } = trainer;
+  const use = { learns_from, value_model: algorithm.value_model, samples_per_prompt: samples_per_prompt ?? null };
+  return g.stage(openAlgorithm, { algorithm, use, updates_per_batch: updates_per_batch * epochs_per_batch });
+}

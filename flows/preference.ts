@@ -1,0 +1,98 @@
+import { needsOf } from "../algs/mod.ts";
+import { PreferenceConfig } from "../configs/mod.ts";
+import type { ArtifactRef, Policy } from "../data/mod.ts";
+import { graph, type GraphBuilder, type Ref } from "../engine/mod.ts";
+import { type Opened, openedOf } from "./open_algorithm.ts";
+import { checkpointPolicy } from "./stages/checkpoint_policy.ts";
+import { createModel } from "./stages/create_model.ts";
+import { drawEvaluationPairs, drawPairs } from "./stages/draw_pairs.ts";
+import { evaluatePairs } from "./stages/evaluate_pairs.ts";
+import { exportModel, exportPolicy } from "./stages/export_policy.ts";
+import { openData } from "./stages/open_data.ts";
+import { preparePolicy } from "./stages/prepare_policy.ts";
+import { scorePairs } from "./stages/score_pairs.ts";
+import { trainPolicy } from "./stages/train_policy.ts";
+import { supervisedRounds, WARMUP_STEPS } from "./supervised.ts";
+
+/** What the rounds of preference learning read of a configuration. */
+export type PreferenceRounds =
+  & Pick<
+    PreferenceConfig,
+    "seed" | "rounds" | "pairs_per_round" | "algorithm" | "trainer" | "reference" | "checkpoints"
+  >
+  & {
+    /** The algorithm, where it is in Python. */
+    opened: Opened;
+  };
+
+type Scoring = { batch: Ref<ArtifactRef>; policy: Ref<Policy>; start: Ref<Policy> };
+
+/** The batch with what the loss reads of the reference model: the configured one, else the policy that the run starts from. */
+function scoredBatch(g: GraphBuilder, config: PreferenceRounds, { batch, policy, start }: Scoring): Ref<ArtifactRef> {
+  const { micro_batch_tokens_max, updates_per_batch, epochs_per_batch, lora } = config.trainer;
+  const { path, offload } = config.reference;
+  const columns = config.opened
+    ? config.opened.field("columns")
+    : needsOf(config.algorithm, updates_per_batch * epochs_per_batch);
+  // With an adapter, the model that the run starts from is at hand: the one that is trained, its adapter switched off.
+  const reference = { path: path ?? (lora ? null : start.field("model_path")), offload };
+  return g.stage(scorePairs, { batch, policy, reference, columns, micro_batch_tokens_max });
+}
+
+/** Rounds over preference pairs. Returns the last policy. */
+export function preferenceRounds(g: GraphBuilder, config: PreferenceRounds, start: Ref<Policy>): Ref<Policy> {
+  const { seed, algorithm, opened, pairs_per_round: count, rounds: last, checkpoints } = config;
+  const { optimizer, micro_batch_tokens_max, updates_per_batch, epochs_per_batch } = config.trainer;
+  const data = g.stage(openData, { split: "train" });
+  const work = { algorithm, optimizer, micro_batch_tokens_max, ...(opened && { opened }) };
+  const rounds = g.loop("round", { times: last, carry: { policy: start } }, (r) => {
+    const policy = r.carried("policy");
+    const drawn = { data, round: r.index, count, seed, updates_per_batch, epochs_per_batch };
+    const pairs = r.stage(drawPairs, drawn);
+    const batch = scoredBatch(r, config, { batch: pairs, policy, start });
+    const trained = r.stage(trainPolicy, { batch, policy, ...work });
+    return { policy: r.stage(checkpointPolicy, { policy: trained, round: r.index, last, ...checkpoints }) };
+  });
+  return rounds.policy;
+}
+
+/** The held-out pairs that a configuration evaluates on, with what the loss reads of the reference model; null: none. */
+export function heldOutPairs(
+  g: GraphBuilder,
+  config: PreferenceRounds & Pick<PreferenceConfig, "evaluate">,
+  start: Ref<Policy>,
+): Ref<ArtifactRef> | null {
+  if (config.evaluate === null) return null;
+  const data = g.stage(openData, { split: "eval" });
+  const batch = g.stage(drawEvaluationPairs, { data, count: config.evaluate.pairs });
+  return scoredBatch(g, config, { batch, policy: start, start });
+}
+
+/** The model directory that training starts from: read or made, and with a warm-up taught the chosen sides first. */
+function startDirectory(g: GraphBuilder, config: PreferenceConfig): Ref<string> | string {
+  const { warmup, trainer: { optimizer: _, ...trainer } } = config;
+  const { path, recipe, seed } = config.model;
+  const model = path ?? g.stage(createModel, { recipe: recipe!, seed }).field("path");
+  if (warmup === null) return model;
+  const teacher = { ...trainer, ...WARMUP_STEPS, optimizer: warmup.optimizer };
+  const raw = g.stage(preparePolicy, { model_path: model, optimizer: warmup.optimizer }, { as: "prepare_raw" });
+  const taught = supervisedRounds(g, { ...config, ...warmup, algorithm: { name: "sft" }, trainer: teacher }, raw);
+  return g.stage(exportModel, { policy: taught, name: "warm" }, { as: "export_warm" }).field("dir");
+}
+
+/** Preference learning: evaluate on held-out pairs, train round by round, export, evaluate again. */
+export const preference = graph("preference", PreferenceConfig, (g, configured) => {
+  const model_path = startDirectory(g, configured);
+  const opened = openedOf(g, configured, "pairs");
+  const config = { ...configured, opened };
+  const start = g.stage(preparePolicy, { model_path, optimizer: config.trainer.optimizer });
+  const batch = heldOutPairs(g, config, start);
+  const { algorithm, trainer: { micro_batch_tokens_max } } = config;
+  const work = { algorithm, micro_batch_tokens_max, ...(opened && { opened }) };
+  const before = batch && g.stage(evaluatePairs, { name: "before", batch, policy: start, ...work });
+  const policy = preferenceRounds(g, config, before ? before.field("policy") : start);
+  const exported = g.stage(exportPolicy, { policy, name: "final" });
+  const after = batch && g.stage(evaluatePairs, { name: "after", batch, policy, ...work });
+  const evaluations = [before, after].flatMap((one) => (one ? [one.field("evaluation")] : []));
+  return { policy, exported, evaluations };
+});

@@ -1,0 +1,41 @@
+import type { Config, Flow } from "../configs/mod.ts";
+import {
+  DigitsPreferences,
+  digitsPreferenceTables,
+  digitsTables,
+  type DigitsTask,
+  loadRows,
+  type ReadOptions,
+} from "../data/mod.ts";
+import type { RowTables } from "./resources.ts";
+
+/** Problems of a `task:` that are held out where the configuration names no number. */
+const EVAL_PROBLEMS = 128;
+
+/** What rows of a flow must have besides a prompt. */
+const NEEDS: { [flow in Flow]?: { train: ReadOptions["needs"]; eval?: ReadOptions["needs"] } } = {
+  supervised: { train: "completion" },
+  preference: { train: "preference", eval: "preference" },
+};
+
+type HeldOut = { problems?: number | null; pairs?: number | null };
+
+function taskTables(task: DigitsTask | DigitsPreferences, config: Partial<Config>): RowTables {
+  const { seed = 0, evaluate } = config as { seed?: number; evaluate?: HeldOut | null };
+  const split = { seed, eval_problems: evaluate?.pairs ?? evaluate?.problems ?? EVAL_PROBLEMS };
+  const pairs = DigitsPreferences.safeParse(task);
+  return pairs.success
+    ? digitsPreferenceTables({ ...pairs.data, ...split })
+    : digitsTables({ ...(task as DigitsTask), ...split });
+}
+
+/** The rows of a configuration's `task:` or `data:` block, read once. @throws {DataError} At the first broken row. */
+export async function rowTables(config: Partial<Config>): Promise<RowTables> {
+  if ("task" in config && config.task !== undefined) return taskTables(config.task, config);
+  const data = (config as { data?: { train?: []; eval?: [] } }).data ?? {};
+  const tables: RowTables = {};
+  const needs = NEEDS[config.flow!];
+  if (data.train?.length) tables.train = await loadRows(data.train, { needs: needs?.train });
+  if (data.eval?.length) tables.eval = await loadRows(data.eval, { needs: needs?.eval });
+  return tables;
+}

@@ -1,0 +1,91 @@
+/** A round between how it is recorded, one artifact per column over whole trajectories, and how credit sees it. */
+import type { CreditNeeds, CreditRound } from "../../algs/mod.ts";
+import { type ArtifactRef, type Column, decodeColumn, encodeColumn, type Trajectory } from "../../data/mod.ts";
+import type { ArtifactStore } from "../../engine/mod.ts";
+import { decodedSlab } from "./decoded_slabs.ts";
+import type { ScoredGroup } from "./score_group.ts";
+
+/** The round as credit sees it: ragged, in draw order. N sequences. */
+export function creditRound(groups: ScoredGroup[]): CreditRound {
+  return {
+    reward: groups.flatMap((group) => group.rewards), // [N]
+    group: groups.flatMap((group, g) => group.rewards.map(() => g)), // [N]
+    stop: groups.flatMap((group) => group.stops), // [N]
+    length: groups.flatMap((group) => group.lengths), // [N]
+  };
+}
+
+/** The trajectories of a round's groups, [N], read when they are first asked for. */
+export class RoundTokens {
+  readonly #groups: readonly ScoredGroup[];
+  readonly #artifacts: ArtifactStore;
+  #trajectories: Promise<Trajectory[]> | null = null;
+
+  constructor(groups: readonly ScoredGroup[], artifacts: ArtifactStore) {
+    this.#groups = groups;
+    this.#artifacts = artifacts;
+  }
+
+  #read(): Promise<Trajectory[]> {
+    return this.#trajectories ??= this.#decode();
+  }
+
+  async #decode(): Promise<Trajectory[]> {
+    const trajectories: Trajectory[] = [];
+    for (const { group: { slab, index, samples } } of this.#groups) { // One after the other: slabs are read once.
+      const made = (await decodedSlab(slab, this.#artifacts)).groups[index]!.trajectories;
+      trajectories.push(...samples.map((sample) => made[sample]!));
+    }
+    return trajectories;
+  }
+
+  /** What credit may ask for, out of the scored columns: of sampled tokens alone, and V after a true stop is 0. */
+  async given(columns: Readonly<Record<string, ArtifactRef>>, { stop }: CreditRound): Promise<Partial<CreditNeeds>> {
+    const found: Partial<CreditNeeds> = {};
+    for (const name of ["old_logp", "ref_logp", "values"] as const) {
+      if (columns[name]) found[name] = await this.#sampled(await this.#column(columns[name]));
+    }
+    if (columns.bootstrap) {
+      const after = await this.#column(columns.bootstrap);
+      found.bootstrap = after.map(([value], i) => stop[i] === "stop" ? 0 : value!);
+    }
+    return found;
+  }
+
+  /** Rewards of tokens, where an environment gave any; those of an observation go to the sampled token before it. */
+  async rewards(): Promise<number[][] | undefined> {
+    if (!this.#groups.some(({ token_rewards }) => token_rewards)) return undefined;
+    return (await this.#read()).map(({ action_mask, token_rewards }) => {
+      const given: number[] = [];
+      let early = 0;
+      for (const [t, bit] of action_mask.entries()) {
+        const reward = token_rewards?.[t] ?? 0;
+        if (bit) given.push(reward + (given.length === 0 ? early : 0));
+        else if (given.length === 0) early += reward;
+        else given[given.length - 1]! += reward;
+      }
+      return given;
+    });
+  }
+
+  /** One number per sequence as it is; one per sampled token over the whole trajectory, 0 elsewhere, as an artifact. */
+  async toColumn(values: number[] | number[][]): Promise<Column> {
+    const perToken = values.filter((value) => Array.isArray(value));
+    if (perToken.length === 0) return { kind: "sequence", values: values as number[] };
+    const trajectories = await this.#read();
+    const rows = perToken.map((row, i) => {
+      const sampled = row.values();
+      return Float32Array.from(trajectories[i]!.action_mask, (bit) => bit ? sampled.next().value! : 0);
+    });
+    return { kind: "token", artifact: await this.#artifacts.put(encodeColumn(rows)) };
+  }
+
+  async #column(ref: ArtifactRef): Promise<number[][]> {
+    return decodeColumn(await this.#artifacts.get(ref)).map((row) => [...row]);
+  }
+
+  async #sampled(rows: number[][]): Promise<number[][]> {
+    const trajectories = await this.#read();
+    return rows.map((row, i) => row.filter((_, t) => trajectories[i]!.action_mask[t]));
+  }
+}

@@ -1,0 +1,45 @@
+import { z } from "zod";
+import { ArtifactRef, type Batch, pairOf, type Row } from "../../data/mod.ts";
+import { defineStage } from "../../engine/mod.ts";
+import { nextRows } from "./draw_rows.ts";
+import { firstRows, OpenedSplit } from "./open_data.ts";
+
+/**
+ * The next batch of preference pairs, in the run's order. They are no draws of the ledger. Pure but for one artifact: safe to run
+ * twice.
+ */
+export const drawPairs = defineStage({
+  name: "draw_pairs",
+  version: 1,
+  input: z.strictObject({
+    data: OpenedSplit,
+    round: z.int().positive(),
+    count: z.int().positive(),
+    seed: z.int(),
+    updates_per_batch: z.int().positive(),
+    epochs_per_batch: z.int().positive(),
+  }),
+  output: ArtifactRef,
+  phase: "training",
+  eager: true,
+  async run(input, ctx) {
+    const { rows, updates } = nextRows(input, ctx);
+    return await ctx.artifacts.putJson(batchOf(rows, updates));
+  },
+});
+
+/** The first `count` pairs of a split, each once, as one batch. Safe to run twice. */
+export const drawEvaluationPairs = defineStage({
+  name: "draw_evaluation_pairs",
+  version: 1,
+  input: z.strictObject({ data: OpenedSplit, count: z.int().positive().nullable() }),
+  output: ArtifactRef,
+  async run({ data, count }, ctx) {
+    const rows = firstRows(data, count, ctx);
+    return await ctx.artifacts.putJson(batchOf(rows, [rows.map((_, place) => place)]));
+  },
+});
+
+function batchOf(rows: Row[], updates: number[][]): Batch {
+  return { kind: "preference", pairs: rows.map(pairOf), columns: {}, temperature: 1, coef: {}, updates };
+}

@@ -1,0 +1,52 @@
+import { z } from "zod";
+import { AlgorithmChoice, OpenedAlgorithm } from "../../algs/mod.ts";
+import { ArtifactRef, Batch, Policy } from "../../data/mod.ts";
+import { defineStage } from "../../engine/mod.ts";
+import { Trainer } from "../resources.ts";
+import { lossOf } from "./train_policy.ts";
+
+/** How well a policy tells held-out pairs apart. */
+export const PairEvaluation = z.strictObject({
+  name: z.string(),
+  pairs: z.int(),
+  loss: z.number(),
+  pair_accuracy: z.number().describe("Share of pairs whose chosen side has the higher reward; a tie is wrong."),
+  pair_margin: z.number().describe("Mean of the chosen side's reward less the rejected side's."),
+});
+export type PairEvaluation = z.infer<typeof PairEvaluation>;
+
+/**
+ * The loss's own metrics on held-out pairs. Hands the policy on, so that what trains it waits until the trainer need not hold it
+ * any more. Trains nothing: safe to run twice.
+ */
+export const evaluatePairs = defineStage({
+  name: "evaluate_pairs",
+  version: 1,
+  input: z.strictObject({
+    name: z.string(),
+    batch: ArtifactRef,
+    policy: Policy,
+    algorithm: AlgorithmChoice,
+    opened: OpenedAlgorithm.optional().describe("The algorithm, where it is in Python."),
+    micro_batch_tokens_max: z.int().positive(),
+  }),
+  output: z.strictObject({ policy: Policy, evaluation: PairEvaluation }),
+  runs_on: "trainer",
+  async run({ name, batch, policy, algorithm, opened, micro_batch_tokens_max }, ctx) {
+    const read = Batch.parse(await ctx.artifacts.getJson(batch));
+    const loss = opened?.loss ?? await ctx.artifacts.put(lossOf(algorithm));
+    const told = await ctx.resource(Trainer).evaluate({ policy, batch, loss, micro_batch_tokens_max }, ctx);
+    const { "reward/accuracy": pair_accuracy, "reward/margin": pair_margin } = told.metrics;
+    if (pair_accuracy === undefined || pair_margin === undefined) {
+      throw new TypeError(
+        `Cannot evaluate on pairs as the loss of '${algorithm.name}' gives no 'reward/accuracy' and 'reward/margin': ` +
+          `its metrics are ${Object.keys(told.metrics).join(", ") || "none"}`,
+      );
+    }
+    const pairs = read.kind === "preference" ? read.pairs.length : 0;
+    const summary: PairEvaluation = { name, pairs, loss: told.loss, pair_accuracy, pair_margin };
+    ctx.note("evaluation", name, summary);
+    ctx.emit({ metrics: { "eval/pair_accuracy": pair_accuracy, "eval/pair_margin": pair_margin } });
+    return { policy, evaluation: summary };
+  },
+});

@@ -1,0 +1,50 @@
+import { z } from "zod";
+import { Policy } from "../../data/mod.ts";
+import { type Context, defineStage } from "../../engine/mod.ts";
+import { Paths, Trainer } from "../resources.ts";
+import { unlessMissing } from "../unless_missing.ts";
+
+/**
+ * Every `refresh_rounds` rounds the reference becomes the policy of that round: its weights are written out for the trainer to
+ * read again, and those of the reference before it go; that is recorded first. In other rounds the reference is carried over. A
+ * second run writes the same files.
+ */
+export const refreshReference = defineStage({
+  name: "refresh_reference",
+  version: 1,
+  input: z.strictObject({
+    policy: Policy,
+    reference: Policy,
+    round: z.int().positive(),
+    refresh_rounds: z.int().positive(),
+  }),
+  output: Policy,
+  runs_on: "trainer",
+  phase: "other",
+  async run({ policy, reference, round, refresh_rounds }, ctx) {
+    if (round % refresh_rounds !== 0 || policy.version === reference.version) return reference;
+    const path = await referencePath(policy, ctx);
+    ctx.note("reference", policy.version, { round, number: policy.number, dir: path });
+    for (const old of await others(path)) {
+      await ctx.record("note/reference_dropped", policy.version, { dir: old });
+      await ctx.owned();
+      await Deno.remove(old, { recursive: true }).catch(unlessMissing);
+    }
+    return policy;
+  },
+});
+
+/** Where a reference's weights are. Those of a trained version that are not there, as in a fork, are made again. */
+export async function referencePath(reference: Policy, ctx: Context): Promise<string> {
+  if (reference.number === 0) return reference.model_path;
+  const dir = `${ctx.resource(Paths).run}/references/${reference.version.slice(0, 16)}`;
+  const there = await Deno.stat(dir).then(() => true, unlessMissing); // Whole or not at all: it is moved there.
+  if (!there) await ctx.resource(Trainer).publish(reference, { dir, form: "merged" }, ctx);
+  return dir;
+}
+
+async function others(path: string): Promise<string[]> {
+  const parent = path.slice(0, path.lastIndexOf("/"));
+  const names = await Array.fromAsync(Deno.readDir(parent), ({ name }) => `${parent}/${name}`);
+  return names.filter((name) => name !== path);
+}

@@ -1,0 +1,125 @@
+import { z } from "zod";
+import { AlgorithmChoice, hasSignal } from "../../algs/mod.ts";
+import { ArtifactRef, drawRows, Sampling, type Slab } from "../../data/mod.ts";
+import { type Context, defineStage } from "../../engine/mod.ts";
+import { RewardConfig } from "../../rewards/mod.ts";
+import { cutSlabs } from "../../rollouts/mod.ts";
+import { checkFailed } from "./assign_credit.ts";
+import { creditRound } from "./credit_round.ts";
+import { SlabCut } from "./draw_prompts.ts";
+import { generateSlab } from "./generate_slab.ts";
+import { OpenedSplit, openedTable } from "./open_data.ts";
+import { Published } from "./publish_policy.ts";
+import { roundMetrics } from "./round_metrics.ts";
+import { ScoredGroup, scoreGroup } from "./score_group.ts";
+
+/** What a round with dynamic sampling hands on to the next: where the stream of draws goes on, and groups not trained yet. */
+export const Draws = z.strictObject({
+  next: z.int().nonnegative().nullable().describe("The next draw; null: every round so far drew prompts_per_round."),
+  pending: z.int().nonnegative().describe("Usable groups that were past the cut: they lead the next round."),
+  groups: ArtifactRef.nullable().describe("Those, as JSON, in draw order."),
+});
+export type Draws = z.infer<typeof Draws>;
+
+/** Before the first round. */
+export const NO_DRAWS: Draws = { next: null, pending: 0, groups: null };
+
+const Input = z.strictObject({
+  data: OpenedSplit,
+  round: z.int().positive(),
+  last: z.int().positive().describe("The loop's last round: what is past its cut is surplus."),
+  count: z.int().positive().describe("Groups that a full round has, and prompts in a batch of draws."),
+  batches_max: z.int().positive(),
+  draws: Draws,
+  seed: z.int(),
+  slabs: SlabCut,
+  published: Published,
+  samples_per_prompt: z.int().positive(),
+  sampling: Sampling,
+  rewards: z.array(RewardConfig).min(1),
+  on_failed_sample: z.enum(["drop_group", "drop_sample"]),
+  failed_fraction_max: z.number(),
+  algorithm: AlgorithmChoice,
+});
+type Input = z.infer<typeof Input>;
+
+/**
+ * Dynamic sampling: draws batches of prompts until the round has `count` groups to learn from, or `batches_max` batches were
+ * drawn. Groups are taken in draw order, those of the last round's remainder first. Accounts for every draw that it does not
+ * hand on. What a batch is made of is recorded as it is made, so a second run goes on where the first one ended.
+ */
+export const sampleUntilFull = defineStage({
+  name: "sample_until_full",
+  version: 1,
+  input: Input,
+  output: z.strictObject({
+    scored: z.array(ScoredGroup).describe("At most `count`, in draw order."),
+    draws: Draws,
+    metrics: z.record(z.string(), z.number()).describe("Of all groups that this round drew."),
+  }),
+  phase: "generation",
+  eager: true,
+  attempts_max: 1, // What it calls has attempts of its own.
+  async run(input, ctx) {
+    const { round, last, count, batches_max, draws, algorithm } = input;
+    const from = draws.next ?? (round - 1) * count;
+    const usable = await pendingOf(draws, ctx);
+    const drawn: ScoredGroup[] = [];
+    const dropped: string[] = []; // Why, of those that are not usable.
+    while (usable.length < count && drawn.length < batches_max * count) {
+      const batch = await sampleBatch(from + drawn.length, input, ctx);
+      drawn.push(...batch);
+      for (const group of batch) {
+        const reason = dropReason(algorithm, group);
+        if (reason === null) usable.push(group);
+        else dropped.push(reason);
+      }
+    }
+    checkFailed(drawn, input.failed_fraction_max);
+    const metrics = {
+      ...roundMetrics(drawn.filter(({ failed }) => failed === null)),
+      "rollouts/batches_drawn": drawn.length / count,
+      "rollouts/usable_frac": 1 - dropped.length / Math.max(drawn.length, 1),
+    };
+    const [scored, past] = [usable.slice(0, count), usable.slice(count)];
+    if (round === last) dropped.push(...past.splice(0).map(() => "filtered.surplus"));
+    ctx.tally({ read: drawn.length });
+    for (const reason of dropped) ctx.tally({ [reason]: 1 });
+    if (scored.length < count) ctx.emit({ log: shortText(input, { usable: scored.length, drawn: drawn.length }) });
+    const groups = past.length === 0 ? null : await ctx.artifacts.putJson(past);
+    return { scored, draws: { next: from + drawn.length, pending: past.length, groups }, metrics };
+  },
+});
+
+async function pendingOf({ groups }: Draws, ctx: Context): Promise<ScoredGroup[]> {
+  return groups === null ? [] : z.array(ScoredGroup).parse(await ctx.artifacts.getJson(groups));
+}
+
+/** The groups of the next `count` draws, in draw order. Each slab is scored while others are being generated. */
+async function sampleBatch(from: number, input: Input, ctx: Context): Promise<ScoredGroup[]> {
+  const { data, seed, count, slabs } = input;
+  const cut = cutSlabs(drawRows(openedTable(data, ctx), { seed, from, count }), slabs);
+  return (await Promise.all(cut.map((slab) => sampleSlab(slab, input, ctx)))).flat();
+}
+
+async function sampleSlab(item: Slab, input: Input, ctx: Context): Promise<ScoredGroup[]> {
+  const { published, samples_per_prompt, sampling, seed, rewards, on_failed_sample } = input;
+  const work = { item, published, samples_per_prompt, sampling, seed };
+  const groups = await ctx.call(generateSlab, work, { id: item.id });
+  return await Promise.all(
+    groups.map((item) => ctx.call(scoreGroup, { item, rewards, on_failed_sample }, { id: item.id })),
+  );
+}
+
+/** Why there is nothing to learn from a group; null: there is. */
+function dropReason(algorithm: AlgorithmChoice, group: ScoredGroup): string | null {
+  if (group.failed !== null) return `failed.${group.failed}`;
+  if (group.lengths.every((length) => length === 0)) return "filtered.no_tokens";
+  return hasSignal(algorithm, creditRound([group])) ? null : "filtered.zero_advantage";
+}
+
+function shortText({ round, count, batches_max }: Input, { usable, drawn }: { usable: number; drawn: number }): string {
+  const then = usable === 0 ? "nothing is trained and the policy is carried over" : "the round trains on those";
+  return `round ${round} has ${usable} of ${count} groups to learn from after ${drawn} draws in ${batches_max} batches, as many as ` +
+    `it may draw: ${then}`;
+}

@@ -1,0 +1,35 @@
+import { z } from "zod";
+import { ArtifactRef, Batch, type Column, Policy, ScoredColumn } from "../../data/mod.ts";
+import { defineStage } from "../../engine/mod.ts";
+import { Trainer } from "../resources.ts";
+
+/** The batch with the columns that its loss reads, and the batch itself where it reads none. Safe to run twice. */
+export const scorePairs = defineStage({
+  name: "score_pairs",
+  version: 1,
+  input: z.strictObject({
+    batch: ArtifactRef,
+    policy: Policy,
+    reference: z.strictObject({
+      path: z.string().nullable().describe("null: the model itself, its adapter switched off."),
+      offload: z.boolean(),
+    }),
+    columns: z.array(ScoredColumn),
+    micro_batch_tokens_max: z.int().positive(),
+  }),
+  output: ArtifactRef,
+  runs_on: "trainer",
+  phase: "training",
+  eager: true,
+  async run({ batch, policy, reference, columns, micro_batch_tokens_max }, ctx) {
+    if (columns.length === 0) return batch;
+    const from = { reference_path: reference.path, reference_offload: reference.offload };
+    const work = { policy, batch, columns, ...from, micro_batch_tokens_max };
+    const scored = await ctx.resource(Trainer).score(work, ctx);
+    const added = Object.entries(scored).map((
+      [name, artifact],
+    ): [string, Column] => [name, { kind: "token", artifact }]);
+    const read = Batch.parse(await ctx.artifacts.getJson(batch));
+    return await ctx.artifacts.putJson({ ...read, columns: Object.fromEntries(added) });
+  },
+});

@@ -1,0 +1,19 @@
+import { z } from "zod";
+
+/** A trained reward model. It runs in the reward worker; this is only its description. */
+export const RewardModelConfig = z.strictObject({
+  name: z.literal("reward_model").describe("The score of a trained reward model for prompt and completion."),
+  path: z.string().min(1).describe(
+    "A model directory that ends in one number, as `algorithm: reward_model` exports it.",
+  ),
+  dtype: z.enum(["float32", "bfloat16"]).default("float32").describe("Type of its weights and activations."),
+  device: z.enum(["auto", "cpu", "cuda"]).default("cpu").describe(
+    "Where it runs; cuda: the first GPU that the reward worker sees, beside whoever else uses it.",
+  ),
+  threads: z.int().positive().default(1).describe("CPU threads that it computes with."),
+  batch_tokens_max: z.int().positive().default(8192).describe("Tokens, padding too, that are scored at once."),
+});
+export type RewardModelConfig = z.infer<typeof RewardModelConfig>;
+
+/** What the reward worker is told of a reward model. */
+export type RewardModelSettings = Omit<RewardModelConfig, "name">;

@@ -1,0 +1,154 @@
+import { deepStrictEqual, ok, strictEqual } from "node:assert/strict";
+import fc from "fast-check";
+import { z } from "zod";
+import {
+  checkKl,
+  defineAlgorithm,
+  evaluate,
+  type EvaluatedStep,
+  klCoef,
+  klNeeds,
+  klReward,
+  klSettings,
+  klTerm,
+  steeredKl,
+  stepSum,
+  traceAlgorithm,
+} from "../../algs/mod.ts";
+
+const Settings = z.strictObject(klSettings()).superRefine(checkKl);
+const settings = (given: z.input<typeof Settings>) => Settings.parse({ kl_coef: 1, ...given });
+const messages = (given: z.input<typeof Settings>) => Settings.safeParse(given).error?.issues.map((i) => i.message);
+const near = (a: number, b: number, tolerance: number) =>
+  ok(Math.abs(a - b) <= tolerance * Math.max(1, Math.abs(b)), `${a} is not near ${b}`);
+
+/** The expected KL term over a vocabulary: one sequence of one token for each word, weighted by its probability. */
+const expected = defineAlgorithm({
+  name: "expected",
+  config: Settings,
+  coef: klCoef,
+  loss: (x, c) => ({ loss: stepSum(klTerm(x, c)!.mul(x.advantage)) }),
+});
+
+function logSoftmax(logits: readonly number[]): number[] {
+  const top = Math.max(...logits);
+  const log = top + Math.log(logits.reduce((sum, x) => sum + Math.exp(x - top), 0));
+  return logits.map((x) => x - log);
+}
+
+/** Words of a vocabulary with the policy's logits moved; weights and `old_logp` stay those of `logits`. */
+function vocabulary(logits: number[], reference: number[], moved: number[] = logits): EvaluatedStep {
+  const [logp, old_logp, ref_logp] = [moved, logits, reference].map(logSoftmax) as [number[], number[], number[]];
+  const sequences = logits.map((_, y) => ({
+    group: 0,
+    mask: [1],
+    inputs: { logp: [logp[y]!], old_logp: [old_logp[y]!], ref_logp: [ref_logp[y]!], advantage: Math.exp(old_logp[y]!) },
+  }));
+  return { sequences, coef: { kl: 1 } };
+}
+
+/** d expected term ÷ d logit, by central differences with every `detach` frozen. */
+function gradient(kl_estimator: string, logits: number[], reference: number[]): number[] {
+  const { loss } = traceAlgorithm(expected, { kl_coef: 1, kl_estimator });
+  const base = evaluate(loss, vocabulary(logits, reference));
+  const h = 1e-5;
+  return logits.map((_, j) => {
+    const at = (offset: number) => logits.map((x, k) => (k === j ? x + offset : x));
+    const value = (offset: number) =>
+      evaluate(loss, vocabulary(logits, reference, at(offset)), { detached: base }).loss;
+    return (value(h) - value(-h)) / (2 * h);
+  });
+}
+
+const logits = fc.array(fc.double({ min: -2, max: 2, noNaN: true }), { minLength: 4, maxLength: 4 });
+
+Deno.test("klTerm() is the KL in expectation for k3, k3_k2 and k3_weighted", () => {
+  fc.assert(fc.property(logits, logits, (policy, reference) => {
+    const [logp, ref] = [logSoftmax(policy), logSoftmax(reference)];
+    const kl = logp.reduce((sum, l, y) => sum + Math.exp(l) * (l - ref[y]!), 0);
+    for (const kl_estimator of ["k3", "k3_k2", "k3_weighted"]) {
+      const { loss } = traceAlgorithm(expected, { kl_coef: 1, kl_estimator });
+      near(evaluate(loss, vocabulary(policy, reference)).loss, kl, 1e-12);
+    }
+  }));
+});
+
+Deno.test("klTerm() has the gradient of KL(policy, reference) for k2, k3_k2 and k3_weighted, of KL(reference, policy) for k3", () => {
+  fc.assert(
+    fc.property(logits, logits, (policy, reference) => {
+      const [logp, ref] = [logSoftmax(policy), logSoftmax(reference)];
+      const kl = logp.reduce((sum, l, y) => sum + Math.exp(l) * (l - ref[y]!), 0);
+      const reverse = logp.map((l, y) => Math.exp(l) * (l - ref[y]! - kl));
+      const forward = logp.map((l, y) => Math.exp(l) - Math.exp(ref[y]!));
+      for (const estimator of ["k2", "k3_k2", "k3_weighted"]) {
+        gradient(estimator, policy, reference).forEach((g, j) => near(g, reverse[j]!, 1e-8));
+      }
+      gradient("k3", policy, reference).forEach((g, j) => near(g, forward[j]!, 1e-8));
+    }),
+    { numRuns: 30 },
+  );
+});
+
+Deno.test("klSettings refuse estimators that are wrong where they stand", () => {
+  deepStrictEqual(messages({ kl_estimator: "k1" }), [
+    "k1 in the loss has expected gradient 0 as a loss, so it would hold nothing: use k2, k3, k3_k2 or k3_weighted",
+  ]);
+  deepStrictEqual(messages({ kl_in: "reward", kl_estimator: "k2" }), [
+    "k2 in the reward is biased as a reward: use k1 or k3",
+  ]);
+  deepStrictEqual(messages({ kl_in: "reward", kl_estimator: "k3_k2" })?.length, 1);
+  deepStrictEqual(messages({ kl_in: "reward", kl_estimator: "k3_weighted" })?.length, 1);
+  deepStrictEqual(messages({ kl_target: 6 }), [
+    "steers a weight that starts at 0 and so stays there: give kl_coef a first value, e.g. 0.1",
+  ]);
+  for (const kl_estimator of ["k1", "k3"] as const) strictEqual(messages({ kl_in: "reward", kl_estimator }), undefined);
+  for (const kl_estimator of ["k2", "k3", "k3_k2", "k3_weighted"] as const) {
+    strictEqual(messages({ kl_estimator }), undefined);
+  }
+});
+
+Deno.test("klNeeds() asks for log-probabilities only where credit has something to do with them", () => {
+  deepStrictEqual(klNeeds(Settings.parse({})), []);
+  deepStrictEqual(klNeeds(settings({})), []);
+  deepStrictEqual(klNeeds(settings({ kl_in: "reward" })), ["old_logp", "ref_logp"]);
+  deepStrictEqual(klNeeds(settings({ kl_target: 6 })), ["old_logp", "ref_logp", "coef"]);
+});
+
+const round = {
+  reward: [1, 0],
+  group: [0, 0],
+  stop: ["stop" as const, "length" as const],
+  length: [2, 1],
+  old_logp: [[-1, -2], [-0.5]],
+  ref_logp: [[-1.5, -1], [-0.5]],
+  coef: { kl: 0.2 },
+};
+
+Deno.test("klReward() takes the weighted estimate of each token, with the steered weight where there is one", () => {
+  deepStrictEqual(klReward(round, settings({ kl_coef: 0.1, kl_in: "reward", kl_estimator: "k1" })), [
+    [-0.05, 0.1],
+    [-0],
+  ]);
+  const k3 = klReward(round, settings({ kl_coef: 0.1, kl_in: "reward", kl_target: 1 }));
+  near(k3[0]![0]!, -0.2 * (Math.exp(-0.5) - 0.5), 1e-15);
+  deepStrictEqual(klReward(round, settings({ kl_coef: 0.1 })), [[0, 0], [0]]);
+});
+
+Deno.test("steeredKl() is Ziegler's controller, and nothing where no weight is steered", () => {
+  deepStrictEqual(steeredKl(round, settings({})), {});
+  // The KL of a completion is (0.5 - 1 + 0) / 2 = -0.25: the error is clipped at -0.2.
+  const slow = steeredKl(round, settings({ kl_target: 6, kl_horizon: 10 }));
+  near(slow.coef!.kl!, 0.2 * (1 - 0.2 * 2 / 10), 1e-15);
+  strictEqual(slow.metrics!["policy/kl_ref_completion"], -0.25);
+  const above = { ...round, ref_logp: [[-2, -3], [-0.7]] }; // (1 + 1 + 0.2) / 2 = 1.1
+  near(steeredKl(above, settings({ kl_target: 1, kl_horizon: 10 })).coef!.kl!, 0.2 * (1 + 0.1 * 2 / 10), 1e-15);
+});
+
+Deno.test("klTerm() reads the steered weight only where there is one", () => {
+  const fixed = traceAlgorithm(expected, { kl_coef: 0.5 }).loss;
+  const steered = traceAlgorithm(expected, { kl_coef: 0.5, kl_target: 6 }).loss;
+  strictEqual(fixed.inputs.includes("coef.kl"), false);
+  strictEqual(steered.inputs.includes("coef.kl"), true);
+  const step = vocabulary([0, 1, 0, 0], [0, 0, 0, 0]);
+  near(evaluate(fixed, step).loss, 0.5 * evaluate(steered, step).loss, 1e-15);
+});

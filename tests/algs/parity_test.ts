@@ -1,0 +1,175 @@
+/**
+ * Ours under `profile: trl` against TRL 1.16.0's own code, float64, one rank, one micro-batch: advantages, loss and gradient.
+ * TRL runs with the defaults of its own configurations; a case names what it sets beside them, on both sides.
+ *
+ * Left out, as TRL has another formula or none: label smoothing, PPO, completions without a token.
+ */
+import { deepStrictEqual, ok } from "node:assert/strict";
+import {
+  AlgorithmChoice,
+  ALGORITHMS,
+  creditOf,
+  type EvaluatedSequence,
+  expressionsOf,
+  firstCoef,
+  profileOf,
+} from "../../algs/mod.ts";
+import { randomStep, uniform } from "./steps.ts";
+import { runTorch, TorchDriver } from "./torch.ts";
+
+const TRL = new TorchDriver(new URL("trl_driver.py", import.meta.url).pathname, "HOLDFAST_TEST_TRL_PYTHON");
+
+type Side = Record<string, unknown>;
+type Outcome = { loss: number; gradients: Record<string, number[][]>; advantages?: number[] };
+type Case = {
+  /** TRL's trainer, and what is set on it. */
+  trainer: "grpo" | "rloo" | "dpo" | "sft";
+  trl: Side;
+  name: keyof typeof ALGORITHMS;
+  ours?: Side;
+  /** The batch serves one step: both read `old_logp` as the detached `logp`. */
+  old_is_current?: boolean;
+};
+
+const vllm = { use_vllm: true };
+/** TRL corrects importance only where vLLM samples. Without it, it has old log-probabilities if a batch is used twice. */
+const here = { importance: "none" };
+const twice = { num_iterations: 2 };
+
+const CASES: Case[] = [
+  { trainer: "grpo", trl: { ...vllm, loss_type: "grpo" }, name: "grpo" },
+  { trainer: "grpo", trl: { loss_type: "grpo" }, name: "grpo", ours: here, old_is_current: true },
+  { trainer: "grpo", trl: { ...twice, loss_type: "grpo" }, name: "grpo", ours: here },
+  {
+    trainer: "grpo",
+    trl: { ...twice, loss_type: "grpo", beta: 0.04, delta: 1.5, epsilon_high: 0.28 },
+    name: "grpo",
+    ours: { ...here, kl_coef: 0.04, dual_clip: 1.5, clip_high: 0.28 },
+  },
+  {
+    trainer: "grpo",
+    trl: { ...twice, loss_type: "grpo", beta: 0.04, use_bias_correction_kl: false },
+    name: "grpo",
+    ours: { ...here, kl_coef: 0.04, kl_estimator: "k3" },
+  },
+  ...(["token_truncate", "token_mask", "sequence_truncate", "sequence_mask"] as const).map((mode): Case => ({
+    trainer: "grpo",
+    trl: {
+      ...vllm,
+      loss_type: "grpo",
+      vllm_importance_sampling_mode: mode,
+      vllm_importance_sampling_clip_min: 0.8,
+      vllm_importance_sampling_clip_max: 1.2,
+    },
+    name: "grpo",
+    ours: { importance: mode, importance_low: 0.8, importance_high: 1.2 },
+  })),
+  { trainer: "grpo", trl: { ...vllm, loss_type: "dr_grpo", scale_rewards: "none" }, name: "dr_grpo" },
+  {
+    trainer: "grpo",
+    trl: { ...twice, loss_type: "dr_grpo", scale_rewards: "none", max_completion_length: 32, beta: 0.1 },
+    name: "dr_grpo",
+    ours: { ...here, loss_denominator: 32, kl_coef: 0.1 },
+  },
+  { trainer: "grpo", trl: { ...vllm }, name: "dapo" },
+  {
+    trainer: "grpo",
+    trl: { ...twice, epsilon_high: 0.28, beta: 0.04, entropy_coef: 0.01 },
+    name: "dapo",
+    ours: { ...here, clip_high: 0.28, kl_coef: 0.04, entropy_coef: 0.01 },
+  },
+  { trainer: "grpo", trl: { ...vllm, loss_type: "cispo" }, name: "cispo" },
+  {
+    trainer: "grpo",
+    trl: { ...twice, loss_type: "cispo", epsilon_high: 5, beta: 0.04 },
+    name: "cispo",
+    ours: { ...here, clip_high: 4, kl_coef: 0.04 },
+  },
+  { trainer: "grpo", trl: { ...vllm, importance_sampling_level: "sequence" }, name: "gspo" },
+  {
+    trainer: "grpo",
+    trl: { ...twice, importance_sampling_level: "sequence", loss_type: "grpo", epsilon: 3e-4, epsilon_high: 4e-4 },
+    name: "gspo",
+    ours: { ...here, aggregation: "sequence_mean", clip_low: 3e-4, clip_high: 4e-4 },
+  },
+  { trainer: "rloo", trl: {}, name: "rloo" },
+  { trainer: "rloo", trl: { beta: 0, epsilon_high: 0.4 }, name: "rloo", ours: { kl_coef: 0, clip_high: 0.4 } },
+  { trainer: "dpo", trl: {}, name: "dpo" },
+  { trainer: "dpo", trl: { beta: 0.5 }, name: "dpo", ours: { beta: 0.5 } },
+  { trainer: "dpo", trl: { loss_type: ["ipo"] }, name: "dpo", ours: { loss: "ipo", length_normalised: true } },
+  { trainer: "dpo", trl: { loss_type: ["sigmoid_norm"] }, name: "dpo", ours: { length_normalised: true } },
+  { trainer: "sft", trl: {}, name: "sft" },
+];
+
+const GROUP = 3;
+const SEEDS = [1, 2, 4];
+
+/** Sequences in groups of one size, as TRL has them, or in pairs; none without a token. */
+function sequencesOf(seed: number, { pairs }: { pairs: boolean }): EvaluatedSequence[] {
+  const { sequences } = randomStep(seed, { pairs });
+  return pairs ? [...sequences] : sequences.map((one, s) => ({ ...one, group: Math.floor(s / GROUP) }));
+}
+
+/** A token column as credit has it: of sampled tokens only. */
+function sampled({ mask, inputs }: EvaluatedSequence, name: string): number[] {
+  return (inputs[name] as number[]).filter((_, t) => mask[t]);
+}
+
+function creditFor(choice: AlgorithmChoice, sequences: EvaluatedSequence[], reward: number[]): number[] {
+  const length = sequences.map((one) => sampled(one, "logp").length);
+  const { advantage } = creditOf(choice, {
+    reward,
+    length,
+    group: sequences.map(({ group }) => group),
+    stop: sequences.map(() => "stop"),
+    old_logp: sequences.map((one) => sampled(one, "old_logp")),
+    ref_logp: sequences.map((one) => sampled(one, "ref_logp")),
+    coef: firstCoef(choice),
+  });
+  return advantage as number[];
+}
+
+/** All numbers of one side within 1e-10 of the other's, relative to the largest. */
+function same(actual: readonly number[], expected: readonly number[], what: string): void {
+  const scale = Math.max(...expected.map(Math.abs));
+  const misses = expected.map((x, i) => Math.abs(x - actual[i]!));
+  ok(actual.length === expected.length && scale > 0, `${what}: nothing to compare`);
+  ok(Math.max(...misses) <= 1e-10 * scale, `${what}: ours ${actual}, TRL's ${expected}`);
+}
+
+for (const { trainer, trl, name, ours = {}, old_is_current } of CASES) {
+  const title = `${name} ${JSON.stringify(ours)} is TRL's ${trainer} ${JSON.stringify(trl)}`;
+  Deno.test(`under profile trl ${title}: advantages, loss and gradient`, async () => {
+    const settings = { ...profileOf("trl", name)!.settings, ...ours };
+    const choice = AlgorithmChoice.parse({ name, profile: "trl", ...settings });
+    const { loss: expression } = expressionsOf(choice);
+    const pairs = trainer === "dpo";
+    for (const seed of SEEDS) {
+      const sequences = sequencesOf(seed, { pairs });
+      const next = uniform(seed + 50);
+      const rewards = sequences.map(() => Math.round(4 * next()) / 2);
+      const argument = { sequences, settings: trl, rewards, group: GROUP };
+      const theirs = await TRL.ask(trainer, argument) as Outcome;
+      const advantage = theirs.advantages && creditFor(choice, sequences, rewards);
+      if (advantage) same(advantage, theirs.advantages!, "advantages");
+      const step = {
+        sequences: sequences.map((one, s) => ({
+          ...one,
+          inputs: { ...one.inputs, ...(advantage ? { advantage: advantage[s]! } : {}) },
+        })),
+      };
+      const [outcomes] = await runTorch([{ expression, step, cuts: [[[[...sequences.keys()]]]], old_is_current }]);
+      const found = outcomes![0]!;
+      same([found.loss], [theirs.loss], "loss");
+      deepStrictEqual(Object.keys(found.gradients).sort(), Object.keys(theirs.gradients).sort());
+      for (const [input, rows] of Object.entries(theirs.gradients)) {
+        same(found.gradients[input]!.flat(), rows.flat(), `gradient of ${input}`);
+      }
+    }
+  });
+}
+
+Deno.test("every algorithm with a trl profile is compared with TRL, but the reward model", () => {
+  const profiled = Object.keys(ALGORITHMS).filter((name) => profileOf("trl", name) !== null && name !== "reward_model");
+  deepStrictEqual([...new Set(CASES.map(({ name }) => name as string))].sort(), profiled.sort());
+});

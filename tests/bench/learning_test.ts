@@ -1,0 +1,101 @@
+import { deepStrictEqual, match, ok, strictEqual, throws } from "node:assert/strict";
+import { curvesSvg, niceStep, smoothed } from "../../bench/curves_svg.ts";
+import { asked } from "../../bench/learning.ts";
+import { learningTable, seedResult } from "../../bench/learning_docs.ts";
+import { RoundWatch } from "../../bench/learning_run.ts";
+import type { EngineEvent } from "../../engine/mod.ts";
+
+type Body = EngineEvent extends infer E ? E extends unknown ? Omit<E, "run" | "at_ms"> : never : never;
+
+Deno.test("RoundWatch reads samples, seconds and rewards of rounds alone, and ends the run with the round that spends the budget", () => {
+  let now = 0;
+  const watch = new RoundWatch(10, () => now);
+  const on = (body: Body) => watch.on({ run: "r", at_ms: 0, ...body } as EngineEvent);
+  const started = (key: string) =>
+    on({ type: "stage_started", key, stage: "s", runs_on: "engine", phase: "other", attempt: 1 });
+  const generated = (key: string, samples: number) =>
+    on({ type: "note", kind: "note/generated", key, value: { groups: 1, samples, tokens: 9 } });
+  const closed = (loop: string, round: number) =>
+    on({ type: "round_closed", loop, round, times: 9, carried: {}, tally: {}, total: {} });
+  started("step/1/train");
+  closed("step", 1); // The warm-up.
+  generated("before_greedy/generate_slab#0", 100); // An evaluation.
+  now = 5000;
+  for (const [round, reward] of [[1, 0.25], [2, 0.5], [3, 0.75]] as const) {
+    started(`round/${round}/draw_prompts`);
+    generated(`round/${round}/generate_slab#0`, 4);
+    on({ type: "metrics", key: `round/${round}/assign_credit`, metrics: { "reward/mean": reward } });
+    on({ type: "metrics", key: `round/${round}/train_policy`, metrics: { "policy/loss": 1 } });
+    now += 1000;
+    strictEqual(watch.signal.aborted, false);
+    closed("round", round);
+  }
+  strictEqual(watch.signal.aborted, true);
+  generated("round/4/generate_slab#0", 4);
+  closed("round", 4);
+  deepStrictEqual(watch.curve, [
+    { round: 1, samples: 4, seconds: 1, reward: 0.25 },
+    { round: 2, samples: 8, seconds: 2, reward: 0.5 },
+    { round: 3, samples: 12, seconds: 3, reward: 0.75 },
+  ]);
+});
+
+Deno.test("seedResult() is the mean of the last five rounds minus that of the first five", () => {
+  const curve = [0, 0, 0.1, 0.2, 0.2, 0.9, 0.6, 0.7, 0.8, 0.9, 1].map((reward, i) => ({
+    round: i + 1,
+    samples: i,
+    seconds: 2 * i,
+    reward,
+  }));
+  deepStrictEqual(seedResult(curve), { first: 0.1, last: 0.8, gain: 0.7, seconds: 20, rounds: 11 });
+});
+
+Deno.test("learningTable() has a row for each algorithm, and says where a seed was not run", () => {
+  const result = (first: number, last: number, seconds: number) => ({
+    first,
+    last,
+    gain: last - first,
+    seconds,
+    rounds: 9,
+  });
+  const recorded: Parameters<typeof learningTable>[0] = [
+    { algorithm: "a", results: { 1: result(0.1, 0.5, 30.4), 2: result(0.2, 0.5, 31) } },
+    { algorithm: "b", results: { 1: result(0.3, 0.6, 40) } },
+  ];
+  strictEqual(
+    learningTable(recorded),
+    [
+      "| algorithm | seed 1 | seed 2 | smallest gain | seconds |",
+      "| --- | --- | --- | --- | --- |",
+      "| [`a`](algorithms/curves/a.svg) | 0.10 to 0.50 | 0.20 to 0.50 | 0.30 | 31 |",
+      "| [`b`](algorithms/curves/b.svg) | 0.30 to 0.60 | – | 0.30 | 40 |",
+    ].join("\n"),
+  );
+});
+
+Deno.test("bench learning reads its flags, and names what there is at one that it cannot read", () => {
+  const { seeds, algorithms, budget, write } = asked(["--seeds", "101,102", "--algorithms", "grpo", "--write"]);
+  deepStrictEqual({ seeds, algorithms, write }, { seeds: [101, 102], algorithms: ["grpo"], write: true });
+  ok(budget > 1000);
+  deepStrictEqual([asked([]).seeds, asked([]).write], [[1, 2, 3], false]);
+  for (const args of [["--seeds", "a"], ["--algorithms", "grop"], ["--budget", "0"], ["grpo"], ["--seeds", "1.5"]]) {
+    throws(() => asked(args), /there are --seeds.*--algorithms with some of .*grpo/);
+  }
+});
+
+Deno.test("curvesSvg() draws each series as it is and smoothed, inside the plot, with its labels", () => {
+  const series = [
+    { name: "a < b", points: [{ x: 0, y: 0 }, { x: 10, y: 1 }, { x: 20, y: 0 }] },
+    { name: "c", points: [{ x: 0, y: 0.5 }, { x: 40, y: 0.5 }] },
+  ];
+  const svg = curvesSvg(series, { title: "t", x: "seconds", y: "reward" });
+  strictEqual(svg.match(/<polyline/g)!.length, 4);
+  match(svg, /<text [^>]*>a &lt; b<\/text>/);
+  match(svg, />40<\/text>/);
+  const points = [...svg.matchAll(/points="([^"]+)"/g)].flatMap(([, list]) =>
+    list!.split(" ").map((p) => p.split(",").map(Number))
+  );
+  ok(points.every(([x, y]) => x! >= 56 && x! <= 624 && y! >= 34 && y! <= 256), JSON.stringify(points));
+  deepStrictEqual(smoothed(series[0]!.points).map(({ y }) => y), [1 / 3, 1 / 3, 1 / 3]);
+  deepStrictEqual([0, 0.7, 3, 5, 7, 60].map(niceStep), [1, 1, 5, 5, 10, 100]);
+});

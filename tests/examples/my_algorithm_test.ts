@@ -1,0 +1,181 @@
+/** Adding an algorithm: what it touches, in TypeScript and in Python, and that it then is one like the others. */
+import { deepStrictEqual, ok, strictEqual } from "node:assert/strict";
+import { fileURLToPath } from "node:url";
+import { my_algorithm } from "../../examples/my_algorithm.ts";
+import { testProperties } from "../algs/properties.ts";
+import { pythonFile } from "../algs/python_file.ts";
+import { cutsOf, randomStep } from "../algs/steps.ts";
+import { traced } from "../algs/traced.ts";
+import { rl, shareEnvironments, show } from "../crash/runs.ts";
+import { ensureTestEnvironments } from "../environments.ts";
+
+const ROOT = fileURLToPath(new URL("../../", import.meta.url));
+const EXAMPLE = `${ROOT}examples/my_algorithm`;
+const FIXTURES = fileURLToPath(new URL("./my_algorithm/", import.meta.url));
+const NOT_COPIED = new Set([".git", ".holdfast", ".pytest_cache", ".ruff_cache", "__pycache__", "node_modules"]);
+
+/** In the room of the algorithms a file imports its neighbours, not the whole product. */
+const NEIGHBOURS = `import { z } from "zod";
+import { defineAlgorithm } from "./algorithm.ts";
+import { groupZscore } from "./credit.ts";
+import { perSequenceMean, sequenceMean, tokenMean, where } from "./language/mod.ts";`;
+
+const python = await pythonFile(`${EXAMPLE}.py`);
+const typescript = traced(my_algorithm);
+testProperties(python);
+
+Deno.test("my_algorithm.py has the loss, metrics and gradient of my_algorithm.ts", async () => {
+  const cases = [1, 2, 3].map((seed) => {
+    const step = randomStep(seed, { pairs: false, empty: seed === 3 });
+    return { step, cuts: cutsOf(step.sequences.length, { pairs: false }) };
+  });
+  for (const [i, variant] of python.variants.entries()) {
+    const losses = [variant, typescript.variants[i]!].map(({ losses }) => losses[0]!);
+    const [ours, theirs] = await Promise.all(losses.map((loss) => loss.differentiate(cases)));
+    const numbers = (all: typeof ours) =>
+      all!.flat().flatMap(({ loss, metrics, gradients }) => [loss, ...Object.values(metrics), gradients.logp!].flat(3));
+    for (const [k, value] of numbers(ours).entries()) {
+      const other = numbers(theirs)[k]!;
+      ok(Math.abs(value - other) <= 1e-12 * Math.max(Math.abs(other), 1e-3), `${value} in Python, ${other}`);
+    }
+  }
+});
+
+Deno.test("my_algorithm.ts joins with its file, one line of the table, its page and its configuration", async (t) => {
+  const dir = `${await Deno.makeTempDir({ prefix: "holdfast-algorithm-" })}/`;
+  try {
+    await copyTree(ROOT, dir);
+    await addTo(dir);
+    const generated = await deno(dir, ["run", "-A", "cli/write_schemas.ts"]);
+    ok(generated.ok, generated.output);
+    deepStrictEqual(await differing(dir), [...TOUCHED, ...GENERATED].sort());
+    for (const [what, args] of Object.entries(CHECKS)) {
+      await t.step(what, async () => {
+        const { ok: good, output } = await deno(dir, args);
+        ok(good && !output.includes("| 0 passed"), output);
+      });
+    }
+    await t.step("it trains in the graph that ships, over fake workers", async () => {
+      await Deno.writeTextFile(`${dir}tests/flows/short_training.ts`, TRAINING);
+      const { ok: good, output } = await deno(dir, ["run", "-A", "--no-check", "tests/flows/short_training.ts"]);
+      ok(good, output);
+      deepStrictEqual(JSON.parse(output.trimEnd().split("\n").at(-1)!), { status: "done", trained: 3 });
+    });
+  } finally {
+    await Deno.remove(dir, { recursive: true });
+  }
+});
+
+Deno.test("my_algorithm.py trains the quickstart's model, and its run is what was recorded", async () => {
+  await ensureTestEnvironments();
+  const home = await Deno.makeTempDir({ prefix: "holdfast-algorithm-" });
+  try {
+    await shareEnvironments(home);
+    const sizes = ["warmup.rounds=2", "online.rounds=2", "checkpoints.every_rounds=2"];
+    const settings = ["algorithm=examples/my_algorithm.py", "algorithm.tau_negative=1.2"];
+    const run = ["run", "configs/quickstart_small.yaml", ...sizes, ...settings, "--id", "mine", "--home", home];
+    const ended = await rl(run, {});
+    strictEqual(ended.code, 0, ended.output);
+    const { status, round, metrics } = await show(home, "mine");
+    deepStrictEqual([status, round], ["done", 2]);
+    strictEqual(metrics["policy/ratio"], 1, "one step of the policy that sampled");
+    const verified = await rl(["verify", "mine", "--home", home], {});
+    strictEqual(verified.code, 0, verified.output);
+
+    const args = ["examples/my_algorithm.py", "tau_negative=1.2", "--batch", "mine/2", "--json", "--home", home];
+    const tried = await rl(["loss", "try", ...args], {});
+    strictEqual(tried.code, 0, tried.output);
+    const { losses: [{ loss, rows }], notes } = JSON.parse(tried.output);
+    ok(Math.abs(loss - metrics["policy/loss"]!) < 1e-3, "of the same batch, but for the sampler's rounding");
+    strictEqual(rows.length, 8 * 4);
+    deepStrictEqual(notes, ["old_logp is not in the batch: behaviour_logp stands for it"]);
+
+    await Deno.writeTextFile(`${home}/bad.py`, BAD);
+    const refused = await rl(["run", "configs/quickstart_small.yaml", `algorithm=${home}/bad.py`, "--home", home], {});
+    strictEqual(refused.code, 2, refused.output);
+    ok(/bad.py as it depends on how a step is cut/.test(refused.output), refused.output);
+    const { output: runs } = await rl(["runs", "--json", "--home", home], {});
+    deepStrictEqual(JSON.parse(runs).map(({ id }: { id: string }) => id), ["mine"], "nothing was recorded");
+  } finally {
+    await Deno.remove(home, { recursive: true });
+  }
+});
+
+/** A mean over what happens to stand in one micro-batch. */
+const BAD = `
+def credit(round, c):
+    return {"advantage": round.reward - round.reward.mean()}
+
+def loss(x, c):
+    return {"loss": ("token_mean", -x.logp * (x.advantage - x.advantage.mean()))}
+`;
+
+/** What is asked of an algorithm that has joined; each narrowed to it where that can be. */
+const CHECKS: Record<string, string[]> = {
+  "its types are right": ["check", "--quiet", "algs/mod.ts"],
+  "the lint lets it be": ["lint", "--quiet", "algs"],
+  "it has every property": testArgs("tests/algs/properties_test.ts", "/my_algorithm/"),
+  "its configuration is one like the others": testArgs("tests/configs/shipped_test.ts", "/configuration of its own/"),
+  "its page is one like the others": testArgs("tests/docs/algorithm_pages_test.ts", "/^my_algorithm/"),
+};
+
+function testArgs(file: string, filter: string): string[] {
+  return ["test", "-A", "--quiet", "--no-check", "--filter", filter, file];
+}
+
+const TRAINING = `import { online } from "../../flows/online.ts";
+import { execute, onlineConfig, stores } from "./fixtures.ts";
+const { model, ...home } = await stores();
+const { outcome, trainer } = await execute(online, onlineConfig(model, { algorithm: { name: "my_algorithm" } }), home);
+console.log(JSON.stringify({ status: outcome.status, trained: trainer.calls.filter(({ op }) => op === "train").length }));
+`;
+
+/** The only places that a new algorithm touches, and what `deno task schema` then writes anew. */
+const TOUCHED = [
+  "algs/my_algorithm.ts",
+  "algs/table.ts",
+  "configs/algorithms/my_algorithm.yaml",
+  "docs/algorithms/my_algorithm.md",
+];
+const GENERATED = ["configs/holdfast.schema.json", "docs/algorithms/README.md"];
+
+/** Files of the copy that the repository has not, or has otherwise. */
+async function differing(dir: string, room = ""): Promise<string[]> {
+  const found: string[] = [];
+  for await (const { name, isDirectory } of Deno.readDir(`${dir}${room}`)) {
+    const path = `${room}${name}`;
+    if (isDirectory) found.push(...await differing(dir, `${path}/`));
+    else if (await Deno.readTextFile(`${ROOT}${path}`).catch(() => null) !== await Deno.readTextFile(`${dir}${path}`)) {
+      found.push(path);
+    }
+  }
+  return found.sort();
+}
+
+async function addTo(dir: string): Promise<void> {
+  const text = await Deno.readTextFile(`${EXAMPLE}.ts`);
+  const own = text.replace(/^import .* from "\.\.\/mod\.ts";$/m, NEIGHBOURS);
+  await Deno.writeTextFile(`${dir}algs/my_algorithm.ts`, own);
+  const table = await Deno.readTextFile(`${dir}algs/table.ts`);
+  const line = table.replace("export const ONLINE_ALGORITHMS = {\n", "$&  my_algorithm,\n");
+  await Deno.writeTextFile(`${dir}algs/table.ts`, `import { my_algorithm } from "./my_algorithm.ts";\n${line}`);
+  await Deno.copyFile(`${FIXTURES}page.md`, `${dir}docs/algorithms/my_algorithm.md`);
+  await Deno.copyFile(`${FIXTURES}config.yaml`, `${dir}configs/algorithms/my_algorithm.yaml`);
+}
+
+async function deno(cwd: string, args: string[]): Promise<{ ok: boolean; output: string }> {
+  const command = new Deno.Command(Deno.execPath(), { args, cwd, env: { NO_COLOR: "1" }, stdin: "null" });
+  const { success, stdout, stderr } = await command.output();
+  const text = new TextDecoder();
+  return { ok: success, output: text.decode(stderr) + text.decode(stdout) };
+}
+
+async function copyTree(from: string, to: string): Promise<void> {
+  for await (const { name, isDirectory, isFile } of Deno.readDir(from)) {
+    if (NOT_COPIED.has(name)) continue;
+    if (isFile) await Deno.copyFile(`${from}${name}`, `${to}${name}`);
+    if (!isDirectory) continue;
+    await Deno.mkdir(`${to}${name}`);
+    await copyTree(`${from}${name}/`, `${to}${name}/`);
+  }
+}

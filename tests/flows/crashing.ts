@@ -1,0 +1,98 @@
+/** Runs of the online flow whose engines die and whose worker groups are lost on purpose. */
+import { deepStrictEqual, strictEqual } from "node:assert/strict";
+import { WorkerLostError } from "../../engine/mod.ts";
+import { Crashed, type MemoryStore } from "../../engine/testing.ts";
+import { type Ledger, runView } from "../../flows/mod.ts";
+import { online } from "../../flows/online.ts";
+import { FakeSampler, FakeTrainer } from "../../flows/testing.ts";
+import type { FakeCall, FakeHook } from "../../workers/mod.ts";
+import { execute, onlineConfig, stores } from "./fixtures.ts";
+
+/** Where engines die (appends of each start) and where worker groups are lost (operations of the whole history). */
+export type Trouble = { crashes: number[]; losses: Partial<Record<Group, number[]>> };
+type Group = "trainer" | "critic" | "sampler";
+export const NO_TROUBLE: Trouble = { crashes: [], losses: {} };
+/** Problems of the evaluation, and with it the largest slab. */
+export const SLAB_GROUPS_MAX = 2;
+
+export type Ended = {
+  policy: unknown;
+  critic: unknown;
+  ledger: Ledger;
+  evaluations: unknown;
+  generated: number;
+  started_again: string[];
+  recoveries: { group?: string; batches_redone: number }[];
+  appends: number;
+  operations: Record<Group, number>;
+};
+
+/** Loses the group at its n-th operation, at the begin of an odd one and at the end of an even one. */
+function losing(at: number[], state: { count: number }, forget: () => void): FakeHook {
+  return (_: FakeCall, moment) => {
+    if (moment === "begin") state.count++;
+    if (!at.includes(state.count) || (moment === "begin") !== (state.count % 2 === 1)) return;
+    forget();
+    throw new WorkerLostError("Cannot go on as the worker was killed on purpose");
+  };
+}
+
+/** A run of this configuration with its trouble, from its first engine to its last. */
+export async function troubled({ crashes, losses }: Trouble, overrides: Record<string, unknown>): Promise<Ended> {
+  const { store: first, artifacts, dir, model } = await stores();
+  const config = onlineConfig(model, {
+    data: { train: [{ path: "t" }], eval: [{ path: "e" }] },
+    evaluate: { problems: SLAB_GROUPS_MAX },
+    ...overrides,
+  });
+  const counts = { trainer: { count: 0 }, critic: { count: 0 }, sampler: { count: 0 } };
+  const started_again: string[] = [];
+  let store: MemoryStore = first;
+  const trainerOf = (group: "trainer" | "critic") => {
+    const trainer = new FakeTrainer({ artifacts });
+    trainer.hook = losing(losses[group] ?? [], counts[group], () => trainer.forget());
+    return trainer;
+  };
+  try {
+    for (const crash of [...crashes, undefined]) {
+      store = store.restarted({ crash_after_appends: crash });
+      const sampler = new FakeSampler();
+      const lose = losing(losses.sampler ?? [], counts.sampler, () => sampler.forget());
+      sampler.hook = (call, moment) => {
+        if (moment === "begin" && call.op === "generate" && recorded(store, call.key)) started_again.push(call.key);
+        return lose(call, moment);
+      };
+      const workers = { trainer: trainerOf("trainer"), critic: trainerOf("critic"), samplers: [sampler] };
+      const engine = { backoff: { first_ms: 0, max_ms: 0 } };
+      try {
+        const { outcome } = await execute(online, config, { store, artifacts, dir, ...workers, engine });
+        strictEqual(outcome.status, "done", JSON.stringify(outcome));
+        break;
+      } catch (error) {
+        if (!(error instanceof Crashed)) throw error;
+      }
+    }
+    const view = await runView(store, (await store.head("run"))!, { workers: [], metrics: {} });
+    const { policy, critic, ledger, evaluations, recoveries, generated: { groups: generated } } = view;
+    const operations = {
+      trainer: counts.trainer.count,
+      critic: counts.critic.count,
+      sampler: counts.sampler.count,
+    };
+    const told = { policy, critic, ledger, evaluations, generated, recoveries };
+    return { ...told, started_again, appends: store.appends, operations };
+  } finally {
+    await Deno.remove(dir, { recursive: true });
+  }
+}
+
+function recorded(store: MemoryStore, key: string): boolean {
+  return store.rows("run").some((row) => row.kind === "result" && row.key === key);
+}
+
+/** The same models, ledger and evaluations, and no completed stage was begun again. */
+export function endsAs(calm: Ended, ended: Ended): void {
+  const what = ({ policy, critic, ledger, evaluations }: Ended) => ({ policy, critic, ledger, evaluations });
+  deepStrictEqual(what(ended), what(calm));
+  deepStrictEqual(ended.started_again, []);
+}

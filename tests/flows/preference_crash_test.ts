@@ -1,0 +1,94 @@
+/** A run of preference learning that is killed, loses its workers, forks or is verified: its versions are a calm run's. */
+import { deepStrictEqual, ok, strictEqual } from "node:assert/strict";
+import fc from "fast-check";
+import { WorkerLostError } from "../../engine/mod.ts";
+import { Crashed, type MemoryStore } from "../../engine/testing.ts";
+import { runView } from "../../flows/mod.ts";
+import { preference } from "../../flows/preference.ts";
+import { FakeTrainer } from "../../flows/testing.ts";
+import { execute, stores } from "./fixtures.ts";
+import { pairsOf, preferenceConfig } from "./preference_fixtures.ts";
+
+/** Appends after which an engine dies, start by start, and operations of the whole history at which the trainer is lost. */
+type Trouble = { crashes: number[]; losses: number[] };
+type Ended = {
+  version: string;
+  digest: string;
+  evaluations: unknown;
+  redone: number;
+  appends: number;
+  operations: number;
+};
+
+const ROWS = { train: pairsOf(8), eval: pairsOf(4) };
+const OVERRIDES = {
+  rounds: 8,
+  checkpoints: { every_rounds: 4, keep_last: 1 },
+  warmup: { rounds: 2, rows_per_round: 2, optimizer: { lr: 0.1 } },
+};
+
+/** A trainer that is lost at some operations: at the begin of an odd one, at the end of an even one. */
+function losing(trainer: FakeTrainer, at: number[], state: { count: number }): FakeTrainer {
+  trainer.hook = (_, moment) => {
+    if (moment === "begin") state.count++;
+    if (!at.includes(state.count) || (moment === "begin") !== (state.count % 2 === 1)) return;
+    trainer.forget();
+    throw new WorkerLostError("Cannot go on as the worker was killed on purpose");
+  };
+  return trainer;
+}
+
+async function run({ crashes, losses }: Trouble): Promise<Ended> {
+  const { store: first, artifacts, dir, model } = await stores();
+  const config = preferenceConfig(model, OVERRIDES);
+  const state = { count: 0 };
+  let store: MemoryStore = first;
+  try {
+    for (const crash of [...crashes, undefined]) {
+      store = store.restarted({ crash_after_appends: crash });
+      const trainer = losing(new FakeTrainer({ artifacts }), losses, state);
+      const engine = { backoff: { first_ms: 0, max_ms: 0 } };
+      try {
+        const { outcome } = await execute(preference, config, { store, artifacts, dir, trainer, engine, rows: ROWS });
+        strictEqual(outcome.status, "done", JSON.stringify(outcome));
+        break;
+      } catch (error) {
+        if (!(error instanceof Crashed)) throw error;
+      }
+    }
+    const view = await runView(store, (await store.head("run"))!, { workers: [], metrics: {} });
+    const { version, digest } = view.policy!;
+    const redone = view.recoveries.reduce((sum, { batches_redone }) => sum + batches_redone, 0);
+    const { evaluations } = view;
+    return { version, digest: digest!, evaluations, redone, appends: store.appends, operations: state.count };
+  } finally {
+    await Deno.remove(dir, { recursive: true });
+  }
+}
+
+const calm = await run({ crashes: [], losses: [] });
+
+function same({ version, digest, evaluations }: Ended): void {
+  deepStrictEqual({ version, digest, evaluations }, {
+    ...{ version: calm.version, digest: calm.digest, evaluations: calm.evaluations },
+  });
+}
+
+Deno.test("preference: killed after any append and resumed, it ends with the same version, weights and evaluations", async () => {
+  let redid = 0;
+  for (let n = 1; n <= calm.appends; n++) {
+    const ended = await run({ crashes: [n], losses: [] });
+    same(ended);
+    if (ended.redone > 0) redid++;
+  }
+  ok(redid >= calm.appends / 5, `only ${redid} of ${calm.appends} kills redid a batch: the test proves too little`);
+});
+
+Deno.test("preference: any mix of killed engines and lost workers ends with the same version, weights and evaluations", async () => {
+  const crashes = fc.array(fc.integer({ min: 1, max: calm.appends }), { maxLength: 3 });
+  const losses = fc.uniqueArray(fc.integer({ min: 1, max: calm.operations }), { maxLength: 1 });
+  await fc.assert(
+    fc.asyncProperty(fc.record({ crashes, losses }), async (trouble) => same(await run(trouble))),
+    { numRuns: 20 },
+  );
+});

@@ -1,0 +1,52 @@
+import { deepStrictEqual, notStrictEqual, rejects, strictEqual } from "node:assert/strict";
+import { createRun, forkRun, type ForkRunOptions, type Home, SHIPPED } from "../../flows/mod.ts";
+import { preference } from "../../flows/preference.ts";
+import { executeFake, freshFakeHome } from "./fake_home.ts";
+import { pairsOf, preferenceConfig } from "./preference_fixtures.ts";
+
+const ROWS = { train: pairsOf(8), eval: pairsOf(4) };
+
+/** A run of six rounds that is done. */
+async function parent(): Promise<{ home: Home; whole: Awaited<ReturnType<typeof executeFake>> }> {
+  const home = await freshFakeHome();
+  await Deno.writeTextFile(`${home.dir}/eval.jsonl`, "");
+  const [train, held] = ["train", "eval"].map((name) => [{ path: `${home.dir}/${name}.jsonl` }]);
+  const config = preferenceConfig(`${home.dir}/model`, { rounds: 6, data: { train, eval: held } });
+  await createRun(home, preference, { config, id: "a", entry: `${SHIPPED}preference` });
+  const whole = await executeFake(home, "a", { rows: ROWS });
+  strictEqual(whole.status, "done");
+  return { home, whole };
+}
+
+async function fork(home: Home, options: ForkRunOptions) {
+  await forkRun(home, (await home.store.head("a"))!, options);
+  return await executeFake(home, options.id!, { rows: ROWS });
+}
+
+Deno.test("preference: a fork from any round, with nothing changed, ends with its parent's version and weights", async () => {
+  const { home, whole } = await parent();
+  for (let round = 0; round <= 6; round++) {
+    const ended = await fork(home, { round, id: `b${round}` });
+    deepStrictEqual([ended.status, ended.version, ended.digest], ["done", whole.version, whole.digest]);
+  }
+});
+
+Deno.test("preference: a fork may go on with other settings of the loss, and not with another draw of pairs", async () => {
+  const { home, whole } = await parent();
+  const harder = await fork(home, {
+    round: 3,
+    id: "harder",
+    overrides: ["algorithm.beta=0.5", "trainer.micro_batch_tokens_max=64"],
+  });
+  strictEqual(harder.status, "done");
+  notStrictEqual(harder.version, whole.version);
+  const redone = harder.trainer.calls.filter(({ op }) => op === "train").map(({ args }) =>
+    (args as { loss: { sha256: string } }).loss.sha256
+  );
+  deepStrictEqual(redone.map((loss) => redone.indexOf(loss)), [0, 0, 0, 3, 3, 3]);
+  const overrides = ["pairs_per_round=4", "model.seed=5", "evaluate.pairs=2", "reference.offload=true"];
+  const other = fork(home, { round: 3, id: "other", overrides });
+  const fixed =
+    /has fixed:\n +model: every[^]*evaluate: the start[^]*reference: held-out[^]*pairs_per_round: which draw/;
+  await rejects(other, fixed);
+});

@@ -1,0 +1,67 @@
+"""Dropout: off where log-probabilities are compared, on in supervised training if asked for, and redone to the bit."""
+
+from __future__ import annotations
+
+import msgpack
+import numpy as np
+import pytest
+from test_trainer_packing import supervised
+from trainer_harness import SUPERVISED_LOSS, Trainer, trajectory_batch
+
+from holdfast_worker.trainer import numerics
+
+LORA = {"rank": 4, "alpha": 8, "targets": "all_linear", "quantize": None, "publish": "merged"}
+BY_ADAPTERS = {"lora": {**LORA, "dropout": 0.3}}
+
+
+def taken(directory, **spec):
+    """Four steps in two batches, the second redone from a checkpoint; the losses of both times."""
+    trainer = Trainer(directory, **spec)
+    trainer.create()
+    trainer.load()
+
+    def train(k):
+        answer = trainer.train(supervised(), between=(f"v{k}", f"v{k + 1}"), loss=SUPERVISED_LOSS)
+        return [step["loss"] for step in answer["steps"]]
+
+    first = train(0)
+    checkpoint = trainer.call("save", version="v1", dir=str(directory / "checkpoint"))
+    second = train(1)
+    trainer.load("v1", checkpoint)
+    return first, second, train(1)
+
+
+@pytest.mark.parametrize("spec", [{"dropout": 0.3}, {"dropout": 0.3, "gradient_checkpointing": True}, BY_ADAPTERS])
+def test_dropout_changes_the_loss_and_a_redo_draws_it_again(tmp_path, spec):
+    plain = taken(tmp_path / "off", **({"lora": {**LORA, "dropout": 0}} if "lora" in spec else {}))
+    first, second, again = taken(tmp_path / "on", **spec)
+    assert second == again
+    assert first != plain[0] and abs(first[0] - plain[0][0]) < 0.5
+    assert taken(tmp_path / "twice", **spec)[0] == first
+
+
+def test_scoring_leaves_nothing_to_chance(tmp_path):
+    trainer = Trainer(tmp_path, dropout=0.5)
+    trainer.create()
+    trainer.load()
+    batch = trainer.artifacts.put_json(trajectory_batch(trainer.artifacts, [[9, 12]]))
+
+    def scored():
+        args = {"version": "v0", "batch": batch, "columns": ["old_logp"], "reference_path": None}
+        trainer.call("score", **args, micro_batch_tokens_max=64)
+        return np.concatenate([np.frombuffer(v, "<f4") for v in msgpack.unpackb(trainer.io.blobs[0])["values"]])
+
+    first = scored()
+    assert np.array_equal(scored(), first)
+    assert trainer.worker.engine.module.training
+
+
+def test_seeds_differ_by_run_step_and_rank():
+    seeds = {
+        numerics.step_seed({"seed": seed}, number=number, rank=rank)
+        for seed in (0, 1)
+        for number in range(3)
+        for rank in range(3)
+    }
+    assert len(seeds) == 18
+    assert not numerics.has_dropout({"seed": 1}) and not numerics.has_dropout({"lora": {**LORA, "dropout": 0}})

@@ -1,0 +1,75 @@
+import { deepStrictEqual, strictEqual } from "node:assert/strict";
+import { type Numerics, Optimizer, type Policy } from "../../data/mod.ts";
+import { ArtifactStore, ManualClock } from "../../engine/mod.ts";
+import {
+  type Caller,
+  FakeTrainer,
+  PolicyTrainer,
+  type PolicyTrainerOptions,
+  writeFakeModel,
+} from "../../workers/mod.ts";
+
+const optimizer = Optimizer.parse({ lr: 0.1 });
+const LORA = { rank: 8, alpha: 16, dropout: 0, targets: "all_linear", quantize: null, seed: 1 };
+
+/** Versions that were trained with these numerics beside the fake ranks' own, and what the ranks were asked. */
+async function trained(unusual: Partial<Numerics>, options: { nonFiniteMax?: number } = {}) {
+  const dir = await Deno.makeTempDir({ prefix: "step_numerics_" });
+  const artifacts = new ArtifactStore(`${dir}/artifacts`);
+  const recorded: PolicyTrainerOptions["recorded"] = [];
+  const caller: Caller = { key: "k", attempt: 1, record: () => Promise.resolve() };
+  const open = (numerics: Partial<Numerics>) => {
+    const ranks = new FakeTrainer({ artifacts });
+    const trainer = new PolicyTrainer({
+      ...{ operator: ranks, artifacts, clock: new ManualClock(), recorded, checkpointsDir: `${dir}/checkpoints` },
+      numerics: async (tokens) => ({ ...await ranks.numerics(tokens), ...numerics }),
+      ...options,
+    });
+    const asked = (op: string) => ranks.calls.filter((call) => call.op === op).map((call) => call.args as object);
+    return { trainer, asked };
+  };
+  const first = open(unusual);
+  await writeFakeModel(`${dir}/model`, 0.5);
+  const { policy: base, note } = await first.trainer.base(`${dir}/model`, optimizer, caller);
+  recorded.push({ kind: "note/version", key: base.version, value: note });
+  const batch = await artifacts.putJson({ kind: "supervised", rows: [], temperature: 1, updates: [[0]] });
+  const work = { policy: base, batch, loss: batch, optimizer, micro_batch_tokens_max: 64 };
+  const made = await first.trainer.train(work, caller);
+  recorded.push({ kind: "note/version", key: made.policy.version, value: made.note });
+  const read = async ({ record }: Policy) => await artifacts.getJson(record) as Record<string, unknown>;
+  return { first, open, caller, dir, base: await read(base), record: await read(made.policy), policy: made.policy };
+}
+
+Deno.test("a step is told how it is cut and when skipped steps fail, and its record says how it was cut", async () => {
+  const { first, record, base } = await trained(
+    { logits_chunk_tokens: 128, packing: true, lora: LORA },
+    { nonFiniteMax: 5 },
+  );
+  const { logits_chunk_tokens, packing, non_finite_max } = first.asked("train")[0] as Record<string, unknown>;
+  deepStrictEqual({ logits_chunk_tokens, packing, non_finite_max }, {
+    logits_chunk_tokens: 128,
+    packing: true,
+    non_finite_max: 5,
+  });
+  const numerics = record.numerics as Record<string, unknown>;
+  deepStrictEqual([numerics.logits_chunk_tokens, numerics.packing, numerics.lora], [128, true, LORA]);
+  deepStrictEqual(base.lora, LORA);
+});
+
+Deno.test("what is at its default is told to nobody and recorded nowhere: older records keep their hashes", async () => {
+  const { first, record, base } = await trained({});
+  const told = { ...first.asked("train")[0], ...record.numerics as object, ...base };
+  for (const name of ["logits_chunk_tokens", "packing", "dropout", "lora", "offload", "non_finite_max"]) {
+    strictEqual(name in told, false, name);
+  }
+});
+
+Deno.test("a redo is cut as it was recorded, whatever is configured by now, and has no limit of skipped steps", async () => {
+  const { open, policy, caller, dir } = await trained({ logits_chunk_tokens: null, packing: true }, {
+    nonFiniteMax: 2,
+  });
+  const later = open({ logits_chunk_tokens: 77 });
+  await later.trainer.publish(policy, `${dir}/out`, caller);
+  const { logits_chunk_tokens, packing, ...rest } = later.asked("train")[0] as Record<string, unknown>;
+  deepStrictEqual([logits_chunk_tokens, packing, "non_finite_max" in rest], [null, true, false]);
+});

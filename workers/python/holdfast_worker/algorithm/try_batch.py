@@ -1,0 +1,286 @@
+"""
+An algorithm tried on a recorded batch, in one process, under a debugger if you like: credit, then loss and gradient.
+
+`python -m holdfast_worker.algorithm.try_batch JOB.json`, with standard input and output free for `breakpoint()`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from holdfast_worker.algorithm.credit import assign, read_round
+from holdfast_worker.algorithm.program import Algorithm, PythonProgram
+from holdfast_worker.algorithm.source import AlgorithmError
+from holdfast_worker.loss import MicroBatch, StepOutcome, count_step, program_of, run_step
+from holdfast_worker.operation import BadDataError, OperationIO
+from holdfast_worker.trainer.batch import SequenceData, Update, read_sequences, updates_of
+from holdfast_worker.trainer.forward import policy_forward
+from holdfast_worker.trainer.micro_batches import check_columns, micro_batch
+
+ROWS_MAX = 32
+COLUMNS = ("sequence", "draw", "reward", "advantage", "tokens", "stop", "loss", "gradient")
+# What stands for a column that the batch has not: its run read it not.
+STANDS_IN = {"old_logp": "behaviour_logp", "ref_logp": "behaviour_logp"}
+
+
+@dataclass
+class Tried:
+    """One loss on one optimizer step. `gradient` [S]: norm over the tokens of each sequence, of the live input's."""
+
+    part: str
+    update: int
+    outcome: StepOutcome
+    gradient: np.ndarray
+    loss: np.ndarray  # [S] what each sequence adds to the loss
+    places: list[int]
+
+
+class Trial:
+    """A recorded batch, and what is tried on it: {file, source, settings}, or an algorithm of the table."""
+
+    def __init__(self, job: Mapping[str, Any]) -> None:
+        self.job = job
+        files = OperationIO.alone(job["artifacts_dir"])
+        self.batch = json.loads(files.read_artifact(job["batch"]))
+        self.sequences = read_sequences(self.batch, files.read_artifact, None)
+        self.notes: list[str] = []
+        self.algorithm = Algorithm(job["python"]) if job.get("python") else None
+        self.coef = dict(self.batch["coef"])
+        if self.algorithm:
+            self.coef = {**self.algorithm.first_coef(), **self.coef}
+        self.model: Any = None
+
+    def assign(self) -> dict[str, Any]:
+        """Credit, which replaces what the batch was trained with. A table's algorithm has assigned already."""
+        if self.algorithm is None:
+            assigned = self.job["assigned"]
+        else:
+            given = {name: self._sampled(name) for name in ("old_logp", "ref_logp", "values")}
+            given["bootstrap"] = [0.0] * len(self.sequences)
+            round_ = read_round({**self.job["round"], **given, "coef": self.coef})
+            assigned = assign(self.algorithm, round_)
+            self.notes = [note for note in self.notes if note.split()[0] in round_._read]
+        for name in ("advantage", "returns"):
+            for sequence, value in zip(self.sequences, assigned.get(name) or []):
+                sequence.token_columns[name] = _over_tokens(sequence, value)
+        return assigned
+
+    def _sampled(self, name: str) -> list[list[float]]:
+        """A column over the sampled tokens, as credit sees it."""
+        return [self._column(sequence, name)[sequence.mask].tolist() for sequence in self.sequences]
+
+    def _column(self, sequence: SequenceData, name: str) -> np.ndarray:
+        recorded = "old_values" if name == "values" else name
+        if recorded in sequence.token_columns:
+            return sequence.token_columns[recorded]
+        other = STANDS_IN.get(name)
+        note = f"{name} is not in the batch: {f'{other} stands' if other else '0 stands'} for it"
+        if note not in self.notes:
+            self.notes.append(note)
+        return sequence.token_columns[other] if other else np.zeros(len(sequence.tokens), np.float32)
+
+    def losses(self) -> list[Tried]:
+        """Every loss of the algorithm on every optimizer step of the batch."""
+        tried = []
+        for part, program in self._programs().items():
+            missing = program.columns - {"margin"}
+            for sequence in self.sequences:
+                for name in missing - set(sequence.sequence_columns):
+                    sequence.token_columns[name] = self._column(sequence, name)
+            check_columns(program.columns, self.sequences)
+            for number, update in enumerate(updates_of(self.batch, self.sequences), 1):
+                tried.append(self._step(part, program, update, number))
+        return tried
+
+    def _programs(self) -> dict[str, Any]:
+        current = len(self.batch["updates"]) == 1 and "old_logp" not in self.batch["columns"]
+        if self.algorithm is None:
+            losses = self.job["losses"].items()
+            return {part: program_of(recorded, old_is_current=current) for part, recorded in losses}
+        with contextlib.redirect_stdout(io.StringIO()):  # What the file prints of a synthetic step helps nobody.
+            return {
+                part: PythonProgram(self.algorithm, part, current)
+                for part in ("loss", "value_loss")
+                if self.algorithm.code.has(part)
+            }
+
+    def _step(self, part: str, program: Any, update: Update, number: int) -> Tried:
+        sequences = [self.sequences[place] for place in update.sequences]
+        rows = list(range(len(sequences)))
+        mb = micro_batch(sequences, rows, columns=program.columns, device="cpu")
+        kept: dict[str, Tensor] = {}
+
+        def forward(mb: MicroBatch, need: set[str]) -> dict[str, Tensor]:
+            live = self._live(mb, sequences, need)
+            if torch.is_grad_enabled():
+                kept.update(live)
+            return live
+
+        shares: list[np.ndarray] = []
+        outcome = run_step(
+            _Watching(program, shares),
+            [mb],
+            counts=count_step([one.mask for one in sequences], [one.group for one in sequences]),
+            forward=forward,
+            backward=lambda loss, boundary: loss.backward(),
+            gather=lambda value: [value],
+            world_size=1,
+            coef=self.coef,
+        )
+        gradient = sum(_squares(live, mb.mask) for live in kept.values()) ** 0.5
+        return Tried(part, number, outcome, gradient, shares[0] if shares else gradient * np.nan, update.sequences)
+
+    def _live(self, mb: MicroBatch, sequences: list[SequenceData], need: set[str]) -> dict[str, Tensor]:
+        """The model's, or without one leaves: the log-probabilities as they were sampled, the values as recorded."""
+        if self.job.get("model") and need <= {"logp", "entropy"}:
+            live = policy_forward(self._open_model(), mb, need=need, temperature=self.batch["temperature"])
+            for value in live.values():
+                if value.requires_grad:
+                    value.retain_grad()
+            return live
+        leaves = {}
+        for name in need:
+            if name not in ("logp", "values"):
+                raise BadDataError(f"Cannot try the loss as it reads '{name}' of a model: give --model DIR")
+            columns = [self._column(one, "old_logp" if name == "logp" else "values") for one in sequences]
+            leaf = torch.zeros(mb.mask.shape)
+            for row, column in enumerate(columns):
+                leaf[row, : len(column)] = torch.tensor(column)
+            leaves[name] = leaf.requires_grad_()
+        return leaves
+
+    def _open_model(self) -> Any:
+        from transformers.utils import logging
+
+        from holdfast_worker.trainer.model_source import ModelSource
+
+        logging.disable_progress_bar()
+        if self.model is None:
+            self.model = ModelSource(Path(self.job["model"])).open_model("float32")
+        return self.model
+
+
+class _Watching:
+    """The program; what each sequence adds to the loss is kept, where the program knows it."""
+
+    def __init__(self, program: Any, shares: list[np.ndarray]) -> None:
+        self.program = program
+        self.live = program.live
+        self.shares = shares
+
+    def open_step(self, *step: Any) -> Any:
+        work = self.program.open_step(*step)
+        report = work.report
+
+        def reporting(kept: Any) -> StepOutcome:
+            if isinstance(self.program, PythonProgram):
+                self.shares.append(work.loss_by_sequence())
+            return report(kept)
+
+        work.report = reporting
+        return work
+
+
+def _squares(live: Tensor, mask: Tensor) -> np.ndarray:
+    """[B] sums of the squared gradient over the trained tokens."""
+    if live.grad is None:
+        return np.zeros(len(live))
+    return torch.where(mask, live.grad.double(), 0.0).square().sum(-1).numpy()
+
+
+def _over_tokens(sequence: SequenceData, value: Any) -> np.ndarray:
+    column = np.zeros(len(sequence.tokens), np.float32)
+    column[sequence.mask] = value
+    return column
+
+
+def report(trial: Trial, assigned: dict[str, Any], tried: list[Tried]) -> dict[str, Any]:
+    """All numbers, as `--json` prints them."""
+    advantage = [float(np.mean(value)) for value in assigned["advantage"]]
+    round_ = trial.job["round"]
+    return {
+        "sequences": len(trial.sequences),
+        "advantage": {"mean": float(np.mean(advantage)), "not_0": int(np.count_nonzero(advantage))},
+        "credit": {name: assigned[name] for name in ("coef", "metrics") if assigned.get(name)},
+        "notes": trial.notes,
+        "losses": [
+            {
+                "part": one.part,
+                "update": one.update,
+                "loss": one.outcome.loss if one.outcome.finite else None,
+                "not_finite": one.outcome.culprit.text if one.outcome.culprit else None,
+                "gradient": float(np.sqrt(np.square(one.gradient).sum())),
+                "metrics": one.outcome.metrics,
+                "rows": [
+                    {
+                        "sequence": place,
+                        "draw": trial.job["draws"][place],
+                        "reward": round_["reward"][place],
+                        "advantage": advantage[place],
+                        "tokens": int(trial.sequences[place].mask.sum()),
+                        "stop": round_["stop"][place],
+                        "loss": None if np.isnan(one.loss[row]) else float(one.loss[row]),
+                        "gradient": float(one.gradient[row]),
+                    }
+                    for row, place in enumerate(one.places)
+                ],
+            }
+            for one in tried
+        ],
+    }
+
+
+def show(told: dict[str, Any], title: str) -> None:
+    """The report as text."""
+    print(f"{title}: {told['sequences']} sequences")
+    for note in told["notes"]:
+        print(f"note       {note}")
+    print(f"advantage  mean {told['advantage']['mean']:.4g}, {told['advantage']['not_0']} not 0")
+    for name, values in told["credit"].items():
+        print(f"{name:<9}  {', '.join(f'{key} {value:.6g}' for key, value in values.items())}")
+    for one in told["losses"]:
+        update = f" of step {one['update']}" if any(other["update"] > 1 for other in told["losses"]) else ""
+        value = f"not finite: first at {one['not_finite']}" if one["loss"] is None else f"{one['loss']:.6g}"
+        print(f"\n{one['part']}{update}  {value}")
+        print(f"gradient   {one['gradient']:.6g}")
+        for name, metric in one["metrics"].items():
+            print(f"metric     {name} {metric:.6g}")
+        rows = [[_cell(row[name]) for name in COLUMNS] for row in one["rows"][:ROWS_MAX]]
+        widths = [max(map(len, column)) for column in zip(COLUMNS, *rows)]
+        for row in [list(COLUMNS), *rows]:
+            print("  ".join(cell.rjust(width) for cell, width in zip(row, widths)))
+        if len(one["rows"]) > ROWS_MAX:
+            print(f"and {len(one['rows']) - ROWS_MAX} more: --json has all")
+
+
+def _cell(value: Any) -> str:
+    return "-" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def main() -> int:
+    sys.path = [place for place in sys.path if place not in ("", str(Path.cwd()))]  # As in a worker: one file.
+    job = json.loads(Path(sys.argv[1]).read_text())
+    try:
+        trial = Trial(job)
+        assigned = trial.assign()
+        told = report(trial, assigned, trial.losses())
+    except (AlgorithmError, BadDataError) as error:
+        print(error, file=sys.stderr)
+        return 2
+    print(json.dumps(told, indent=2)) if job["json"] else show(told, job["title"])
+    return 0 if all(one["loss"] is not None for one in told["losses"]) else 3
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,129 @@
+"""A trained reward model as a reward: read once, asked in batches, the same bits for the same samples."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from holdfast_worker.operation import BadDataError
+from holdfast_worker.prompts import encode_prompt, encode_supervised, end_token
+from holdfast_worker.sampler.stopping import decode, end_tokens
+
+Item = dict[str, Any]
+Result = dict[str, Any]
+
+
+class RewardModel:
+    """
+    The model of a directory that ends in one number. `settings`: {path, dtype, device, threads, batch_tokens_max}.
+    A sample is encoded as the rows that it was trained on: the prompt by its own chat template, the completion, the
+    end-of-sequence token, of which the score is read.
+    """
+
+    def __init__(self, settings: dict[str, Any]) -> None:
+        from holdfast_worker.trainer import numerics
+        from holdfast_worker.trainer.model_source import ModelSource
+
+        path = settings["path"]
+        numerics.prepare_environment(settings)
+        self.device = numerics.choose_device(settings, 0)
+        numerics.make_deterministic(settings, self.device)
+        source = ModelSource(path, head="score")
+        require_head(path)
+        self.tokenizer = source.tokenizer
+        self.ends = end_tokens(self.tokenizer, path)
+        self.model = source.open_model(settings["dtype"]).to(self.device).eval().requires_grad_(False)
+        self.tokens_max: int = settings["batch_tokens_max"]
+
+    def score(self, items: Sequence[Item], between: Callable[[int], None] = lambda done: None) -> list[Result]:
+        """
+        One result per item {id, prompt, completion, token_ids?}, in order. Which samples share a batch follows from the
+        items alone. `between(done)` is called after each batch; what it raises ends the work.
+        """
+        from holdfast_worker.trainer.batch import cut
+
+        results: list[Result | None] = [None] * len(items)
+        encoded: dict[int, list[int]] = {}
+        for place, item in enumerate(items):
+            try:
+                encoded[place] = self.encode(item)
+            except BadDataError as error:
+                results[place] = _result(item, "error", error=str(error))
+        places = list(encoded)
+        lengths = [len(encoded[place]) for place in places]
+        batches = cut(lengths, tokens_max=self.tokens_max, world_size=1)[0] if places else []
+        for batch in batches:
+            chosen = [places[row] for row in batch]
+            started = time.perf_counter()
+            scores = self._forward([encoded[place] for place in chosen])
+            ms = (time.perf_counter() - started) * 1000 / len(chosen)
+            for place, score in zip(chosen, scores, strict=True):
+                results[place] = _scored(items[place], score, ms)
+            between(sum(result is not None for result in results))
+        return [result for result in results if result is not None]
+
+    def encode(self, item: Item) -> list[int]:
+        """
+        Tokens of a sample. Those that were sampled stand for the completion where they spell it in this vocabulary, as
+        with the policy's own tokenizer; else its text is encoded. A completion that was cut ends like any other.
+        """
+        prompt, text = item["prompt"], item["completion"]
+        sampled = self._spelled(item.get("token_ids") or [], text)
+        if sampled is None:
+            tokens = encode_supervised(self.tokenizer, prompt, text)[0]
+        else:
+            tokens = [*encode_prompt(self.tokenizer, prompt)[1], *sampled, end_token(self.tokenizer)]
+        if len(tokens) > self.tokenizer.model_max_length:
+            raise BadDataError(
+                f"Cannot score a sample of {len(tokens)} tokens as the reward model has room for "
+                f"{self.tokenizer.model_max_length}: lower sampler.tokens_max, or leave long prompts out"
+            )
+        return tokens
+
+    def _spelled(self, tokens: list[int], text: str) -> list[int] | None:
+        """The tokens without the one that ended them, if they are this text in this vocabulary."""
+        kept = tokens[:-1] if tokens and tokens[-1] in self.ends else tokens
+        known = all(0 <= token < len(self.tokenizer) for token in kept)
+        return kept if kept and known and decode(self.tokenizer, kept) == text else None
+
+    def _forward(self, rows: list[list[int]]) -> list[float]:
+        import torch
+
+        from holdfast_worker.trainer.heads import at_last, numbers_after
+
+        width = max(map(len, rows))
+        tokens = torch.tensor([row + [0] * (width - len(row)) for row in rows], device=self.device)
+        lengths = torch.tensor([len(row) for row in rows], device=self.device)
+        present = torch.arange(width, device=self.device) < lengths[:, None]
+        with torch.no_grad():
+            return at_last(numbers_after(self.model, tokens), present).tolist()
+
+
+def require_head(path: str) -> None:
+    """A language model would get a head of zeros, and every sample the same score."""
+    from holdfast_worker import weights
+
+    heads = [tensor.shape for tensor in weights.locate_tensors(path) if tensor.name == "score.weight"]
+    if not heads:
+        raise BadDataError(
+            f"Cannot score with '{path}' as it is no reward model: it has no tensor 'score.weight'. Train one with "
+            "`algorithm: reward_model`, and name its export"
+        )
+    if heads[0][0] != 1:
+        raise BadDataError(
+            f"Cannot score with '{path}' as it gives {heads[0][0]} numbers for a sample: name a model that gives one"
+        )
+
+
+def _scored(item: Item, score: float, ms: float) -> Result:
+    if math.isfinite(score):
+        return _result(item, "ok", score=score, ms=ms)
+    return _result(item, "bad_return", error=f"the reward model's score is {score}: expected a finite number", ms=ms)
+
+
+def _result(
+    item: Item, outcome: str, *, score: float | None = None, error: str | None = None, ms: float = 0.0
+) -> Result:
+    return {"id": item["id"], "outcome": outcome, "score": score, "metrics": {}, "error": error, "ms": ms}

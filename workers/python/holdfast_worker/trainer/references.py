@@ -1,0 +1,59 @@
+"""The model that a KL is taken to: frozen, and never trained."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from holdfast_worker.gpu_memory import drop_garbage
+from holdfast_worker.operation import BadDataError
+from holdfast_worker.trainer.engine import TrainingEngine
+from holdfast_worker.trainer.model_source import ModelSource
+
+
+class References:
+    """One reference model, opened when it is first asked for; another path takes its place."""
+
+    def __init__(self, engine: TrainingEngine) -> None:
+        self.engine = engine
+        self.path: str | None = None
+        self.model: Any = None
+
+    @contextmanager
+    def borrowed(self, path: str | None, *, dtype: str, offload: bool) -> Iterator[Any]:
+        """
+        The reference on the device; with `offload` it goes back to the CPU afterwards, which changes no bit. Without a
+        path, or at the path of an adapter's base, it is the model itself, its adapter switched off.
+        """
+        if path is None or self._is_base(path):
+            with self._without_adapter() as model:
+                yield model
+            return
+        if path != self.path:
+            self.path, self.model = None, None  # The old one goes before the new one comes.
+            drop_garbage(self.engine.device)
+            self.model = ModelSource(path).open_model(dtype).eval().requires_grad_(False)
+            self.path = path
+        self.model.to(self.engine.device)
+        try:
+            yield self.model
+        finally:
+            if offload:
+                self.model.to("cpu")
+
+    def _is_base(self, path: str) -> bool:
+        """Whether it is the model that an adapter is trained beside: it is in memory, no second copy is needed."""
+        base = getattr(self.engine.module, "base_path", None)
+        return base is not None and Path(path).resolve() == Path(base)
+
+    @contextmanager
+    def _without_adapter(self) -> Iterator[Any]:
+        if not hasattr(self.engine.module, "disable_adapter"):
+            raise BadDataError(
+                "Cannot score ref_logp as reference_path is null and the model has no adapter to switch off: name the "
+                "reference model's directory"
+            )
+        with self.engine.module.disable_adapter():
+            yield self.engine.model
