@@ -80,7 +80,11 @@ Deno.test("bench grpo --json tells both times, their ratio and what they were to
   for (const field of ["step_s", "trl_step_s", "publish_ms", "load_ms", "generate_ms", "train_ms", "engine_ms"]) {
     ok(measured[field]! > 0, `${field} is ${measured[field]}`);
   }
-  ok(Math.abs(measured.ratio! - measured.step_s! / measured.trl_step_s!) < 0.01 * measured.ratio! + 0.001);
+  // All three are rounded to thousandths, and a step of this size takes some hundredths of a second.
+  const half = 0.0005;
+  const least = (measured.step_s! - half) / (measured.trl_step_s! + half) - half;
+  const most = (measured.step_s! + half) / (measured.trl_step_s! - half) + half;
+  ok(least <= measured.ratio! && measured.ratio! <= most, `${measured.ratio} is not between ${least} and ${most}`);
   strictEqual(measured.tokens_per_step, 16);
   const { settings } = measured as unknown as {
     settings: { prompts: number; trl: { gradient_checkpointing: boolean } };
