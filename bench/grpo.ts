@@ -77,7 +77,7 @@ function ownConfig({ seed, steps, prompts, samples, tokens, threads, model, lr, 
     reward: [{ name: "length", unit: "characters", max: length_max, prefer: "short" }],
     trainer: {
       ...{ engine: "torch", dtype: "float32", device: "cpu", threads, updates_per_batch: 1 },
-      micro_batch_tokens_max: 1 << 20,
+      ...{ micro_batch_tokens_max: 1 << 20, packing: true },
       optimizer: { lr, clip_grad_norm: 1 },
     },
     sampler: {

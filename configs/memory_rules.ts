@@ -3,7 +3,7 @@ import type { Issue } from "./issue_text.ts";
 import type { Blocks } from "./rules.ts";
 
 /** Rules about how training fits in memory. What a choice has no meaning for is refused, never ignored. */
-export const MEMORY_RULES = [offloadIsDeepSpeeds, packingIsSupervised, dropoutIsSupervised, adaptersFit];
+export const MEMORY_RULES = [offloadIsDeepSpeeds, packingIsTheVocabularys, dropoutIsSupervised, adaptersFit];
 
 function offloadIsDeepSpeeds({ trainer }: Blocks): Issue[] {
   if (!trainer?.offload) return [];
@@ -20,11 +20,12 @@ function offloadIsDeepSpeeds({ trainer }: Blocks): Issue[] {
   ];
 }
 
-function packingIsSupervised({ flow, trainer }: Blocks): Issue[] {
-  if (!trainer?.packing || flow === "supervised") return [];
+function packingIsTheVocabularys({ trainer, algorithm }: Blocks): Issue[] {
+  const headed = headedOf(algorithm);
+  if (!trainer?.packing || headed === null) return [];
   return [{
     path: ["trainer", "packing"],
-    message: `is true; only the rows of the supervised flow are packed: leave it out of flow ${flow}`,
+    message: `is true; the rows of ${headed}, whose model ends in a head of its own, are padded: leave it out`,
   }];
 }
 
@@ -42,12 +43,12 @@ function dropoutIsSupervised({ flow, trainer, algorithm }: Blocks): Issue[] {
 
 function adaptersFit({ trainer, algorithm }: Blocks): Issue[] {
   if (!trainer?.lora) return [];
-  const scored = algorithm !== undefined && !inPython(algorithm) && headOf(algorithm) !== null;
+  const headed = headedOf(algorithm);
   return [
-    ...(scored
+    ...(headed !== null
       ? [{
         path: ["trainer", "lora"],
-        message: `${algorithm.name} trains a head of its own, which no adapter saves: leave it out`,
+        message: `${headed} trains a head of its own, which no adapter saves: leave it out`,
       }]
       : []),
     ...(trainer.lora.quantize !== null && trainer.zero === 3
@@ -57,4 +58,9 @@ function adaptersFit({ trainer, algorithm }: Blocks): Issue[] {
       }]
       : []),
   ];
+}
+
+/** The name of an algorithm whose model ends in a head of its own, not in a vocabulary. */
+function headedOf(algorithm: Blocks["algorithm"]): string | null {
+  return algorithm === undefined || inPython(algorithm) || headOf(algorithm) === null ? null : algorithm.name;
 }

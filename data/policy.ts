@@ -16,7 +16,7 @@ export type LoraShape = z.infer<typeof LoraShape>;
 export const StepCut = z.strictObject({
   logits_chunk_tokens: z.int().positive().nullable().optional().describe("Left out: 4096. null: never in chunks."),
   packing: z.literal(true).optional().describe(
-    "Sequences stand one after the other in a row. Left out: they are padded.",
+    "Sequences stand one after the other in a row, a group's common beginning once. Left out: they are padded.",
   ),
 });
 export type StepCut = z.infer<typeof StepCut>;

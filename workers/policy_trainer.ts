@@ -153,8 +153,8 @@ export class PolicyTrainer {
   ): Promise<Record<string, ArtifactRef>> {
     return await this.#fitting(input, caller, async (micro_batch_tokens_max) => {
       const { policy, ...rest } = input;
-      const { logits_chunk_tokens } = await this.#options.numerics(micro_batch_tokens_max);
-      const args = { version: policy.version, ...rest, micro_batch_tokens_max, ...stepCut({ logits_chunk_tokens }) };
+      const cut = stepCut(await this.#options.numerics(micro_batch_tokens_max));
+      const args = { version: policy.version, ...rest, micro_batch_tokens_max, ...cut };
       let blobs: Uint8Array[] = [];
       const output = await this.#resident(policy.version, caller, () =>
         askedRoom(caller, async (watched) => {
@@ -175,8 +175,8 @@ export class PolicyTrainer {
   ): Promise<EvaluatedBatch> {
     return await this.#fitting(input, caller, async (micro_batch_tokens_max) => {
       const { policy, ...rest } = input;
-      const { logits_chunk_tokens } = await this.#options.numerics(micro_batch_tokens_max);
-      const args = { version: policy.version, ...rest, micro_batch_tokens_max, ...stepCut({ logits_chunk_tokens }) };
+      const cut = stepCut(await this.#options.numerics(micro_batch_tokens_max));
+      const args = { version: policy.version, ...rest, micro_batch_tokens_max, ...cut };
       const output = await this.#resident(
         policy.version,
         caller,

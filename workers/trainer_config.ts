@@ -43,7 +43,7 @@ export const TrainerConfig = z.strictObject({
     "Trained tokens whose logits are in memory at once; more are computed chunk by chunk, and again in the backward. null: all at once.",
   ),
   packing: z.boolean().default(false).describe(
-    "Supervised training: sequences one after the other in a row instead of padded rows. None sees another.",
+    "Sequences one after the other in a row instead of padded rows, and what a group's begin with once. None sees another.",
   ),
   dropout: z.number().min(0).lt(1).default(0).describe(
     "Supervised training: every dropout of the model. Elsewhere it is off, as log-probabilities must not depend on chance.",

@@ -7,10 +7,10 @@ import torch
 from transformers import LlamaConfig, LlamaForCausalLM, MistralConfig, MistralForCausalLM
 
 from holdfast_worker.operation import BadDataError
-from holdfast_worker.trainer.batch import SequenceData, cut
+from holdfast_worker.trainer.batch import SequenceData
 from holdfast_worker.trainer.forward import policy_forward
 from holdfast_worker.trainer.micro_batches import micro_batch
-from holdfast_worker.trainer.packing import check_packing, packed_inputs, use_packed_attention
+from holdfast_worker.trainer.packing import check_packing, packed_row, use_packed_attention
 from trainer_harness import SUPERVISED_LOSS, Trainer
 
 SMALL = {
@@ -105,16 +105,10 @@ def test_a_neighbour_that_is_not_a_number_reaches_no_other_sequence():
 
 
 def test_positions_begin_again_and_a_row_holds_no_padding():
-    inputs, kept = packed_inputs(ROWS.tokens, ROWS.lengths)
-    assert inputs["input_ids"].shape == (1, 66) and inputs["packed_lengths"] == [19, 12, 7, 3, 25]
-    assert inputs["position_ids"][0].tolist() == [t for length in ROWS.lengths for t in range(length)]
-    assert torch.equal(ROWS.tokens.flatten()[kept], inputs["input_ids"][0])
-
-
-def test_cut_counts_the_tokens_of_packed_rows_without_padding():
-    lengths = [10, 1, 9, 2, 30]
-    assert cut(lengths, tokens_max=24, world_size=1) == [[[1, 3], [2, 0], [4]]]
-    assert cut(lengths, tokens_max=24, world_size=1, packed=True) == [[[1, 3, 2, 0], [4]]]
+    row = packed_row(ROWS)
+    assert row.inputs["input_ids"].shape == (1, 66) and row.inputs["packed"].lengths == [19, 12, 7, 3, 25]
+    assert row.inputs["position_ids"][0].tolist() == [t for length in ROWS.lengths for t in range(length)]
+    assert torch.equal(ROWS.tokens.flatten()[row.kept], row.inputs["input_ids"][0])
 
 
 def test_the_probe_takes_what_packs_and_refuses_what_sees_its_neighbour():

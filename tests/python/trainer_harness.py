@@ -91,17 +91,18 @@ class Artifacts:
 
 
 def slab(lengths: list[list[int]], *, seed: int = 0, prompt: int = 3) -> bytes:
-    """A GeneratedSlab of random tokens: `lengths[group][sample]`, the first `prompt` tokens are not trained."""
+    """A GeneratedSlab of random tokens: `lengths[group][sample]`. The first `prompt` are a group's own, and not trained."""
     random = np.random.default_rng(seed)
     groups = []
     for draw, samples in enumerate(lengths):
         trajectories = []
+        head = random.integers(6, 100, prompt)
         for sample, length in enumerate(samples):
             mask = (np.arange(length) >= prompt).astype(np.uint8)
             trajectories.append(
                 {
                     "sample": sample,
-                    "tokens": random.integers(6, 100, length).astype("<i4").tobytes(),
+                    "tokens": np.concatenate([head, random.integers(6, 100, length)])[:length].astype("<i4").tobytes(),
                     "action_mask": mask.tobytes(),
                     "behaviour_logp": (mask * -random.random(length)).astype("<f4").tobytes(),
                     "versions": [],
@@ -116,7 +117,7 @@ def slab(lengths: list[list[int]], *, seed: int = 0, prompt: int = 3) -> bytes:
 def trajectory_batch(artifacts: Artifacts, lengths: list[list[int]], **fields: Any) -> dict[str, Any]:
     """A Batch of kind trajectories over one slab, with a random advantage per sequence and one update."""
     seed = fields.pop("seed", 0)
-    ref = artifacts.put(slab(lengths, seed=seed))
+    ref = artifacts.put(slab(lengths, seed=seed, prompt=fields.pop("prompt", 3)))
     count = sum(map(len, lengths))
     advantage = np.random.default_rng(seed + 100).normal(size=count).tolist()
     groups = [

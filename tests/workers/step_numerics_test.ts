@@ -56,6 +56,17 @@ Deno.test("a step is told how it is cut and when skipped steps fail, and its rec
   deepStrictEqual(base.lora, LORA);
 });
 
+Deno.test("a score and an evaluation meet the model as the steps do", async () => {
+  const { first, policy, caller } = await trained({ logits_chunk_tokens: 128, packing: true });
+  const work = { policy, batch: policy.record, micro_batch_tokens_max: 64 };
+  await first.trainer.score({ ...work, columns: ["old_logp"], reference_path: null }, caller).catch(() => undefined);
+  await first.trainer.evaluate({ ...work, loss: policy.record }, caller).catch(() => undefined);
+  for (const op of ["score", "evaluate"]) {
+    const { logits_chunk_tokens, packing } = first.asked(op)[0] as Record<string, unknown>;
+    deepStrictEqual([logits_chunk_tokens, packing], [128, true], op);
+  }
+});
+
 Deno.test("what is at its default is told to nobody and recorded nowhere: older records keep their hashes", async () => {
   const { first, record, base } = await trained({});
   const told = { ...first.asked("train")[0], ...record.numerics as object, ...base };

@@ -30,6 +30,7 @@ class MicroBatch:
     sequences: list[int]  # place of each row in the step's batch order; -1: an all-masked filler
     groups: list[int]  # group number of each row
     lengths: list[int] = field(default_factory=list)  # tokens of each row without padding, as far as they are known
+    shared: list[int] = field(default_factory=list)  # tokens that a row's group begins with and that are computed once
 
 
 @dataclass

@@ -156,30 +156,34 @@ def updates_of(batch: dict[str, Any], sequences: list[SequenceData]) -> list[Upd
     return updates
 
 
-def cut(lengths: Sequence[int], *, tokens_max: int, world_size: int, packed: bool = False) -> list[list[list[int]]]:
+def cut(lengths: Sequence[int], *, tokens_max: int, world_size: int) -> list[list[list[int]]]:
     """
     Micro-batches of every rank [world][m][rows], as places in `lengths`: equally many on each rank, a filler is [].
-    Whole sequences, sorted by length (ties by place), are taken greedily while rows * longest <= tokens_max, or the sum
-    of their lengths where they are `packed`; a longer sequence stands alone. Micro-batch i goes to rank i % world_size,
-    so that ranks get similar lengths. The limit is lowered where it would leave a rank without work.
+    Whole sequences, sorted by length (ties by place), are taken greedily while rows * longest <= tokens_max; a longer
+    sequence stands alone. Micro-batch i goes to rank i % world_size, so that ranks get similar lengths. The limit is
+    lowered where it would leave a rank without work.
     """
     order = sorted(range(len(lengths)), key=lambda place: (lengths[place], place))
-    share = -(-sum(lengths) // world_size)
-    limit = tokens_max if world_size == 1 else min(tokens_max, max(share, 1))
+    limit = limit_of(sum(lengths), tokens_max, world_size)
     pieces: list[list[int]] = []
     for place in order:
-        if pieces and _tokens([*pieces[-1], place], lengths, packed) <= limit:
+        if pieces and (len(pieces[-1]) + 1) * lengths[place] <= limit:
             pieces[-1].append(place)
         else:
             pieces.append([place])
+    return dealt(pieces, world_size)
+
+
+def limit_of(tokens: int, tokens_max: int, world_size: int) -> int:
+    """What a micro-batch may hold so that every rank has one, of so many tokens in all."""
+    return tokens_max if world_size == 1 else min(tokens_max, max(-(-tokens // world_size), 1))
+
+
+def dealt(pieces: list[list[Any]], world_size: int) -> list[list[list[Any]]]:
+    """Pieces by rank, one after another to each, with fillers where the last ranks got one less."""
     rounds = -(-len(pieces) // world_size)
-    pieces += [[]] * (rounds * world_size - len(pieces))
+    pieces = pieces + [[]] * (rounds * world_size - len(pieces))
     return [pieces[rank::world_size] for rank in range(world_size)]
-
-
-def _tokens(rows: Sequence[int], lengths: Sequence[int], packed: bool) -> int:
-    """Of a micro-batch whose last row is the longest."""
-    return sum(lengths[row] for row in rows) if packed else len(rows) * lengths[rows[-1]]
 
 
 def cut_pairs(lengths: Sequence[int], *, tokens_max: int, world_size: int) -> list[list[list[int]]]:

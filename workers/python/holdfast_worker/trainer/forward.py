@@ -16,7 +16,9 @@ class Rows(Protocol):
 
     tokens: Tensor  # [B, T] int64, right padded
     mask: Tensor  # [B, T] bool
-    lengths: Sequence[int]  # [B] tokens without padding; read only where rows are packed
+    lengths: Sequence[int]  # [B] tokens without padding; this and the rest are read only where rows are packed
+    groups: Sequence[int]  # [B]
+    shared: Sequence[int]  # [B] tokens that a row's family begins with; left empty: none
 
 
 def policy_forward(
@@ -31,7 +33,7 @@ def policy_forward(
     """
     `logp` and, if needed, `entropy`, both [B, T] float32 of the logits divided by the temperature. Position t belongs
     to the target tokens[:, t]. More than `chunk_tokens` targets are computed chunk by chunk; null: never. `packed`: as
-    one row of all sequences, of which the answer is spread over the padded rows again.
+    one row of all sequences, each family's beginning once; the answer is spread over the padded rows again.
     """
     inputs, targets, spread = (_packed if packed else _padded)(rows)
     how = {"temperature": temperature, "entropy": "entropy" in need}
@@ -64,19 +66,19 @@ def _padded(rows: Rows) -> Inputs:
 
 
 def _packed(rows: Rows) -> Inputs:
-    """As `_padded`, for one row: of its tokens only the trained ones are asked about."""
-    from holdfast_worker.trainer.packing import packed_inputs
+    """As `_padded`, for one row: of its tokens only those before a trained one are asked, once for each that follows."""
+    from holdfast_worker.trainer.packing import packed_row
 
-    inputs, kept = packed_inputs(rows.tokens, rows.lengths)
+    row = packed_row(rows)
     trained = rows.mask.clone()
-    trained[:, 0] = False  # The token before it is of another sequence.
-    places = trained.flatten()[kept].nonzero()[:, 0]  # [K] places in the row
+    trained[:, 0] = False  # Nothing stands before it.
+    places = trained.flatten().nonzero()[:, 0]  # [K] places in the flat rows
     if places.numel() == 0:
         places = torch.ones(1, dtype=torch.long, device=rows.tokens.device)
-    where = kept[places]
 
     def spread(values: Tensor) -> Tensor:
-        flat = values.new_zeros(rows.mask.numel()).index_copy(0, where, values[0])
+        flat = values.new_zeros(rows.mask.numel()).index_copy(0, places, values[0])
         return flat.view(rows.mask.shape)
 
-    return {**inputs, "logits_to_keep": places - 1}, inputs["input_ids"][:, places], spread
+    asked = row.where.flatten()[places - 1]
+    return {**row.inputs, "logits_to_keep": asked}, rows.tokens.flatten()[places][None], spread

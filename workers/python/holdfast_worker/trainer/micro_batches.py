@@ -61,7 +61,13 @@ def pad(
 
 
 def micro_batch(
-    sequences: Sequence[SequenceData], rows: Sequence[int], *, columns: set[str], device: str, pairs: bool = False
+    sequences: Sequence[SequenceData],
+    rows: Sequence[int],
+    *,
+    columns: set[str],
+    device: str,
+    pairs: bool = False,
+    shared: Sequence[int] = (),
 ) -> MicroBatch:
-    """One MicroBatch of the given sequences."""
-    return MicroBatch(**pad(sequences, rows, columns=columns, device=device, pairs=pairs))
+    """One MicroBatch of the given sequences. `shared`: of each row, where rows of a group are computed as a family."""
+    return MicroBatch(**pad(sequences, rows, columns=columns, device=device, pairs=pairs), shared=list(shared))

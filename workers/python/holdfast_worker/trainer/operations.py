@@ -17,6 +17,7 @@ from holdfast_worker.operation import BadDataError, OperationIO
 from holdfast_worker.trainer import numerics
 from holdfast_worker.trainer.batch import SequenceData, Update, cut, cut_pairs, read_sequences, updates_of
 from holdfast_worker.trainer.engine import NonFiniteError, TrainingEngine
+from holdfast_worker.trainer.families import Family, cut_packed, families_of
 from holdfast_worker.trainer.micro_batches import check_columns, micro_batch
 from holdfast_worker.trainer.model_source import ModelSource
 from holdfast_worker.trainer.output_head import CHUNK_TOKENS
@@ -36,8 +37,15 @@ class Work:
     coef: dict[str, float]
     tokens_max: int
     pairs: bool  # Sequences stand in pairs, which are never parted.
-    packed: bool  # Sequences stand one after the other in a row.
     how: dict[str, Any]  # What the forward is told besides.
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A micro-batch. `rows`: places of sequences; `shared`: of each, tokens that its family begins with, if packed."""
+
+    rows: list[int]
+    shared: list[int]
 
 
 class TrainingOperations:
@@ -53,13 +61,19 @@ class TrainingOperations:
         self.cut: dict[str, int] = {}  # Of the micro-batches that run now, or ran last.
 
     def _cut(
-        self, lengths: list[int], tokens_max: int, *, pairs: bool = False, packed: bool = False
-    ) -> list[list[list[int]]]:
-        """`cut`, remembered for an engine that has to make it smaller. Tokens with padding."""
-        how = cut_pairs if pairs else partial(cut, packed=packed)
-        pieces = how(lengths, tokens_max=tokens_max, world_size=self.engine.world_size)
-        tokens = [[lengths[row] for row in rows] for rank in pieces for rows in rank if rows]
-        largest = max(sum(rows) if packed else len(rows) * max(rows) for rows in tokens)
+        self, sequences: Sequence[SequenceData], tokens_max: int, *, pairs: bool = False, packed: bool = False
+    ) -> list[list[Piece]]:
+        """The micro-batches of every rank, remembered for an engine that has to make them smaller. Tokens with padding."""
+        lengths = [len(sequence.tokens) for sequence in sequences]
+        world = {"tokens_max": tokens_max, "world_size": self.engine.world_size}
+        if packed:
+            ranks = cut_packed(families_of(sequences), lengths, whole=pairs, **world)
+            largest = max(sum(family.tokens(lengths) for family in piece) for rank in ranks for piece in rank)
+            pieces = [[Piece(*_laid_out(piece)) for piece in rank] for rank in ranks]
+        else:
+            of_rows = (cut_pairs if pairs else cut)(lengths, **world)
+            largest = max(len(rows) * max(lengths[row] for row in rows) for rank in of_rows for rows in rank if rows)
+            pieces = [[Piece(rows, []) for rows in rank] for rank in of_rows]
         self.cut = {"longest_tokens": max(lengths), "micro_batch_tokens": largest}
         return pieces
 
@@ -71,9 +85,9 @@ class TrainingOperations:
         program = self._program(args["loss"], io, is_current)
         updates = updates_of(batch, sequences)
         columns = check_columns(program.columns, sequences)
-        packed = args.get("packing", False) and batch["kind"] == "supervised"
-        if packed:
-            self._check_packing()
+        how = self._how(args)
+        if how.get("packed"):
+            self._pack(self.engine.model)
         return Work(
             program,
             sequences,
@@ -83,15 +97,17 @@ class TrainingOperations:
             coef=batch["coef"],
             tokens_max=args["micro_batch_tokens_max"],
             pairs=batch["kind"] == "preference",
-            packed=packed,
-            how=self._how(args, packed=packed),
+            how=how,
         )
 
-    def _how(self, args: dict[str, Any], *, packed: bool = False) -> dict[str, Any]:
+    def _how(self, args: dict[str, Any]) -> dict[str, Any]:
         """What the step was recorded with, or is configured with, of how rows meet the model."""
         if self.head is not None:
             return {}
-        return {"chunk_tokens": args.get("logits_chunk_tokens", CHUNK_TOKENS), "packed": packed}
+        return {
+            "chunk_tokens": args.get("logits_chunk_tokens", CHUNK_TOKENS),
+            **({"packed": True} if args.get("packing", False) else {}),
+        }
 
     def _read(
         self, args: dict[str, Any], io: OperationIO, source: ModelSource
@@ -100,17 +116,17 @@ class TrainingOperations:
         tokenizer = None if batch["kind"] == "trajectories" else source.tokenizer
         return batch, read_sequences(batch, io.read_artifact, tokenizer)
 
-    def _check_packing(self) -> None:
-        """Packed attention for the model that is loaded, after the proof that it keeps sequences apart. Once for each."""
+    def _pack(self, model: Any) -> None:
+        """Packed attention for a model, after the proof that it keeps sequences apart. Once for each."""
         from holdfast_worker.trainer.packing import check_packing, use_packed_attention
 
-        module = self.engine.module
+        module = self.engine.module if model is self.engine.model else model
         if getattr(module, "packs_rows", False):
             return
         use_packed_attention(module)
         vocabulary = module.config.get_text_config().vocab_size
         with self._without_dropout():
-            check_packing(self.engine.model, vocabulary=vocabulary, device=self.engine.device)
+            check_packing(model, vocabulary=vocabulary, device=self.engine.device)
         module.packs_rows = True
 
     @contextmanager
@@ -178,8 +194,8 @@ class TrainingOperations:
         """The step's outcome, and what was counted of it."""
         engine = self.engine
         sequences = [work.sequences[place] for place in update.sequences]
-        lengths = [len(sequence.tokens) for sequence in sequences]
-        pieces = self._cut(lengths, work.tokens_max, pairs=work.pairs, packed=work.packed)
+        packed = work.how.get("packed", False)
+        pieces = self._cut(sequences, work.tokens_max, pairs=work.pairs, packed=packed)
         masks, groups = [sequence.mask for sequence in sequences], [sequence.group for sequence in sequences]
         counts = count_step(masks, groups, pairs=work.pairs)
         mine = pieces[engine.rank]
@@ -196,7 +212,7 @@ class TrainingOperations:
         cut_of = partial(micro_batch, sequences, columns=work.columns, device=engine.device, pairs=work.pairs)
         outcome = run_step(
             work.program,
-            [cut_of(rows) for rows in mine],
+            [cut_of(piece.rows, shared=piece.shared) for piece in mine],
             counts=counts,
             forward=lambda rows, need: self.forward(engine.model, rows, need=need, **how),
             backward=counted_backward,
@@ -208,21 +224,25 @@ class TrainingOperations:
         return outcome, {
             "n_tokens": counts.n_tokens,
             "n_sequences": counts.n_sequences,
-            "micro_batches": sum(1 for rank in pieces for rows in rank if rows),
+            "micro_batches": sum(1 for rank in pieces for piece in rank if piece.rows),
         }
 
     def score(self, args: dict[str, Any], io: OperationIO, *, source: ModelSource, dtype: str) -> dict[str, bytes]:
         """Columns by name: MessagePack {values: [bin float32 per sequence]}, the same on every rank."""
         io.check_cancelled()  # Not later: a rank that left would let the others wait in the next gather.
         batch, sequences = self._read(args, io, source)
-        pieces = self._cut([len(sequence.tokens) for sequence in sequences], args["micro_batch_tokens_max"])
-        forward = partial(self.forward, need={"logp"}, temperature=batch["temperature"], **self._how(args))
+        how = self._how(args)
+        packed = how.get("packed", False)
+        pieces = self._cut(sequences, args["micro_batch_tokens_max"], packed=packed)
+        forward = partial(self.forward, need={"logp"}, temperature=batch["temperature"], **how)
         found: dict[str, bytes] = {}
         for columns in passes(args["columns"], self.head):
             with self._scorer(columns, args, dtype) as model, self._without_dropout():
+                if packed:
+                    self._pack(model)
                 mine: dict[str, dict[int, bytes]] = {name: {} for name in columns}
-                for done, rows in enumerate(pieces[self.engine.rank]):
-                    self._score_rows(forward, model, sequences, rows, mine)
+                for done, piece in enumerate(pieces[self.engine.rank]):
+                    self._score_rows(forward, model, sequences, piece, mine)
                     io.progress(columns[0], done + 1, len(pieces[self.engine.rank]))
             for rank in self.engine.gather(mine):
                 for name in columns:
@@ -242,17 +262,23 @@ class TrainingOperations:
         forward: Callable[[Any, Any], dict[str, torch.Tensor]],
         model: Any,
         sequences: list[SequenceData],
-        rows: list[int],
+        piece: Piece,
         found: dict[str, dict[int, bytes]],
     ) -> None:
         """Adds the rows of a micro-batch to each column: one number per token of a sequence, or one."""
-        part = micro_batch(sequences, rows, columns=set(), device=self.engine.device)
-        lengths = [len(sequences[place].tokens) for place in rows] or [1]
+        part = micro_batch(sequences, piece.rows, columns=set(), device=self.engine.device, shared=piece.shared)
+        lengths = [len(sequences[place].tokens) for place in piece.rows] or [1]
         scored = score_rows(forward, model, part, columns=tuple(found), lengths=lengths)
         for name, values in scored.items():
             numbers = values.cpu().numpy()
-            for row, place in enumerate(rows):
+            for row, place in enumerate(piece.rows):
                 found[name][place] = numbers[row, : lengths[row]].astype("<f4").tobytes()
+
+
+def _laid_out(families: Sequence[Family]) -> tuple[list[int], list[int]]:
+    """Of each row of families, one after the other: its place and what it shares."""
+    rows = [(row, family.shared) for family in families for row in family.rows]
+    return [row for row, _ in rows], [shared for _, shared in rows]
 
 
 def skipped_at(cause: str, culprit: Any) -> dict[str, Any]:

@@ -1,20 +1,24 @@
 """
-Packed rows: sequences one after the other in one row. Positions start again with each, and attention runs over each by
-itself, so that no token sees another sequence: there is no mask of row x row tokens, and no work on padding.
+Packed rows: sequences one after the other in one row, without padding. Positions start again with each, and attention
+runs over each by itself, so that no token sees another sequence. What the rows of a group begin with stands there once
+(`families.py`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
 from holdfast_worker.operation import BadDataError
+from holdfast_worker.trainer.families import Kernel, PackedFamilies, band
 
 ATTENTION = "holdfast_packed"  # Its name in transformers' table of attention functions.
 PROBE_LENGTHS = (5, 9)
+PROBE_SHARED = 3
 # How far a sequence's logits may be off beside another one, in the type's own precision: products are cut differently.
 PROBE_TOLERANCE = {torch.float32: 1e-4, torch.bfloat16: 0.1}
 
@@ -22,29 +26,40 @@ PROBE_TOLERANCE = {torch.float32: 1e-4, torch.bfloat16: 0.1}
 def attention(
     module: Any, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None, **options: Any
 ) -> tuple[Tensor, None]:
-    """torch's own attention [B, heads, T, size], over each packed sequence alone. `packed_lengths`: of a single row."""
+    """torch's own attention [B, heads, T, size]. `packed`: how the sequences of a single row stand in it."""
     from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
-    lengths = options.pop("packed_lengths", None)
+    layout = options.pop("packed", None) or OneByOne([query.shape[2]])
     window = options.pop("sliding_window", None)
     unknown = [name for name in ("softcap", "s_aux") if options.get(name) is not None]
     if unknown or attention_mask is not None:
         what = f"'{unknown[0]}'" if unknown else "a mask of its own"
         raise BadDataError(f"Cannot pack sequences as this model's attention has {what}: set trainer.packing: false")
-    parts = []
-    for q, k, v in zip(*(part.split(lengths or [part.shape[2]], dim=2) for part in (query, key, value))):
-        mask = _band(q.shape[2], window, q.device)
-        parts.append(sdpa_attention_forward(module, q, k, v, mask, **options)[0])
-    return torch.cat(parts, dim=1), None  # [B, T, heads, size]
+
+    def kernel(query: Tensor, key: Tensor, value: Tensor, mask: Any) -> Tensor:
+        return sdpa_attention_forward(module, query, key, value, mask, **options)[0]
+
+    return layout.attend(kernel, query, key, value, window=window), None  # [B, T, heads, size]
 
 
-def _band(length: int, window: int | None, device: Any) -> Tensor | None:
-    """[1, 1, T, T] what a sliding window lets a token see; None where it is all that comes before it."""
-    if window is None or length <= window:
-        return None
-    places = torch.arange(length, device=device)
-    back = places[:, None] - places[None]
-    return ((back >= 0) & (back < window))[None, None]
+class PackedRows(Protocol):
+    """The part of a micro-batch that packing reads. `shared` left empty: rows have nothing in common."""
+
+    tokens: Tensor  # [B, T] int64, right padded
+    lengths: Sequence[int]  # [B] tokens without padding
+    groups: Sequence[int]  # [B]
+    shared: Sequence[int]  # [B] tokens that a row's family begins with
+
+
+class OneByOne:
+    """Sequences that have nothing in common: attention costs that of each, and no mask of row x row tokens is made."""
+
+    def __init__(self, lengths: Sequence[int]) -> None:
+        self.lengths = list(lengths)
+
+    def attend(self, kernel: Kernel, *parts: Tensor, window: int | None) -> Tensor:
+        sequences = zip(*(part.split(self.lengths, dim=2) for part in parts))
+        return torch.cat([kernel(*one, band(one[0].shape[2], window, one[0].device)) for one in sequences], dim=1)
 
 
 def use_packed_attention(model: Any) -> None:
@@ -55,42 +70,70 @@ def use_packed_attention(model: Any) -> None:
     model.set_attn_implementation(ATTENTION)
 
 
-def packed_inputs(tokens: Tensor, lengths: Sequence[int]) -> tuple[dict[str, Any], Tensor]:
-    """The model's arguments for rows [B, T] of these lengths, and each packed token's place in the flat rows: [L]."""
-    kept = torch.cat([torch.arange(length) + row * tokens.shape[1] for row, length in enumerate(lengths)])
-    positions = torch.cat([torch.arange(length) for length in lengths])[None]
-    kept, positions = kept.to(tokens.device), positions.to(tokens.device)
-    row = tokens.flatten()[kept][None]
-    return {"input_ids": row, "position_ids": positions, "packed_lengths": list(lengths), "use_cache": False}, kept
+@dataclass
+class PackedRow:
+    """The model's arguments, and where packed tokens come from: L of B rows of at most T."""
+
+    inputs: dict[str, Any]
+    kept: Tensor  # [L] place of each in the flat rows
+    where: Tensor  # [B, T] place of each token in the packed row; of padding any of its row
+
+
+def packed_row(rows: PackedRows) -> PackedRow:
+    """All tokens of the rows, each family's common beginning once."""
+    layout = PackedFamilies(rows.lengths, rows.groups, rows.shared or [0] * len(rows.lengths))
+    device = rows.tokens.device
+    kept, positions = layout.kept.to(device), layout.positions.to(device)
+    where = torch.from_numpy(layout.where).to(device)
+    row = rows.tokens.flatten()[kept][None]
+    how = layout.to(device) if any(layout.shared) else OneByOne(layout.lengths)
+    inputs = {"input_ids": row, "position_ids": positions[None], "packed": how, "use_cache": False}
+    return PackedRow(inputs, kept, where)
+
+
+@dataclass
+class _Rows:
+    tokens: Tensor
+    lengths: list[int]
+    groups: list[int]
+    shared: list[int]
 
 
 @torch.no_grad()
 def check_packing(model: Any, *, vocabulary: int, device: str) -> None:
     """
     Raises where packing would be silently wrong: a sequence's logits are as they are alone, and stay to the bit when
-    its neighbour changes. Every rank runs the same forwards.
+    the other sequence changes, be it of its family or not. Every rank runs the same forwards.
     """
     first, second = PROBE_LENGTHS
     tokens = (torch.arange(3 * second, device=device) * 7919 + 11) % vocabulary
-    alone = tokens[:second][None]
+    alone = tokens[:second]
     neighbours = [tokens[second : second + first], tokens[second + first : second + 2 * first]]
     try:
-        expected = model(input_ids=alone, use_cache=False).logits[0].float()
-        found = [_second_logits(model, neighbour, alone[0]) for neighbour in neighbours]
+        expected = model(input_ids=alone[None], use_cache=False).logits[0].float()
+        for shared in (0, PROBE_SHARED):
+            found = [
+                _logits_beside(model, torch.cat([alone[:shared], neighbour]), alone, shared) for neighbour in neighbours
+            ]
+            _check(found, expected, PROBE_TOLERANCE[next(model.parameters()).dtype])
     except TypeError as error:
         raise BadDataError(
             f"Cannot pack sequences as this model does not take packed rows: {error}. Set trainer.packing: false"
         ) from error
-    scale = PROBE_TOLERANCE[next(model.parameters()).dtype] * max(1.0, float(expected.abs().max()))
+
+
+def _check(found: list[Tensor], expected: Tensor, tolerance: float) -> None:
     off = float((found[0] - expected).abs().max())
-    if not torch.equal(*found) or not off <= scale:
+    if not torch.equal(*found) or not off <= tolerance * max(1.0, float(expected.abs().max())):
         raise BadDataError(
             "Cannot pack sequences as in this model a token sees the sequence before its own: logits are off by up to "
             f"{off:.3g} beside another sequence. Set trainer.packing: false"
         )
 
 
-def _second_logits(model: Any, neighbour: Tensor, tokens: Tensor) -> Tensor:
+def _logits_beside(model: Any, neighbour: Tensor, tokens: Tensor, shared: int) -> Tensor:
+    """[T, V] of `tokens` behind a neighbour that begins with the same `shared` tokens."""
     rows = torch.nn.utils.rnn.pad_sequence([neighbour, tokens], batch_first=True)
-    inputs, _ = packed_inputs(rows, [len(neighbour), len(tokens)])
-    return model(**inputs).logits[0, len(neighbour) :].float()
+    groups = [0, 0] if shared else [0, 1]
+    row = packed_row(_Rows(rows, [len(neighbour), len(tokens)], groups, [shared] * 2))
+    return model(**row.inputs).logits[0].float()[row.where[1, : len(tokens)]]

@@ -1,0 +1,194 @@
+"""
+Families: rows of a micro-batch that begin with the same tokens, none of them trained. The samples of a prompt are one, the
+two sides of a preference are one. Packed, a family is its common beginning once and each row's rest behind it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.attention.bias import causal_lower_right
+
+from holdfast_worker.trainer.batch import SequenceData, dealt, limit_of
+
+# Kernel(query, key, value, mask) of [B, heads, T, size] -> [B, T, heads, size]; a mask of None is causal.
+Kernel = Callable[[Tensor, Tensor, Tensor, Any], Tensor]
+
+
+@dataclass(frozen=True)
+class Family:
+    """`rows`: places of its sequences, in order. `shared`: tokens that all begin with, computed once."""
+
+    rows: tuple[int, ...]
+    shared: int
+
+    def tokens(self, lengths: Sequence[int]) -> int:
+        """Of its packed rows. `lengths`: by place."""
+        return self.shared + sum(lengths[row] - self.shared for row in self.rows)
+
+    def parts(self, lengths: Sequence[int], tokens_max: int) -> list[Family]:
+        """As few families as hold at most `tokens_max` tokens each, or one row."""
+        found = [Family(self.rows[:1], self.shared)]
+        for row in self.rows[1:]:
+            larger = Family((*found[-1].rows, row), self.shared)
+            if larger.tokens(lengths) <= tokens_max:
+                found[-1] = larger
+            else:
+                found.append(Family((row,), self.shared))
+        return found
+
+
+def families_of(sequences: Sequence[SequenceData]) -> list[Family]:
+    """By group, in order. A row keeps at least one token of its own."""
+    members: dict[int, list[int]] = {}
+    for place, sequence in enumerate(sequences):
+        members.setdefault(sequence.group, []).append(place)
+    return [Family(tuple(rows), _shared([sequences[row] for row in rows])) for rows in members.values()]
+
+
+def _shared(rows: Sequence[SequenceData]) -> int:
+    if len(rows) < 2:
+        return 0
+    untrained = min(min(_first_trained(row), len(row.tokens) - 1) for row in rows)
+    heads = np.stack([row.tokens[:untrained] for row in rows])
+    differs = (heads != heads[0]).any(0)
+    return int(differs.argmax()) if differs.any() else untrained
+
+
+def _first_trained(row: SequenceData) -> int:
+    return int(row.mask.argmax()) if row.mask.any() else len(row.mask)
+
+
+def cut_packed(
+    families: Sequence[Family],
+    lengths: Sequence[int],
+    *,
+    tokens_max: int,
+    world_size: int,
+    whole: bool = False,
+) -> list[list[list[Family]]]:
+    """
+    Micro-batches of every rank, as `cut` makes them of rows, each a list of families of at most `tokens_max` tokens
+    together. A family that is larger is parted, unless it must stay `whole`; then it stands alone, as a longer row does.
+    """
+    total = sum(family.tokens(lengths) for family in families)
+    limit = limit_of(total, tokens_max, world_size)
+    units = [part for family in families for part in ([family] if whole else family.parts(lengths, limit))]
+    units.sort(key=lambda unit: (unit.tokens(lengths), unit.rows[0]))
+    pieces: list[list[Family]] = []
+    held = 0
+    for unit in units:
+        size = unit.tokens(lengths)
+        if pieces and held + size <= limit:
+            pieces[-1].append(unit)
+            held += size
+        else:
+            pieces.append([unit])
+            held = size
+    return dealt(pieces, world_size)
+
+
+class PackedFamilies:
+    """
+    How packed families stand in one row and attend. B rows of at most T tokens, F families, L packed tokens; `lengths`,
+    `groups` and `shared` [B] are of the rows, neighbours of one group are a family.
+    """
+
+    def __init__(self, lengths: Sequence[int], groups: Sequence[int], shared: Sequence[int]) -> None:
+        self.lengths, self.shared = list(lengths), list(shared)
+        self.firsts = [row for row in range(len(lengths)) if row == 0 or groups[row] != groups[row - 1]]  # [F] rows
+        width = max(lengths)
+        self.where = np.zeros((len(lengths), width), np.int64)  # [B, T] place of each token in the packed row
+        kept, positions, first = [], [], 0  # [L] of each packed token: its place in the flat rows and in its sequence
+        for row, (length, head) in enumerate(zip(lengths, shared)):
+            begin = 0 if row in self.firsts else head
+            first = row if row in self.firsts else first
+            own = len(kept) - begin + np.arange(begin, length)
+            # Behind a row's end stands its last token again: no token of the row sees it, and it is no other row's.
+            self.where[row] = np.pad(np.concatenate([self.where[first, :begin], own]), (0, width - length), "edge")
+            kept += [row * width + token for token in range(begin, length)]
+            positions += range(begin, length)
+        self.kept, self.positions = torch.tensor(kept), torch.tensor(positions)
+
+    def to(self, device: Any) -> PackedFamilies:
+        """Everything that attention reads, on the device."""
+        lengths, shared = np.array(self.lengths), np.array(self.shared)
+        heads = shared[self.firsts]
+        wide, long = int(heads.max()), int((lengths - shared).max())
+        head = np.minimum(np.arange(wide), np.maximum(heads - 1, 0)[:, None])  # [F, P] tokens of the first row
+        rest = np.minimum(shared[:, None] + np.arange(long), lengths[:, None] - 1)  # [B, C] tokens of each row
+        answers = np.zeros(len(self.kept), np.int64)  # [L] where a packed token's answer is among both, one after another
+        for family, row in enumerate(self.firsts):
+            answers[self.where[row, : shared[row]]] = family * wide + np.arange(shared[row])
+        for row, (length, own) in enumerate(zip(lengths, shared)):
+            answers[self.where[row, own:length]] = heads.size * wide + row * long + np.arange(length - own)
+        rows = np.arange(len(lengths))[:, None]
+        found = (self.where[np.array(self.firsts)[:, None], head], self.where[rows, rest], self.where, answers)
+        self.head, self.rest, self.row, self.answers = (torch.from_numpy(part).to(device) for part in found)
+        self.positions_of_rest = torch.from_numpy(shared[:, None] + np.arange(long)).to(device)  # [B, C]
+        self.kept, self.positions = self.kept.to(device), self.positions.to(device)
+        self.masks: dict[int | None, Tensor] = {}
+        return self
+
+    def attend(self, kernel: Kernel, *parts: Tensor, window: int | None) -> Tensor:
+        """
+        [1, L, heads, size] from query, key and value [1, heads, L, size]: a row sees its family's beginning and itself.
+        On a CPU all rows at once, under a mask. Elsewhere row by row without one, as torch's flash attention takes none.
+        """
+        if parts[0].device.type != "cpu":
+            return self.attend_in_turn(kernel, *parts, window=window)
+
+        def taken(part: Tensor, places: Tensor) -> Tensor:
+            flat = part.transpose(1, 2)[0].flatten(1)  # [L, heads * size]: rows that are copied whole
+            found = flat.index_select(0, places.flatten())
+            return found.view(*places.shape, -1, part.shape[-1]).transpose(1, 2)
+
+        query, key, value = parts
+        mask = band(self.head.shape[1], window, query.device)
+        heads = kernel(*(taken(part, self.head) for part in parts), mask)
+        rests = kernel(taken(query, self.rest), taken(key, self.row), taken(value, self.row), self._mask(window))
+        both = torch.cat([heads.flatten(0, 1), rests.flatten(0, 1)])
+        return both.index_select(0, self.answers)[None]
+
+    def attend_in_turn(self, kernel: Kernel, *parts: Tensor, window: int | None) -> Tensor:
+        """As `attend`, with one call for each beginning and each rest."""
+        answers, at, head = [], 0, [part[:, :, :0] for part in parts]
+
+        def here(length: int) -> list[Tensor]:
+            nonlocal at
+            at += length
+            return [part[:, :, at - length : at] for part in parts]
+
+        for row, (length, shared) in enumerate(zip(self.lengths, self.shared)):
+            if row in self.firsts:
+                head = here(shared)
+                if shared:
+                    answers.append(kernel(*head, band(shared, window, head[0].device)))
+            own = here(length - shared)
+            key, value = (torch.cat(both, dim=2) for both in zip(head[1:], own[1:]))
+            whole = band(length, window, key.device)
+            mask = causal_lower_right(length - shared, length) if whole is None else whole[:, :, shared:]
+            answers.append(kernel(own[0], key, value, mask))
+        return torch.cat(answers, dim=1)
+
+    def _mask(self, window: int | None) -> Tensor:
+        """[B, 1, C, T] what a token of a rest sees of its row; made once for all layers."""
+        if window not in self.masks:
+            back = self.positions_of_rest[:, :, None] - torch.arange(self.row.shape[1], device=self.row.device)
+            seen = back >= 0 if window is None else (back >= 0) & (back < window)
+            self.masks[window] = seen[:, None]
+        return self.masks[window]
+
+
+def band(length: int, window: int | None, device: Any) -> Tensor | None:
+    """[1, 1, T, T] what a sliding window lets a token see; None where it is all that comes before it."""
+    if window is None or length <= window:
+        return None
+    places = torch.arange(length, device=device)
+    back = places[:, None] - places[None]
+    return ((back >= 0) & (back < window))[None, None]
