@@ -1,17 +1,18 @@
 /**
- * Whether every online algorithm learns: its shipped configuration on the quickstart's task, one number of samples for all,
- * several seeds. Criterion: the last five rounds' mean reward is 0.2 above that of the first five, in every seed. Runs that
- * are done are kept in `.holdfast/bench/learning` and not run again while their configuration is the same.
+ * Whether every algorithm learns: its shipped configuration on the quickstart's task, several seeds, and for the online ones
+ * one number of samples for all. Criterion: the last five rounds' mean is 0.2 above that of the first five, in every seed:
+ * of the reward, of the share of pairs told apart, or of a token's probability. Runs that are done are kept in
+ * `.holdfast/bench/learning` and not run again while their configuration is the same.
  */
-import { ONLINE_ALGORITHMS } from "../algs/mod.ts";
+import { ALGORITHMS, ONLINE_ALGORITHMS } from "../algs/mod.ts";
 import { sha256Hex } from "../engine/mod.ts";
 import { type Curves, seedResult, writeCurves, writeTable } from "./learning_docs.ts";
-import { configPath, type CurvePoint, learningCurve } from "./learning_run.ts";
+import { type CurvePoint, learned, learningCurve } from "./learning_run.ts";
 import { ROOT } from "./quickstart_run.ts";
 
-/** Samples of each run: 120 rounds of 32 prompts, 8 for each. */
+/** Samples of each online run: 120 rounds of 32 prompts, 8 for each. */
 const BUDGET = 30_720;
-const GAIN_MIN = 0.2;
+export const GAIN_MIN = 0.2;
 const KEPT = `${ROOT}.holdfast/bench/learning`;
 
 type Asked = { seeds: number[]; algorithms: string[]; budget: number; write: boolean };
@@ -22,15 +23,16 @@ export async function benchLearning(args: readonly string[]): Promise<Record<str
   const results: Record<string, unknown> = {};
   for (const algorithm of algorithms) {
     const curves: Curves = {};
+    const spent = algorithm in ONLINE_ALGORITHMS ? budget : null;
     for (const seed of seeds) {
-      curves[seed] = await keptCurve(algorithm, { seed, budget });
+      curves[seed] = await keptCurve(algorithm, { seed, budget: spent });
       const { gain, seconds } = seedResult(curves[seed]!);
       console.error(`${algorithm} seed ${seed}: gain ${gain} in ${seconds} s`);
     }
     const each = Object.entries(curves).map(([seed, curve]) => [seed, seedResult(curve)] as const);
     const gain_min = Math.min(...each.map(([, { gain }]) => gain));
     results[algorithm] = { seeds: Object.fromEntries(each), gain_min, learns: gain_min >= GAIN_MIN };
-    if (write) await writeCurves(algorithm, { curves, budget });
+    if (write) await writeCurves(algorithm, { curves, budget: spent, label: learned(algorithm).label });
   }
   if (write) await writeTable();
   const learn = Object.values(results).every((one) => (one as { learns: boolean }).learns);
@@ -39,7 +41,7 @@ export async function benchLearning(args: readonly string[]): Promise<Record<str
 
 /** @throws {RangeError} At what is no flag, or names no algorithm. */
 export function asked(args: readonly string[]): Asked {
-  const known = Object.keys(ONLINE_ALGORITHMS);
+  const known = Object.keys(ALGORITHMS);
   const found: Asked = { seeds: [1, 2, 3], algorithms: known, budget: BUDGET, write: args.includes("--write") };
   const rest = args.filter((arg) => arg !== "--write");
   for (let i = 0; i < rest.length; i += 2) {
@@ -60,8 +62,8 @@ export function asked(args: readonly string[]): Asked {
 }
 
 /** The curve, from a run that was done before if its configuration and budget were the same. */
-async function keptCurve(algorithm: string, one: { seed: number; budget: number }): Promise<CurvePoint[]> {
-  const config = await Deno.readTextFile(configPath(algorithm));
+async function keptCurve(algorithm: string, one: { seed: number; budget: number | null }): Promise<CurvePoint[]> {
+  const config = await Deno.readTextFile(learned(algorithm).config);
   const name = sha256Hex(JSON.stringify([config, one])).slice(0, 16);
   const path = `${KEPT}/${algorithm}-${one.seed}-${name}.json`;
   const kept = await Deno.readTextFile(path).catch((error) => {
@@ -69,7 +71,7 @@ async function keptCurve(algorithm: string, one: { seed: number; budget: number 
     throw error;
   });
   if (kept !== null) return JSON.parse(kept) as CurvePoint[];
-  const curve = await learningCurve(algorithm, one);
+  const curve = await learningCurve(learned(algorithm), one);
   await Deno.mkdir(KEPT, { recursive: true });
   await Deno.writeTextFile(`${path}.tmp`, JSON.stringify(curve));
   await Deno.rename(`${path}.tmp`, path);

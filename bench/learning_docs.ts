@@ -7,41 +7,44 @@ import { median, ROOT, rounded } from "./quickstart_run.ts";
 export type Curves = Record<string, CurvePoint[]>;
 export type SeedResult = { first: number; last: number; gain: number; seconds: number; rounds: number };
 /** `docs/learning/NAME.json`. `seeds`: the curves, `results` by seed what the criterion reads. */
-type Recorded = { algorithm: string; results: Record<string, SeedResult> };
+type Recorded = { algorithm: string; columns: string[]; results: Record<string, SeedResult> };
 
-/** Rounds whose mean reward is told, at either end. */
+/** Rounds whose mean is told, at either end. */
 const ENDS = 5;
 const PAGE = `${ROOT}docs/benchmarks.md`;
 const REGION = /(<!-- Written by `deno task bench learning --write`. -->\n)[^]*?(\n<!-- End. -->)/;
 
-/** Mean reward of the first and of the last rounds. */
+/** Mean of the first and of the last rounds. */
 export function seedResult(curve: readonly CurvePoint[]): SeedResult {
   const mean = (points: readonly CurvePoint[]) =>
-    points.reduce((sum, { reward }) => sum + reward, 0) / Math.max(points.length, 1);
+    points.reduce((sum, { value }) => sum + value, 0) / Math.max(points.length, 1);
   const [first, last] = [mean(curve.slice(0, ENDS)), mean(curve.slice(-ENDS))];
   const rest = { seconds: rounded(curve.at(-1)!.seconds)!, rounds: curve.length };
   return { first: rounded(first)!, last: rounded(last)!, gain: rounded(last - first)!, ...rest };
 }
 
 /** Writes `docs/learning/NAME.json` with the numbers and `docs/algorithms/curves/NAME.svg` with the picture. */
-export async function writeCurves(algorithm: string, { curves, budget }: { curves: Curves; budget: number }) {
+export async function writeCurves(
+  algorithm: string,
+  { curves, budget, label }: { curves: Curves; budget: number | null; label: string },
+) {
   const each = <T>(of: (curve: CurvePoint[]) => T) =>
     Object.fromEntries(Object.entries(curves).map(([seed, curve]) => [seed, of(curve)]));
   const fields = {
     algorithm,
     budget_samples: budget,
     results: each(seedResult),
-    columns: ["samples", "seconds", "reward_mean"],
-    seeds: each((curve) => curve.map((point) => [point.samples, rounded(point.seconds), rounded(point.reward)])),
+    columns: ["samples", "seconds", label],
+    seeds: each((curve) => curve.map((point) => [point.samples, rounded(point.seconds), rounded(point.value)])),
   };
   const lines = Object.entries(fields).map(([name, value]) => `  ${JSON.stringify(name)}: ${JSON.stringify(value)}`);
   await Deno.mkdir(`${ROOT}docs/learning`, { recursive: true });
   await Deno.writeTextFile(`${ROOT}docs/learning/${algorithm}.json`, `{\n${lines.join(",\n")}\n}\n`);
   const series = Object.entries(curves).map(([seed, curve]) => ({
     name: `seed ${seed}`,
-    points: curve.map(({ seconds, reward }) => ({ x: seconds, y: reward })),
+    points: curve.map(({ seconds, value }) => ({ x: seconds, y: value })),
   }));
-  const svg = curvesSvg(series, { title: algorithm, x: "seconds since the first round began", y: "mean reward" });
+  const svg = curvesSvg(series, { title: algorithm, x: "seconds since the first round began", y: label });
   await Deno.mkdir(`${ROOT}docs/algorithms/curves`, { recursive: true });
   await Deno.writeTextFile(`${ROOT}docs/algorithms/curves/${algorithm}.svg`, svg);
 }
@@ -56,10 +59,10 @@ export async function writeTable(): Promise<void> {
   await Deno.writeTextFile(PAGE, page.replace(REGION, (_, begin, end) => `${begin}\n${table}\n${end}`));
 }
 
-/** One row for each algorithm: what its rewards were at either end, per seed. */
+/** One row for each algorithm: what its curve was at either end, per seed. */
 export function learningTable(recorded: readonly Recorded[]): string {
   const seeds = [...new Set(recorded.flatMap(({ results }) => Object.keys(results)))];
-  const rows = recorded.map(({ algorithm, results }) => {
+  const rows = recorded.map(({ algorithm, columns, results }) => {
     const ends = seeds.map((seed) => {
       const result = results[seed];
       return result ? `${result.first.toFixed(2)} to ${result.last.toFixed(2)}` : "–";
@@ -67,8 +70,8 @@ export function learningTable(recorded: readonly Recorded[]): string {
     const all = Object.values(results);
     const gain = Math.min(...all.map((result) => result.gain)).toFixed(2);
     const seconds = Math.round(median(all.map((result) => result.seconds)));
-    return [`[\`${algorithm}\`](algorithms/curves/${algorithm}.svg)`, ...ends, gain, String(seconds)];
+    return [`[\`${algorithm}\`](algorithms/curves/${algorithm}.svg)`, columns.at(-1)!, ...ends, gain, String(seconds)];
   });
-  const head = ["algorithm", ...seeds.map((seed) => `seed ${seed}`), "smallest gain", "seconds"];
+  const head = ["algorithm", "what", ...seeds.map((seed) => `seed ${seed}`), "smallest gain", "seconds"];
   return [head, head.map(() => "---"), ...rows].map((cells) => `| ${cells.join(" | ")} |`).join("\n");
 }

@@ -1,37 +1,78 @@
-/** One run of a shipped algorithm's configuration, up to a number of samples. */
+/** One run of a shipped algorithm's configuration, as far as its curve goes. */
 import { fileURLToPath } from "node:url";
-import { type Config, loadConfig } from "../configs/mod.ts";
+import { ONLINE_ALGORITHMS } from "../algs/mod.ts";
+import { type Config, loadConfig, PreferenceConfig, QuickstartConfig } from "../configs/mod.ts";
 import type { EngineEvent } from "../engine/mod.ts";
 import { createRun, executeRun, flowDefinition, Home, SHIPPED } from "../flows/mod.ts";
 import { withBenchHome } from "./quickstart_run.ts";
 
-/** A round: samples and seconds since the first began, and the mean reward of all that it sampled. */
-export type CurvePoint = { round: number; samples: number; seconds: number; reward: number };
+/** A round: samples and seconds since the first began, and what the algorithm is judged by, between 0 and 1. */
+export type CurvePoint = { round: number; samples: number; seconds: number; value: number };
 
-export function configPath(algorithm: string): string {
-  return fileURLToPath(new URL(`../configs/algorithms/${algorithm}.yaml`, import.meta.url));
+/** What is read of an algorithm's run. */
+export type Learned = {
+  config: string;
+  /** The loop whose rounds are points of the curve. */
+  loop: string;
+  /** What the values are, for a reader. */
+  label: string;
+  /** Of a stage's metrics; undefined: they do not tell. */
+  value(metrics: Record<string, number>): number | undefined;
+  /** Rows that a round trains on; null: its samples are those that were generated. */
+  rows(config: Config): number | null;
+};
+
+const PAIRS: Omit<Learned, "config"> = {
+  loop: "round",
+  label: "pairs told apart",
+  value: (metrics) => metrics["reward/accuracy"], // Of pairs that were not seen before: no two rounds have one in common.
+  rows: (config) => PreferenceConfig.parse(config).pairs_per_round,
+};
+
+const REWARD: Omit<Learned, "config"> = {
+  loop: "round",
+  label: "mean reward",
+  value: (metrics) => metrics["reward/mean"],
+  rows: () => null,
+};
+
+/** The quickstart's warm-up teaches a new model the task by demonstrations, each seen once. */
+const DEMONSTRATIONS: Omit<Learned, "config"> = {
+  loop: "step",
+  label: "probability of a token (geometric mean)",
+  value: (metrics) => metrics["policy/loss"] === undefined ? undefined : Math.exp(-metrics["policy/loss"]),
+  rows: (config) => QuickstartConfig.parse(config).warmup.rows_per_round,
+};
+
+export function learned(algorithm: string): Learned {
+  if (algorithm === "sft") return { ...DEMONSTRATIONS, config: shipped("quickstart") };
+  return { ...(algorithm in ONLINE_ALGORITHMS ? REWARD : PAIRS), config: shipped(`algorithms/${algorithm}`) };
+}
+
+function shipped(name: string): string {
+  return fileURLToPath(new URL(`../configs/${name}.yaml`, import.meta.url));
 }
 
 /**
- * Runs the file as it is but for its seeds, and ends it with the round that uses the budget up.
+ * Runs the file as it is but for its seeds, and ends it with the round that uses the budget up, or with the loop's last one.
  * @throws {Error} If the run fails, or is over before the budget is.
  */
 export async function learningCurve(
-  algorithm: string,
-  { seed, budget }: { seed: number; budget: number },
+  what: Learned,
+  { seed, budget }: { seed: number; budget: number | null },
 ): Promise<CurvePoint[]> {
   const overrides = [`seed=${seed}`, `model.seed=${seed}`];
-  const { config } = await loadConfig(configPath(algorithm), { overrides });
+  const { config } = await loadConfig(what.config, { overrides });
   return await withBenchHome(async (dir) => {
-    const watch = new RoundWatch(budget);
+    const watch = new RoundWatch({ ...what, rows: what.rows(config) }, budget);
     const home = Home.open(dir);
     try {
       await execute(home, config, watch);
     } finally {
       await home.close();
     }
-    if (watch.spent < budget) {
-      throw new Error(`Cannot judge '${algorithm}' by ${budget} samples as its run is over after ${watch.spent}`);
+    if (watch.spent < (budget ?? 0)) {
+      throw new Error(`Cannot judge '${what.config}' by ${budget} samples as its run is over after ${watch.spent}`);
     }
     return watch.curve;
   });
@@ -51,9 +92,13 @@ export class RoundWatch {
   spent = 0;
   readonly #enough = new AbortController();
   #begun_ms: number | null = null;
-  #reward: number | null = null;
+  #value: number | null = null;
 
-  constructor(readonly budget: number, readonly now_ms: () => number = () => performance.now()) {}
+  constructor(
+    readonly what: Pick<Learned, "loop" | "value"> & { rows: number | null },
+    readonly budget: number | null,
+    readonly now_ms: () => number = () => performance.now(),
+  ) {}
 
   get signal(): AbortSignal {
     return this.#enough.signal;
@@ -61,20 +106,22 @@ export class RoundWatch {
 
   on(event: EngineEvent): void {
     if (this.signal.aborted) return;
-    if (event.type === "round_closed" && event.loop === "round") return this.#close(event.round);
-    if (!("key" in event) || !event.key.startsWith("round/")) return;
+    const { loop, value } = this.what;
+    if (event.type === "round_closed" && event.loop === loop) return this.#close(event);
+    if (!("key" in event) || !event.key.startsWith(`${loop}/`)) return;
     if (event.type === "stage_started") this.#begun_ms ??= this.now_ms();
-    if (event.type === "metrics") this.#reward = event.metrics["reward/mean"] ?? this.#reward;
+    if (event.type === "metrics") this.#value = value(event.metrics) ?? this.#value;
     if (event.type === "note" && event.kind === "note/generated") {
       this.spent += (event.value as { samples: number }).samples;
     }
   }
 
-  #close(round: number): void {
-    if (this.#reward === null) throw new Error(`Cannot read round ${round} as it told no reward/mean`);
+  #close({ round, times }: { round: number; times: number }): void {
+    if (this.#value === null) throw new Error(`Cannot read round ${round} as no metric told what it learned`);
     const seconds = (this.now_ms() - (this.#begun_ms ?? NaN)) / 1000;
-    this.curve.push({ round, samples: this.spent, seconds, reward: this.#reward });
-    this.#reward = null;
-    if (this.spent >= this.budget) this.#enough.abort();
+    this.spent += this.what.rows ?? 0;
+    this.curve.push({ round, samples: this.spent, seconds, value: this.#value });
+    this.#value = null;
+    if (this.budget === null ? round === times : this.spent >= this.budget) this.#enough.abort();
   }
 }

@@ -15,7 +15,7 @@ type Benchmark = { about: string; run(args: readonly string[]): Promise<Measured
 const BENCHMARKS: Record<string, Benchmark> = {
   engine: { about: "durable steps per second, replay time, the engine's share of a round", run: benchEngine },
   grpo: { about: "seconds of a GRPO step, beside TRL's GRPOTrainer", run: benchGrpo },
-  learning: { about: "whether every online algorithm learns, by its shipped configuration", run: benchLearning },
+  learning: { about: "whether every algorithm learns, by its shipped configuration", run: benchLearning },
   logits: { about: "memory of a step's logits in chunks, beside all at once", run: benchLogits },
   packing: { about: "supervised steps on packed rows, beside padded ones", run: benchPacking },
   quickstart: { about: "the shipped quickstart, beside a plain PyTorch script", run: benchQuickstart },
