@@ -4,14 +4,15 @@
  */
 import { digitsTables } from "../data/mod.ts";
 import { OnlineConfig } from "../configs/mod.ts";
-import { commandOutput, idleShare, median, numberFlags, type Operation } from "./quickstart_run.ts";
+import { commandOutput, idleShare, mean, median, numberFlags, type Operation } from "./quickstart_run.ts";
 import { quickstartPython, ROOT, rounded, timedRun, trlPython, withBenchHome } from "./quickstart_run.ts";
 
 /**
  * What both sides are told. `steps`: of one run; the first two and the last are not counted. `threads`: CPU threads that a side
  * may use at a time. The peer gives all of them to each operation; ours so trains, and generates with a sampler on each.
+ * `packing`: 0 makes our side train on padded rows, too.
  */
-const SIZES = { steps: 23, repeats: 5, prompts: 8, samples: 8, tokens: 32, threads: 2 };
+const SIZES = { steps: 23, repeats: 5, prompts: 8, samples: 8, tokens: 32, threads: 2, packing: 1 };
 type Sizes = typeof SIZES;
 const SEED = 1;
 const LR = 1e-4;
@@ -23,7 +24,7 @@ type Work = Sizes & { model: string; rows: string[]; lr: number; seed: number; l
 type Side = { step_s: number[]; tokens: number };
 type PeerAnswer = Omit<Side, "tokens"> & { tokens: number[]; settings: unknown; packages: Record<string, string> };
 
-/** `args`: `--steps N --repeats N --prompts N --samples N --tokens N --threads N`, and `--model DIR` instead of the quickstart's. */
+/** `args`: `--steps N --repeats N --prompts N --samples N --tokens N --threads N --packing N`, and `--model DIR` instead of the quickstart's. */
 export async function benchGrpo(args: readonly string[]): Promise<Record<string, unknown>> {
   const at = args.indexOf("--model");
   const source = at < 0 ? "tiny_qwen" : args[at + 1]!;
@@ -68,7 +69,8 @@ async function ownRun(dir: string, work: Work) {
 }
 
 /** What the peer's settings say, in our words. */
-function ownConfig({ seed, steps, prompts, samples, tokens, threads, model, lr, length_max }: Work, train: string) {
+function ownConfig(work: Work, train: string) {
+  const { seed, steps, prompts, samples, tokens, threads, packing, model, lr, length_max } = work;
   return OnlineConfig.parse({
     ...{ flow: "online", seed, rounds: steps, prompts_per_round: prompts, samples_per_prompt: samples },
     model: { path: model },
@@ -77,7 +79,7 @@ function ownConfig({ seed, steps, prompts, samples, tokens, threads, model, lr, 
     reward: [{ name: "length", unit: "characters", max: length_max, prefer: "short" }],
     trainer: {
       ...{ engine: "torch", dtype: "float32", device: "cpu", threads, updates_per_batch: 1 },
-      ...{ micro_batch_tokens_max: 1 << 20, packing: true },
+      ...{ micro_batch_tokens_max: 1 << 20, packing: packing > 0 },
       optimizer: { lr, clip_grad_norm: 1 },
     },
     sampler: {
@@ -124,8 +126,4 @@ function compared(own: Own[], peer: PeerAnswer[], { steps, prompts, samples, tok
     trl_runs_step_s: theirs.map(rounded),
     trl_packages: peer[0]!.packages,
   };
-}
-
-function mean(values: readonly number[]): number {
-  return values.reduce((sum, value) => sum + value, 0) / values.length;
 }

@@ -1,7 +1,7 @@
 /** What the pages show of the learning bench: data, pictures and one table. */
 import { curvesSvg } from "./curves_svg.ts";
 import type { CurvePoint } from "./learning_run.ts";
-import { median, ROOT, rounded } from "./quickstart_run.ts";
+import { mean, median, ROOT, rounded } from "./quickstart_run.ts";
 
 /** By seed. */
 export type Curves = Record<string, CurvePoint[]>;
@@ -16,9 +16,8 @@ const REGION = /(<!-- Written by `deno task bench learning --write`. -->\n)[^]*?
 
 /** Mean of the first and of the last rounds. */
 export function seedResult(curve: readonly CurvePoint[]): SeedResult {
-  const mean = (points: readonly CurvePoint[]) =>
-    points.reduce((sum, { value }) => sum + value, 0) / Math.max(points.length, 1);
-  const [first, last] = [mean(curve.slice(0, ENDS)), mean(curve.slice(-ENDS))];
+  const values = curve.map(({ value }) => value);
+  const [first, last] = [mean(values.slice(0, ENDS)), mean(values.slice(-ENDS))];
   const rest = { seconds: rounded(curve.at(-1)!.seconds)!, rounds: curve.length };
   return { first: rounded(first)!, last: rounded(last)!, gain: rounded(last - first)!, ...rest };
 }

@@ -7,6 +7,7 @@ import { digitsTables, type Row, type RowTable } from "../data/mod.ts";
 import {
   commandOutput,
   CONFIG,
+  mean,
   median,
   numberFlags,
   type QuickstartConfig,
@@ -119,7 +120,6 @@ function firstRows(table: RowTable, count: number): Pick<Row, "prompt" | "answer
 }
 
 function ends(rewards: readonly number[], prefix: string): Measured {
-  const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / values.length;
   return {
     [`${prefix}reward_first`]: rounded(mean(rewards.slice(0, ENDS))),
     [`${prefix}reward_last`]: rounded(mean(rewards.slice(-ENDS))),

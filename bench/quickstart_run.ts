@@ -118,6 +118,11 @@ export function idleShare({ from_ms, to_ms }: Interval, busy: readonly Interval[
   return (idle_ms + Math.max(0, to_ms - reached_ms)) / (to_ms - from_ms);
 }
 
+/** NaN of none. */
+export function mean(values: readonly number[]): number {
+  return values.reduce((sum, value) => sum + value, 0) / values.length;
+}
+
 /** Of numbers in any order; NaN of none. */
 export function median(values: readonly number[]): number {
   const sorted = values.toSorted((a, b) => a - b);

@@ -1,7 +1,7 @@
 """One process of `deno task bench packing`: supervised steps by the trainer's own worker, on padded and on packed rows.
 
-python supervised_rows.py JSON, with {rows, tokens_max, repeats, model: directory, artifacts: directory}; prints one JSON
-line. Steps alternate between both, from the same version, so that whatever else the machine does meets both alike.
+python supervised_rows.py JSON, with {rows, tokens_max, repeats, loss: expressions, optimizer, model: directory,
+artifacts: directory}; prints one JSON line. Steps alternate between both, from the same version, so that whatever else the machine does meets both alike.
 """
 
 from __future__ import annotations
@@ -19,23 +19,6 @@ from holdfast_worker.operation import OperationIO, RankContext
 from holdfast_worker.trainer.worker import Worker
 
 SPEC = {"engine": "torch", "zero": 0, "dtype": "float32", "threads": 1, "device": "cpu", "seed": 1}
-SCHEDULE = {"name": "constant", "warmup_steps": 0, "total_steps": None, "min_ratio": 0}
-OPTIMIZER = {
-    **{"lr": 1e-4, "betas": [0.9, 0.999], "eps": 1e-8, "weight_decay": 0, "clip_grad_norm": 1, "schedule": SCHEDULE},
-}
-LOSS = {
-    "version": 1,
-    "inputs": ["logp", "n_tokens"],
-    "nodes": [
-        {"op": "input", "kind": "token", "name": "logp"},
-        {"op": "neg", "kind": "token", "args": [0]},
-        {"op": "stepSum", "kind": "step", "args": [1]},
-        {"op": "input", "kind": "step", "name": "n_tokens"},
-        {"op": "div", "kind": "step", "args": [2, 3]},
-    ],
-    "loss": 4,
-    "metrics": {},
-}
 
 
 def artifact(directory: str, value: Any) -> dict[str, Any]:
@@ -67,17 +50,17 @@ def main() -> None:
         return worker.operations[op](args, OperationIO.alone(work["artifacts"]))
 
     call("create_model", recipe="tiny_qwen", seed=1, dir=work["model"])
-    call("load", version="v0", model_path=work["model"], optimizer=OPTIMIZER, checkpoint=None)
+    call("load", version="v0", model_path=work["model"], optimizer=work["optimizer"], checkpoint=None)
     rows = rows_of(work["rows"])
     updates = [list(range(len(rows)))]
     batch = {"kind": "supervised", "rows": rows, "temperature": 1, "coef": {}, "updates": updates}
-    refs = {"batch": artifact(work["artifacts"], batch), "loss": artifact(work["artifacts"], LOSS)}
+    refs = {"batch": artifact(work["artifacts"], batch), "loss": artifact(work["artifacts"], work["loss"])}
     seconds: dict[bool, list[float]] = {False: [], True: []}
     steps: dict[bool, dict[str, Any]] = {}
     for repeat in range(work["repeats"] + 1):  # The first of each warms up.
         for packing in (False, True):
             version = worker.held
-            how = {"optimizer": OPTIMIZER, "micro_batch_tokens_max": work["tokens_max"], "packing": packing}
+            how = {"optimizer": work["optimizer"], "micro_batch_tokens_max": work["tokens_max"], "packing": packing}
             started = time.perf_counter()
             answer = call("train", **{"from": version}, to=f"{version}+", **refs, **how)
             if repeat:

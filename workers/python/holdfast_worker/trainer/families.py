@@ -101,34 +101,37 @@ class PackedFamilies:
 
     def __init__(self, lengths: Sequence[int], groups: Sequence[int], shared: Sequence[int]) -> None:
         self.lengths, self.shared = list(lengths), list(shared)
-        self.firsts = [row for row in range(len(lengths)) if row == 0 or groups[row] != groups[row - 1]]  # [F] rows
+        self.is_first = [row == 0 or groups[row] != groups[row - 1] for row in range(len(lengths))]  # [B] of its family
         width = max(lengths)
         self.where = np.zeros((len(lengths), width), np.int64)  # [B, T] place of each token in the packed row
-        kept, positions, first = [], [], 0  # [L] of each packed token: its place in the flat rows and in its sequence
-        for row, (length, head) in enumerate(zip(lengths, shared)):
-            begin = 0 if row in self.firsts else head
-            first = row if row in self.firsts else first
-            own = len(kept) - begin + np.arange(begin, length)
+        tokens, first, at = [], 0, 0  # `tokens`: of each row, those that stand behind all before it
+        for row, (length, is_first) in enumerate(zip(lengths, self.is_first)):
+            first = row if is_first else first
+            own = np.arange(0 if is_first else shared[row], length)
+            places = np.concatenate([self.where[first, : own[0]], at + np.arange(len(own))])
             # Behind a row's end stands its last token again: no token of the row sees it, and it is no other row's.
-            self.where[row] = np.pad(np.concatenate([self.where[first, :begin], own]), (0, width - length), "edge")
-            kept += [row * width + token for token in range(begin, length)]
-            positions += range(begin, length)
-        self.kept, self.positions = torch.tensor(kept), torch.tensor(positions)
+            self.where[row] = np.pad(places, (0, width - length), "edge")
+            tokens.append(own)
+            at += len(own)
+        rows = np.repeat(np.arange(len(lengths)), [len(own) for own in tokens])
+        self.positions = torch.from_numpy(np.concatenate(tokens))  # [L] of each packed token in its sequence
+        self.kept = torch.from_numpy(rows * width) + self.positions  # [L] its place in the flat rows
 
     def to(self, device: Any) -> PackedFamilies:
         """Everything that attention reads, on the device."""
         lengths, shared = np.array(self.lengths), np.array(self.shared)
-        heads = shared[self.firsts]
+        firsts = np.flatnonzero(self.is_first)  # [F]
+        heads = shared[firsts]
         wide, long = int(heads.max()), int((lengths - shared).max())
         head = np.minimum(np.arange(wide), np.maximum(heads - 1, 0)[:, None])  # [F, P] tokens of the first row
         rest = np.minimum(shared[:, None] + np.arange(long), lengths[:, None] - 1)  # [B, C] tokens of each row
         answers = np.zeros(len(self.kept), np.int64)  # [L] where a packed token's answer is among both, one after another
-        for family, row in enumerate(self.firsts):
+        for family, row in enumerate(firsts):
             answers[self.where[row, : shared[row]]] = family * wide + np.arange(shared[row])
         for row, (length, own) in enumerate(zip(lengths, shared)):
             answers[self.where[row, own:length]] = heads.size * wide + row * long + np.arange(length - own)
         rows = np.arange(len(lengths))[:, None]
-        found = (self.where[np.array(self.firsts)[:, None], head], self.where[rows, rest], self.where, answers)
+        found = (self.where[firsts[:, None], head], self.where[rows, rest], self.where, answers)
         self.head, self.rest, self.row, self.answers = (torch.from_numpy(part).to(device) for part in found)
         self.positions_of_rest = torch.from_numpy(shared[:, None] + np.arange(long)).to(device)  # [B, C]
         self.kept, self.positions = self.kept.to(device), self.positions.to(device)
@@ -164,8 +167,8 @@ class PackedFamilies:
             at += length
             return [part[:, :, at - length : at] for part in parts]
 
-        for row, (length, shared) in enumerate(zip(self.lengths, self.shared)):
-            if row in self.firsts:
+        for length, shared, is_first in zip(self.lengths, self.shared, self.is_first):
+            if is_first:
                 head = here(shared)
                 if shared:
                     answers.append(kernel(*head, band(shared, window, head[0].device)))

@@ -175,16 +175,15 @@ class TrainingOperations:
         with self._without_dropout():
             outcome, counted = self._run(work, whole, lambda loss, boundary: None, io)
         if not outcome.finite:
-            raise NonFiniteError(f"Cannot evaluate as the loss is not finite: at {describe_culprit(outcome.culprit)}")
+            place = place_of(skipped_at("loss", outcome.culprit))
+            raise NonFiniteError(f"Cannot evaluate as the loss is not finite: first at {place} of the batch")
         return {"loss": outcome.loss, **counted, "metrics": outcome.metrics}
 
     def too_many(self, count: int, skipped: dict[str, Any]) -> NonFiniteError:
         """The error that ends a run of skipped steps, `skipped` of the last one."""
         what = {"loss": "the loss is not finite: first at", "grad_norm": "the gradient norm is not finite: steepest at"}
-        places = {"node": skipped["node"], "sequence": skipped["sequence"], "token": skipped["token"]}
-        where = ", ".join(f"{name} {value}" for name, value in places.items() if value is not None)
         return NonFiniteError(
-            f"Cannot step as {what[skipped['cause']]} {where or 'an unknown node'} of the step. {count} step(s) in a row "
+            f"Cannot step as {what[skipped['cause']]} {place_of(skipped)} of the step. {count} step(s) in a row "
             "were skipped, which is trainer.non_finite_max"
         )
 
@@ -289,11 +288,7 @@ def skipped_at(cause: str, culprit: Any) -> dict[str, Any]:
     return {"cause": cause, "node": node, "sequence": culprit.sequence, "token": culprit.token}
 
 
-def describe_culprit(culprit: Any) -> str:
-    """Node, sequence and token of the first value that is not finite, as far as they are known."""
-    if culprit is None:
-        return "an unknown node"
-    parts = [f"node {culprit.node} ({culprit.text})"]
-    parts += [] if culprit.sequence is None else [f"sequence {culprit.sequence} of the step"]
-    parts += [] if culprit.token is None else [f"token {culprit.token}"]
-    return ", ".join(parts)
+def place_of(skipped: dict[str, Any]) -> str:
+    """Node, sequence and token, as far as they are known."""
+    places = [(name, skipped[name]) for name in ("node", "sequence", "token")]
+    return ", ".join(f"{name} {value}" for name, value in places if value is not None) or "an unknown node"
