@@ -10,9 +10,8 @@ import { quickstartPython, ROOT, rounded, timedRun, trlPython, withBenchHome } f
 /**
  * What both sides are told. `steps`: of one run; the first two and the last are not counted. `threads`: CPU threads that a side
  * may use at a time. The peer gives all of them to each operation; ours so trains, and generates with a sampler on each.
- * `packing`: 0 makes our side train on padded rows, too.
  */
-const SIZES = { steps: 23, repeats: 5, prompts: 8, samples: 8, tokens: 32, threads: 2, packing: 1 };
+const SIZES = { steps: 23, repeats: 5, prompts: 8, samples: 8, tokens: 32, threads: 2 };
 type Sizes = typeof SIZES;
 const SEED = 1;
 const LR = 1e-4;
@@ -20,27 +19,32 @@ const LR = 1e-4;
 const LENGTH_MAX = 200;
 const UNCOUNTED = { first: 2, last: 1 };
 
-type Work = Sizes & { model: string; rows: string[]; lr: number; seed: number; length_max: number };
+type Work = Sizes & { packing: boolean; model: string; rows: string[]; lr: number; seed: number; length_max: number };
 type Side = { step_s: number[]; tokens: number };
 type PeerAnswer = Omit<Side, "tokens"> & { tokens: number[]; settings: unknown; packages: Record<string, string> };
 
-/** `args`: `--steps N --repeats N --prompts N --samples N --tokens N --threads N --packing N`, and `--model DIR` instead of the quickstart's. */
+/** `args`: `--steps N --repeats N --prompts N --samples N --tokens N --threads N`; `--padded`: our side trains on padded rows, too; and `--model DIR` instead of the quickstart's. */
 export async function benchGrpo(args: readonly string[]): Promise<Record<string, unknown>> {
-  const at = args.indexOf("--model");
-  const source = at < 0 ? "tiny_qwen" : args[at + 1]!;
-  const sizes = numberFlags(at < 0 ? args : args.toSpliced(at, 2), SIZES);
+  const packing = !args.includes("--padded");
+  const rest = args.filter((arg) => arg !== "--padded");
+  const at = rest.indexOf("--model");
+  const source = at < 0 ? "tiny_qwen" : rest[at + 1]!;
+  const sizes = numberFlags(at < 0 ? rest : rest.toSpliced(at, 2), SIZES);
   const [python, trl] = [await quickstartPython(), await trlPython()];
   return await withBenchHome(async (dir) => {
     const model = `${dir}/model`;
     const env = { PYTHONPATH: `${ROOT}workers/python` };
     await commandOutput(python, [`${ROOT}bench/peers/endless_model.py`, source, String(SEED), model], env);
-    const work: Work = { ...sizes, model, rows: prompts(sizes), lr: LR, seed: SEED, length_max: LENGTH_MAX };
+    const work: Work = { ...sizes, packing, model, rows: prompts(sizes), lr: LR, seed: SEED, length_max: LENGTH_MAX };
     const [own, peer]: [(Side & { operations: Operation[]; engine_ms: number })[], PeerAnswer[]] = [[], []];
     for (let repeat = 0; repeat < sizes.repeats; repeat++) {
       own.push(await ownRun(`${dir}/${repeat}`, work));
       peer.push(await peerRun(`${dir}/peer.json`, { python: trl, work }));
     }
-    return { ...compared(own, peer, work), settings: { ...sizes, source, lr: LR, seed: SEED, trl: peer[0]!.settings } };
+    return {
+      ...compared(own, peer, work),
+      settings: { ...sizes, packing, source, lr: LR, seed: SEED, trl: peer[0]!.settings },
+    };
   });
 }
 
@@ -79,7 +83,7 @@ function ownConfig(work: Work, train: string) {
     reward: [{ name: "length", unit: "characters", max: length_max, prefer: "short" }],
     trainer: {
       ...{ engine: "torch", dtype: "float32", device: "cpu", threads, updates_per_batch: 1 },
-      ...{ micro_batch_tokens_max: 1 << 20, packing: packing > 0 },
+      ...{ micro_batch_tokens_max: 1 << 20, packing },
       optimizer: { lr, clip_grad_norm: 1 },
     },
     sampler: {

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -55,9 +56,10 @@ def publish(
         of_adapter = write_hf(engine, source, directory=temporary, dtype=dtype, form=form)
         publication = None
         if engine.rank == 0:
-            tensors, digest = weights.manifest_of_directory(temporary)
-            files = weights.files_of_directory(temporary)
-            publication = {"digest": of_adapter or digest, "tensors": tensors, "files": files}
+            with ThreadPoolExecutor(1) as beside:  # Hashing holds no lock of the interpreter.
+                files = beside.submit(weights.files_of_directory, temporary)
+                tensors, digest = weights.manifest_of_directory(temporary)
+            publication = {"digest": of_adapter or digest, "tensors": tensors, "files": files.result()}
             if source.adapter is not None and form == "adapter":
                 publication["base"] = {"dir": str(source.adapter.base), "digest": source.adapter.base_digest}
             weights.replace_directory(temporary, target)
