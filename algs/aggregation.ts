@@ -6,11 +6,20 @@
  *     sequence_mean             mean_i mean_t L_it                        every completion weighs the same
  *     sequence_mean_token_sum   mean_i Σ_t L_it ÷ loss_denominator        as token_mean, with a constant denominator
  *     group_mean                mean over groups of Σ_it L_it ÷ the group's tokens
+ *     token_sum                 Σ L_it ÷ loss_denominator                 larger batches take larger steps
  */
 import { z } from "zod";
-import { type Expr, groupMean, type LossInputs, perSequenceMean, sequenceMean, tokenMean } from "./language/mod.ts";
+import {
+  type Expr,
+  groupMean,
+  type LossInputs,
+  perSequenceMean,
+  sequenceMean,
+  stepSum,
+  tokenMean,
+} from "./language/mod.ts";
 
-const AGGREGATIONS = ["token_mean", "sequence_mean", "sequence_mean_token_sum", "group_mean"] as const;
+const AGGREGATIONS = ["token_mean", "sequence_mean", "sequence_mean_token_sum", "group_mean", "token_sum"] as const;
 type Aggregation = (typeof AGGREGATIONS)[number];
 type AggregationSettings = { aggregation: Aggregation; loss_denominator: number };
 
@@ -19,18 +28,19 @@ export function aggregationSettings(first: Aggregation) {
   return {
     aggregation: z.enum(AGGREGATIONS).default(first).describe("How the tokens' losses become one number."),
     loss_denominator: z.number().positive().default(1).describe(
-      "sequence_mean_token_sum is divided by it, e.g. by the length that a completion may have at most.",
+      "The two sums are divided by it, e.g. by the length that a completion may have at most.",
     ),
   };
 }
 
 /** Refuses a denominator that nothing is divided by. */
 export function checkAggregation({ aggregation, loss_denominator }: AggregationSettings, ctx: z.RefinementCtx): void {
-  if (loss_denominator === 1 || aggregation === "sequence_mean_token_sum") return;
+  if (loss_denominator === 1 || aggregation.endsWith("_sum")) return;
   ctx.addIssue({
     code: "custom",
     path: ["loss_denominator"],
-    message: `divides nothing under aggregation ${aggregation}: leave it out, or use sequence_mean_token_sum`,
+    message:
+      `divides nothing under aggregation ${aggregation}: leave it out, or use sequence_mean_token_sum or token_sum`,
   });
 }
 
@@ -46,8 +56,14 @@ export function aggregate(
     case "sequence_mean":
       return sequenceMean(perSequenceMean(loss));
     case "sequence_mean_token_sum":
-      return loss_denominator === 1 ? sequenceMean(loss) : sequenceMean(loss).div(loss_denominator);
+      return divided(sequenceMean(loss), loss_denominator);
     case "group_mean":
       return groupMean(loss.div(group_length));
+    case "token_sum":
+      return divided(stepSum(loss), loss_denominator);
   }
+}
+
+function divided(sum: Expr<"step">, denominator: number): Expr<"step"> {
+  return denominator === 1 ? sum : sum.div(denominator);
 }

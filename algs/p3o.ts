@@ -15,7 +15,8 @@
  * KL(π_b‖π) on the same samples.
  *
  * Differences from the paper: it takes the exact KL(π‖π_b) over the actions, which a vocabulary's log-probabilities at every
- * token would be needed for; and its advantage is that of an actor-critic. The log-ratio is kept within ±20.
+ * token would be needed for; and its advantage is that of an actor-critic. The log-ratio is kept within
+ * ±20 in the weights and in `pull: forward`; in `pull: k3` it is as it is.
  *
  * Peers: FeynRL computes one ESS per micro-batch, so that its gradient depends on how a batch is cut: by 0.1, 6 or 54 % at a
  * standard deviation of the log-ratio of 0.05, 0.3 or 1. Nobody else has it.

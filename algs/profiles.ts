@@ -23,23 +23,28 @@ const trlTerms = {
   importance: "sequence_mask",
   importance_high: 3,
 } as const;
+const TRL_GRPO = [
+  "TRL corrects importance only where vLLM samples: with its own generation, importance: none.",
+  "TRL's entropy bonus is a mean over tokens under every loss_type; ours follows the aggregation.",
+] as const;
+const TRL_TOKENS =
+  "TRL divides by the mean of the tokens of a generation's optimizer steps, ours by those of the step: equal with one step.";
 const trlGroup = { clip_low: 0.2, clip_high: 0.2, std_epsilon: 1e-4, ...trlTerms } as const;
 
 const trl: Framework = {
   about: "TRL 1.16.0",
   ends: [
-    "TRL corrects importance only where vLLM samples: with its own generation, importance: none.",
     "Fully masked completions count in TRL's sequence means, and here in none.",
-    "TRL's entropy bonus is a mean over tokens under every loss_type; ours follows the aggregation.",
   ],
   algorithms: {
     grpo: {
       settings: { ...trlGroup, aggregation: "sequence_mean" },
-      ends: ['This is loss_type: "grpo"; TRL\'s default is "dapo", which is aggregation: token_mean.'],
+      ends: [...TRL_GRPO, 'This is loss_type: "grpo"; TRL\'s default is "dapo", which is aggregation: token_mean.'],
     },
     dr_grpo: {
       settings: { clip_low: 0.2, clip_high: 0.2, ...trlTerms, loss_denominator: 512 },
       ends: [
+        ...TRL_GRPO,
         'This is loss_type: "dr_grpo" with scale_rewards: "none"; without the latter TRL keeps the standard deviation.',
         "loss_denominator is TRL's max_completion_length, of which 512 is the default: set it to yours.",
       ],
@@ -47,6 +52,8 @@ const trl: Framework = {
     dapo: {
       settings: { ...trlGroup, aggregation: "token_mean", refill_batches_max: 0 },
       ends: [
+        ...TRL_GRPO,
+        TRL_TOKENS,
         'This is loss_type: "dapo", which leaves epsilon_high at 0.2: the paper has clip_high: 0.28.',
         "TRL has no dynamic sampling; its overlong penalty is a reward function.",
       ],
@@ -54,13 +61,19 @@ const trl: Framework = {
     gspo: {
       settings: { ...trlGroup, aggregation: "token_mean" },
       ends: [
+        ...TRL_GRPO,
+        TRL_TOKENS,
         'This is importance_sampling_level: "sequence"; TRL leaves the bounds at 0.2, which never clip, and takes a token mean.',
         "The value of the loss is TRL's; its KL, if there is one, is weighted by the ratio of the completion, ours of the token.",
       ],
     },
     cispo: {
       settings: { clip_low: null, clip_high: -0.8, std_epsilon: 1e-4, ...trlTerms, aggregation: "token_mean" },
-      ends: ["TRL's epsilon_high is the bound itself, 0.2 by default; for its 5.0 write clip_high: 4."],
+      ends: [
+        ...TRL_GRPO,
+        TRL_TOKENS,
+        "TRL's epsilon_high is the bound itself, 0.2 by default; for its 5.0 write clip_high: 4.",
+      ],
     },
     rloo: { settings: { clip_low: 0.2, clip_high: 0.2, kl_coef: 0.05, kl_in: "reward", kl_estimator: "k1" } },
     sft: { settings: {} },

@@ -31,7 +31,7 @@ export const termExamples = [
   { importance: "token_truncate", importance_high: null },
   { importance: "token_mask", importance_low: 0.9, importance_high: 1.1 },
   { importance: "sequence_truncate", aggregation: "sequence_mean_token_sum", loss_denominator: 8 },
-  { importance: "sequence_mask", importance_high: 1.1 },
+  { importance: "sequence_mask", importance_high: 1.1, aggregation: "token_sum", loss_denominator: 64 },
   { importance: "geometric_mask", importance_low: 0.9, importance_high: null },
 ] as const;
 

@@ -14,9 +14,10 @@ function known(algorithm: AlgorithmChoice | undefined): algorithm is AlgorithmCh
 
 function referenceIsRead({ algorithm, reference }: Blocks): Issue[] {
   if (!reference || !known(algorithm) || needsOf(algorithm, 1).includes("ref_logp")) return [];
+  const mend = "kl_coef" in algorithm ? "set algorithm.kl_coef above 0, or leave it out" : "leave it out";
   return unread(reference, { block: "reference", defaults: ReferenceConfig.parse({}) }).map((path) => ({
     path,
-    message: `${algorithm.name} reads no reference model as it stands: set algorithm.kl_coef above 0, or leave it out`,
+    message: `${algorithm.name} reads no reference model as it stands: ${mend}`,
   }));
 }
 
@@ -51,9 +52,16 @@ function penaltyBegins({ algorithm, sampler }: Blocks): Issue[] {
 function batchesAreReusable({ algorithm, trainer }: Blocks): Issue[] {
   const epochs = trainer?.epochs_per_batch ?? 1;
   if (epochs === 1 || !known(algorithm)) return [];
-  const { inputs } = expressionsOf(algorithm).loss;
+  // What merely reads them besides, a KL or an importance weight, corrects no reuse.
+  const bare = { ...algorithm, ...("importance" in algorithm && { importance: "none" }), ...withoutKl(algorithm) };
+  const { inputs } = expressionsOf(bare as AlgorithmChoice).loss;
   if (!inputs.includes("advantage") || inputs.includes("old_logp") || inputs.includes("behaviour_logp")) return [];
   const message =
     `is ${epochs}; ${algorithm.name} has no ratio to correct what the policy has already learned from: use 1`;
   return [{ path: ["trainer", "epochs_per_batch"], message }];
+}
+
+/** Settings that leave a KL out, of an algorithm that may have one. */
+function withoutKl(algorithm: AlgorithmChoice) {
+  return { ...("kl_coef" in algorithm && { kl_coef: 0 }), ...("kl_target" in algorithm && { kl_target: null }) };
 }

@@ -1,4 +1,5 @@
 import { headOf } from "../algs/mod.ts";
+import { EVAL_PROBLEMS } from "../data/mod.ts";
 import type { Issue } from "./issue_text.ts";
 import type { Blocks } from "./rules.ts";
 
@@ -31,8 +32,8 @@ function teachersHaveWords({ flow, warmup, algorithm }: Blocks): Issue[] {
 
 function pairsAreLeft({ flow, task, evaluate }: Blocks): Issue[] {
   const problems = 10 ** (task?.digits ?? 0);
-  if (flow !== "preference" || !task || !evaluate?.pairs || evaluate.pairs < problems) return [];
-  const message =
-    `is ${evaluate.pairs}; with task.digits ${task.digits} there are ${problems} pairs, some for training`;
+  const held = evaluate?.pairs ?? EVAL_PROBLEMS; // They are held out, evaluated on or not.
+  if (flow !== "preference" || !task || held < problems) return [];
+  const message = `is ${held}; with task.digits ${task.digits} there are ${problems} pairs, some for training`;
   return [{ path: ["evaluate", "pairs"], message }];
 }

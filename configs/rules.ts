@@ -1,4 +1,4 @@
-import type { Optimizer } from "../data/mod.ts";
+import { EVAL_PROBLEMS, type Optimizer } from "../data/mod.ts";
 import { labelOf, type RewardConfig } from "../rewards/mod.ts";
 import type { RolloutsConfig } from "../rollouts/config.ts";
 import { type AlgorithmChoice, groupMin } from "../algs/mod.ts";
@@ -205,12 +205,11 @@ function greedyRepeats({ flow, evaluate, sampler }: Blocks): Issue[] {
 }
 
 function digitsAreEnough({ flow, task, evaluate }: Blocks): Issue[] {
-  if (flow !== "quickstart" || !task || !evaluate?.problems || evaluate.problems < 10 ** task.digits) return [];
+  const held = evaluate?.problems ?? EVAL_PROBLEMS; // They are held out, evaluated on or not.
+  if (flow !== "quickstart" || !task || held < 10 ** task.digits) return [];
   return [{
     path: ["evaluate", "problems"],
-    message: `is ${evaluate.problems}; with task.digits ${task.digits} there are ${
-      10 ** task.digits
-    } problems, some for training`,
+    message: `is ${held}; with task.digits ${task.digits} there are ${10 ** task.digits} problems, some for training`,
   }];
 }
 

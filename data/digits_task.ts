@@ -11,6 +11,9 @@ export const DigitsTask = z.strictObject({
 });
 export type DigitsTask = z.infer<typeof DigitsTask>;
 
+/** Problems that are held out where a configuration names no number. */
+export const EVAL_PROBLEMS = 128;
+
 export type DigitsSplit = DigitsTask & {
   seed: number;
   /** Problems held out for evaluation; all others are for training. */

@@ -139,6 +139,14 @@ function refills({ algorithm }: Record<string, unknown>): boolean {
   return data !== undefined && refillOf(data) !== null;
 }
 
+function refreshes(config: Record<string, unknown>): boolean {
+  return typeof valueAt(config, ["reference", "refresh_rounds"]) === "number";
+}
+
+function steers(config: Record<string, unknown>): boolean {
+  return typeof valueAt(config, ["algorithm", "kl_target"]) === "number";
+}
+
 /** What a prefix has fixed, and why. With nothing trained in it, only what the start was made of. */
 const FIXED: readonly Fixed[] = [
   { path: "seed", why: "everything random in the prefix came from it" },
@@ -173,6 +181,19 @@ const FIXED: readonly Fixed[] = [
     why: "turning it on or off changes what the optimizer's state is made of",
     when: turnsDecay(block!, loop),
   })),
+  ...["dropout", "offload", ...["rank", "alpha", "dropout", "targets", "quantize"].map((name) => `lora.${name}`)].map(
+    (name) => ({ path: `trainer.${name}`, why: REDO, when: inPrefix }),
+  ),
+  {
+    path: "reference.path",
+    why: "its rounds hand a reference on that was refreshed, or is to be",
+    when: (changing) => inLoop("round")(changing) && refreshes(changing.before) && refreshes(changing.after),
+  },
+  {
+    path: "algorithm.kl_coef",
+    why: "its rounds hand the weight on that was steered; algorithm.kl_target: null goes on with a weight of your own",
+    when: (changing) => inLoop("round")(changing) && steers(changing.before) && steers(changing.after),
+  },
   ...["trainer", "value_model"].flatMap((block) =>
     ["engine", "zero", "dtype", "threads", "device", "gradient_checkpointing"].map((name) => ({
       path: `${block}.${name}`,

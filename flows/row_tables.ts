@@ -4,13 +4,11 @@ import {
   digitsPreferenceTables,
   digitsTables,
   type DigitsTask,
+  EVAL_PROBLEMS,
   loadRows,
   type ReadOptions,
 } from "../data/mod.ts";
 import type { RowTables } from "./resources.ts";
-
-/** Problems of a `task:` that are held out where the configuration names no number. */
-const EVAL_PROBLEMS = 128;
 
 /** What rows of a flow must have besides a prompt. */
 const NEEDS: { [flow in Flow]?: { train: ReadOptions["needs"]; eval?: ReadOptions["needs"] } } = {

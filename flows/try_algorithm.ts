@@ -1,7 +1,7 @@
 import { basename } from "node:path";
 import { type AlgorithmChoice, creditOf, expressionsOf, inPython } from "../algs/mod.ts";
 import { type ArtifactRef, Batch } from "../data/mod.ts";
-import { InvalidInputError, type JournalRow, type RunHead } from "../engine/mod.ts";
+import { InvalidInputError, type JournalRow, rowValue, type RunHead } from "../engine/mod.ts";
 import { ensureEnvironment, type EnvironmentProgress, PYTHON_ROOT } from "../workers/mod.ts";
 import type { Home } from "./home.ts";
 import { readTakenOver } from "./lineage.ts";
@@ -33,7 +33,7 @@ export async function tryAlgorithm(home: Home, head: RunHead, options: TryOption
     title: `${file ? basename(algorithm.source) : algorithm.name} on round ${round} of ${head.id}`,
     ...(file
       ? { python: { ...await sourceOf({ ...algorithm, sha256: null }), file: algorithm.source } }
-      : { assigned: creditOf(algorithm, { ...recorded.round, ...recorded.given }), losses: expressionsOf(algorithm) }),
+      : { assigned: assignedOf(algorithm, recorded), losses: expressionsOf(algorithm) }),
   };
   const python = await ensureEnvironment("torch", { home: home.dir, onProgress: options.onSetup });
   const path = await Deno.makeTempFile({ prefix: "holdfast-try-", suffix: ".json" });
@@ -52,31 +52,49 @@ export async function tryAlgorithm(home: Home, head: RunHead, options: TryOption
   }
 }
 
+/** @throws {InvalidInputError} If credit needs what the round has not recorded. */
+function assignedOf(algorithm: AlgorithmChoice, { round, given }: Awaited<ReturnType<typeof recordedRound>>) {
+  try {
+    return creditOf(algorithm, { ...round, ...given });
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    throw new InvalidInputError(`${error.message}. Try it on a round of a run that scored it`, { ...round });
+  }
+}
+
 /** A round as credit saw it, and the batch that was made of it. `draws` [N]: of each sequence. */
 async function recordedRound({ store, artifacts }: Home, head: RunHead, round: number) {
   const query = { kinds: ["result" as const] };
   const rows = [...await readTakenOver(store, head, query), ...await store.read(head.id, query)];
   const ofRound = rows.filter(({ key }) => key.startsWith(`round/${round}/`));
-  const outputs = (name: string) => ofRound.filter(({ key }) => nameOf(key) === name).map(outputOf);
-  const [credit] = await Promise.all(outputs("assign_credit")) as { batch: ArtifactRef | null }[];
+  const outputOf = async (row: JournalRow) => (await rowValue(artifacts, row) as { output: unknown }).output;
+  const output = async (name: string) => {
+    const row = ofRound.find(({ key }) => nameOf(key) === name);
+    return row && await outputOf(row);
+  };
+  const credit = await output("assign_credit") as { batch: ArtifactRef | null } | undefined;
   if (!credit?.batch) {
-    const why = ofRound.length === 0 ? "it has recorded no such round" : "that round has no training batch";
+    const learns = credit
+      ? "that round has no training batch"
+      : "it learns from no rewards, so there is no credit to try";
+    const why = ofRound.length === 0 ? "it has recorded no such round" : learns;
     throw new InvalidInputError(`Cannot try a loss on round ${round} of run '${head.id}' as ${why}`, { round });
   }
   const batch = Batch.parse(await artifacts.getJson(credit.batch));
   if (batch.kind !== "trajectories") throw new InvalidInputError("Cannot try credit on a batch without rewards");
   const scored = new Map<number, ScoredGroup>();
-  for (const { key, value } of rows.filter(({ key }) => nameOf(key) === "score_group" && key.startsWith("round/"))) {
-    if (!isUpTo(key, round)) continue;
-    const group = ScoredGroup.parse(outputOf({ value }));
+  for (const row of rows.filter(({ key }) => nameOf(key) === "score_group" && key.startsWith("round/"))) {
+    if (!isUpTo(row.key, round)) continue;
+    const group = ScoredGroup.parse(await outputOf(row));
     scored.set(group.group.draw, group);
   }
   const groups = batch.groups.map(({ draw }) => scored.get(draw)!);
   const columns = Object.entries(batch.columns).flatMap(([name, column]) =>
-    column.kind === "token" ? [[name === "old_values" ? "values" : name, column.artifact] as const] : []
+    column.kind === "token" ? [[name, column.artifact] as const] : []
   );
+  const values = await output("score_values") as Record<string, ArtifactRef> | undefined;
   const seen = creditRound(groups);
-  const given = await new RoundTokens(groups, artifacts).given(Object.fromEntries(columns), seen);
+  const given = await new RoundTokens(groups, artifacts).given({ ...Object.fromEntries(columns), ...values }, seen);
   const draws = groups.flatMap(({ group, rewards }) => rewards.map(() => group.draw));
   return { batch: credit.batch, round: seen, draws, given: { ...given, coef: batch.coef } };
 }
@@ -89,8 +107,4 @@ function nameOf(key: string): string {
 /** Groups that one round left over are of an earlier one. */
 function isUpTo(key: string, round: number): boolean {
   return Number(key.split("/")[1]) <= round;
-}
-
-function outputOf({ value }: Pick<JournalRow, "value">): unknown {
-  return (JSON.parse(value) as { output: unknown }).output;
 }

@@ -112,6 +112,7 @@ async function recordedVersions(
   for (const { kind, key: version, value } of await residentRows(store, head)) {
     if (kind !== "note/version") continue;
     const { group, record, model_path, number } = VersionNote.parse(JSON.parse(value));
+    if (group === "reference") continue; // Nobody trained it, and it may have the weights and so the name of the start.
     const policy = { version, record, number, model_path };
     const told = { round: rounds.get(version) ?? null, digest: digests.get(version) ?? null };
     found.set(version, { policy, ...(group && { group }), ...told });

@@ -78,13 +78,18 @@ export const assignCredit = defineStage({
     return {
       batch: policyLearns ? batch : null,
       ...(input.values && { value_batch: valueLearns ? batch : null }),
-      ...(input.coef && { coef: { ...input.coef, ...assigned?.coef } }),
+      ...(input.coef && { coef: { ...coefOf(input), ...assigned?.coef } }),
       trained: used ? alive.length : 0,
       filtered: used ? 0 : alive.length,
       failed: broken.length,
     };
   },
 });
+
+/** Of this round. What a file has that the round before did not know, as after a fork to it, begins as the file says. */
+function coefOf({ coef, opened }: Input): Record<string, number> {
+  return { ...opened?.coef, ...coef };
+}
 
 /** What the algorithm makes of a round of at least one group. */
 async function assign(
@@ -95,8 +100,8 @@ async function assign(
   const round: CreditRound = creditRound(alive);
   const token_reward = await tokens.rewards();
   const given = await tokens.given({ ...input.tokens, ...input.values }, round);
-  const { coef = {}, opened } = input;
-  const whole = { ...round, ...(token_reward && { token_reward }), ...given, coef };
+  const { opened } = input;
+  const whole = { ...round, ...(token_reward && { token_reward }), ...given, coef: coefOf(input) };
   if (opened === undefined) return creditOf(input.algorithm, whole);
   return await ctx.resource(Trainer).credit(
     { algorithm: opened.source, round: await ctx.artifacts.putJson(whole) },
@@ -118,7 +123,7 @@ async function batchOf(input: Input, { alive, tokens, assigned }: Round, ctx: Co
     columns,
     staleness: stalenessOf(alive, input.policy_number),
     temperature: input.temperature,
-    coef: input.coef ?? {},
+    coef: coefOf(input),
     updates: updatesOf(alive.length, { updates, epochs }, ctx),
   };
 }

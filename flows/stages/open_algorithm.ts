@@ -79,6 +79,8 @@ export function misuse(described: AlgorithmDescription, use: Use): string | null
     const value = needs.find((name) => name === "values" || name === "bootstrap");
     if (value !== undefined && !use.value_model) return `its credit reads '${value}' and it has no value_loss(x, c, s)`;
     if (pairs) return "its loss compares pairs, and there are none: use flow: preference";
+  } else if (value_inputs !== null) {
+    return `it has a value_loss(x, c, s), and learning from ${use.learns_from} trains no value model`;
   } else if (Object.keys(coef).length > 0) {
     return `its coefficients change by what credit returns, and learning from ${use.learns_from} has no credit`;
   }

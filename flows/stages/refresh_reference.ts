@@ -25,7 +25,7 @@ export const refreshReference = defineStage({
     if (round % refresh_rounds !== 0 || policy.version === reference.version) return reference;
     const path = await referencePath(policy, ctx);
     ctx.note("reference", policy.version, { round, number: policy.number, dir: path });
-    for (const old of await others(path)) {
+    for (const old of (await references(ctx)).filter((dir) => dir !== path)) {
       await ctx.record("note/reference_dropped", policy.version, { dir: old });
       await ctx.owned();
       await Deno.remove(old, { recursive: true }).catch(unlessMissing);
@@ -37,14 +37,19 @@ export const refreshReference = defineStage({
 /** Where a reference's weights are. Those of a trained version that are not there, as in a fork, are made again. */
 export async function referencePath(reference: Policy, ctx: Context): Promise<string> {
   if (reference.number === 0) return reference.model_path;
-  const dir = `${ctx.resource(Paths).run}/references/${reference.version.slice(0, 16)}`;
+  const dir = `${parentOf(ctx)}/${reference.version.slice(0, 16)}`;
   const there = await Deno.stat(dir).then(() => true, unlessMissing); // Whole or not at all: it is moved there.
   if (!there) await ctx.resource(Trainer).publish(reference, { dir, form: "merged" }, ctx);
   return dir;
 }
 
-async function others(path: string): Promise<string[]> {
-  const parent = path.slice(0, path.lastIndexOf("/"));
-  const names = await Array.fromAsync(Deno.readDir(parent), ({ name }) => `${parent}/${name}`);
-  return names.filter((name) => name !== path);
+/** The directories that this run has written. A reference may also be a model of the user's, which is never touched. */
+async function references(ctx: Context): Promise<string[]> {
+  const parent = parentOf(ctx);
+  const there = await Deno.stat(parent).then(() => true, unlessMissing);
+  return there ? await Array.fromAsync(Deno.readDir(parent), ({ name }) => `${parent}/${name}`) : [];
+}
+
+function parentOf(ctx: Context): string {
+  return `${ctx.resource(Paths).run}/references`;
 }

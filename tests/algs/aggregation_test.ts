@@ -36,6 +36,8 @@ Deno.test("aggregate() counts tokens, completions or groups, and leaves out what
   strictEqual(aggregated({ aggregation: "sequence_mean" }), (12 + 24 + 36) / 3);
   strictEqual(aggregated({ aggregation: "sequence_mean_token_sum" }), (24 + 96 + 72) / 3);
   strictEqual(aggregated({ aggregation: "sequence_mean_token_sum", loss_denominator: 4 }), (24 + 96 + 72) / 3 / 4);
+  strictEqual(aggregated({ aggregation: "token_sum" }), 24 + 96 + 72);
+  strictEqual(aggregated({ aggregation: "token_sum", loss_denominator: 4 }), (24 + 96 + 72) / 4);
   strictEqual(aggregated({ aggregation: "group_mean" }), ((24 + 96) / 6 + 72 / 2) / 2);
 });
 
@@ -55,6 +57,6 @@ Deno.test("checkAggregation() refuses a denominator that divides nothing", () =>
   const { error } = Settings.safeParse({ loss_denominator: 8 });
   deepStrictEqual(error?.issues.map(({ path, message }) => [path, message]), [[
     ["loss_denominator"],
-    "divides nothing under aggregation token_mean: leave it out, or use sequence_mean_token_sum",
+    "divides nothing under aggregation token_mean: leave it out, or use sequence_mean_token_sum or token_sum",
   ]]);
 });

@@ -76,6 +76,13 @@ Deno.test("ppo: the value model's group killed in the middle costs its redo, and
   deepStrictEqual([policy, critic, ledger], [undisturbed!.policy, undisturbed!.critic, undisturbed!.ledger]);
 });
 
+Deno.test("ppo: loss try runs its own credit and loss on a recorded round, the value of what was cut included", async () => {
+  const tried = await rl(["loss", "try", "ppo", "--batch", "calm/3", ...at, "--json"]);
+  strictEqual(tried.code, 0, tried.err);
+  const wrong = await rl(["loss", "try", "ppo", "--batch", "calm/9", ...at]);
+  deepStrictEqual([wrong.code, /it has recorded no such round/.test(wrong.err)], [2, true]);
+});
+
 Deno.test("ppo: verify redoes both chains on workers of its own and finds what was recorded", async () => {
   const verified = await json<{ equal: boolean; versions: { group?: string; digest: string }[] }>(
     ["verify", "calm", ...at],

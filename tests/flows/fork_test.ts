@@ -156,11 +156,26 @@ Deno.test("fork: what the prefix has fixed is refused by name, all at once, and 
   await refused(["data.train.0.path=model/config.json"], /data: the draws of the prefix/);
   await refused(["prompts_per_round=4"], /prompts_per_round: which draw comes next/);
   await refused(["trainer.dtype=bfloat16"], /trainer.dtype: .*rebuilt with it/);
+  await refused(["trainer.lora={rank: 8}"], /trainer.lora.rank: .*rebuilt with it/);
   await refused(["trainer.optimizer.weight_decay=0.1"], /weight_decay: .*on or off/);
   await refused(["rounds=1"], /rounds: is 1, and the prefix has 2 rounds already/);
   await refused(["flow=supervised", "rows_per_round=2"], /flow/);
   await refused(["trainer.optimiser.lr=1"], /override trainer.optimiser.lr.*did you mean/);
   await refused([], /round 7 of 'round' as of those that have closed, 1 to 6 are kept/, 7);
+});
+
+Deno.test("fork: what a round hands on is not asked for anew by a setting that nobody would read", async () => {
+  const home = await freshFakeHome();
+  const algorithm = { name: "grpo", kl_coef: 0.1, kl_target: 0.5 };
+  await createFakeRun(home, "a", { algorithm, reference: { refresh_rounds: 2 } });
+  await executeFake(home, "a");
+  const asked = ["algorithm.kl_coef=0.2", `reference.path=${home.dir}/model`];
+  await rejects(
+    fork(home, "a", { round: 2, id: "b", overrides: asked, cwd: home.dir }),
+    /reference.path: its rounds hand a reference on[^]*algorithm.kl_coef: its rounds hand the weight on/,
+  );
+  const freed = ["algorithm.kl_coef=0.2", "algorithm.kl_target=null"];
+  strictEqual((await fork(home, "a", { round: 2, id: "b", overrides: freed, cwd: home.dir })).parent?.run, "a");
 });
 
 Deno.test("fork goes on with the numerics that its parent was replanned to, unless it names others", async () => {

@@ -1,4 +1,5 @@
 /** Algorithms in Python in the graphs that ship, over fake workers: what is asked of the trainer, what is recorded. */
+import { misuse } from "../../flows/stages/open_algorithm.ts";
 import { deepStrictEqual, match, notStrictEqual, ok, strictEqual } from "node:assert/strict";
 import { SupervisedConfig } from "../../configs/mod.ts";
 import type { Batch, PythonLoss } from "../../data/mod.ts";
@@ -97,6 +98,18 @@ for (
     strictEqual(ops.includes("train"), false);
   });
 }
+
+Deno.test("python: a value loss is refused where no value model is trained", () => {
+  const described = {
+    ...{ inputs: ["logp"], needs: null, value_inputs: ["values", "returns"], group_min: 1, pairs: false, coef: {} },
+  } as unknown as Parameters<typeof misuse>[0];
+  for (const learns_from of ["completions", "pairs"] as const) {
+    match(
+      misuse(described, { learns_from, value_model: true, samples_per_prompt: null })!,
+      /has a value_loss\(x, c, s\), and learning from (completions|pairs) trains no value model/,
+    );
+  }
+});
 
 Deno.test("python: a file with a value loss trains a value model, whose columns its credit is given", async () => {
   const { dir, model, ...home } = await stores();

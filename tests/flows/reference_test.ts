@@ -75,6 +75,22 @@ Deno.test("reference: refreshed every second round, it is that round's policy fr
   strictEqual(dropped.length, 2);
 });
 
+Deno.test("reference: one that is refreshed by the model that the run started from touches nothing beside that model", async () => {
+  const home = await stores();
+  await writeFakeModel(`${home.dir}/other`, 0.25);
+  const before = await names(home.dir);
+  const reference = { path: `${home.dir}/other`, refresh_rounds: 1 };
+  // Nobody is ever right, so nothing is trained and the policy stays what it was.
+  const config = onlineConfig(home.model, { ...KL, reference, reward: [{ name: "exact_match" }] });
+  const { outcome, trainer } = await execute(online, config, home);
+  strictEqual(outcome.status, "done", JSON.stringify(outcome));
+  deepStrictEqual(carriedReferences(home.store.rows("run")).map(({ number }) => number), [0, 0, 0]);
+  strictEqual(trainer.calls.some(({ op }) => op === "train"), false);
+  const after = await names(home.dir);
+  deepStrictEqual(before.filter((name) => !after.includes(name)), []);
+  strictEqual(home.store.rows("run").some(({ kind }) => kind === "note/reference_dropped"), false);
+});
+
 Deno.test("reference: killed after any append, with its files gone, a refreshed reference is made again and the run ends alike", async () => {
   const config = (model: string) => onlineConfig(model, { ...KL, rounds: 3, reference: { refresh_rounds: 1 } });
   const ended = async (crash?: number) => {

@@ -10,9 +10,9 @@ import { execute, onlineConfig, rowsOf, stores } from "./fixtures.ts";
 const ROUNDS = 5;
 
 /** A run that is done, and how to verify it on workers that have never seen it. */
-async function done() {
+async function done(overrides: (model: string) => Parameters<typeof onlineConfig>[1] = () => ({})) {
   const { store, artifacts, dir, model } = await stores();
-  const config = onlineConfig(model, { rounds: ROUNDS });
+  const config = onlineConfig(model, { rounds: ROUNDS, ...overrides(model) });
   const { outcome } = await execute(online, config, { store, artifacts, dir });
   strictEqual(outcome.status, "done");
   const head = (await store.head("run"))!;
@@ -73,6 +73,13 @@ Deno.test("verify redoes every version once, from the base, and finds what was r
   ok(versions.every(({ steps, digest }) => steps === "equal" && digest === "equal"));
   strictEqual(ranks.calls.filter(({ op }) => op === "train").length, ROUNDS, "no batch is redone twice");
   deepStrictEqual(ranks.calls.filter(({ op }) => op === "load").length, 1, "no checkpoint is believed");
+});
+
+Deno.test("verify takes a reference with the weights of the start for no version of anybody", async () => {
+  const { verify } = await done((path) => ({ algorithm: { name: "grpo", kl_coef: 0.1 }, reference: { path } }));
+  const { equal, versions } = await verify();
+  strictEqual(equal, true);
+  deepStrictEqual(versions.map(({ group, number }) => [group, number]), [0, 1, 2, 3, 4, 5].map((n) => [undefined, n]));
 });
 
 Deno.test("verify --from looks at later versions only, but redoes what they rest on", async () => {

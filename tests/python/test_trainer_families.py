@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import msgpack
 import numpy as np
 import pytest
@@ -44,7 +46,7 @@ def rows_of(sequences, places, *, families=True):
     )
 
 
-@pytest.mark.parametrize("make", [llama, mistral])
+@pytest.mark.parametrize("make", [llama, mistral, partial(mistral, 5), partial(mistral, 2)])
 @pytest.mark.parametrize("chunk_tokens", [None, 9])
 def test_families_give_the_values_and_gradients_of_padded_rows(make, chunk_tokens):
     model, places = make(), list(range(len(SEQUENCES)))
@@ -60,7 +62,7 @@ def test_families_give_the_values_and_gradients_of_padded_rows(make, chunk_token
         assert (packed[name] - slope).norm() <= 1e-6 * slope.norm(), name
 
 
-@pytest.mark.parametrize("make", [llama, mistral])
+@pytest.mark.parametrize("make", [llama, mistral, partial(mistral, 2)])
 def test_one_call_for_all_rows_attends_as_one_call_for_each(make, monkeypatch):
     model, rows = make(), rows_of(SEQUENCES, list(range(len(SEQUENCES))))
     use_packed_attention(model)

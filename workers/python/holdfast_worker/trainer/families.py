@@ -133,7 +133,7 @@ class PackedFamilies:
         rows = np.arange(len(lengths))[:, None]
         found = (self.where[firsts[:, None], head], self.where[rows, rest], self.where, answers)
         self.head, self.rest, self.row, self.answers = (torch.from_numpy(part).to(device) for part in found)
-        self.positions_of_rest = torch.from_numpy(shared[:, None] + np.arange(long)).to(device)  # [B, C]
+        self.positions_of_rest = torch.from_numpy(rest).to(device)  # [B, C]; filled up likewise, so that each sees a key
         self.kept, self.positions = self.kept.to(device), self.positions.to(device)
         self.masks: dict[int | None, Tensor] = {}
         return self

@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from holdfast_worker.gpu_memory import drop_garbage
 from holdfast_worker.operation import BadDataError
 from holdfast_worker.trainer.engine import TrainingEngine
@@ -36,12 +38,24 @@ class References:
             drop_garbage(self.engine.device)
             self.model = ModelSource(path).open_model(dtype).eval().requires_grad_(False)
             self.path = path
-        self.model.to(self.engine.device)
         try:
+            self._to_device(offload)
             yield self.model
         finally:
             if offload:
                 self.model.to("cpu")
+
+    def _to_device(self, offload: bool) -> None:
+        try:
+            self.model.to(self.engine.device)
+        except torch.OutOfMemoryError as error:  # Not of a micro-batch: smaller ones would not help.
+            self.model.to("cpu")
+            drop_garbage(self.engine.device)
+            mend = "use ZeRO over more ranks, or a smaller reference" if offload else "set reference.offload: true"
+            raise BadDataError(
+                f"Cannot score ref_logp as the device has no room for the reference model '{self.path}' beside the one "
+                f"that is trained: {mend}"
+            ) from error
 
     def _is_base(self, path: str) -> bool:
         """Whether it is the model that an adapter is trained beside: it is in memory, no second copy is needed."""
