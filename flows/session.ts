@@ -1,5 +1,6 @@
+import { z } from "zod";
 import { AlgorithmChoice, hasValueModel, headOf } from "../algs/mod.ts";
-import { type Config, SamplerConfig, WorkersConfig } from "../configs/mod.ts";
+import { type Config, SamplerConfig, TrainerConfig, WorkersConfig } from "../configs/mod.ts";
 import {
   type CreateOptions,
   Engine,
@@ -62,15 +63,20 @@ export type SessionOptions = {
   onSetup?: (progress: EnvironmentProgress) => void;
 };
 
+/** What was recorded before a setting was there has its default. A graph of one's own may have settings of its own beside them. */
+const RecordedTrainer = z.looseObject(TrainerConfig.omit({ optimizer: true }).shape);
+const RecordedSampler = z.looseObject(SamplerConfig.shape);
 const NO_SAMPLERS: SamplerConfig = { ...SamplerConfig.parse({}), replicas: 0 };
 
 /** Which worker processes a configuration asks for; null if it has no trainer. Without a sampler block there are none of those. */
 export function workerBlocks(config: Record<string, unknown>): WorkerBlocks | null {
   if (!config.trainer) return null;
-  const { trainer, sampler = NO_SAMPLERS, seed, rollouts, recovery } = config as unknown as WorkerBlocks & {
+  const { seed, rollouts, recovery } = config as unknown as WorkerBlocks & {
     rollouts?: { reward_processes: number };
     recovery?: { allow_replan: boolean };
   };
+  const trainer = RecordedTrainer.parse(config.trainer);
+  const sampler = config.sampler === undefined ? NO_SAMPLERS : RecordedSampler.parse(config.sampler);
   const reward_processes = rollouts?.reward_processes ?? 2;
   const workers = WorkersConfig.parse(config.workers ?? {});
   const allow_replan = recovery?.allow_replan ?? true;

@@ -2,6 +2,7 @@ import { deepStrictEqual, rejects, strictEqual } from "node:assert/strict";
 import { z } from "zod";
 import { defineStage, type EngineEvent, graph, InvalidInputError } from "../../engine/mod.ts";
 import { Home, resumeRun, runGraph } from "../../flows/mod.ts";
+import { workerBlocks } from "../../flows/session.ts";
 
 let broken = false;
 
@@ -79,4 +80,14 @@ Deno.test("resumeRun() says what is missing: the run, or the graph in its module
       await home.close();
     }
   });
+});
+
+Deno.test("workerBlocks() gives what was recorded before a setting was there its default, and keeps what it does not know", () => {
+  const recorded = { engine: "torch", ranks: 1, zero: 0, dtype: "float32", mine: 7 };
+  const blocks = workerBlocks({ trainer: recorded, sampler: { engine: "huggingface" }, seed: 3 })!;
+  const { offload, packing, ...trainer } = blocks.trainer;
+  deepStrictEqual([offload, packing], [{ optimizer: false, parameters: false }, false]);
+  deepStrictEqual({ ...trainer, ...recorded }, trainer);
+  strictEqual(blocks.sampler.replicas, 1);
+  strictEqual(workerBlocks({ seed: 3 }), null, "a graph without a trainer has no workers");
 });
