@@ -52,16 +52,16 @@ function penaltyBegins({ algorithm, sampler }: Blocks): Issue[] {
 function batchesAreReusable({ algorithm, trainer }: Blocks): Issue[] {
   const epochs = trainer?.epochs_per_batch ?? 1;
   if (epochs === 1 || !known(algorithm)) return [];
-  // What merely reads them besides, a KL or an importance weight, corrects no reuse.
-  const bare = { ...algorithm, ...("importance" in algorithm && { importance: "none" }), ...withoutKl(algorithm) };
-  const { inputs } = expressionsOf(bare as AlgorithmChoice).loss;
+  const { inputs } = expressionsOf(bare(algorithm)).loss;
   if (!inputs.includes("advantage") || inputs.includes("old_logp") || inputs.includes("behaviour_logp")) return [];
   const message =
     `is ${epochs}; ${algorithm.name} has no ratio to correct what the policy has already learned from: use 1`;
   return [{ path: ["trainer", "epochs_per_batch"], message }];
 }
 
-/** Settings that leave a KL out, of an algorithm that may have one. */
-function withoutKl(algorithm: AlgorithmChoice) {
-  return { ...("kl_coef" in algorithm && { kl_coef: 0 }), ...("kl_target" in algorithm && { kl_target: null }) };
+/** Without the parts that read recorded log-probabilities too, a KL and an importance weight: they correct no reuse. */
+function bare(algorithm: AlgorithmChoice): AlgorithmChoice {
+  const off = { importance: "none", kl_coef: 0, kl_target: null };
+  const own = Object.entries(off).filter(([name]) => name in algorithm);
+  return { ...algorithm, ...Object.fromEntries(own) } as AlgorithmChoice;
 }

@@ -1,10 +1,9 @@
 import { headOf } from "../algs/mod.ts";
-import { EVAL_PROBLEMS } from "../data/mod.ts";
 import type { Issue } from "./issue_text.ts";
 import type { Blocks } from "./rules.ts";
 
 /** Rules of the preference flow: its model and its rows may each come from one of two places. */
-export const PREFERENCE_RULES = [oneModel, dataOrTask, teachersHaveWords, pairsAreLeft];
+export const PREFERENCE_RULES = [oneModel, dataOrTask, teachersHaveWords];
 
 function oneModel({ flow, model }: Blocks): Issue[] {
   if (flow !== "preference" || !model) return [];
@@ -28,12 +27,4 @@ function teachersHaveWords({ flow, warmup, algorithm }: Blocks): Issue[] {
     `${algorithm.name} trains a model without a vocabulary, which cannot be taught completions: use null, ` +
     "and start from a model that was";
   return [{ path: ["warmup"], message }];
-}
-
-function pairsAreLeft({ flow, task, evaluate }: Blocks): Issue[] {
-  const problems = 10 ** (task?.digits ?? 0);
-  const held = evaluate?.pairs ?? EVAL_PROBLEMS; // They are held out, evaluated on or not.
-  if (flow !== "preference" || !task || held < problems) return [];
-  const message = `is ${held}; with task.digits ${task.digits} there are ${problems} pairs, some for training`;
-  return [{ path: ["evaluate", "pairs"], message }];
 }

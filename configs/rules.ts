@@ -205,11 +205,12 @@ function greedyRepeats({ flow, evaluate, sampler }: Blocks): Issue[] {
 }
 
 function digitsAreEnough({ flow, task, evaluate }: Blocks): Issue[] {
-  const held = evaluate?.problems ?? EVAL_PROBLEMS; // They are held out, evaluated on or not.
-  if (flow !== "quickstart" || !task || held < 10 ** task.digits) return [];
+  const what = flow === "preference" ? "pairs" : "problems";
+  const held = evaluate?.[what] ?? EVAL_PROBLEMS; // They are held out, evaluated on or not.
+  if (!task || held < 10 ** task.digits) return [];
   return [{
-    path: ["evaluate", "problems"],
-    message: `is ${held}; with task.digits ${task.digits} there are ${10 ** task.digits} problems, some for training`,
+    path: ["evaluate", what],
+    message: `is ${held}; with task.digits ${task.digits} there are ${10 ** task.digits} ${what}, some for training`,
   }];
 }
 

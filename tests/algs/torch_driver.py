@@ -1,20 +1,17 @@
 """
-The worker's interpreter in float64 under several cuts and simulated ranks. A line {command, argument} of JSON on stdin
-is answered with a line {result} or {error} on stdout.
+The worker's interpreter in float64 under several cuts and simulated ranks, as `answer_lines` speaks.
 """
 
 from __future__ import annotations
 
-import json
 import math
-import sys
-import traceback
 from contextlib import nullcontext
 from typing import Any
 
 import printed_module
 import python_probe
 import torch
+from answer_lines import answer_lines
 from simulated_ranks import in_ranks
 
 from holdfast_worker.loss import LossProgram, MicroBatch, count_step, run_step, step
@@ -194,13 +191,7 @@ COMMANDS = {
 
 def main() -> None:
     torch.set_num_threads(1)
-    for line in sys.stdin:
-        request = json.loads(line)
-        try:
-            answer = {"result": COMMANDS[request["command"]](request["argument"])}
-        except Exception:
-            answer = {"error": traceback.format_exc()}
-        print(json.dumps(answer, allow_nan=False), flush=True)
+    answer_lines(COMMANDS)
 
 
 main()

@@ -1,16 +1,12 @@
 """
-TRL's own losses with injected log-probabilities: float64, one rank, one micro-batch. A line {command, argument} of JSON
-on stdin is answered with a line {result} or {error} on stdout. The trainers are bare objects with the attributes that
+TRL's own losses with injected log-probabilities: float64, one rank, one micro-batch, as `answer_lines` speaks. The trainers are bare objects with the attributes that
 the methods read, set as their constructors set them from TRL's own configurations; the methods are TRL's.
 """
 
 from __future__ import annotations
 
-import json
 import os
-import sys
 import tempfile
-import traceback
 from collections import defaultdict
 from types import SimpleNamespace
 from typing import Any
@@ -18,6 +14,7 @@ from typing import Any
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 import torch
+from answer_lines import answer_lines
 from accelerate import Accelerator
 from trl import DPOConfig, DPOTrainer, GRPOConfig, GRPOTrainer, RLOOConfig, RLOOTrainer, SFTConfig, SFTTrainer
 
@@ -233,13 +230,7 @@ COMMANDS = {"grpo": grpo, "rloo": rloo, "dpo": dpo, "sft": sft}
 
 def main() -> None:
     torch.set_default_dtype(torch.float64)  # TRL makes tensors of lists of numbers.
-    for line in sys.stdin:
-        request = json.loads(line)
-        try:
-            answer = {"result": COMMANDS[request["command"]](request["argument"])}
-        except Exception:
-            answer = {"error": traceback.format_exc()}
-        print(json.dumps(answer, allow_nan=False), flush=True)
+    answer_lines(COMMANDS)
 
 
 main()

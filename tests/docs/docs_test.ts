@@ -3,13 +3,13 @@ import { dirname, join, normalize } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parse, stringify } from "yaml";
 import { ConfigError, parseConfig } from "../../configs/mod.ts";
+import { copyTree } from "../copy_tree.ts";
 import { shareEnvironments } from "../crash/runs.ts";
 import { ensureTestEnvironments } from "../environments.ts";
 import { type Block, missingLine, type Page, parsePage } from "./markdown.ts";
 import { NOT_RUN } from "./not_run.ts";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
-const NOT_COPIED = new Set([".git", ".holdfast", ".pytest_cache", ".ruff_cache", "__pycache__", "node_modules"]);
 
 /** What a person adds to a configuration that ships without its model and data. */
 const LOCAL: Record<string, string[]> = {
@@ -72,16 +72,6 @@ class Workbench {
 
   close(): Promise<void> {
     return Deno.remove(this.dir, { recursive: true });
-  }
-}
-
-async function copyTree(from: string, to: string): Promise<void> {
-  for await (const { name, isDirectory, isFile } of Deno.readDir(from)) {
-    if (NOT_COPIED.has(name)) continue;
-    if (isFile) await Deno.copyFile(`${from}${name}`, `${to}${name}`);
-    if (!isDirectory) continue;
-    await Deno.mkdir(`${to}${name}`);
-    await copyTree(`${from}${name}/`, `${to}${name}/`);
   }
 }
 

@@ -7,12 +7,12 @@ import { pythonFile } from "../algs/python_file.ts";
 import { cutsOf, randomStep } from "../algs/steps.ts";
 import { traced } from "../algs/traced.ts";
 import { rl, shareEnvironments, show } from "../crash/runs.ts";
+import { copyTree } from "../copy_tree.ts";
 import { ensureTestEnvironments } from "../environments.ts";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 const EXAMPLE = `${ROOT}examples/my_algorithm`;
 const FIXTURES = fileURLToPath(new URL("./my_algorithm/", import.meta.url));
-const NOT_COPIED = new Set([".git", ".holdfast", ".pytest_cache", ".ruff_cache", "__pycache__", "node_modules"]);
 
 /** In the room of the algorithms a file imports its neighbours, not the whole product. */
 const NEIGHBOURS = `import { z } from "zod";
@@ -168,14 +168,4 @@ async function deno(cwd: string, args: string[]): Promise<{ ok: boolean; output:
   const { success, stdout, stderr } = await command.output();
   const text = new TextDecoder();
   return { ok: success, output: text.decode(stderr) + text.decode(stdout) };
-}
-
-async function copyTree(from: string, to: string): Promise<void> {
-  for await (const { name, isDirectory, isFile } of Deno.readDir(from)) {
-    if (NOT_COPIED.has(name)) continue;
-    if (isFile) await Deno.copyFile(`${from}${name}`, `${to}${name}`);
-    if (!isDirectory) continue;
-    await Deno.mkdir(`${to}${name}`);
-    await copyTree(`${from}${name}/`, `${to}${name}/`);
-  }
 }

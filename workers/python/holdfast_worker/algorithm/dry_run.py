@@ -175,6 +175,7 @@ class Watched:
         self.columns: set[str] = set()
         self.statistics_live = set(LIVE)
         self._reading: set[str] = step.read
+
     def check_known(self, name: str) -> None:
         self._reading.add(name)
         self.step.read.add(name)

@@ -17,8 +17,6 @@ from torch.nn import functional
 
 from holdfast_worker.operation import BadDataError
 
-HEADS = ("value", "score")
-
 
 class ScalarHead(torch.nn.Linear):
     """[B, T, H] -> [B, T, 1] float32, whatever the type of the weights: a value in bfloat16 would have 8 bits."""

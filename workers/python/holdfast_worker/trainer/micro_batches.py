@@ -28,10 +28,19 @@ def check_columns(names: set[str], sequences: Sequence[SequenceData]) -> set[str
     return names
 
 
-def pad(
-    sequences: Sequence[SequenceData], rows: Sequence[int], *, columns: set[str], device: str, pairs: bool = False
-) -> dict[str, Any]:
-    """The fields of a MicroBatch. `rows`: places in `sequences`; none makes a filler of one all-masked row, or pair."""
+def micro_batch(
+    sequences: Sequence[SequenceData],
+    rows: Sequence[int],
+    *,
+    columns: set[str],
+    device: str,
+    pairs: bool = False,
+    shared: Sequence[int] = (),
+) -> MicroBatch:
+    """
+    One MicroBatch. `rows`: places in `sequences`; none makes a filler of one all-masked row, or pair. `shared`: of each
+    row, where rows of a group are computed as a family.
+    """
     chosen = [sequences[place] for place in rows]
     filler = [-1, -1] if pairs else [-1]
     height = max(len(chosen), len(filler))
@@ -50,24 +59,12 @@ def pad(
     for name in columns & (SEQUENCE_INPUTS | PAIR_INPUTS):
         numbers = [sequence.sequence_columns[name] for sequence in chosen] or [0.0] * height
         fields[name] = torch.tensor(numbers[:: 2 if name in PAIR_INPUTS else 1], dtype=torch.float32, device=device)
-    return {
-        "tokens": move(tokens),
-        "mask": move(mask),
-        "columns": fields,
-        "sequences": list(rows) or filler,
-        "groups": [sequence.group for sequence in chosen] or filler,
-        "lengths": [len(sequence.tokens) for sequence in chosen] or [width] * height,
-    }
-
-
-def micro_batch(
-    sequences: Sequence[SequenceData],
-    rows: Sequence[int],
-    *,
-    columns: set[str],
-    device: str,
-    pairs: bool = False,
-    shared: Sequence[int] = (),
-) -> MicroBatch:
-    """One MicroBatch of the given sequences. `shared`: of each row, where rows of a group are computed as a family."""
-    return MicroBatch(**pad(sequences, rows, columns=columns, device=device, pairs=pairs), shared=list(shared))
+    return MicroBatch(
+        tokens=move(tokens),
+        mask=move(mask),
+        columns=fields,
+        sequences=list(rows) or filler,
+        groups=[sequence.group for sequence in chosen] or filler,
+        lengths=[len(sequence.tokens) for sequence in chosen] or [width] * height,
+        shared=list(shared),
+    )
