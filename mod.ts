@@ -38,6 +38,7 @@ export {
   type Resource,
   type RoundBuilder,
   type RunHead,
+  signalRun,
   SqliteStore,
   type Stage,
   type Store,

@@ -1,5 +1,5 @@
 import type { z } from "zod";
-import type { Expression, StopReason } from "../data/mod.ts";
+import type { Expression, RatioBounds, StopReason } from "../data/mod.ts";
 import { type LossFunction, traceLoss } from "./language/mod.ts";
 
 /**
@@ -43,8 +43,15 @@ export type Credit<Config, Needs extends keyof CreditNeeds> = {
   assign(round: CreditRound & Pick<CreditNeeds, Needs>, config: Config): Assigned;
 };
 
-/** Dynamic sampling: groups without signal are dropped and more prompts drawn, at most so many times a round's. */
-export type Refill = { batches_max: number };
+/**
+ * What becomes of usable groups past the end of a round: nothing, or they lead the next one, with the sampler's
+ * log-probabilities as `old_logp` or with those of the policy that is about to be trained.
+ */
+export const SURPLUS = ["discard", "reuse", "rescore"] as const;
+export type Surplus = (typeof SURPLUS)[number];
+
+/** Dynamic sampling: groups without signal are dropped and more prompts drawn, at most `batches_max` times a round's. */
+export type Refill = { batches_max: number; surplus: Surplus };
 
 type Settings<Shape extends z.ZodRawShape> = z.output<z.ZodObject<Shape, z.core.$strict>>;
 
@@ -67,6 +74,8 @@ export type Algorithm<
   readonly refill?: (config: Settings<Shape>) => Refill | null;
   /** `score`: the trained model ends in one number per sequence instead of tokens: a reward model. */
   readonly head?: "score";
+  /** What the ratio of its clip is of, where it is not of a token. */
+  readonly ratio?: RatioBounds["ratio"];
   /** Whether the model's dropout is on while it trains. Off by default: a ratio of two forwards would be noise. */
   readonly dropout?: boolean;
   /** None: it learns from rows, not from rewards. */
@@ -90,7 +99,7 @@ export function defineAlgorithm<
 
 /** An algorithm whose type parameters do not matter to the caller. */
 export type AnyAlgorithm =
-  & Pick<Algorithm, "name" | "about" | "config" | "group_min" | "head" | "dropout" | "examples">
+  & Pick<Algorithm, "name" | "about" | "config" | "group_min" | "head" | "ratio" | "dropout" | "examples">
   & {
     readonly coef?: Readonly<Record<string, (config: never) => number>>;
     readonly credit?: {

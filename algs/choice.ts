@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { AlgorithmDescription, ScoredColumn } from "../data/mod.ts";
+import { type AlgorithmDescription, beforeItWas, type RatioBounds, type ScoredColumn } from "../data/mod.ts";
 import type { Algorithm, AnyAlgorithm, Assigned, CreditNeeds, CreditRound, Refill } from "./algorithm.ts";
 import { traceAlgorithm, type TracedAlgorithm } from "./algorithm.ts";
 import { inPython, PythonAlgorithm, unopened } from "./python.ts";
@@ -11,17 +11,32 @@ type Option<A> = A extends Algorithm<infer Name, infer Shape, infer _Needs, infe
   : never;
 type Choice<Table> = z.ZodDiscriminatedUnion<readonly (Option<Table[keyof Table]> | typeof PythonAlgorithm)[], "name">;
 
-/** The schema of one choice: an algorithm of a table by name with its own settings beside it, or one in a Python file. */
-function choiceOf<Table extends Record<string, AnyAlgorithm>>(table: Table): Choice<Table> {
+/**
+ * The schema of one choice: an algorithm of a table by name with its own settings beside it, or one in a Python file.
+ * `settings`: those of a new run, or as older runs recorded them.
+ */
+function choiceOf<Table extends Record<string, AnyAlgorithm>>(
+  table: Table,
+  settings = (shape: z.ZodRawShape): z.ZodRawShape => shape,
+): Choice<Table> {
   const options = Object.values(table).map(({ name, about, config }) =>
     z.strictObject({
       name: about === undefined ? z.literal(name) : z.literal(name).describe(about),
       ...profileField(name),
-      ...config.shape,
+      ...settings(config.shape),
     }).check(...(config.def.checks ?? []) as [])
   );
   const all: z.core.$ZodTypeDiscriminable[] = [...options, PythonAlgorithm];
   return z.discriminatedUnion("name", all as [z.core.$ZodTypeDiscriminable]) as unknown as Choice<Table>;
+}
+
+/** A setting that is newer than a record is absent there: it has the value that it had before it was one. */
+function asRecorded(shape: z.ZodRawShape): z.ZodRawShape {
+  const fields = Object.entries(shape) as [string, z.ZodDefault<z.ZodType>][];
+  return Object.fromEntries(fields.map(([name, field]) => {
+    const before = beforeItWas.get(field);
+    return [name, before === undefined ? field : field.unwrap().default(before.value)];
+  }));
 }
 
 function profileField(algorithm: string): { profile?: z.ZodType } {
@@ -42,8 +57,8 @@ export type SupervisedAlgorithm = z.infer<typeof SupervisedAlgorithm>;
 export const PreferenceAlgorithm = choiceOf(PREFERENCE_ALGORITHMS);
 export type PreferenceAlgorithm = z.infer<typeof PreferenceAlgorithm>;
 
-/** Any algorithm with its settings. */
-export const AlgorithmChoice = choiceOf(ALGORITHMS);
+/** Any algorithm with its settings, as runs record it. */
+export const AlgorithmChoice = choiceOf(ALGORITHMS, asRecorded);
 export type AlgorithmChoice = z.infer<typeof AlgorithmChoice>;
 
 function opened(choice: AlgorithmChoice): { algorithm: AnyAlgorithm; config: Record<string, unknown> } {
@@ -76,6 +91,22 @@ export function hasValueModel(choice: AlgorithmChoice): boolean {
 /** Whether the model's dropout is on while it trains. */
 export function dropoutOf(choice: AlgorithmChoice): boolean {
   return opened(choice).algorithm.dropout ?? false;
+}
+
+/** PPO's range, by which a policy is measured whose algorithm has no clip. Schulman et al. 2017, arXiv:1707.06347, table 1. */
+const PPO_CLIP = { clip_low: 0.2, clip_high: 0.2 };
+
+/**
+ * The range outside which a step's tokens are counted: the algorithm's own clip. `settings`: all of those that a file has,
+ * once it is opened; its clip is read if it has PPO's names.
+ */
+export function ratioBounds(choice: AlgorithmChoice, settings?: Readonly<Record<string, unknown>>): RatioBounds {
+  const { algorithm, config } = opened(choice);
+  const own = settings ?? config;
+  const clips = typeof own.clip_high === "number" || typeof own.clip_low === "number";
+  const { clip_low, clip_high } = clips ? own : PPO_CLIP;
+  const bound = (value: unknown) => typeof value === "number" ? value : null;
+  return { low: bound(clip_low), high: bound(clip_high), ratio: algorithm.ratio ?? "token" };
 }
 
 /** The losses of the chosen algorithm, traced and checked. */

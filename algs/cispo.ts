@@ -23,9 +23,20 @@ import { defineAlgorithm } from "./algorithm.ts";
 import { groupZscore, sequenceReward } from "./credit.ts";
 import { entropyTerm } from "./entropy.ts";
 import { corrected } from "./importance.ts";
-import { klCoef, klNeeds, klReward, klTerm, steeredKl } from "./kl.ts";
+import { klCoef, klNeeds, klReward, klScaled, klTerm, lessKl, steeredKl } from "./kl.ts";
 import { scalar, tokenMean } from "./language/mod.ts";
 import { checkTerms, termMetrics, termSettings, total } from "./terms.ts";
+
+/** Refuses a lower bound of the weight that is above its upper one. */
+function checkBounds(
+  { clip_low, clip_high }: { clip_low: number | null; clip_high: number },
+  ctx: z.RefinementCtx,
+): void {
+  if (clip_low === null || clip_low >= -clip_high) return;
+  const message =
+    `must be at least -clip_high (${-clip_high}): the weight is at least 1 - clip_low, at most 1 + clip_high`;
+  ctx.addIssue({ code: "custom", path: ["clip_low"], message });
+}
 
 export const cispo = defineAlgorithm({
   name: "cispo",
@@ -37,14 +48,15 @@ export const cispo = defineAlgorithm({
     clip_high: z.number().gt(-1).default(4).describe("The weight is at most 1 + clip_high."),
     std_epsilon: z.number().min(0).default(1e-6).describe("Added to a group's standard deviation."),
     ...termSettings({ aggregation: "token_mean" }),
-  }).superRefine(checkTerms),
+    ...klScaled,
+  }).superRefine(checkBounds).superRefine(checkTerms),
   coef: klCoef,
   group_min: 2,
   credit: {
     needs: klNeeds,
     assign: (round, c) => {
       const reward = sequenceReward(round, klReward(round, c)); // [N]
-      return { advantage: groupZscore(reward, round.group, c.std_epsilon), ...steeredKl(round, c) };
+      return { advantage: lessKl(groupZscore(reward, round.group, c.std_epsilon), round, c), ...steeredKl(round, c) };
     },
   },
   loss: (x, c) => {

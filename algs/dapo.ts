@@ -10,6 +10,9 @@
  *
  * Differences from the paper:
  * - The number of draws is bounded; the paper draws until the round is full.
+ * - Groups past the end of a round are discarded, as in the paper. `surplus: reuse` trains on them in the next round; their
+ *   `old_logp` is the sampler's, so that the clip sees how far the policy has moved since. `surplus: rescore` scores it anew:
+ *   their ratio is 1, and only an importance correction sees their distance.
  * - The overlong penalty is off until `overlong_buffer` and `overlong_length_max` say where it begins, as no length suits
  *   every task; the paper has 4096 and 20480. The group's reward includes it.
  * - `std_epsilon` as in GRPO.
@@ -21,13 +24,14 @@
  * rl4llm draw again, NeMo-RL at most 10 times.
  */
 import { z } from "zod";
+import { beforeItWas } from "../data/mod.ts";
 import { aggregate } from "./aggregation.ts";
-import { defineAlgorithm } from "./algorithm.ts";
+import { defineAlgorithm, SURPLUS } from "./algorithm.ts";
 import { checkClip, clipSettings } from "./clip.ts";
 import { groupZscore, sequenceReward } from "./credit.ts";
 import { entropyTerm } from "./entropy.ts";
 import { corrected } from "./importance.ts";
-import { klCoef, klNeeds, klReward, klTerm, steeredKl } from "./kl.ts";
+import { klCoef, klNeeds, klReward, klScaled, klTerm, lessKl, steeredKl } from "./kl.ts";
 import { clipFraction, surrogate } from "./language/mod.ts";
 import { checkOverlong, overlongPenalty, overlongSettings } from "./overlong.ts";
 import { checkTerms, termMetrics, termSettings, total } from "./terms.ts";
@@ -42,17 +46,21 @@ export const dapo = defineAlgorithm({
     refill_batches_max: z.int().min(0).default(10).describe(
       "Prompts drawn for a round at most, in rounds' worths, to replace groups of equal rewards; 0: they are not replaced.",
     ),
+    surplus: z.enum(SURPLUS).default("discard").describe(
+      "Usable groups past the end of a round: discard them, reuse them in the next round, or reuse and rescore them.",
+    ).register(beforeItWas, { value: "rescore" }),
     ...termSettings({ aggregation: "group_mean" }),
+    ...klScaled,
   }).superRefine(checkClip).superRefine(checkOverlong).superRefine(checkTerms),
   coef: klCoef,
   group_min: 2,
-  refill: (c) => (c.refill_batches_max === 0 ? null : { batches_max: c.refill_batches_max }),
+  refill: ({ refill_batches_max: batches_max, surplus }) => (batches_max === 0 ? null : { batches_max, surplus }),
   credit: {
     needs: klNeeds,
     assign: (round, c) => {
       const penalty = overlongPenalty(round.length, c); // [N]
       const reward = sequenceReward(round, klReward(round, c)).map((r, i) => r + penalty[i]!); // [N]
-      return { advantage: groupZscore(reward, round.group, c.std_epsilon), ...steeredKl(round, c) };
+      return { advantage: lessKl(groupZscore(reward, round.group, c.std_epsilon), round, c), ...steeredKl(round, c) };
     },
   },
   loss: (x, c) => {

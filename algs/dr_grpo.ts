@@ -11,8 +11,8 @@
  * completion may have at most, which scales the gradient and nothing else (AdamW does not feel it, gradient clipping does).
  *
  * Peers: TRL's `loss_type="dr_grpo"` divides by the padded batch times `max_completion_length` and keeps GRPO's standard
- * deviation unless `scale_rewards="none"`; verl's `seq-mean-token-sum-norm` divides by the padded length; prime-rl has this
- * advantage with a token mean. OpenRLHF calls it `dr_grpo` with a token mean. FeynRL has none.
+ * deviation unless `scale_rewards="none"`; verl's `seq-mean-token-sum-norm` divides by the completions and by the padded
+ * length; prime-rl has this advantage with a token mean. OpenRLHF calls it `dr_grpo` with a token mean. FeynRL has none.
  */
 import { z } from "zod";
 import { aggregate } from "./aggregation.ts";
@@ -21,7 +21,7 @@ import { checkClip, clipSettings } from "./clip.ts";
 import { groupCenter, sequenceReward } from "./credit.ts";
 import { entropyTerm } from "./entropy.ts";
 import { corrected } from "./importance.ts";
-import { klCoef, klNeeds, klReward, klTerm, steeredKl } from "./kl.ts";
+import { klCoef, klNeeds, klReward, klTerm, lessKl, steeredKl } from "./kl.ts";
 import { clipFraction, surrogate } from "./language/mod.ts";
 import { checkTerms, termMetrics, termSettings, total } from "./terms.ts";
 
@@ -38,7 +38,7 @@ export const dr_grpo = defineAlgorithm({
     needs: klNeeds,
     assign: (round, c) => {
       const reward = sequenceReward(round, klReward(round, c)); // [N]
-      return { advantage: groupCenter(reward, round.group), ...steeredKl(round, c) };
+      return { advantage: lessKl(groupCenter(reward, round.group), round, c), ...steeredKl(round, c) };
     },
   },
   loss: (x, c) => {

@@ -25,7 +25,7 @@ import { checkClip, clipSettings } from "./clip.ts";
 import { groupZscore, sequenceReward } from "./credit.ts";
 import { entropyTerm } from "./entropy.ts";
 import { corrected } from "./importance.ts";
-import { klCoef, klNeeds, klReward, klTerm, steeredKl } from "./kl.ts";
+import { klCoef, klNeeds, klReward, klScaled, klTerm, lessKl, steeredKl } from "./kl.ts";
 import { clipFraction, surrogate } from "./language/mod.ts";
 import { checkTerms, termExamples, termMetrics, termSettings, total } from "./terms.ts";
 
@@ -36,6 +36,7 @@ export const grpo = defineAlgorithm({
     ...clipSettings({ low: 0.2, high: 0.2 }),
     std_epsilon: z.number().min(0).default(1e-6).describe("Added to a group's standard deviation."),
     ...termSettings({ aggregation: "sequence_mean" }),
+    ...klScaled,
   }).superRefine(checkClip).superRefine(checkTerms),
   coef: klCoef,
   group_min: 2,
@@ -43,7 +44,7 @@ export const grpo = defineAlgorithm({
     needs: klNeeds,
     assign: (round, c) => {
       const reward = sequenceReward(round, klReward(round, c)); // [N]
-      return { advantage: groupZscore(reward, round.group, c.std_epsilon), ...steeredKl(round, c) };
+      return { advantage: lessKl(groupZscore(reward, round.group, c.std_epsilon), round, c), ...steeredKl(round, c) };
     },
   },
   loss: (x, c) => {

@@ -9,7 +9,8 @@
  * The reward judges whole completions, and so does this ratio: a completion is clipped whole or not at all.
  *
  * Differences from the paper: none in the formula; with an advantage that is equal along a completion, the token form has
- * the gradient of s_i itself. The bounds are the paper's, 3e-4 and 4e-4: a mean of log-ratios is far nearer to 0 than one
+ * the gradient of s_i itself. Where a KL in the advantage makes it unequal, `ratio_gradient: sequence` is s_i itself, eq. 5:
+ * each token then gets the mean over its completion. The bounds are the paper's, 3e-4 and 4e-4: a mean of log-ratios is far nearer to 0 than one
  * log-ratio, so that 0.2 never clips. `std_epsilon` as in GRPO.
  *
  * Peers: verl has this form, with the log-ratio at most 10. TRL's `importance_sampling_level="sequence"` has s_i directly
@@ -23,7 +24,7 @@ import { checkClip, clipSettings } from "./clip.ts";
 import { groupZscore, sequenceReward } from "./credit.ts";
 import { entropyTerm } from "./entropy.ts";
 import { corrected } from "./importance.ts";
-import { klCoef, klNeeds, klReward, klTerm, steeredKl } from "./kl.ts";
+import { klCoef, klNeeds, klReward, klScaled, klTerm, lessKl, steeredKl } from "./kl.ts";
 import { clipFraction, perSequenceMean, surrogate } from "./language/mod.ts";
 import { checkTerms, termMetrics, termSettings, total } from "./terms.ts";
 
@@ -33,21 +34,27 @@ export const gspo = defineAlgorithm({
   config: z.strictObject({
     ...clipSettings({ low: 3e-4, high: 4e-4 }),
     std_epsilon: z.number().min(0).default(1e-6).describe("Added to a group's standard deviation."),
+    ratio_gradient: z.enum(["token", "sequence"]).default("token").describe(
+      "Of each token's own ratio, or of the completion's: they differ where the advantage does along a completion.",
+    ),
     ...termSettings({ aggregation: "sequence_mean" }),
+    ...klScaled,
   }).superRefine(checkClip).superRefine(checkTerms),
+  ratio: "sequence_mean",
   coef: klCoef,
   group_min: 2,
   credit: {
     needs: klNeeds,
     assign: (round, c) => {
       const reward = sequenceReward(round, klReward(round, c)); // [N]
-      return { advantage: groupZscore(reward, round.group, c.std_epsilon), ...steeredKl(round, c) };
+      return { advantage: lessKl(groupZscore(reward, round.group, c.std_epsilon), round, c), ...steeredKl(round, c) };
     },
   },
   loss: (x, c) => {
     const sequence_ratio = perSequenceMean(x.logp.sub(x.old_logp)).exp(); // [B]
     const ratio = sequence_ratio.detach().mul(x.logp.sub(x.logp.detach()).exp()); // [B, T]
-    const policy = corrected(surrogate(ratio, x.advantage, c), x, c); // [B, T]
+    const spread = sequence_ratio as unknown as typeof ratio; // A completion's goes to each of its tokens.
+    const policy = corrected(surrogate(c.ratio_gradient === "token" ? ratio : spread, x.advantage, c), x, c); // [B, T]
     return {
       loss: aggregate(total(policy, klTerm(x, c), entropyTerm(x, c)), x, c),
       metrics: { "policy/clip_fraction": clipFraction(ratio, c), ...termMetrics(x, c) },
@@ -55,6 +62,14 @@ export const gspo = defineAlgorithm({
   },
   examples: [
     { clip_low: 0.2, clip_high: 0.28, dual_clip: 1.5 },
+    {
+      clip_low: 0.2,
+      clip_high: 0.2,
+      ratio_gradient: "sequence",
+      kl_coef: 0.04,
+      kl_in: "advantage",
+      kl_estimator: "k1",
+    },
     {
       kl_coef: 0.04,
       entropy_coef: 0.01,

@@ -8,7 +8,13 @@
  *     k3_weighted   r·k3, r = π ÷ π_old: unbiased, with the gradient of KL(π‖π_ref)
  *
  * Schulman 2020, "Approximating KL divergence"; gradients: Tang and Munos 2025, arXiv:2506.09477. In the loss, k1 has
- * expected gradient 0 and is refused. In the reward, k2 is biased, and the last two are k3: they are refused.
+ * expected gradient 0 and is refused. In reward and advantage, k2 is biased, and the last two are k3: they are refused.
+ *
+ *     kl_in: reward      r_t − coefficient · KL_t, before a group's mean and standard deviation
+ *     kl_in: advantage   A_t − coefficient · Σ_{k ≥ t} KL_k, after them
+ *
+ * A standard deviation scales a KL that was taken from the reward with it: in a group of equal rewards its noise alone becomes
+ * advantages of unit size, whatever the coefficient. Algorithms with one refuse it without `kl_scaled`.
  *
  * With `kl_target` the coefficient is steered: Ziegler et al. 2019, arXiv:1909.08593, section 2.2. With KL the round's mean
  * over completions of Σ_t d_t, and N completions,
@@ -16,10 +22,12 @@
  *     coefficient ← coefficient · (1 + clip(KL ÷ kl_target − 1, −0.2, 0.2) · N ÷ kl_horizon)
  */
 import { z } from "zod";
+import { beforeItWas } from "../data/mod.ts";
 import type { Assigned, CreditNeeds, CreditRound } from "./algorithm.ts";
+import { rewardToGo } from "./credit.ts";
 import { type Expr, k1, k2, k3, type LossInputs } from "./language/mod.ts";
 
-const PLACES = ["loss", "reward"] as const;
+const PLACES = ["loss", "reward", "advantage"] as const;
 const ESTIMATORS = ["k1", "k2", "k3", "k3_k2", "k3_weighted"] as const;
 export type KlSettings = {
   kl_coef: number;
@@ -27,13 +35,22 @@ export type KlSettings = {
   kl_estimator: (typeof ESTIMATORS)[number];
   kl_target: number | null;
   kl_horizon: number;
+  kl_scaled?: boolean;
 };
 
+/** For algorithms whose advantage is a sum of rewards of tokens, or of one action a completion: the reward is the place. */
+export const LOSS_OR_REWARD = ["loss", "reward"] as const;
+type FirstKl = Partial<KlSettings> & { kl_places?: readonly (typeof PLACES)[number][] };
+
 /** Settings of the KL; the first values are the algorithm's own. */
-export function klSettings({ kl_coef = 0, kl_in = "loss", kl_estimator = "k3" }: Partial<KlSettings> = {}) {
+export function klSettings(
+  { kl_coef = 0, kl_in = "loss", kl_estimator = "k3", kl_places = PLACES }: FirstKl = {},
+) {
   return {
     kl_coef: z.number().min(0).default(kl_coef).describe("Weight of the KL to the reference model; 0: none is loaded."),
-    kl_in: z.enum(PLACES).default(kl_in).describe("Whether the KL is a term of the loss or taken from the reward."),
+    kl_in: z.enum(kl_places as typeof PLACES).default(kl_in).describe(
+      "Whether the KL is a term of the loss, or taken from the reward, or from the advantage.",
+    ),
     kl_estimator: z.enum(ESTIMATORS).default(kl_estimator).describe("What stands for the KL of a token."),
     kl_target: z.number().positive().nullable().default(null).describe(
       "Steers the weight, from kl_coef on, so that a completion's KL is near this; null: the weight stays.",
@@ -42,20 +59,36 @@ export function klSettings({ kl_coef = 0, kl_in = "loss", kl_estimator = "k3" }:
   };
 }
 
+/** Setting of algorithms that divide by a group's standard deviation. */
+export const klScaled = {
+  kl_scaled: z.boolean().default(false).describe(
+    "Says that a KL in the reward is meant to be divided by the group's standard deviation along with it.",
+  ).register(beforeItWas, { value: true }),
+};
+
 /** The first value of the steered weight. */
 export const klCoef = { kl: (c: KlSettings): number => c.kl_coef };
 
+const IN_CREDIT = {
+  k2: "is biased as a reward: use k1 or k3",
+  k3_k2: "is k3 as a reward, which has no gradient: use k1 or k3",
+  k3_weighted: "is k3 as a reward, where the ratio is 1: use k1 or k3",
+};
 const WRONG: Record<KlSettings["kl_in"], Partial<Record<KlSettings["kl_estimator"], string>>> = {
   loss: { k1: "has expected gradient 0 as a loss, so it would hold nothing: use k2, k3, k3_k2 or k3_weighted" },
-  reward: {
-    k2: "is biased as a reward: use k1 or k3",
-    k3_k2: "is k3 as a reward, which has no gradient: use k1 or k3",
-    k3_weighted: "is k3 as a reward, where the ratio is 1: use k1 or k3",
-  },
+  reward: IN_CREDIT,
+  advantage: IN_CREDIT,
 };
 
-/** Refuses estimators that are wrong where they stand, and a weight of 0 to be steered. */
-export function checkKl({ kl_coef, kl_in, kl_estimator, kl_target }: KlSettings, ctx: z.RefinementCtx): void {
+/** Refuses estimators that are wrong where they stand, a KL whose noise would be scaled up, and a weight of 0 to be steered. */
+export function checkKl(c: KlSettings, ctx: z.RefinementCtx): void {
+  const { kl_coef, kl_in, kl_estimator, kl_target, kl_scaled } = c;
+  if (kl_in === "reward" && kl_coef > 0 && kl_scaled === false) {
+    const message =
+      "puts the KL under the group's standard deviation, so that in a group of equal rewards its noise becomes " +
+      "advantages of unit size: use advantage or loss, or say that you mean it with kl_scaled: true";
+    ctx.addIssue({ code: "custom", path: ["kl_in"], message });
+  }
   const why = WRONG[kl_in][kl_estimator];
   if (why !== undefined) {
     ctx.addIssue({ code: "custom", path: ["kl_estimator"], message: `${kl_estimator} in the ${kl_in} ${why}` });
@@ -74,7 +107,7 @@ export function klTerm(x: LossInputs<"kl">, c: KlSettings): Expr<"token"> | null
 
 /** The KL of each token where it is a term of the loss, else null. [B, T] */
 export function klOf({ logp, old_logp, ref_logp }: LossInputs, c: KlSettings): Expr<"token"> | null {
-  if (c.kl_coef === 0 || c.kl_in === "reward") return null;
+  if (c.kl_coef === 0 || c.kl_in !== "loss") return null;
   switch (c.kl_estimator) {
     case "k1":
       return k1(logp, ref_logp);
@@ -95,14 +128,25 @@ export function klOf({ logp, old_logp, ref_logp }: LossInputs, c: KlSettings): E
 export function klNeeds(c: KlSettings): ("old_logp" | "ref_logp" | "coef")[] {
   if (c.kl_coef === 0) return [];
   if (c.kl_target !== null) return ["old_logp", "ref_logp", "coef"];
-  return c.kl_in === "reward" ? ["old_logp", "ref_logp"] : [];
+  return c.kl_in === "loss" ? [] : ["old_logp", "ref_logp"];
 }
 
 type KlRound = CreditRound & Pick<CreditNeeds, "old_logp" | "ref_logp" | "coef">;
 
-/** What the KL takes from the reward of each token; 0 where it is a term of the loss. [N][T] */
-export function klReward({ length, old_logp, ref_logp, coef }: KlRound, c: KlSettings): number[][] {
-  if (c.kl_coef === 0 || c.kl_in === "loss") return length.map((tokens) => new Array<number>(tokens).fill(0));
+/** What the KL takes from the reward of each token; 0 where it is not taken from there. [N][T] */
+export function klReward(round: KlRound, c: KlSettings): number[][] {
+  if (c.kl_coef === 0 || c.kl_in !== "reward") return round.length.map((tokens) => new Array<number>(tokens).fill(0));
+  return klTaken(round, c);
+}
+
+/** Advantages of sequences, less the KL of each token and of those after it where it is taken from there. [N] -> [N] or [N][T] */
+export function lessKl(advantage: number[], round: KlRound, c: KlSettings): number[] | number[][] {
+  if (c.kl_coef === 0 || c.kl_in !== "advantage") return advantage;
+  return rewardToGo(klTaken(round, c), 1).map((row, i) => row.map((kl) => advantage[i]! + kl));
+}
+
+/** −weight · KL of each token. [N][T] */
+function klTaken({ old_logp, ref_logp, coef }: KlRound, c: KlSettings): number[][] {
   const weight = c.kl_target === null ? c.kl_coef : coef.kl!;
   const k = c.kl_estimator === "k1" ? (d: number) => d : (d: number) => Math.exp(-d) - 1 + d;
   return old_logp.map((row, i) => row.map((logp, t) => -weight * k(logp - ref_logp[i]![t]!)));

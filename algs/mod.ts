@@ -8,7 +8,7 @@ export * from "./importance.ts";
 export * from "./kl.ts";
 export * from "./language/mod.ts";
 export * from "./overlong.ts";
-export { type Profile, profileOf, profilesOf } from "./profiles.ts";
+export { type Profile, profileOf, profilesOf, type Source } from "./profiles.ts";
 export { inPython, OpenedAlgorithm, parsePythonAlgorithm, PythonAlgorithm } from "./python.ts";
 export * from "./table.ts";
 export * from "./terms.ts";

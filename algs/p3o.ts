@@ -26,7 +26,7 @@ import { aggregate, aggregationSettings, checkAggregation } from "./aggregation.
 import { defineAlgorithm } from "./algorithm.ts";
 import { groupZscore, sequenceReward } from "./credit.ts";
 import { entropySettings, entropyTerm } from "./entropy.ts";
-import { checkKl, klCoef, klNeeds, klReward, klSettings, klTerm, steeredKl } from "./kl.ts";
+import { checkKl, klCoef, klNeeds, klReward, klScaled, klSettings, klTerm, lessKl, steeredKl } from "./kl.ts";
 import { k3, scalar, stepSum } from "./language/mod.ts";
 import { termMetrics, total } from "./terms.ts";
 
@@ -38,6 +38,7 @@ export const p3o = defineAlgorithm({
     std_epsilon: z.number().min(0).default(1e-6).describe("Added to a group's standard deviation."),
     ...aggregationSettings("token_mean"),
     ...klSettings(),
+    ...klScaled,
     ...entropySettings,
   }).superRefine(checkAggregation).superRefine(checkKl),
   coef: klCoef,
@@ -46,7 +47,7 @@ export const p3o = defineAlgorithm({
     needs: klNeeds,
     assign: (round, c) => {
       const reward = sequenceReward(round, klReward(round, c)); // [N]
-      return { advantage: groupZscore(reward, round.group, c.std_epsilon), ...steeredKl(round, c) };
+      return { advantage: lessKl(groupZscore(reward, round.group, c.std_epsilon), round, c), ...steeredKl(round, c) };
     },
   },
   loss: (x, c) => {

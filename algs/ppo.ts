@@ -28,7 +28,7 @@ import { checkClip, clipSettings } from "./clip.ts";
 import { explainedVariance, gae, tokenReward, whiten } from "./credit.ts";
 import { entropyTerm } from "./entropy.ts";
 import { corrected } from "./importance.ts";
-import { klCoef, klNeeds, klReward, klTerm, steeredKl } from "./kl.ts";
+import { klCoef, klNeeds, klReward, klTerm, LOSS_OR_REWARD, steeredKl } from "./kl.ts";
 import { clipFraction, surrogate, tokenMean } from "./language/mod.ts";
 import { checkTerms, termMetrics, termSettings, total } from "./terms.ts";
 
@@ -43,7 +43,7 @@ export const ppo = defineAlgorithm({
     value_clip: z.number().positive().nullable().default(0.2).describe(
       "How far a value may move from the one before the update; null: freely.",
     ),
-    ...termSettings({ aggregation: "token_mean" }),
+    ...termSettings({ kl_places: LOSS_OR_REWARD, aggregation: "token_mean" }),
   }).superRefine(checkClip).superRefine(checkTerms),
   coef: klCoef,
   credit: {

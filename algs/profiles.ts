@@ -2,7 +2,8 @@
  * Compatibility profiles: what other frameworks compute under the name of an algorithm, as settings of ours. A profile is
  * `FRAMEWORK(the algorithm's name, nothing else set)`: its source files' defaults, not its recipes. It fills in what a
  * configuration leaves out, before the schema does. It never takes over how a framework's gradient depends on the cut
- * into micro-batches and ranks. `ends` says in sentences where equality ends.
+ * into micro-batches and ranks. `ends` says in sentences where equality ends, `source` what was read. After a change of
+ * either, `tests/algs/peers_test.ts` and `parity_test.ts` say whether settings and sentences still hold.
  */
 import type { z } from "zod";
 import type { AnyAlgorithm } from "./algorithm.ts";
@@ -10,8 +11,15 @@ import { ALGORITHMS } from "./table.ts";
 
 type Name = keyof typeof ALGORITHMS;
 type Entry<N extends Name> = { settings: z.input<(typeof ALGORITHMS)[N]["config"]>; ends?: readonly string[] };
+/** What a profile was read from: a commit of a repository, or the file of a release, by its sha256. */
+export type Source =
+  & { name: string; date: string }
+  & (
+    | { repository: string; commit: string }
+    | { release: string; sha256: string }
+  );
 type Framework = {
-  about: string;
+  source: Source;
   /** Where equality ends for every algorithm that learns from rewards. */
   ends: readonly string[];
   algorithms: { readonly [N in Name]?: Entry<N> };
@@ -32,7 +40,12 @@ const TRL_TOKENS =
 const trlGroup = { clip_low: 0.2, clip_high: 0.2, std_epsilon: 1e-4, ...trlTerms } as const;
 
 const trl: Framework = {
-  about: "TRL 1.16.0",
+  source: {
+    name: "TRL",
+    date: "2026-10-15",
+    release: "1.16.0",
+    sha256: "c4726e139dd40e1a41661511c639c8a68416782b2e3e8c0befebd77bb7ba0396",
+  },
   ends: [
     "Fully masked completions count in TRL's sequence means, and here in none.",
   ],
@@ -88,13 +101,19 @@ const trl: Framework = {
 const verlTerms = { dual_clip: 3, kl_coef: 0, aggregation: "token_mean" } as const;
 const verlClip = { clip_low: 0.2, clip_high: 0.2, ...verlTerms } as const;
 
-const WHITENING = "verl whitens with the n - 1 standard deviation.";
+const WHITENING = "verl whitens with the n - 1 standard deviation, and 1e-8 under its root.";
 const CUT = "A completion that was cut is one that stopped; ours bootstraps.";
+const EMPTY = "verl counts completions without a token in its mean over completions; ours leaves them out.";
 
 const verl: Framework = {
-  about: "verl (mid 2026)",
+  source: {
+    name: "verl",
+    date: "2026-08-22",
+    repository: "https://github.com/verl-project/verl",
+    commit: "1dda039b9c6311889a9c9a26040677e1254814f9",
+  },
   ends: [
-    "verl keeps log-ratios within ±20 and KL estimates within ±10; ours are as they are.",
+    "verl keeps log-ratios within ±20 (GSPO's at most 10) and k3 within ±10; ours are as they are.",
     "verl cuts a round into mini-batches of 256 prompts by default: set trainer.updates_per_batch to as many as yours has.",
   ],
   algorithms: {
@@ -102,17 +121,34 @@ const verl: Framework = {
     dr_grpo: {
       settings: { clip_low: 0.2, clip_high: 0.2, dual_clip: 3, kl_coef: 0 },
       ends: [
-        'This is norm_adv_by_std_in_grpo: false with loss_agg_mode: "seq-mean-token-sum-norm", which divides by the padded ' +
-        "response length, to which loss_denominator is to be set, and not by the number of completions.",
+        'This is norm_adv_by_std_in_grpo: false with loss_agg_mode: "seq-mean-token-sum-norm", which divides by the ' +
+        "completions (since 26 February 2026) and by loss_scale_factor, the padded length of the responses by default: " +
+        "set loss_denominator to it.",
+        EMPTY,
       ],
     },
     dapo: {
-      settings: { ...verlTerms, clip_low: 0.2, clip_high: 0.28, std_epsilon: 1e-6, refill_batches_max: 10 },
-      ends: ["This is its DAPO recipe, whose dual clip is 10 in some scripts and 3 by default."],
+      settings: {
+        ...verlTerms,
+        clip_low: 0.2,
+        clip_high: 0.28,
+        std_epsilon: 1e-6,
+        refill_batches_max: 10,
+        surplus: "discard",
+      },
+      ends: [
+        "This is its DAPO recipe (recipe/dapo of v0.6.1), whose dual clip is 10 in some scripts and 3 by default.",
+        "verl's recipe fails when its last batch leaves a round short; ours trains on what it has.",
+      ],
     },
     gspo: {
       settings: { clip_low: 3e-4, clip_high: 4e-4, std_epsilon: 1e-6, kl_coef: 0, aggregation: "sequence_mean" },
-      ends: ["The bounds are its example's; its own default would be 0.2. It keeps the log-ratio at most 10."],
+      ends: [
+        "Bounds and aggregation are its example's; its own default of the bounds would be 0.2, and since 0.9.1 its aggregation " +
+        "is loss_agg_mode, a token mean by default.",
+        "A KL or an entropy bonus, if there is one, follows its loss_agg_mode; ours the aggregation.",
+        EMPTY,
+      ],
     },
     cispo: {
       settings: { clip_low: 0.2, clip_high: 0.2, std_epsilon: 1e-6, kl_coef: 0, aggregation: "token_mean" },
@@ -138,31 +174,44 @@ const openrlhfTerms = {
   clip_high: 0.2,
   dual_clip: null,
   kl_coef: 0.01,
-  kl_in: "reward",
   kl_estimator: "k1",
   aggregation: "token_mean",
 } as const;
-const AFTER =
-  "OpenRLHF takes the KL of the tokens from a token on from its advantage; ours is taken from the reward, before " +
-  "the group's mean.";
+/** It takes the KL of the tokens from a token on from its advantage, after the baseline. */
+const openrlhfGroup = { ...openrlhfTerms, kl_in: "advantage" } as const;
+const openrlhfTokens = { ...openrlhfTerms, kl_in: "reward" } as const;
+const ROOT =
+  "OpenRLHF divides by the root of a variance of at least 1e-8 where it whitens; ours adds 1e-8 to the standard deviation.";
+const ROUNDED =
+  "Equal rewards have advantages of exactly 0 here; OpenRLHF divides the rounding of their float32 mean by 1e-9, so that " +
+  "eight rewards of 2.1 have advantages of 0.93.";
 
 const openrlhf: Framework = {
-  about: "OpenRLHF (mid 2026)",
-  ends: ["OpenRLHF keeps log-ratios within ±20 and KL estimates within ±10; ours are as they are."],
+  source: {
+    name: "OpenRLHF",
+    date: "2026-08-13",
+    repository: "https://github.com/OpenRLHF/OpenRLHF",
+    commit: "3c3be6234e0cb353e76bb8019947db9dfe99fca7",
+  },
+  ends: [
+    "OpenRLHF keeps log-ratios within ±20 (but GSPO's) and KL estimates within ±10; ours are as they are.",
+    "OpenRLHF clips a reward at ±10, after the group's baseline where there is one; ours is as it is.",
+    "OpenRLHF takes a step for each 128 completions by default: set trainer.updates_per_batch to as many as yours has.",
+  ],
   algorithms: {
-    grpo: { settings: { ...openrlhfTerms, std_epsilon: 1e-9 }, ends: [AFTER] },
-    dr_grpo: { settings: openrlhfTerms, ends: [AFTER] },
+    grpo: { settings: { ...openrlhfGroup, std_epsilon: 1e-9 }, ends: [ROUNDED] },
+    dr_grpo: { settings: openrlhfGroup },
     gspo: {
-      settings: { ...openrlhfTerms, std_epsilon: 1e-9, aggregation: "sequence_mean" },
+      settings: { ...openrlhfGroup, std_epsilon: 1e-9, ratio_gradient: "sequence", aggregation: "sequence_mean" },
       ends: [
-        AFTER,
+        ROUNDED,
         "With its correction for vLLM on, its ratio is to the sampler's log-probabilities; ours to those that the trainer computes.",
         "It leaves the bounds at 0.2, which never clip a mean of log-ratios.",
       ],
     },
-    ppo: { settings: { ...openrlhfTerms, gamma: 1, lambda: 1, whiten: true, value_clip: 0.5 }, ends: [CUT] },
-    reinforce_plus_plus: { settings: { ...openrlhfTerms, gamma: 1 } },
-    reinforce_plus_plus_baseline: { settings: openrlhfTerms, ends: [AFTER] },
+    ppo: { settings: { ...openrlhfTokens, gamma: 1, lambda: 1, whiten: true, value_clip: 0.5 }, ends: [CUT, ROOT] },
+    reinforce_plus_plus: { settings: { ...openrlhfTokens, gamma: 1 }, ends: [ROOT] },
+    reinforce_plus_plus_baseline: { settings: openrlhfGroup, ends: [ROOT] },
     sft: { settings: {} },
     dpo: {
       settings: { beta: 0.1, loss: "sigmoid", label_smoothing: 0, length_normalised: false },
@@ -187,8 +236,13 @@ const BROADCAST =
 const SAMPLER = "FeynRL's ratio is to the sampler's log-probabilities; ours to those that the trainer computes.";
 
 const feynrl: Framework = {
-  about: "FeynRL (mid 2026)",
-  ends: ["FeynRL keeps the exponent of k3 within ±10; ours is as it is."],
+  source: {
+    name: "FeynRL",
+    date: "2026-08-05",
+    repository: "https://github.com/FeynRL-project/FeynRL",
+    commit: "4f7eafe06f840030d278080b400f5cd574b37da3",
+  },
+  ends: ["FeynRL keeps the exponent of k3 within ±10, that of P3O's pull too; ours is as it is."],
   algorithms: {
     grpo: {
       settings: { ...feynrlTerms, clip_low: 0.2, clip_high: 0.2, std_epsilon: 1e-8 },
@@ -202,6 +256,7 @@ const feynrl: Framework = {
       settings: { ...feynrlTerms, clip_low: 0.2, clip_high: 0.2, std_epsilon: 1e-8, refill_batches_max: 0 },
       ends: [
         SAMPLER,
+        "FeynRL needs reward.broadcast: true for it, as its loss is of tokens.",
         "FeynRL drops groups of equal rewards, and takes all back if none is left; here their advantage is 0 and their " +
         "tokens count in the mean.",
       ],
@@ -226,7 +281,9 @@ type FrameworkName = keyof typeof FRAMEWORKS;
 
 /** A profile as one algorithm has it. */
 export type Profile = {
+  /** The framework, and the version of it that was read. */
   about: string;
+  source: Source;
   settings: Readonly<Record<string, unknown>>;
   ends: readonly string[];
 };
@@ -239,9 +296,14 @@ export function profilesOf(algorithm: string): FrameworkName[] {
 /** What a framework sets for an algorithm; null: there is no such framework, or it has no such algorithm. */
 export function profileOf(framework: string, algorithm: string): Profile | null {
   if (!Object.hasOwn(FRAMEWORKS, framework)) return null;
-  const { about, ends: always, algorithms } = FRAMEWORKS[framework as FrameworkName] as Framework;
+  const { source, ends: always, algorithms } = FRAMEWORKS[framework as FrameworkName] as Framework;
   if (!Object.hasOwn(algorithms, algorithm)) return null;
   const { settings, ends = [] } = algorithms[algorithm as Name]!;
   const { credit }: AnyAlgorithm = ALGORITHMS[algorithm as Name];
-  return { about, settings, ends: credit === undefined ? ends : [...ends, ...always] };
+  return { about: aboutOf(source), source, settings, ends: credit === undefined ? ends : [...ends, ...always] };
+}
+
+function aboutOf(source: Source): string {
+  const { name, date } = source;
+  return "release" in source ? `${name} ${source.release}` : `${name} ${source.commit.slice(0, 12)} of ${date}`;
 }

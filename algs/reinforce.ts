@@ -19,7 +19,7 @@ import { defineAlgorithm } from "./algorithm.ts";
 import { rewardToGo, roundMean, sequenceReward, tokenReward } from "./credit.ts";
 import { entropyTerm } from "./entropy.ts";
 import { corrected } from "./importance.ts";
-import { klCoef, klNeeds, klReward, klTerm, steeredKl } from "./kl.ts";
+import { klCoef, klNeeds, klReward, klTerm, LOSS_OR_REWARD, steeredKl } from "./kl.ts";
 import { checkTerms, termMetrics, termSettings, total } from "./terms.ts";
 
 export const reinforce = defineAlgorithm({
@@ -28,7 +28,7 @@ export const reinforce = defineAlgorithm({
   config: z.strictObject({
     baseline: z.enum(["none", "round_mean"]).default("round_mean").describe("What is taken from what a token earned."),
     gamma: z.number().min(0).max(1).default(1).describe("Discount of what comes after a token."),
-    ...termSettings({ aggregation: "sequence_mean_token_sum" }),
+    ...termSettings({ kl_places: LOSS_OR_REWARD, aggregation: "sequence_mean_token_sum" }),
   }).superRefine(checkTerms),
   coef: klCoef,
   credit: {

@@ -20,7 +20,7 @@ import { checkClip, clipSettings } from "./clip.ts";
 import { rewardToGo, tokenReward, whiten } from "./credit.ts";
 import { entropyTerm } from "./entropy.ts";
 import { corrected } from "./importance.ts";
-import { klCoef, klNeeds, klReward, klTerm, steeredKl } from "./kl.ts";
+import { klCoef, klNeeds, klReward, klTerm, LOSS_OR_REWARD, steeredKl } from "./kl.ts";
 import { clipFraction, surrogate } from "./language/mod.ts";
 import { checkTerms, termMetrics, termSettings, total } from "./terms.ts";
 
@@ -30,7 +30,13 @@ export const reinforce_plus_plus = defineAlgorithm({
   config: z.strictObject({
     ...clipSettings({ low: 0.2, high: 0.2 }),
     gamma: z.number().min(0).max(1).default(1).describe("Discount of what comes after a token."),
-    ...termSettings({ aggregation: "token_mean", kl_coef: 0.01, kl_in: "reward", kl_estimator: "k1" }),
+    ...termSettings({
+      kl_places: LOSS_OR_REWARD,
+      aggregation: "token_mean",
+      kl_coef: 0.01,
+      kl_in: "reward",
+      kl_estimator: "k1",
+    }),
   }).superRefine(checkClip).superRefine(checkTerms),
   coef: klCoef,
   credit: {

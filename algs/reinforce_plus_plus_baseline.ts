@@ -11,8 +11,8 @@
  * Differences from the paper: none in the formula. Whitening counts a completion once for each of its tokens, as the paper's
  * code does. `kl_coef` is OpenRLHF's 0.01: a reference model is loaded unless it is set to 0.
  *
- * Peers: OpenRLHF (`reinforce_baseline`) is this with `kl.use_loss` and k2; by default it takes k1 from the reward, after
- * the baseline. verl whitens too and has the KL only where it is asked for. AReaL's default normalisation is close. TRL and
+ * Peers: OpenRLHF (`reinforce_baseline`) is this with `kl.use_loss` and k2; by default it takes k1 from the advantage:
+ * `kl_in: advantage`. verl whitens too and has the KL only where it is asked for. AReaL's default normalisation is close. TRL and
  * FeynRL have none.
  */
 import { z } from "zod";
@@ -22,7 +22,7 @@ import { checkClip, clipSettings } from "./clip.ts";
 import { groupCenter, sequenceReward, whiten } from "./credit.ts";
 import { entropyTerm } from "./entropy.ts";
 import { corrected } from "./importance.ts";
-import { klCoef, klNeeds, klReward, klTerm, steeredKl } from "./kl.ts";
+import { klCoef, klNeeds, klReward, klTerm, lessKl, steeredKl } from "./kl.ts";
 import { clipFraction, surrogate } from "./language/mod.ts";
 import { checkTerms, termMetrics, termSettings, total } from "./terms.ts";
 
@@ -39,7 +39,7 @@ export const reinforce_plus_plus_baseline = defineAlgorithm({
     needs: klNeeds,
     assign: (round, c) => {
       const centered = groupCenter(sequenceReward(round, klReward(round, c)), round.group); // [N]
-      return { advantage: whiten(centered, round.length), ...steeredKl(round, c) };
+      return { advantage: whiten(lessKl(centered, round, c), round.length), ...steeredKl(round, c) };
     },
   },
   loss: (x, c) => {

@@ -22,7 +22,7 @@ import { checkClip, clipSettings } from "./clip.ts";
 import { leaveOneOut, sequenceReward } from "./credit.ts";
 import { entropySettings, entropyTerm } from "./entropy.ts";
 import { checkImportance, corrected, sequenceImportanceSettings } from "./importance.ts";
-import { checkKl, klCoef, klNeeds, klReward, klSettings, klTerm, steeredKl } from "./kl.ts";
+import { checkKl, klCoef, klNeeds, klReward, klSettings, klTerm, LOSS_OR_REWARD, steeredKl } from "./kl.ts";
 import { perSequenceMean, perSequenceSum, sequenceMean, surrogate } from "./language/mod.ts";
 import { termMetrics, total } from "./terms.ts";
 
@@ -31,10 +31,11 @@ export const rloo = defineAlgorithm({
   about: "REINFORCE with the other samples of a prompt as the baseline.",
   config: z.strictObject({
     ...clipSettings({ low: 0.2, high: 0.2 }),
-    ...klSettings({ kl_coef: 0.05, kl_in: "reward", kl_estimator: "k1" }),
+    ...klSettings({ kl_coef: 0.05, kl_in: "reward", kl_estimator: "k1", kl_places: LOSS_OR_REWARD }),
     ...entropySettings,
     ...sequenceImportanceSettings,
   }).superRefine(checkClip).superRefine(checkKl).superRefine(checkImportance),
+  ratio: "sequence",
   coef: klCoef,
   group_min: 2,
   credit: {

@@ -34,4 +34,5 @@ export const SUPERVISED_ALGORITHMS = { sft };
 /** Algorithms of the preference flow by name: they learn from pairs. */
 export const PREFERENCE_ALGORITHMS = { dpo, reward_model };
 
+/** Every algorithm that ships, by its name. */
 export const ALGORITHMS = { ...ONLINE_ALGORITHMS, ...SUPERVISED_ALGORITHMS, ...PREFERENCE_ALGORITHMS };

@@ -6,6 +6,7 @@ import { createRun, executeRun, flowDefinition, Home, SHIPPED } from "../flows/m
 import {
   ensureEnvironment,
   ensureRequirements,
+  environmentKind,
   type EnvironmentProgress,
   type WorkersOptions,
 } from "../workers/mod.ts";
@@ -33,21 +34,18 @@ const HOME = `${ROOT}.holdfast`;
 
 /** The quickstart's interpreter, in the repository's own home. Made on first use, which takes minutes. */
 export async function quickstartPython(): Promise<string> {
-  return await ensureEnvironment("torch", { home: HOME, onProgress: sayOnce });
+  return await ensureEnvironment(environmentKind("torch"), { home: HOME, onProgress: say });
 }
 
 /** The interpreter of the peer that training steps are compared with. */
 export async function trlPython(): Promise<string> {
   const requirements = new URL("../tests/requirements/trl.txt", import.meta.url);
   return Deno.env.get("HOLDFAST_TEST_TRL_PYTHON") ??
-    await ensureRequirements(requirements, { home: HOME, onProgress: sayOnce });
+    await ensureRequirements(requirements, { home: HOME, onProgress: say });
 }
 
-let said = "";
-function sayOnce({ kind, step }: EnvironmentProgress): void {
-  const text = `environment ${kind}: ${step}`;
-  if (text !== said) console.error(text);
-  said = text;
+function say({ text }: EnvironmentProgress): void {
+  console.error(text);
 }
 
 /** Calls `work` with an empty home that shares the repository's environments, and removes it. */

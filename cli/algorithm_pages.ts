@@ -79,7 +79,11 @@ function listRow(name: string, page: string): string[] {
 function profilesText(algorithm: string): string {
   const profiles = profilesOf(algorithm).map((name) => ({ name, ...profileOf(name, algorithm)! }));
   if (profiles.length === 0) return "None of the frameworks that profiles are of has it.";
-  const rows = profiles.map(({ name, about, settings }) => [`\`${name}\``, about, settingsText(settings)]);
+  const rows = profiles.map(({ name, about, source, settings }) => [
+    `\`${name}\``,
+    "commit" in source ? `[${about}](${source.repository}/tree/${source.commit})` : about,
+    settingsText(settings),
+  ]);
   const table = [["profile", "of", "sets"], ["---", "---", "---"], ...rows].map((cells) => `| ${cells.join(" | ")} |`);
   const ends = profiles.flatMap(({ name, ends }) => ends.map((sentence) => `- \`${name}\`: ${sentence}`));
   return [table.join("\n"), ...(ends.length === 0 ? [] : ["Equality ends here:", ends.join("\n")])].join("\n\n");

@@ -5,6 +5,7 @@ import { CheckpointNote, firstProblem, problemText, type SetAside } from "../wor
 import { print, printJson, table } from "./output.ts";
 import { findRun, newestRun } from "./runs.ts";
 
+/** A checkpoint as `checkpoints --json` prints it. */
 export type CheckpointFacts = {
   version: string;
   /** The worker group whose version it is: `trainer` has the policy, `critic` the value model. */

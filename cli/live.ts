@@ -1,6 +1,9 @@
 import pc from "picocolors";
 import type { EngineEvent } from "../engine/mod.ts";
+import { type Evaluation, type PairEvaluation, untrainedText } from "../flows/mod.ts";
 import type { WorkersEvent } from "../workers/mod.ts";
+import { fixed } from "./output.ts";
+import { evaluationText } from "./evaluation_text.ts";
 import { workerLine } from "./worker_lines.ts";
 
 /** Where progress goes: a terminal that can be redrawn, or a pipe that gets one line per round. */
@@ -8,6 +11,8 @@ export type Screen = { write(text: string): void; readonly columns: number; tty:
 
 const BARS = "▁▂▃▄▅▆▇█";
 const SPARK_POINTS = 40;
+/** Of a line on a pipe. */
+const LINE_MAX = 199;
 const RATE_WINDOW_MS = 10_000;
 
 /** Newest values as a row of bars, scaled between their own least and greatest. */
@@ -24,6 +29,17 @@ export function duration(seconds: number): string {
   if (s < 60) return `${s} s`;
   if (s < 3600) return `${Math.floor(s / 60)} min ${s % 60} s`;
   return `${Math.floor(s / 3600)} h ${Math.floor((s % 3600) / 60)} min`;
+}
+
+/** Parts side by side, on as few lines of this width as hold them. */
+function wrapped(parts: readonly string[], width: number): string[] {
+  const lines: string[] = [];
+  for (const part of parts) {
+    const last = lines.at(-1);
+    if (last !== undefined && `${last}  ${part}`.length <= width) lines[lines.length - 1] = `${last}  ${part}`;
+    else lines.push(part);
+  }
+  return lines;
 }
 
 type Loop = { name: string; round: number; times: number; startedAt: number; startedRound: number };
@@ -43,7 +59,8 @@ export class LiveView {
   readonly #tokens: { at: number; since: number; tokens: number }[] = [];
   #loop: Loop | null = null;
   #drawn = 0;
-  #setupStep = "";
+  /** The last round took no step. */
+  #idle = false;
 
   constructor(options: { screen: Screen; now: () => number }) {
     this.#screen = options.screen;
@@ -94,22 +111,19 @@ export class LiveView {
     this.#screen.write(`${text}\n`);
   }
 
-  /** What is being set up: one line that the next one replaces; on a pipe only the first of each kind is written. */
-  setup(text: string): void {
-    if (!this.#screen.tty) {
-      const step = text.split(" ").slice(0, 3).join(" ");
-      if (step !== this.#setupStep) this.#screen.write(`${step}\n`);
-      this.#setupStep = step;
-      return;
-    }
+  /** What is being set up: a line, which the next one replaces on a terminal if it is passing. */
+  setup({ text, passing }: { text: string; passing: boolean }): void {
+    if (!passing || !this.#screen.tty) return this.note(text);
     this.#clear();
     this.#screen.write(`  ${text.slice(0, this.#screen.columns - 4)}\n`);
     this.#drawn = 1;
   }
 
-  /** Removes the live part; what was noted stays. */
+  /** Leaves what the run came to: its last progress and the curve of its rewards. What was noted stays above. */
   end(): void {
+    const drawn = this.#drawn > 0;
     this.#clear();
+    if (drawn) this.#screen.write(this.#summary().map((line) => `${line}\n`).join(""));
   }
 
   #take({ key, metrics }: { key: string; metrics: Record<string, number> }): void {
@@ -122,7 +136,10 @@ export class LiveView {
     if (metrics["reward/mean"] !== undefined) this.#rewards.push(metrics["reward/mean"]);
   }
 
-  #closed({ loop, round, times }: { loop: string; round: number; times: number }): void {
+  #closed({ loop, round, times, tally }: Extract<EngineEvent, { type: "round_closed" }>): void {
+    const idle = untrainedText(tally);
+    if (idle !== null && !this.#idle) this.note(`WARNING: ${loop} ${round}: ${idle}`);
+    this.#idle = idle !== null; // Once for every stretch of such rounds.
     if (this.#loop?.name !== loop) {
       this.#loop = { name: loop, round, times, startedAt: this.#now(), startedRound: round };
     }
@@ -131,10 +148,14 @@ export class LiveView {
   }
 
   #roundLine(): string {
+    return this.#roundParts().join("  ").slice(0, LINE_MAX);
+  }
+
+  #roundParts(): string[] {
     const loop = this.#loop!;
     const left = this.#secondsLeft();
     const metric = (name: string, label: string, digits: number) =>
-      this.#metrics[name] === undefined ? [] : [`${label} ${this.#metrics[name]!.toFixed(digits)}`];
+      this.#metrics[name] === undefined ? [] : [`${label} ${fixed(this.#metrics[name]!, digits)}`];
     return [
       `${loop.name} ${loop.round}/${loop.times}`,
       ...(loop.name.includes("round") ? metric("reward/mean", "reward", 3) : []),
@@ -142,7 +163,7 @@ export class LiveView {
       ...metric("optim/grad_norm", "grad", 3),
       `${this.#tokensPerSecond()} tokens/s`,
       ...(left === null ? [] : [`${duration(left)} left`]),
-    ].join("  ").slice(0, 199);
+    ];
   }
 
   /** From the rounds seen since the loop began here: a resumed run's earlier rounds do not count as fast ones. */
@@ -163,16 +184,28 @@ export class LiveView {
     if (!this.#screen.tty) return;
     this.#clear();
     const stages = [...new Set([...this.#running.values()].map(({ stage }) => stage))].join(", ") || "waiting";
-    const { dim, green } = this.#colors;
-    // Cut before it is painted: a line that wraps could not be redrawn.
-    const cut = (line: string) => line.slice(0, this.#screen.columns);
-    const lines = [
-      dim(cut(`  now      ${stages}`)),
-      ...(this.#loop ? [cut(`  progress ${this.#roundLine()}`)] : []),
-      ...(this.#rewards.length > 1 ? [green(cut(`  reward   ${sparkline(this.#rewards)}`))] : []),
-    ];
+    const lines = [this.#colors.dim(this.#cut(`  now      ${stages}`)), ...this.#summary()];
     this.#screen.write(lines.map((line) => `${line}\n`).join(""));
     this.#drawn = lines.length;
+  }
+
+  /** Progress, on as many lines as the terminal's width needs, and the rewards so far. */
+  #summary(): string[] {
+    const { columns } = this.#screen;
+    const label = "  progress ";
+    const progress = this.#loop ? wrapped(this.#roundParts(), columns - label.length) : [];
+    const points = Math.max(1, Math.min(SPARK_POINTS, columns - label.length));
+    return [
+      ...progress.map((line, i) => this.#cut((i === 0 ? label : " ".repeat(label.length)) + line)),
+      ...(this.#rewards.length > 1
+        ? [this.#colors.green(this.#cut(`  reward   ${sparkline(this.#rewards, points)}`))]
+        : []),
+    ];
+  }
+
+  /** Cut before it is painted: a line that wraps could not be redrawn. */
+  #cut(line: string): string {
+    return line.slice(0, this.#screen.columns);
   }
 
   #clear(): void {
@@ -193,12 +226,6 @@ function recoveryLine(value: unknown): string {
 }
 
 function evaluationLine(value: unknown): string {
-  const { pairs, pair_accuracy, pair_margin } = value as Record<string, number>;
-  if (pairs !== undefined) {
-    const accuracy = `${Number(pair_accuracy).toFixed(3)} right of ${pairs} pairs`;
-    return `evaluation ${(value as { name: string }).name}: ${accuracy}, margin ${Number(pair_margin).toFixed(3)}`;
-  }
-  const { name, problems, avg_at_k, pass_at_k, samples_per_problem: k } = value as Record<string, number>;
-  const sampled = Number(k) > 1 ? `, pass@${k} ${Number(pass_at_k).toFixed(3)}` : "";
-  return `evaluation ${name}: ${Number(avg_at_k).toFixed(3)} right of ${problems} problems${sampled}`;
+  const evaluation = value as Evaluation | PairEvaluation;
+  return `evaluation ${evaluation.name}: ${evaluationText(evaluation)}`;
 }

@@ -25,7 +25,7 @@ export async function lossTryCommand(
   return await tryAlgorithm(home, head, {
     ...{ round, algorithm, json },
     model: model === undefined ? null : resolve(model),
-    onSetup: ({ kind, step, detail }) => screen.write(`environment ${kind}: ${step} ${detail}\n`),
+    onSetup: ({ text }) => screen.write(`${text}\n`),
   });
 }
 

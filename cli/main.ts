@@ -1,8 +1,10 @@
 import { Command, CommanderError } from "commander";
+import project from "../deno.json" with { type: "json" };
 import { ConfigError, didYouMean, loadConfig, parseConfig } from "../configs/mod.ts";
 import { DataError } from "../data/mod.ts";
-import { EngineError, InvalidInputError } from "../engine/mod.ts";
-import { cancelAndEnd, DEFAULT_QUEUE, Home } from "../flows/mod.ts";
+import { checkRunId, EngineError, InvalidInputError } from "../engine/mod.ts";
+import { DEFAULT_QUEUE, Home } from "../flows/mod.ts";
+import { cancelCommand } from "./cancel.ts";
 import { listCheckpoints } from "./checkpoints.ts";
 import { printSchema, showConfig } from "./config.ts";
 import { previewData } from "./data_preview.ts";
@@ -18,40 +20,47 @@ import { printPlan } from "./plan.ts";
 import { testReward } from "./reward_test.ts";
 import { EXIT, isBadInput } from "./exit.ts";
 import { resumeOverrides } from "./resume_overrides.ts";
-import { listRollouts, type RolloutOptions } from "./rollouts.ts";
+import { listRollouts, placeOfRound, type RolloutFlags } from "./rollouts.ts";
 import { type Queued, resumeCommand, runCommand } from "./run.ts";
-import { findRun, listRuns, showRun, wholeNumber } from "./runs.ts";
+import { listRuns, showRun, wholeNumber } from "./runs.ts";
 import { countsOf, serveCommand, type ServeFlags } from "./serve.ts";
+import { signalCommand } from "./signal.ts";
 import { verifyCommand } from "./verify.ts";
 import { whyCommand } from "./why.ts";
 
+const HOME_HELP = "where runs, checkpoints and environments are kept";
+const STORE_HELP = "PostgreSQL for the journal, else $HOLDFAST_STORE (default: a SQLite file in the home)";
+const ID_HELP = "the new run's id (default: made)";
 const QUICKSTART = new URL("../configs/quickstart.yaml", import.meta.url);
 
 type Global = { home: string; store?: string; id?: string };
 type Flags = Record<string, string | boolean | undefined>;
-type DetachFlags = { detach?: boolean; queue?: string; priority?: number; needs: string[] };
+type DetachFlags = { detach?: boolean; queue?: string; priority?: number; needs?: string[] };
 
 const whole = (name: string, least = 1) => (text: string) => wholeNumber(text, { name, least });
 
 const integer = (name: string) => (text: string) => wholeNumber(text, { name, least: -Number.MAX_SAFE_INTEGER });
 
 /** An option that may be given several times. */
-const collect = (text: string, before: string[]) => [...before, text];
+const collect = (text: string, before: string[] = []) => [...before, text];
 
 /** Where a detached run waits; undefined for one that runs here. */
-function queuedOf({ detach, queue, priority, needs }: DetachFlags): Queued | undefined {
+function queuedOf({ detach, queue, priority, needs = [] }: DetachFlags): Queued | undefined {
   const counts = needs.length > 0 ? countsOf(needs, "--needs") : undefined;
   if (detach) return { queue: queue ?? DEFAULT_QUEUE, priority: priority ?? 0, needs: counts };
   if (queue === undefined && priority === undefined && counts === undefined) return undefined;
   throw new InvalidInputError("Cannot queue a run that starts here: --queue, --priority and --needs go with --detach");
 }
 
-function program(): Command {
+/** The command line, as commander reads it. */
+export function program(): Command {
   const rl = new Command("rl");
   rl.description("Holdfast: durable post-training runs. With no command: the quickstart.")
-    .option("--home <dir>", "where runs, checkpoints and environments are kept", DEFAULT_HOME)
-    .option("--store <url>", "PostgreSQL for the journal, else $HOLDFAST_STORE (default: a SQLite file in the home)")
-    .option("--id <id>", "the new run's id")
+    .version(`holdfast ${project.version} (deno ${Deno.version.deno})`, "-V, --version", "print the version")
+    .option("--home <dir>", HOME_HELP, DEFAULT_HOME)
+    .option("--store <url>", STORE_HELP)
+    .option("--id <id>", `${ID_HELP} (with no command, or one that makes a run)`, checkRunId)
+    .hook("preAction", (_, command) => refuseIdleId(command))
     .exitOverride().showSuggestionAfterError()
     .configureOutput({ outputError: (text, write) => write(text) });
   runVerbs(rl);
@@ -61,15 +70,58 @@ function program(): Command {
   return rl;
 }
 
+/** `--id` may stand before the verb, where every verb would take it and do nothing with it. */
+function refuseIdleId(command: Command): void {
+  const { id } = command.optsWithGlobals() as Partial<Global>;
+  if (id === undefined || command.parent === null || command.options.some(({ long }) => long === "--id")) return;
+  const name = command.name();
+  const names = command.registeredArguments.some((argument) => argument.name() === "run");
+  throw new InvalidInputError(
+    `Cannot use --id with '${name}' because it names a new run, and '${name}' makes none. Fix: ` +
+      (names ? `${name} ${id}` : "leave it out"),
+    { id },
+  );
+}
+
 function noSuchCommand(rl: Command, name: string): InvalidInputError {
   const near = didYouMean(name, rl.commands.map((command) => command.name()));
   return new InvalidInputError(`Cannot run '${name}' as there is no such command${near}: --help lists them`, { name });
 }
 
-/** A command of its own `--home`, `--store` and `--id`, so that they may stand before or after the verb. */
+/** What the arguments of verbs mean, by name. */
+const ARGUMENTS: Record<string, string> = {
+  config: "a YAML file",
+  overrides: "settings as a.b=c, on top of the file's or the run's",
+  run: "the run's id",
+  runs: "only these runs (default: all)",
+  name: "the signal's name",
+  value: "YAML: true, 3, text, {by: ada} (default: null)",
+  text: "part of a run's id or name",
+  a: "a run's id",
+  b: "the run that it is compared with",
+  key: "an entry of the journal, as 'round/3/train_policy'",
+  reward: "a reward's name, path.py:function, or a reward model's directory",
+  algorithm: "a name, or the path of a Python file",
+  settings: "the algorithm's settings as a=b",
+  file: "rows: one JSON object per line",
+};
+
+/** A verb with the options of all verbs, so that they may stand before or after it. `usage`: its name and its arguments. */
 function verb(parent: Command, usage: string, description: string): Command {
-  return parent.command(usage).description(description)
-    .option("--home <dir>", "as above").option("--store <url>", "as above").option("--id <id>", "as above");
+  const [name, ...args] = usage.split(" ");
+  const command = parent.command(name!).description(description);
+  for (const arg of args) command.argument(arg, ARGUMENTS[arg.replace(/[<>[\].]/g, "")]);
+  return command.option("--home <dir>", HOME_HELP).option("--store <url>", STORE_HELP);
+}
+
+/** A verb that makes a run. */
+function makesRun(command: Command): Command {
+  return command.option("--id <id>", ID_HELP, checkRunId);
+}
+
+/** A verb that can answer programs. */
+function reads(command: Command): Command {
+  return command.option("--json", "print JSON");
 }
 
 function globals(command: Command): Global {
@@ -106,7 +158,7 @@ function queueOptions(command: Command): Command {
       "with --detach: of two that wait the higher goes first (default: 0)",
       integer("--priority"),
     )
-    .option("--needs <name=n>", "with --detach: slots of a host that it holds, as in gpu=4", collect, []);
+    .option("--needs <name=n>", "with --detach: slots of a host that it holds, as in gpu=4", collect);
 }
 
 function runVerbs(rl: Command): void {
@@ -119,7 +171,9 @@ function runVerbs(rl: Command): void {
   });
   for (const name of ["run", "eval"]) {
     const usage = `${name} <config> [overrides...]`;
-    queueOptions(verb(rl, usage, name === "run" ? "start a run" : "evaluate a model: a run of the evaluate flow"))
+    queueOptions(
+      makesRun(verb(rl, usage, name === "run" ? "start a run" : "evaluate a model: a run of the evaluate flow")),
+    )
       .action(async (file: string, overrides: string[], flags: DetachFlags, command: Command) => {
         const loaded = await loadConfig(file, { overrides, cwd: Deno.cwd() });
         const queued = queuedOf(flags);
@@ -137,7 +191,9 @@ function runVerbs(rl: Command): void {
       const options = { accept: flags.accept === true, replan };
       Deno.exitCode = await withHome(command, (home) => resumeCommand(home, unnamed ? undefined : id, options));
     });
-  queueOptions(verb(rl, "fork <run> [overrides...]", "start a run from a closed round of another, with other settings"))
+  queueOptions(
+    makesRun(verb(rl, "fork <run> [overrides...]", "start a run from a closed round of another, with other settings")),
+  )
     .requiredOption("--round <n>", "the last round to take over; 0: none; step/3: of the loop called step")
     .action(async (run: string, overrides: string[], flags: DetachFlags & { round: string }, command: Command) => {
       const { id } = globals(command);
@@ -145,17 +201,17 @@ function runVerbs(rl: Command): void {
       Deno.exitCode = await withHome(command, (home) => forkCommand(home, run, options));
     });
   verb(rl, "serve", "run what is queued, until it is stopped; several engines may share a store")
-    .option("--queue <name[=n]>", "a queue to serve, n of its runs at once over all engines", collect, [])
+    .option("--queue <name[=n]>", "a queue to serve, n of its runs at once over all engines", collect)
     .option("--concurrency <n>", "runs that this engine executes at once", whole("--concurrency"), 1)
-    .option("--slots <name=n>", "slots of this host (default: gpu, as many as are seen)", collect, [])
-    .option("--entry <file>", "a module with graphs of runs that were made elsewhere", collect, [])
+    .option("--slots <name=n>", "slots of this host (default: gpu, as many as are seen)", collect)
+    .option("--entry <file>", "a module with graphs of runs that were made elsewhere", collect)
     .option("--lease-s <s>", "an engine that shows no life for so long loses its runs", whole("--lease-s"), 15)
     .option("--poll-s <s>", "how often the queues are looked at", whole("--poll-s"), 1)
     .option("--until-idle", "end once every run that it could run has ended")
     .action(async (flags: ServeFlags, command: Command) => {
       Deno.exitCode = await withHome(command, (home) => serveCommand(home, flags));
     });
-  verb(rl, "gc [runs...]", "remove what nothing can reach").option("--json")
+  reads(verb(rl, "gc [runs...]", "remove what nothing can reach"))
     .option("--dry-run", "only say what would go")
     .option("--rows", "also rows and batches of ended runs that no checkpoint, fork or open round can reach")
     .option("--logs-older-than <days>", "also logs of attempts before the last one", whole("--logs-older-than", 0))
@@ -163,43 +219,42 @@ function runVerbs(rl: Command): void {
     .action((runs: string[], flags: GcFlags, command: Command) =>
       withHome(command, (home) => gcCommand(home, runs, flags))
     );
+  verb(rl, "signal <run> <name> [value]", "give a run what a stage of it waits for with ctx.signalled(name)")
+    .action((id: string, name: string, text: string | undefined, _: Flags, command: Command) =>
+      withHome(command, (home) => signalCommand(home, id, { name, text }))
+    );
   verb(rl, "cancel <run>", "end a run for good")
-    .action(async (id: string, _: Flags, command: Command) => {
-      await withHome(command, async (home) => {
-        const head = await cancelAndEnd(home, (await findRun(home, id)).id);
-        print(
-          head.status === "cancelled" ? `run ${id} is cancelled` : `run ${id} was asked to cancel; its engine ends it`,
-        );
-      });
-    });
+    .action((id: string, _: Flags, command: Command) =>
+      withHome(command, async (home) => print(await cancelCommand(home, id)))
+    );
 }
 
 function readVerbs(rl: Command): void {
-  verb(rl, "runs [text]", "list runs, or those whose id or name holds a text").option("--json")
+  reads(verb(rl, "runs [text]", "list runs, or those whose id or name holds a text"))
     .option("--status <status>", "only runs of this status")
     .action((text: string | undefined, flags: { json?: boolean; status?: string }, command: Command) =>
       withHome(command, (home) => listRuns(home, { ...flags, text }))
     );
-  verb(rl, "show [run]", "show a run").option("--json")
+  reads(verb(rl, "show [run]", "show a run"))
     .action((id: string | undefined, flags: { json?: boolean }, command: Command) =>
       withHome(command, (home) => showRun(home, id, flags))
     );
-  verb(rl, "logs [run]", "show the workers' logs").option("--json")
+  reads(verb(rl, "logs [run]", "show the workers' logs"))
     .option("--lines <n>", "last lines of each log", whole("--lines"), 20)
     .option("--attempt <n>", "of an earlier start of the run", whole("--attempt"))
     .option("--follow", "all of them from their beginning, and what is added until the run ends")
     .action((id: string | undefined, flags: LogsFlags, command: Command) =>
       withHome(command, (home) => flags.follow ? followLogs(home, id) : showLogs(home, id, flags))
     );
-  verb(rl, "rollouts [run]", "show what was sampled").option("--json")
-    .option("--round <n>", "of this round (default: the newest)", whole("--round"))
+  reads(verb(rl, "rollouts [run]", "show what was sampled"))
+    .option("--round <n>", "of this round (default: the newest); LOOP/N: of a loop of that name", placeOfRound)
     .option("--worst <n>", "the samples with the least reward", whole("--worst"))
     .option("--best <n>", "the samples with the most reward", whole("--best"))
     .option("--limit <n>", "how many", whole("--limit"), 8)
-    .action((id: string | undefined, flags: RolloutOptions & { json?: boolean }, command: Command) =>
-      withHome(command, (home) => listRollouts(home, id, flags))
+    .action((id: string | undefined, { round, ...flags }: RolloutFlags, command: Command) =>
+      withHome(command, (home) => listRollouts(home, id, { ...flags, ...round }))
     );
-  verb(rl, "checkpoints [run]", "list checkpoints").option("--json").option(
+  reads(verb(rl, "checkpoints [run]", "list checkpoints")).option(
     "--verify",
     "hold every file against its hash",
   )
@@ -207,9 +262,7 @@ function readVerbs(rl: Command): void {
       const whole = await withHome(command, (home) => listCheckpoints(home, id, flags));
       if (!whole) Deno.exitCode = EXIT.failed;
     });
-  verb(rl, "verify [run]", "redo a run's batches on a trainer of its own and compare with what is recorded").option(
-    "--json",
-  )
+  reads(verb(rl, "verify [run]", "redo a run's batches on a trainer of its own and compare with what is recorded"))
     .option(
       "--from <n>",
       "look at versions of this many batches and more; those before are redone all the same",
@@ -222,28 +275,28 @@ function readVerbs(rl: Command): void {
 }
 
 function explainVerbs(rl: Command): void {
-  verb(rl, "diff <a> <b>", "show where two runs part").option("--json")
+  reads(verb(rl, "diff <a> <b>", "show where two runs part"))
     .action((a: string, b: string, flags: { json?: boolean }, command: Command) =>
       withHome(command, (home) => diffCommand(home, { a, b }, flags))
     );
-  verb(rl, "why <run> <key>", "explain an entry of the journal and each of its starts").option("--json")
+  reads(verb(rl, "why <run> <key>", "explain an entry of the journal and each of its starts"))
     .action((run: string, key: string, flags: { json?: boolean }, command: Command) =>
       withHome(command, (home) => whyCommand(home, { run, key }, flags))
     );
 }
 
 function toolVerbs(rl: Command): void {
-  verb(rl, "plan <config> [overrides...]", "draw the graph and count its cost; starts nothing").option("--json")
+  reads(verb(rl, "plan <config> [overrides...]", "draw the graph and count its cost; starts nothing"))
     .option("--format <format>", "text or mermaid", "text")
     .action(async (file: string, overrides: string[], flags: { json?: boolean; format?: string }) => {
-      printPlan(await loadConfig(file, { overrides, cwd: Deno.cwd() }), flags);
+      await printPlan(await loadConfig(file, { overrides, cwd: Deno.cwd() }), flags);
     });
   const reward = rl.command("reward").description("work on rewards");
-  verb(
+  reads(verb(
     reward,
     "test <reward>",
     "score rows offline with a reward's name, path.py:function or a reward model's directory",
-  ).option("--json")
+  ))
     .requiredOption("--data <file>", "JSONL rows; their completion, else their answer, is scored")
     .option("-n, --count <n>", "how many rows", whole("--count"), 8)
     .option("--timeout-ms <ms>", "limit of one call", whole("--timeout-ms"), 10_000)
@@ -259,32 +312,28 @@ function toolVerbs(rl: Command): void {
       },
     );
   const loss = rl.command("loss").description("work on losses");
-  verb(loss, "show <algorithm> [settings...]", "print what an algorithm minimises, as the trainer computes it").option(
-    "--json",
-  )
+  reads(verb(loss, "show <algorithm> [settings...]", "print what an algorithm minimises, as the trainer computes it"))
     .option("--torch", "as a Python module that runs alone").option("--value", "what its value model minimises")
     .action((name: string, settings: string[], flags: LossShowOptions) => showLoss(name, settings, flags));
-  verb(loss, "try <algorithm> [settings...]", "run credit and loss of a name or path.py on a recorded batch").option(
-    "--json",
-  )
+  reads(verb(loss, "try <algorithm> [settings...]", "run credit and loss of a name or path.py on a recorded batch"))
     .requiredOption("--batch <run/round>", "the round of a run whose batch is used")
     .option("--model <dir>", "take log-probabilities from this model instead of the batch")
     .action(async (name: string, settings: string[], flags: LossTryOptions, command: Command) => {
       Deno.exitCode = await withHome(command, (home) => lossTryCommand(home, { name, settings }, flags));
     });
   const data = rl.command("data").description("work on data");
-  verb(data, "preview <file>", "show rows as a run reads them").option("--json")
+  reads(verb(data, "preview <file>", "show rows as a run reads them"))
     .option("-n, --rows <n>", "how many", whole("--rows"), 3)
     .action((file: string, flags: { json?: boolean; rows: number }) => previewData(file, flags));
-  verb(rl, "doctor", "look at this machine").option("--json")
+  reads(verb(rl, "doctor", "look at this machine"))
     .action(async (flags: { json?: boolean }, command: Command) => {
       if (!await doctor({ home: globals(command).home, store: globals(command).store, ...flags })) {
         Deno.exitCode = EXIT.failed;
       }
     });
   const config = rl.command("config").description("work on configurations");
-  config.command("schema").description("print the JSON Schema that editors read").action(printSchema);
-  verb(config, "show <config> [overrides...]", "print the resolved configuration").option("--json")
+  config.command("schema").description("print the JSON Schema that editors read").action(() => printSchema());
+  reads(verb(config, "show <config> [overrides...]", "print the resolved configuration"))
     .option("--origin", "say where each value comes from")
     .action((file: string, overrides: string[], flags: { json?: boolean; origin?: boolean }) =>
       showConfig(file, overrides, flags)

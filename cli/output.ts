@@ -59,3 +59,9 @@ export function size(bytes: number): string {
   if (bytes < 1024) return `${bytes} B`;
   return bytes < 2 ** 20 ? `${(bytes / 1024).toFixed(1)} KiB` : `${(bytes / 2 ** 20).toFixed(1)} MiB`;
 }
+
+/** A number as a person reads it: what rounds to zero has no sign. */
+export function fixed(value: number, digits: number): string {
+  const text = value.toFixed(digits);
+  return Number(text) === 0 ? text.replace("-", "") : text;
+}

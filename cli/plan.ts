@@ -1,18 +1,27 @@
 import { hasValueModel, refillOf } from "../algs/mod.ts";
 import type { Config, LoadedConfig } from "../configs/mod.ts";
-import { buildFlow } from "../flows/mod.ts";
+import { buildFlow, questionsOf, rowTables } from "../flows/mod.ts";
 import type { Graph } from "../engine/mod.ts";
 import { type TrainerConfig, valueTrainer } from "../workers/mod.ts";
 import { print, printJson, table } from "./output.ts";
 
 /** `plan CONFIG`: the graph, what it counts to and where it runs. Starts nothing and spends nothing. */
-export function printPlan(loaded: LoadedConfig, options: { json?: boolean; format?: string }): void {
+export async function printPlan(loaded: LoadedConfig, options: { json?: boolean; format?: string }): Promise<void> {
   const graph = buildFlow(loaded.config);
   const arithmetic = batchArithmetic(loaded.config);
   const placement = placements(loaded.config);
+  const rows = await rowTables(loaded.config);
   if (options.json) {
     const { name, hash, lines } = graph;
-    return printJson({ graph: name, graph_hash: hash, lines, stages: graph.count(), arithmetic, placement });
+    return printJson({
+      graph: name,
+      graph_hash: hash,
+      lines,
+      stages: graph.count(),
+      arithmetic,
+      placement,
+      questions: questionsOf(loaded.config, rows),
+    });
   }
   if (options.format === "mermaid") return print(graph.draw("mermaid"));
   print([
@@ -22,6 +31,7 @@ export function printPlan(loaded: LoadedConfig, options: { json?: boolean; forma
     "",
     ...arithmetic.map((line) => `batch      ${line}`),
     ...placement.map((line) => `placement  ${line}`),
+    ...questionsOf(loaded.config, rows).map((line) => `question   ${line}`),
   ].join("\n"));
 }
 

@@ -6,6 +6,7 @@ import { parsePythonReward, RewardConfig, REWARDS, type ScoringFunction, scoring
 import { print, printJson } from "./output.ts";
 
 export type RewardTestOptions = { data: string; count: number; timeout_ms: number; home: string };
+/** What `reward test --json` prints. */
 export type RewardTest = {
   reward: string;
   rows: number;

@@ -4,10 +4,18 @@ import { type Home, readTakenOver, ScoredGroup } from "../flows/mod.ts";
 import { print, printJson } from "./output.ts";
 import { findRun, newestRun } from "./runs.ts";
 
-export type RolloutOptions = { round?: number; worst?: number; best?: number; limit: number };
+/** Which samples of which round. */
+export type RolloutOptions = { round?: number; loop?: string; worst?: number; best?: number; limit: number };
+
+/** As the command line gives them: `round` says the loop too. */
+export type RolloutFlags = Omit<RolloutOptions, "round" | "loop"> & {
+  round?: ReturnType<typeof placeOfRound>;
+  json?: boolean;
+};
 
 /** One sample with its rewards. */
 export type Rollout = {
+  loop: string;
   round: number;
   draw: number;
   sample: number;
@@ -21,8 +29,10 @@ export type Rollout = {
   failed: string | null;
 };
 
-/** Keys of a round's scored groups; with dynamic sampling they lie below the stage that draws until the round is full. */
-const SCORED = /(^|\/)round\/\d+\/(sample_until_full\/)?score_group/;
+/** Keys of a round's scored groups, in any loop; with dynamic sampling they lie below the stage that draws until the round is full. */
+const SCORED = /(?:^|\/)([^/]+)\/(\d+)\/(?:sample_until_full\/)?score_group/;
+
+type Scored = { loop: string; round: number; row: JournalRow };
 
 /** `rollouts RUN`: what was sampled in a round, with its rewards. */
 export async function listRollouts(
@@ -40,18 +50,33 @@ export async function readRollouts(home: Home, id: string | undefined, options: 
   const head = await findRun(home, id ?? await newestRun(home));
   const query: ReadQuery = { kinds: ["result"] };
   const results = [...await readTakenOver(home.store, head, query), ...await home.store.read(head.id, query)];
-  const scored = results.filter((row) => SCORED.test(row.key));
-  if (scored.length === 0) {
-    throw new InvalidInputError(`Cannot show rollouts of '${head.id}' as none is scored yet`, {});
+  const scored = results.flatMap((row): Scored[] => {
+    const [, loop, round] = SCORED.exec(row.key) ?? [];
+    return loop === undefined ? [] : [{ loop, round: Number(round), row }];
+  });
+  const newest = scored.at(-1);
+  if (newest === undefined) {
+    throw new InvalidInputError(`Cannot show rollouts of '${head.id}' because none is scored yet`, {});
   }
-  const roundOf = (row: JournalRow) => Number(/round\/(\d+)\//.exec(row.key)![1]);
-  const round = options.round ?? Math.max(...scored.map(roundOf));
+  const { loop = newest.loop } = options;
+  const { round = Math.max(...scored.filter((one) => one.loop === loop).map((one) => one.round)) } = options;
   const samples: Rollout[] = [];
-  for (const row of scored.filter((row) => roundOf(row) === round)) samples.push(...await samplesOf(home, row, round));
-  if (samples.length === 0) {
-    throw new InvalidInputError(`Cannot show round ${round} of '${head.id}' as it has no scored groups`, { round });
-  }
-  return choose(samples, options);
+  for (const one of scored) if (one.loop === loop && one.round === round) samples.push(...await samplesOf(home, one));
+  if (samples.length > 0) return choose(samples, options);
+  const loops = [...new Set(scored.map((one) => one.loop))];
+  throw new InvalidInputError(
+    `Cannot show ${loop}/${round} of '${head.id}' because it has no scored groups. Loops with some: ${
+      loops.join(", ")
+    }`,
+    { loop, round, loops },
+  );
+}
+
+/** `3`, or `sampling/3` of the loop called sampling. */
+export function placeOfRound(text: string): { loop?: string; round: number } {
+  const [, loop, round] = /^(?:([^/]+)\/)?(\d+)$/.exec(text) ?? [];
+  if (round !== undefined && Number(round) > 0) return { ...(loop && { loop }), round: Number(round) };
+  throw new InvalidInputError(`Cannot use '${text}' for --round: give a whole number of at least 1, or LOOP/N`, {});
 }
 
 function choose(samples: Rollout[], { worst, best, limit }: RolloutOptions): Rollout[] {
@@ -61,7 +86,7 @@ function choose(samples: Rollout[], { worst, best, limit }: RolloutOptions): Rol
   return samples.slice(0, limit);
 }
 
-async function samplesOf(home: Home, row: JournalRow, round: number): Promise<Rollout[]> {
+async function samplesOf(home: Home, { loop, round, row }: Scored): Promise<Rollout[]> {
   const { output } = JSON.parse(row.value) as { output: unknown };
   const group = ScoredGroup.parse(output);
   const ref: GroupRef = group.group;
@@ -70,6 +95,7 @@ async function samplesOf(home: Home, row: JournalRow, round: number): Promise<Ro
   return ref.samples.map((place, i) => {
     const trajectory = made.trajectories[place]!;
     return {
+      loop,
       round,
       draw: ref.draw,
       sample: place,
@@ -88,7 +114,7 @@ async function samplesOf(home: Home, row: JournalRow, round: number): Promise<Ro
 function describe(sample: Rollout): string {
   const parts = Object.entries(sample.parts).map(([name, score]) => `${name} ${score}`).join(", ");
   return [
-    `round ${sample.round} draw ${sample.draw} sample ${sample.sample}: reward ${
+    `${sample.loop} ${sample.round} draw ${sample.draw} sample ${sample.sample}: reward ${
       sample.reward ?? sample.failed
     } (${parts}), ` +
     `${sample.tokens} tokens, ${sample.stop}, policy ${sample.policy.slice(0, 12)}`,

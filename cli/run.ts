@@ -4,18 +4,22 @@ import { EngineError, InvalidInputError, type Outcome, type RunHead } from "../e
 import {
   type AnyDefinition,
   checkAlgorithm,
+  checkRewards,
   createRun,
   endOwnWorkers,
   executeRun,
   flowDefinition,
   type Home,
+  MetricsFile,
+  questionsOf,
   recordedDefinition,
   type RowTables,
   rowTables,
+  runView,
   SHIPPED,
   slotsOf,
 } from "../flows/mod.ts";
-import type { AskedReplan, EnvironmentProgress } from "../workers/mod.ts";
+import type { AskedReplan } from "../workers/mod.ts";
 import { LiveView } from "./live.ts";
 import { failureText } from "./failure_text.ts";
 import { EXIT, isBadInput } from "./exit.ts";
@@ -42,8 +46,11 @@ export async function runCommand(
   }
   const definition = flowDefinition(config.flow);
   const rows = await rowTables(config); // A broken row is bad input: it is told before anything is recorded.
-  // So is an algorithm in Python that cannot be used; where the run waits for another machine, that one looks.
-  if (!options.queued) await checkAlgorithm(config, { home: home.dir, onSetup: told });
+  for (const question of questionsOf(config, rows)) errorScreen().write(`Is this meant? ${question}\n`);
+  // So is code in Python that cannot be used; where the run waits for a different machine, that one looks.
+  const looking = { home: home.dir, onSetup: ({ text }: { text: string }) => errorScreen().write(`${text}\n`) };
+  if (!options.queued) await checkAlgorithm(config, looking);
+  await checkRewards(config, { ...looking, rows, load: !options.queued });
   const head = await createRun(home, definition, {
     config,
     id: options.id,
@@ -54,14 +61,6 @@ export async function runCommand(
   });
   if (options.queued) return leaveQueued(home, head);
   return await follow(home, { head, definition: definition as AnyDefinition, config, rows });
-}
-
-function setupText({ kind, step, detail }: EnvironmentProgress): string {
-  return `environment ${kind}: ${step} ${detail}`;
-}
-
-function told(progress: EnvironmentProgress): void {
-  errorScreen().write(`${setupText(progress)}\n`);
 }
 
 /** Tells where a run waits, and prints its id. Returns the exit code. */
@@ -79,6 +78,7 @@ export async function resumeCommand(
 ): Promise<number> {
   const head = await findRun(home, id);
   if (head.status === "done") {
+    await MetricsFile.remake(home, head); // Whoever asks may miss them: nothing else writes them any more.
     errorScreen().write(`run ${head.id} is done already: nothing to resume\n`);
     return EXIT.done;
   }
@@ -114,7 +114,7 @@ export async function follow(
   const stopping = `stopping run ${head.id} at the next durable point`;
   const graceS = preemptGraceS(configuredGraceS(config));
   const texts = {
-    draining: `${stopping}; once more stops at once`,
+    draining: `${stopping}, its policy saved; once more stops at once`,
     preempted:
       `${stopping}, its policy saved, or at once in ${graceS} s: SIGTERM says that this machine is about to go`,
     at_once: `stopped at once. ${resume}`,
@@ -136,9 +136,10 @@ export async function follow(
       rows,
       onEvent: (event) => live.on(event),
       onWorkers: (event) => live.onWorkers(event),
-      onSetup: (progress) => live.setup(setupText(progress)),
+      onSetup: (progress) => live.setup(progress),
     });
     live.end();
+    if (outcome.status === "done") await warnIfUntrained(home, head, note);
     return report(head, { outcome, home, note });
   } catch (error) {
     if (!(error instanceof EngineError) || isBadInput(error)) throw error;
@@ -147,6 +148,16 @@ export async function follow(
   } finally {
     live.end();
     release();
+  }
+}
+
+/** A run that learned nothing says so beside its model. */
+async function warnIfUntrained(home: Home, head: RunHead, note: (text: string) => void): Promise<void> {
+  const { untrained } = await runView(home.store, head, { workers: [], metrics: {} });
+  if (untrained !== null) {
+    note(
+      `WARNING: run ${head.id} trained nothing: in all its rounds ${untrained}. Its model is the one that it began with`,
+    );
   }
 }
 

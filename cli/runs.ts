@@ -1,24 +1,30 @@
 import {
   AGEING_MS,
   BadDataError,
+  checkJournal,
   computedStatus,
   type ErrorJson,
   InvalidInputError,
   isQueued,
   queueOrder,
   type RunHead,
+  shown,
 } from "../engine/mod.ts";
-import { graphName, type Home, type RunView, runView } from "../flows/mod.ts";
+import { type Evaluation, graphName, type Home, type PairEvaluation, type RunView, runView } from "../flows/mod.ts";
 import { didYouMean } from "../configs/mod.ts";
+import { evaluationText } from "./evaluation_text.ts";
 import { failureText } from "./failure_text.ts";
-import { age, print, printJson, table } from "./output.ts";
+import { age, errorScreen, fixed, print, printJson, table } from "./output.ts";
 
-/** The head of a run, or an error that names the runs there are. Without a name: the newest that can be resumed. */
+/**
+ * The head of a run, or an error that names the runs there are. Without a name: the newest that can be resumed.
+ * @throws {InvalidInputError} If a newer Holdfast has written its journal.
+ */
 export async function findRun(home: Home, id: string | undefined): Promise<RunHead> {
   const heads = await home.store.heads({ limit: 1000 });
   if (id === undefined) return newestResumable(heads);
   const head = await home.store.head(id);
-  if (head) return head;
+  if (head) return checkJournal(head);
   const near = didYouMean(id, heads.map((known) => known.id));
   const has = heads.length === 0 ? "it has no runs" : `'runs' lists its ${heads.length}`;
   throw new InvalidInputError(`Cannot find run '${id}' in ${home.dir}${near}: ${has}`, { run: id });
@@ -45,7 +51,8 @@ export async function listRuns(
   }
   const heads = (await home.store.heads({ limit: 1000 })).toSorted((a, b) => b.created_ms - a.created_ms);
   const positions = queuePositions(heads);
-  const runs = heads.map((head) => {
+  const rewards = await Promise.all(heads.map((head) => home.lastMetric(head, "reward/mean")));
+  const runs = heads.map((head, i) => {
     const status = computedStatus(head);
     return {
       id: head.id,
@@ -56,12 +63,14 @@ export async function listRuns(
       queue: head.queue,
       priority: head.priority,
       position: positions.get(head.id) ?? null,
-      reward: home.lastMetrics(head.id)["reward/mean"] ?? null,
+      reward: rewards[i]!,
       resumable: status === "interrupted" || status === "failed",
       created_at: new Date(head.created_ms).toISOString(),
       error: head.error === null ? null : (JSON.parse(head.error) as { message: string }).message,
     };
   }).filter(({ id, name, status }) => (!wanted || status === wanted) && (id.includes(text) || name.includes(text)));
+  const misnamed = await home.store.misnamed();
+  if (misnamed.length > 0) errorScreen().write(`${misnamedText(misnamed)}\n`);
   if (options.json) return printJson(runs);
   if (runs.length === 0 && heads.length > 0) return print(`none of ${heads.length} runs is meant`);
   if (runs.length === 0) {
@@ -72,11 +81,21 @@ export async function listRuns(
     run.name,
     run.position === null ? run.status : `queued ${run.queue} ${run.position}`,
     run.parent === null ? run.graph : `${run.graph} from ${run.parent.run}/${run.parent.round}`,
-    run.reward === null ? "-" : run.reward.toFixed(3),
+    run.reward === null ? "-" : fixed(run.reward, 3),
     age(Date.now() - Date.parse(run.created_at)),
     (run.error ?? "").split("\n")[0]!.slice(0, 60),
   ]);
   print(table(["run", "name", "status", "graph", "reward", "age", "last error"], rows));
+}
+
+/** How many ids of runs that are left out a line names. */
+const NAMED_MAX = 3;
+
+function misnamedText(ids: readonly string[]): string {
+  const named = ids.slice(0, NAMED_MAX).map((id) => `'${shown(id)}'`).join(", ");
+  const rest = ids.length > NAMED_MAX ? ` and ${ids.length - NAMED_MAX} more` : "";
+  return `left out ${ids.length} of the store's runs because their ids name no directory: ${named}${rest}. ` +
+    "Fix: start what you need of them again under another --id";
 }
 
 /** Which place each waiting run has in its queue, from 1. */
@@ -128,6 +147,12 @@ function describe(view: RunView, home: Home): string {
       } + stale ${ledger.stale} + ` +
       `failed ${reasons(ledger.failed)} + pending ${ledger.pending}`,
     ],
+    ...view.rows.filter((r) => r.dropped + r.truncated > 0).map((r): [string, string] => [
+      "rows",
+      `${r.split}: ${r.rows}, ${r.dropped > 0 ? `${r.dropped} dropped` : `${r.truncated} truncated`} as too long ` +
+      `(the longest prompt has ${r.longest_prompt_tokens} tokens)`,
+    ]),
+    ...(view.untrained === null ? [] : [["warning", view.untrained] as [string, string]]),
     ["generated", `${generated.groups} groups, ${generated.samples} samples, ${generated.tokens} tokens`],
     ...view.workers.map((
       w,
@@ -144,7 +169,7 @@ function describe(view: RunView, home: Home): string {
     ]),
     ...view.evaluations.map((
       e,
-    ): [string, string] => ["evaluation", `${e.name}: ${Number(e.avg_at_k ?? e.pair_accuracy).toFixed(3)}`]),
+    ): [string, string] => ["evaluation", `${e.name}: ${evaluationText(e as Evaluation | PairEvaluation)}`]),
     ...Object.entries(view.metrics).map(([name, n]): [string, string] => ["metric", `${name} ${n}`]),
     ...(view.error === null ? [] : [["error", failureText(view.error as ErrorJson, home)] as [string, string]]),
   ];

@@ -9,10 +9,10 @@ import { command, errorScreen } from "./output.ts";
 import { preemptGraceS, RunGraces, StopRequests } from "./stop_requests.ts";
 
 export type ServeFlags = {
-  queue: string[];
+  queue?: string[];
   concurrency: number;
-  slots: string[];
-  entry: string[];
+  slots?: string[];
+  entry?: string[];
   leaseS: number;
   pollS: number;
   untilIdle?: boolean;
@@ -22,8 +22,8 @@ export type ServeFlags = {
 export async function serveCommand(home: Home, flags: ServeFlags): Promise<number> {
   const screen = errorScreen();
   const note = (text: string) => screen.write(`${text}\n`);
-  const queues = countsOf(flags.queue.length > 0 ? flags.queue : [DEFAULT_QUEUE], "--queue", Infinity);
-  const slots = { gpu: visibleGpus().length, ...countsOf(flags.slots, "--slots") };
+  const queues = countsOf(flags.queue ?? [DEFAULT_QUEUE], "--queue", Infinity);
+  const slots = { gpu: visibleGpus().length, ...countsOf(flags.slots ?? [], "--slots") };
   const graces = new RunGraces();
   const graceS = () => preemptGraceS(graces.longest());
   graceS(); // What the environment gets wrong is told at the start.
@@ -48,7 +48,7 @@ export async function serveCommand(home: Home, flags: ServeFlags): Promise<numbe
       queues,
       slots,
       concurrency: flags.concurrency,
-      entries: flags.entry.map((path) => pathToFileURL(path).href),
+      entries: (flags.entry ?? []).map((path) => pathToFileURL(path).href),
       lease_ms: flags.leaseS * 1000,
       poll_ms: flags.pollS * 1000,
       until_idle: flags.untilIdle,
@@ -64,7 +64,7 @@ export async function serveCommand(home: Home, flags: ServeFlags): Promise<numbe
           preempted: requests.preempted,
           onEvent: (event) => live.on(event),
           onWorkers: (event) => live.onWorkers(event),
-          onSetup: ({ kind, step, detail }) => live.setup(`environment ${kind}: ${step} ${detail}`),
+          onSetup: (progress) => live.setup(progress),
         };
       },
     });

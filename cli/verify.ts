@@ -13,7 +13,7 @@ export async function verifyCommand(
   const verified = await verifyRun(home, head, {
     from: options.from,
     onVersion: (version) => screen.write(`${sentence(version)}\n`),
-    onSetup: ({ kind, step, detail }) => screen.write(`environment ${kind}: ${step} ${detail}\n`),
+    onSetup: ({ text }) => screen.write(`${text}\n`),
   });
   if (options.json) printJson(verified);
   else {

@@ -1,8 +1,9 @@
 import { z } from "zod";
-import { SourceConfig } from "../data/mod.ts";
+import { beforeItWas, chatSettings, SourceConfig } from "../data/mod.ts";
 
 export const ModelConfig = z.strictObject({
   path: z.string().min(1).describe("A Hugging Face model directory: config.json, tokenizer and safetensors."),
+  ...chatSettings,
 });
 
 /** A model that is made on the spot instead of read. */
@@ -16,16 +17,33 @@ export const ModelOrRecipe = z.strictObject({
   path: ModelConfig.shape.path.optional(),
   recipe: RecipeConfig.shape.recipe.unwrap().optional().describe("A small model that is made on the spot instead."),
   seed: RecipeConfig.shape.seed,
+  ...chatSettings,
 });
 export type ModelOrRecipe = z.infer<typeof ModelOrRecipe>;
 
 const EVAL = "Problems to evaluate on, in file order.";
 
+/** How long prompts may be. Checked with the model's tokenizer before anything is generated. */
+const promptBounds = {
+  prompt_tokens_max: z.int().positive().nullable().default(null).describe(
+    "Tokens that a prompt may have; null: what the model takes (a completion needs room for one token).",
+  ),
+  on_long_prompt: z.enum(["error", "drop", "truncate_left", "unchecked"]).default("error")
+    .register(beforeItWas, { value: "unchecked" }).describe(
+      "What a longer one does. error: the run stops before it generates anything. drop: its row is left out, and counted. " +
+        "truncate_left: the model sees its last tokens. unchecked: it fails the round that draws it.",
+    ),
+};
+
 export const TrainingData = z.strictObject({
   train: z.array(SourceConfig).min(1).describe("Rows to train on; every epoch is a new order of all of them."),
   eval: z.array(SourceConfig).default([]).describe(EVAL),
+  ...promptBounds,
 });
-export const EvaluationData = z.strictObject({ eval: z.array(SourceConfig).min(1).describe(EVAL) });
+export const EvaluationData = z.strictObject({
+  eval: z.array(SourceConfig).min(1).describe(EVAL),
+  ...promptBounds,
+});
 
 /** What a KL is taken to; read where the algorithm has one. */
 export const ReferenceConfig = z.strictObject({
@@ -39,11 +57,24 @@ export const ReferenceConfig = z.strictObject({
 });
 export type ReferenceConfig = z.infer<typeof ReferenceConfig>;
 
+/** How an evaluation judges what its rewards say. */
+export const judging = {
+  right_at: z.number().nullable().default(null).describe(
+    "From which score of the first reward on a sample is right; null: the first reward that says what is right decides.",
+  ).register(beforeItWas, { value: 1 }),
+  failed_fraction_max: z.number().min(0).max(1).default(0.1).describe(
+    "The run fails once the grader failed on more than this share of an evaluation's samples.",
+  ).register(beforeItWas, { value: 1 }),
+};
+
 /** Evaluation of one policy. Training evaluates the one it starts from and the one it ends with. */
 export const EvaluationConfig = z.strictObject({
   problems: z.int().positive().nullable().default(null).describe("Only the first problems; null: all of them."),
-  samples_per_prompt: z.int().positive().default(1).describe("Samples per problem: pass@1, and pass@k for k up to it."),
+  samples_per_prompt: z.int().positive().default(1).describe(
+    "Samples per problem: avg@k, and pass@k for every k up to it.",
+  ),
   greedy: z.boolean().default(true).describe("Also the accuracy of the most likely completion."),
+  ...judging,
 });
 export type EvaluationConfig = z.infer<typeof EvaluationConfig>;
 

@@ -40,6 +40,7 @@ function withShortForms(fields: Record<string, Json>, definitions: Record<string
   }
   const sources = (fields.data?.properties ?? {}) as Record<string, Json>;
   for (const [part, list] of Object.entries(sources)) {
+    if (list.items === undefined) continue; // A setting of all sources.
     const path = { type: "string", description: "The file's path." };
     sources[part] = oneOrMany(list, entry("source", { anyOf: [path, list.items as Json] }));
   }

@@ -7,6 +7,7 @@ import { type Override, parseOverride, setAt } from "./overrides.ts";
 import { ConfigError, type ConfigProblem } from "./problem.ts";
 import { type Blocks, brokenRules } from "./rules.ts";
 import { type Config, type Flow, FLOWS } from "./schema.ts";
+import { restoreRecorded } from "./recorded.ts";
 import { type UsedProfile, withProfile } from "./profile_settings.ts";
 import type { Path } from "./schema_walk.ts";
 import { isFields, type Moved, writeOut } from "./short_forms.ts";
@@ -27,6 +28,7 @@ export type Origin = {
   where: string;
 };
 
+/** A resolved configuration, and where each of its values comes from. */
 export type LoadedConfig = { config: Config; file: string; origins: Origin[]; profile: UsedProfile | null };
 
 /**
@@ -70,7 +72,7 @@ export function readConfig(recorded: unknown): Config {
   const flow = (recorded as { flow?: Flow } | null)?.flow;
   const schema = flow === undefined ? undefined : FLOWS[flow];
   if (schema === undefined) throw new TypeError(`Cannot read the recorded configuration: its flow is ${flow}`);
-  return schema.parse(recorded);
+  return schema.parse(restoreRecorded(schema, recorded));
 }
 
 /** Types first, then the rules between the blocks whose types are right. */

@@ -7,6 +7,7 @@ export { SamplerConfig } from "../workers/sampler_config.ts";
 export { TrainerConfig } from "../workers/trainer_config.ts";
 export { WorkersConfig } from "../workers/workers_config.ts";
 export { overridden, parseOverride } from "./overrides.ts";
+export { restoreRecorded } from "./recorded.ts";
 export { ConfigError, type ConfigProblem, problemLine } from "./problem.ts";
 export * from "./schema.ts";
 export { type Path, valueAt } from "./schema_walk.ts";

@@ -1,5 +1,5 @@
 import { EVAL_PROBLEMS, type Optimizer } from "../data/mod.ts";
-import { labelOf, type RewardConfig } from "../rewards/mod.ts";
+import type { RewardConfig } from "../rewards/mod.ts";
 import type { RolloutsConfig } from "../rollouts/config.ts";
 import { type AlgorithmChoice, groupMin } from "../algs/mod.ts";
 import { ALGORITHM_RULES } from "./algorithm_rules.ts";
@@ -10,6 +10,7 @@ import type { TrainerConfig } from "../workers/trainer_config.ts";
 import type { ValueModelConfig } from "../workers/value_model_config.ts";
 import { MEMORY_RULES } from "./memory_rules.ts";
 import { PREFERENCE_RULES } from "./preference_rules.ts";
+import { REWARD_RULES } from "./reward_rules.ts";
 import type { Flow, PreferenceConfig, QuickstartConfig } from "./schema.ts";
 
 /** What rules see: the blocks of a configuration that are right by themselves. A rule about a broken block says nothing. */
@@ -22,7 +23,7 @@ export type Blocks = {
   reference?: ReferenceConfig;
   value_model?: ValueModelConfig;
   reward?: RewardConfig[];
-  data?: { train?: unknown[]; eval: unknown[] };
+  data?: { train?: unknown[]; eval: unknown[]; on_long_prompt?: string };
   evaluate?: { samples_per_prompt?: number; problems?: number | null; pairs?: number | null } | null;
   prompts_per_round?: number;
   samples_per_prompt?: number;
@@ -45,13 +46,14 @@ const RULES: ((blocks: Blocks) => Issue[])[] = [
   updatesDivideRounds,
   groupsAreLargeEnough,
   lagIsZero,
-  rewardsDiffer,
   evaluationHasProblems,
   greedyRepeats,
   digitsAreEnough,
+  onlyPromptsAreCut,
   everyIsOfSaved,
   ...ALGORITHM_RULES,
   ...PREFERENCE_RULES,
+  ...REWARD_RULES,
   ...MEMORY_RULES,
 ];
 
@@ -174,18 +176,6 @@ function lagIsZero({ lag }: Blocks): Issue[] {
   return [{ path: ["lag"], message: `is ${lag}; generation cannot run ahead of training yet: use 0` }];
 }
 
-function rewardsDiffer({ reward }: Blocks): Issue[] {
-  if (reward === undefined || reward.length === 0) return [];
-  const labels = reward.map(labelOf);
-  const twice = labels.flatMap((label, i) =>
-    labels.indexOf(label) === i
-      ? []
-      : [{ path: ["reward", i], message: `a second reward called '${label}'; give it a label of its own` }]
-  );
-  if (reward.some(({ weight }) => weight !== 0)) return twice;
-  return [...twice, { path: ["reward"], message: "every weight is 0, so every reward is 0; give one another weight" }];
-}
-
 function evaluationHasProblems({ flow, evaluate, data, reward }: Blocks): Issue[] {
   if (!evaluate || flow === "quickstart") return [];
   return [
@@ -212,6 +202,12 @@ function digitsAreEnough({ flow, task, evaluate }: Blocks): Issue[] {
     path: ["evaluate", what],
     message: `is ${held}; with task.digits ${task.digits} there are ${10 ** task.digits} ${what}, some for training`,
   }];
+}
+
+function onlyPromptsAreCut({ flow, data }: Blocks): Issue[] {
+  if (data?.on_long_prompt !== "truncate_left" || trainsOnSamples(flow) || flow === "evaluate") return [];
+  const message = `is truncate_left; a row that teaches an answer is not cut, as its question would change: use drop`;
+  return [{ path: ["data", "on_long_prompt"], message }];
 }
 
 function everyIsOfSaved({ checkpoints }: Blocks): Issue[] {

@@ -7,6 +7,7 @@ import {
   CheckpointsConfig,
   EvaluationConfig,
   EvaluationData,
+  judging,
   ModelConfig,
   ModelOrRecipe,
   PairEvaluationConfig,
@@ -48,6 +49,7 @@ const beside = EvaluationConfig.nullable().default(null).describe(
   "Evaluation before the first round and after the last; null: none.",
 );
 
+/** Online reinforcement learning. */
 export const OnlineConfig = z.strictObject({
   flow: z.literal("online").describe("Sample, score, train; round by round."),
   ...everyFlow,
@@ -67,6 +69,7 @@ export const OnlineConfig = z.strictObject({
 });
 export type OnlineConfig = z.infer<typeof OnlineConfig>;
 
+/** Supervised fine-tuning. */
 export const SupervisedConfig = z.strictObject({
   flow: z.literal("supervised").describe("Teach completions."),
   ...everyFlow,
@@ -84,6 +87,7 @@ export type SupervisedConfig = z.infer<typeof SupervisedConfig>;
 
 const { checkpoints: _, ...unsaved } = everyFlow;
 
+/** Evaluation alone: sample and score, train nothing. */
 export const EvaluateConfig = z.strictObject({
   flow: z.literal("evaluate").describe("Sample and score; train nothing."),
   ...unsaved,
@@ -100,6 +104,7 @@ const optimizer = Optimizer.prefault({}).describe("AdamW and its learning rate."
 /** A supervised part before the one that the run is for. */
 const warmup = z.strictObject({ rounds, rows_per_round: rowsPerRound, optimizer });
 
+/** The quickstart: a tiny model made on the spot, a supervised warm-up, then rewards. */
 export const QuickstartConfig = z.strictObject({
   flow: z.literal("quickstart").describe("A tiny model made on the spot: supervised warm-up, GRPO, evaluation."),
   ...everyFlow,
@@ -120,10 +125,12 @@ export const QuickstartConfig = z.strictObject({
   rollouts: RolloutsConfig.prefault({}).describe("How prompts become trajectories."),
   evaluate: z.strictObject({
     problems: z.int().positive().default(128).describe("Problems held out from training, and evaluated on."),
+    ...judging,
   }).prefault({}).describe("Greedy accuracy after the warm-up and after the last round."),
 });
 export type QuickstartConfig = z.infer<typeof QuickstartConfig>;
 
+/** Preference learning on pairs of completions. */
 export const PreferenceConfig = z.strictObject({
   flow: z.literal("preference").describe("Learn which of two completions is better."),
   ...everyFlow,
@@ -156,6 +163,7 @@ export const FLOWS = {
 };
 export type Flow = keyof typeof FLOWS;
 
+/** The configuration of any flow; `flow` tells which. */
 export const Config = z.discriminatedUnion("flow", [
   OnlineConfig,
   SupervisedConfig,

@@ -1,4 +1,5 @@
 import { closest, distance } from "fastest-levenshtein";
+import { peerHint } from "./peer_names.ts";
 
 /** ` (did you mean X?)` for a name that is nearly one of these, else nothing. */
 export function didYouMean(name: string, known: readonly string[]): string {
@@ -10,11 +11,16 @@ export function didYouMean(name: string, known: readonly string[]): string {
   return close ? ` (did you mean ${near}?)` : "";
 }
 
-/** For a key that is unknown in `block`: a near name here, else the same name further inside, else elsewhere. */
+/**
+ * For a key that is unknown in `block`: what a peer's name is called here, else a near name here, else the same name further
+ * inside, else elsewhere.
+ */
 export function suggestKey(
   key: string,
   { block, here, everywhere }: { block: string; here: readonly string[]; everywhere: readonly string[] },
 ): string {
+  const peers = peerHint(key, everywhere);
+  if (peers !== "") return peers;
   const near = didYouMean(key, here);
   if (near !== "") return near;
   const same = everywhere.filter((path) => path === key || path.endsWith(`.${key}`));

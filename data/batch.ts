@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { ArtifactRef } from "./artifact_ref.ts";
+import { Chat } from "./chat.ts";
 import { PreferencePair } from "./preference.ts";
 import { Row } from "./prompt.ts";
 
@@ -30,6 +31,8 @@ export type Column = z.infer<typeof Column>;
 export const ScoredColumn = z.enum(["old_logp", "ref_logp", "values", "bootstrap", "score"]);
 export type ScoredColumn = z.infer<typeof ScoredColumn>;
 
+const chat = Chat.optional().describe("How chats are rendered; absent: turns end with the end-of-sequence token.");
+
 const steps = {
   temperature: z.number().positive().default(1).describe("Logits are divided by it before every log-probability."),
   coef: z.record(z.string(), z.number()).default({}).describe("Values of the expression's `coef.NAME` inputs."),
@@ -47,10 +50,11 @@ export const Batch = z.discriminatedUnion("kind", [
     staleness: z.array(z.int()).default([]).describe("[N] policy versions between sampling and training."),
     ...steps,
   }),
-  z.strictObject({ kind: z.literal("supervised"), rows: z.array(Row), ...steps }),
+  z.strictObject({ kind: z.literal("supervised"), rows: z.array(Row), chat, ...steps }),
   z.strictObject({
     kind: z.literal("preference"),
     pairs: z.array(PreferencePair),
+    chat,
     columns: z.record(z.string(), Column).describe("Over 2P sequences: chosen, rejected, chosen, ..."),
     ...steps,
   }),

@@ -34,7 +34,10 @@ export function encodeSlab(slab: GeneratedSlab): Uint8Array<ArrayBuffer> {
   return encode({ ...slab, groups }, { ignoreUndefined: true });
 }
 
-/** @throws {TypeError} If the bytes are not a slab: says which field of which trajectory is wrong. */
+/**
+ * Reads a slab from its MessagePack.
+ * @throws {TypeError} If the bytes are not a slab: says which field of which trajectory is wrong.
+ */
 export function decodeSlab(bytes: Uint8Array): GeneratedSlab {
   const parsed = PackedSlab.safeParse(unpacked(bytes));
   if (!parsed.success) {

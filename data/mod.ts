@@ -1,5 +1,7 @@
 export * from "./artifact_ref.ts";
 export * from "./batch.ts";
+export { beforeItWas } from "./before_it_was.ts";
+export * from "./chat.ts";
 export * from "./codec.ts";
 export * from "./content_id.ts";
 export * from "./digits_preferences.ts";
@@ -13,6 +15,7 @@ export * from "./policy.ts";
 export { isPreference, pairOf, PreferencePair } from "./preference.ts";
 export * from "./prompt.ts";
 export * from "./python_algorithm.ts";
+export * from "./ratio_bounds.ts";
 export { RowProblem } from "./row_fields.ts";
 export * from "./source_config.ts";
 export * from "./sources.ts";

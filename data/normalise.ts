@@ -6,7 +6,7 @@ import type { SourceConfig } from "./source_config.ts";
 
 type Shape = Pick<Row, "prompt" | "completion" | "answer" | "rejected" | "margin">;
 
-const FINAL_ANSWER = /####\s*(\S[^\n]*?)\s*$/;
+const FINAL_MARK = "####";
 
 /**
  * One row of any known shape to one form: a `preference` if that is asked for (`readPreference`), else the first match of
@@ -55,14 +55,28 @@ function ofPrompt(columns: Columns, fields: SourceConfig["fields"]): Shape {
   const prompt = readPrompt(key, read(columns, key));
   const answerKey = fields.answer ?? (columns.answer === undefined ? "reward_model.ground_truth" : "answer");
   const answerText = readAnswer(answerKey, read(columns, answerKey));
-  const final = answerText?.match(FINAL_ANSWER);
+  const final = answerText === undefined ? undefined : finalAnswer(answerText);
   const completionKey = fields.completion ?? "completion";
-  const completion = read(columns, completionKey) ?? (final ? answerText : undefined);
+  const completion = read(columns, completionKey) ?? (final === undefined ? undefined : answerText);
   return {
     prompt,
     ...(completion === undefined ? {} : { completion: readCompletion(completionKey, completion) }),
-    ...(answerText === undefined ? {} : { answer: final ? final[1] : answerText }),
+    ...(answerText === undefined ? {} : { answer: final ?? answerText }),
   };
+}
+
+/**
+ * What the last line has after its first `####`, or the whole of it where the mark stands alone before. Searched from the
+ * end and never twice: rows are as long as their writer likes.
+ */
+function finalAnswer(text: string): string | undefined {
+  const whole = text.trimEnd();
+  const begin = whole.lastIndexOf("\n") + 1;
+  const line = whole.slice(begin);
+  if (line !== "" && whole.slice(0, begin).trimEnd().endsWith(FINAL_MARK)) return line.trimStart();
+  const mark = line.indexOf(FINAL_MARK);
+  const after = mark < 0 ? "" : line.slice(mark + FINAL_MARK.length).trimStart();
+  return after === "" ? undefined : after;
 }
 
 function readAnswer(field: string, value: unknown): string | undefined {

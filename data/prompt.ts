@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { Chat } from "./chat.ts";
 
 /** One message of a chat. Rendered to text by the model's own chat template, in Python. */
 export const Message = z.strictObject({ role: z.string(), content: z.string() });
@@ -21,7 +22,14 @@ export const Row = z.strictObject({
 export type Row = z.infer<typeof Row>;
 
 /** One draw: a prompt's place in the run's stream. Randomness is keyed by `draw`, never by arrival. */
-export const Draw = z.strictObject({ draw: z.int().nonnegative(), row: Row });
+export const Draw = z.strictObject({
+  draw: z.int().nonnegative(),
+  row: Row,
+  prompt_tokens_max: z.int().positive().optional().describe(
+    "The model sees only the prompt's last tokens; absent: all.",
+  ),
+  chat: Chat.optional().describe("How a chat is rendered; absent: its turns end with the end-of-sequence token."),
+});
 export type Draw = z.infer<typeof Draw>;
 
 /** A slab: the draws that are generated as one batch which nothing joins. Cut by draw order, never by arrival. */

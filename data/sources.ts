@@ -95,6 +95,18 @@ export function tableOf(rows: readonly Row[], digest: string): RowTable {
   return { size: rows.length, row, digest };
 }
 
+/** A table without the rows at `places`, which are in order. Its digest is that of the whole: what is left out follows from it. */
+export function withoutRows(table: RowTable, places: readonly number[]): RowTable {
+  const left = new Set(places);
+  const kept = Uint32Array.from(Array.from({ length: table.size }, (_, place) => place).filter((at) => !left.has(at)));
+  const row = (place: number) => {
+    const at = kept[place];
+    if (at === undefined) throw new RangeError(`Cannot read row ${place} as the table has ${kept.length} rows`);
+    return table.row(at);
+  };
+  return { size: kept.length, row, digest: table.digest };
+}
+
 type Place = { file: string; line: number };
 
 function duplicate(id: string, { first, again }: { first: Place; again: Place }): DataError {

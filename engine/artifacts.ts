@@ -3,6 +3,7 @@ import { statfsSync } from "node:fs";
 import { canonicalJson, sha256Hex } from "./canonical.ts";
 import { type Clock, systemClock } from "./clock.ts";
 import { BadDataError, EngineError, InfrastructureError } from "./errors.ts";
+import { PRIVATE_DIRECTORY, PRIVATE_FILE } from "./private_files.ts";
 
 /** The name of an immutable file: the sha256 of its bytes (hex) and its length. */
 export type ArtifactRef = { sha256: string; bytes: number };
@@ -151,11 +152,11 @@ export class ArtifactStore {
   /** Makes the folders, all at once so that no put pays for one, and removes what dead writers left. */
   async #sweep(): Promise<void> {
     const folder = `${this.dir}/tmp`;
-    await Deno.mkdir(folder, { recursive: true });
+    await Deno.mkdir(folder, { recursive: true, mode: PRIVATE_DIRECTORY });
     const there = new Set(Array.from(Deno.readDirSync(this.dir), ({ name }) => name));
     for (let i = 0; i < 256; i++) {
       const name = i.toString(16).padStart(2, "0");
-      if (!there.has(name)) Deno.mkdirSync(`${this.dir}/${name}`, { recursive: true });
+      if (!there.has(name)) Deno.mkdirSync(`${this.dir}/${name}`, { recursive: true, mode: PRIVATE_DIRECTORY });
     }
     await syncDirectory(this.dir); // Also if they were there: another process may have made them just now.
     for await (const entry of Deno.readDir(folder)) {
@@ -235,7 +236,7 @@ function sizeOf(path: string): number | null {
 }
 
 async function writeDurably(path: string, bytes: Uint8Array): Promise<void> {
-  using file = Deno.openSync(path, { write: true, createNew: true });
+  using file = Deno.openSync(path, { write: true, createNew: true, mode: PRIVATE_FILE });
   for (let written = 0; written < bytes.byteLength;) {
     const left = bytes.subarray(written);
     written += left.byteLength <= AT_ONCE_BYTES ? file.writeSync(left) : await file.write(left);
@@ -272,11 +273,12 @@ function asDiskError(error: unknown, what: string, path: string): EngineError {
   });
 }
 
-function freeBytes(path: string): number | null {
+/** Bytes that the disk of a directory has left for this user; null if it does not say. */
+export function freeBytes(path: string): number | null {
   try {
     const { bavail, bsize } = statfsSync(path);
     return bavail * bsize;
-  } catch { // Only colour for a message about another error.
+  } catch { // Callers only advise by it, or colour a message about another error.
     return null;
   }
 }

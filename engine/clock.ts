@@ -20,6 +20,7 @@ const realTurns = {
   pause: () => new Promise<void>((resolve) => void setTimeout(resolve, 0)),
 };
 
+/** The machine's own clock. */
 export const systemClock: Clock = {
   now: () => Date.now(),
   monotonic: () => performance.now(),

@@ -9,7 +9,13 @@ import type { JournalRow, ReadQuery } from "./store.ts";
 export type Recorded = Omit<JournalRow, "value"> & { value: unknown };
 
 export type Emission = {
+  /**
+   * Shown at once, and recorded as a `metrics` row: of a body with its result or its next checkpoint, of a step with the
+   * step's result. What comes after that, or of an attempt that fails, is shown only.
+   */
   metrics?: Record<string, number>;
+  /** What the metrics are of, such as a policy's version. */
+  version?: string;
   log?: string;
   progress?: { done: number; total?: number; phase?: string };
 };
@@ -18,8 +24,15 @@ export type Emission = {
 export type CallOptions = { id?: ItemIdValue };
 
 /** Handed to the function of a step. */
-export type StepContext = { signal: AbortSignal; idempotency_key: string; key: string };
+export type StepContext = {
+  signal: AbortSignal;
+  idempotency_key: string;
+  key: string;
+  /** As the body's own: what is emitted here is recorded with the step, for a body that runs again does not run it again. */
+  emit(emission: Emission): void;
+};
 
+/** What a stage's body has beside its input: smaller durable units, child stages, signals, recorded time, artifacts and resources. */
 export interface Context {
   /** The run's id. */
   readonly run: string;
@@ -41,7 +54,7 @@ export interface Context {
   /** Runs another stage as a child of this one. The caller must run on the engine. */
   call<I, O>(stage: Stage<I, O>, input: NoInfer<I>, options?: CallOptions): Promise<O>;
 
-  /** Streams to the engine's `onEvent`. Never blocks, may lose its tail; progress resets `no_progress_ms`. */
+  /** Streams to the engine's `onEvent`, and records metrics. Never blocks; logs may lose their tail; progress resets `no_progress_ms`. */
   emit(emission: Emission): void;
   progressed(): void;
 

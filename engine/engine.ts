@@ -12,12 +12,16 @@ import type { GraphDefinition } from "./graph.ts";
 import type { Graph } from "./graph_types.ts";
 import { type AppendFaults, Journal } from "./journal.ts";
 import { loadJournal, REOPENED } from "./journal_load.ts";
+import { checkJournal } from "./journal_version.ts";
 import { cancelRun, takeRun } from "./ownership.ts";
 import type { Provided } from "./resource.ts";
 import { type Backoff, DEFAULT_BACKOFF } from "./retry.ts";
+import { checkRunId, newRunId } from "./run_id.ts";
+import { givenSignal, signalRun } from "./signals.ts";
 import { Slots } from "./slots.ts";
 import type { NewRun, Owner, RunHead, Store } from "./store.ts";
 
+/** What an engine works with. Everything but the store and the artifacts has a default. */
 export type EngineOptions = {
   store: Store;
   artifacts: ArtifactStore;
@@ -45,7 +49,7 @@ export type CreateOptions = {
   packages?: Record<string, string>;
   /** What a fork begins with: see `prefixOf`. */
   prefix?: Pick<Prefix, "parent" | "rows">;
-} & Pick<NewRun, "queue" | "priority" | "needs">;
+} & Pick<NewRun, "queue" | "priority" | "needs" | "home">;
 
 export type ExecuteOptions = {
   /** Once aborted, nothing new starts; what is in flight finishes and is recorded. */
@@ -59,8 +63,14 @@ export type ExecuteOptions = {
    * another engine takes it. Not called once another has.
    */
   letGo?: () => Promise<void>;
+  /**
+   * Called when everything of the run is recorded, before it ends in the store as done, failed or cancelled. A crash in it leaves a
+   * run that can be resumed.
+   */
+  beforeEnd?: () => Promise<void>;
 };
 
+/** How an execution ended. `interrupted` and `failed` runs can be resumed. */
 export type Outcome<T = unknown> =
   | { status: "done"; output: T }
   | { status: "failed"; error: ErrorJson }
@@ -72,6 +82,7 @@ export const LEASE_MS = 15_000;
 /** Where a run's output is recorded: a `note/output` row of this key. */
 const OUTPUT = { kind: "note/output", key: "run" } as const;
 
+/** Creates and executes runs on a store. One per process is enough: it executes any number of runs side by side. */
 export class Engine {
   readonly #options: EngineOptions & { clock: Clock; lease_ms: number; renew_ms: number; cancel_grace_ms: number };
   readonly #slots: Slots;
@@ -86,7 +97,10 @@ export class Engine {
     this.#resources = new Map((options.resources ?? []).map(({ name, value }) => [name, value]));
   }
 
-  /** Records a run's head. Nothing of it runs. Throws zod's error if the configuration does not fit. */
+  /**
+   * Records a run's head. Nothing of it runs. Throws zod's error if the configuration does not fit.
+   * @throws {InvalidInputError} If the id cannot be a run's, or is taken.
+   */
   async create<In, Config, T>(
     definition: GraphDefinition<In, Config, T>,
     config: NoInfer<In>,
@@ -95,7 +109,7 @@ export class Engine {
     const resolved = definition.config.parse(config);
     const { name, hash, lines, draw } = definition.build(config);
     const run: NewRun = {
-      id: options.id ?? `${name}-${crypto.randomUUID().slice(0, 8)}`,
+      id: options.id === undefined ? newRunId(name) : checkRunId(options.id),
       name: options.name ?? name,
       entry: options.entry ?? "",
       graph: JSON.stringify({ name, hash, lines, text: draw(), mermaid: draw("mermaid") }),
@@ -106,6 +120,7 @@ export class Engine {
       priority: options.priority ?? 0,
       needs: options.needs ?? {},
       parent: options.prefix?.parent ?? null,
+      home: options.home ?? null,
     };
     return await this.#options.store.create(run, options.prefix?.rows);
   }
@@ -118,7 +133,7 @@ export class Engine {
    */
   async execute<T>(run: string, graph: Graph<T>, options: ExecuteOptions = {}): Promise<Outcome<T>> {
     const { store } = this.#options;
-    const before = await this.#known(run);
+    const before = checkJournal(await this.#known(run));
     if (hasEnded(before)) return await this.#answer(before);
     if (before.graph_hash !== graph.hash && !options.accept) throw graphChanged(before, graph);
     const head = options.claimed ?? await this.#take(run);
@@ -135,7 +150,7 @@ export class Engine {
     const done = new AbortController();
     const keeping = quietly(this.#keepLease(execution, { requests: head.requests, signal: done.signal }));
     try {
-      const outcome = await this.#drive(execution, { graph, letGo: options.letGo });
+      const outcome = await this.#drive(execution, { graph, ...options });
       execution.event({ type: "run_ended", status: outcome.status });
       return outcome;
     } finally {
@@ -147,13 +162,10 @@ export class Engine {
     }
   }
 
-  /** Gives the signal that a body waits for with `ctx.signalled(name)`. */
+  /** `signalRun`, seen at once if this engine executes the run. */
   async signal(run: string, name: string, value: unknown = null): Promise<void> {
-    const execution = this.#executions.get(run);
-    if (!execution) throw new InvalidInputError(`Cannot signal run '${run}' as this engine is not executing it`);
-    const { journal } = execution.settings;
-    await journal.append([await journal.row("signal", name, value)]);
-    execution.giveSignal(name, value);
+    await signalRun(this.#options.store, run, { name, value });
+    this.#executions.get(run)?.giveSignal(name, value);
   }
 
   /** Asks for the run's end. Its owner obeys at its next look at the store; at once if that is this engine. */
@@ -202,6 +214,7 @@ export class Engine {
       epoch,
       seed: seedOf(head.config),
       graph_hash: graph.hash,
+      configs: { recorded: JSON.parse(head.config), resolved: graph.config },
       journal,
       artifacts,
       clock,
@@ -220,7 +233,7 @@ export class Engine {
 
   async #drive<T>(
     execution: Execution,
-    { graph, letGo }: { graph: Graph<T>; letGo?: () => Promise<void> },
+    { graph, letGo, beforeEnd }: { graph: Graph<T> } & Pick<ExecuteOptions, "letGo" | "beforeEnd">,
   ): Promise<Outcome<T>> {
     const root = new ScopeRun(execution, { scope: { nodes: [...graph.nodes], output: graph.output }, path: "" });
     const quiet = execution.quiet();
@@ -228,36 +241,39 @@ export class Engine {
     // A failure of the graph drains the run: what is in flight is recorded before it ends.
     const finished = await Promise.race([quiet, whole.catch(() => quiet)]);
     await execution.settings.journal.unsettled()?.catch(() => {}); // What broke it is the execution's reason.
-    if (finished && !execution.reason) return await this.#finish(execution, finished.output as T);
-    if (execution.reason) return await this.#stopped(execution, execution.reason);
-    if (execution.failure) return await this.#failed(execution, execution.failure);
+    const end = { beforeEnd: beforeEnd ?? (() => Promise.resolve()) };
+    if (finished && !execution.reason) return await this.#finish(execution, { output: finished.output as T, ...end });
+    if (execution.reason) return await this.#stopped(execution, { reason: execution.reason, ...end });
+    if (execution.failure) return await this.#failed(execution, { failure: execution.failure, ...end });
     const { run, epoch, journal } = execution.settings;
     await journal.idle();
     await letGo?.();
     // What happened meanwhile counts: a run that was lost or cancelled while its workers ended is not interrupted.
-    if (execution.reason) return await this.#stopped(execution, execution.reason);
+    if (execution.reason) return await this.#stopped(execution, { reason: execution.reason, ...end });
     await this.#options.store.release(run, epoch);
     return { status: "interrupted" };
   }
 
-  async #finish<T>(execution: Execution, output: T): Promise<Outcome<T>> {
+  async #finish<T>(execution: Execution, { output, beforeEnd }: Ending & { output: T }): Promise<Outcome<T>> {
     const { run, epoch, journal } = execution.settings;
     await journal.append([await journal.row(OUTPUT.kind, OUTPUT.key, output)]);
+    await beforeEnd();
     const ended = await this.#options.store.finish(run, epoch, "done");
     if (ended.fenced) return { status: "fenced" };
     return ended.status === "done" ? { status: "done", output } : { status: "cancelled" };
   }
 
-  async #failed(execution: Execution, failure: Error): Promise<Outcome<never>> {
+  async #failed(execution: Execution, { failure, beforeEnd }: Ending & { failure: Error }): Promise<Outcome<never>> {
     const { run, epoch, journal } = execution.settings;
     const error = errorToJson(failure);
     await journal.idle();
+    await beforeEnd();
     const ended = await this.#options.store.finish(run, epoch, "failed", JSON.stringify(error));
     if (ended.fenced) return { status: "fenced" };
     return ended.status === "failed" ? { status: "failed", error } : { status: "cancelled" };
   }
 
-  async #stopped(execution: Execution, reason: Error): Promise<Outcome<never>> {
+  async #stopped(execution: Execution, { reason, beforeEnd }: Ending & { reason: Error }): Promise<Outcome<never>> {
     if (reason instanceof FencedError) return { status: "fenced" };
     if (!(reason instanceof CancelledError)) throw reason;
     const { run, epoch, journal, clock } = execution.settings;
@@ -266,6 +282,7 @@ export class Engine {
     await Promise.race([execution.settled(), grace]);
     waited.abort();
     journal.close(reason);
+    await beforeEnd();
     const ended = await this.#options.store.finish(run, epoch, "cancelled");
     return { status: ended.fenced ? "fenced" : "cancelled" };
   }
@@ -295,8 +312,7 @@ export class Engine {
   async #pollSignals(execution: Execution): Promise<void> {
     const { run, journal } = execution.settings;
     for (const name of execution.awaited) {
-      const rows = await this.#options.store.read(run, { kinds: ["signal"], prefix: name });
-      const row = rows.find(({ key }) => key === name);
+      const row = await givenSignal(this.#options.store, run, name);
       if (row) execution.giveSignal(name, await journal.fetch(JSON.parse(row.value)));
     }
   }
@@ -308,6 +324,8 @@ export class Engine {
     return row ? await reader.fetch(JSON.parse(row.value)) : undefined;
   }
 }
+
+type Ending = { beforeEnd: () => Promise<void> };
 
 /** For good: a failed run can be resumed. */
 function hasEnded({ status }: RunHead): boolean {

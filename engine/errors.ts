@@ -45,6 +45,7 @@ export type ErrorJson = {
  */
 export type EngineErrorOptions = { cause?: unknown; retryable?: boolean; counted?: boolean };
 
+/** Every error of the engine: a closed `code`, whether another try may help, and facts that can be recorded. */
 export abstract class EngineError extends Error {
   abstract readonly code: string;
   abstract readonly cause_kind: Cause;
@@ -164,6 +165,12 @@ export class InvalidInputError extends EngineError {
   readonly cause_kind = "bad_data";
 }
 
+/** What was to be removed is not ours, or not where ours lie: it stays. */
+export class RemovalRefusedError extends EngineError {
+  readonly code = "removal_refused";
+  readonly cause_kind = "infrastructure";
+}
+
 /** A living engine owns the run; `facts.pid` names it. Exit code 2. */
 export class RunOwnedError extends EngineError {
   readonly code = "run_owned";
@@ -197,6 +204,7 @@ const CLASSES = {
   bad_data: BadDataError,
   audit: AuditError,
   invalid_input: InvalidInputError,
+  removal_refused: RemovalRefusedError,
   run_owned: RunOwnedError,
   cancelled: CancelledError,
   drained: DrainedError,

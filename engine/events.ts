@@ -1,6 +1,7 @@
 /** What a running engine tells whoever watches. Events are not recorded and their tail may be lost. */
 import type { ErrorJson } from "./errors.ts";
 
+/** What happens in a run, as it happens. Listeners only watch: what they do changes nothing. */
 export type EngineEvent = { run: string; at_ms: number } & EngineEventBody;
 
 export type EngineEventBody =

@@ -4,6 +4,7 @@ import type { Clock } from "./clock.ts";
 import { DrainedError } from "./errors.ts";
 import type { EngineEventBody, EventListener } from "./events.ts";
 import type { Journal } from "./journal.ts";
+import type { Configs } from "./recorded_input.ts";
 import type { Backoff } from "./retry.ts";
 import type { Slots } from "./slots.ts";
 
@@ -16,6 +17,8 @@ export type ExecutionSettings = {
   /** Run seed: randomness is derived from it and the key, never from the run's id. */
   seed: number;
   graph_hash: string;
+  /** The run's configuration: what an older version recorded is read with it. */
+  configs?: Configs;
   journal: Journal;
   artifacts: ArtifactStore;
   clock: Clock;

@@ -2,13 +2,17 @@
 import { ReplayDriftError } from "./errors.ts";
 import type { Frame } from "./executor_frame.ts";
 import { fieldTexts, partsOf, type StageTask } from "./executor_task.ts";
+import type { Journal } from "./journal.ts";
 import { addTally, type Entry, type Intent } from "./journal_tree.ts";
+import { type Configs, meansTheSame } from "./recorded_input.ts";
 
-/** The recorded input is another one: stop, run again, or keep what is recorded, as the stage says. */
-export function checkInput(task: StageTask & { input_hash: string }): void {
+type Replaying = { journal: Journal; configs?: Configs };
+
+/** The recorded input has another hash: if it means something else, stop, run again, or keep what is recorded, as the stage says. */
+export function checkInput(task: StageTask & { input_hash: string }, { journal, configs }: Replaying): void {
   const { entry, stage } = task;
-  if (stage.replay === "rerun") return forget(task);
-  if (stage.replay === "accept") return;
+  if (stage.replay === "accept" || meansTheSame(task, configs)) return;
+  if (stage.replay === "rerun" || isReopened(journal, entry)) return forget(task);
   const difference = inputDifference(task);
   throw new ReplayDriftError(
     `Cannot replay '${entry.key}' as its input is not the recorded one:\n${difference.join("\n")}\n` +
@@ -17,13 +21,23 @@ export function checkInput(task: StageTask & { input_hash: string }): void {
   );
 }
 
+/**
+ * Whether an entry was recorded before a resume opened new budgets, beside or below something that was given up of what the
+ * user's code or data did: that may be other now, and what follows from it too.
+ */
+export function isReopened(journal: Journal, { key, before_reopening, was_given_up }: Entry): boolean {
+  if (was_given_up) return true;
+  const around = journal.root.at(key.slice(0, Math.max(0, key.lastIndexOf("/"))));
+  return before_reopening && (around.was_given_up || around.children.values().some((beside) => beside.was_given_up));
+}
+
 /** A body that ran again must ask again for every child that its record holds. */
-export function checkChildren(task: StageTask, frame: Frame): void {
+export function checkChildren(task: StageTask, { frame, journal }: { frame: Frame; journal: Journal }): void {
   const { entry, stage } = task;
   if (entry.children.size <= frame.asked.size || stage.replay === "accept") return;
   const unasked = [...entry.children].filter(([name, child]) => !frame.asked.has(name) && child.result !== undefined);
   if (unasked.length === 0) return;
-  if (stage.replay === "rerun") {
+  if (stage.replay === "rerun" || isReopened(journal, entry)) {
     for (const [name, child] of unasked) {
       task.scope.addTally(negative(child.tally()));
       entry.drop(name);
@@ -37,7 +51,8 @@ export function checkChildren(task: StageTask, frame: Frame): void {
   );
 }
 
-function forget({ entry, scope }: StageTask): void {
+/** What was recorded of it counts no more: it runs again. */
+export function forget({ entry, scope }: StageTask): void {
   scope.addTally(negative(entry.tally()));
   entry.forget();
 }

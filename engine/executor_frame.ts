@@ -9,11 +9,12 @@ import { addTally, type Entry } from "./journal_tree.ts";
 import { segment } from "./keys.ts";
 import { stillOwns } from "./ownership.ts";
 import { randomStream } from "./random.ts";
+import { recordedMetrics } from "./recorded_metrics.ts";
 import type { Resource } from "./resource.ts";
 import { slotsOf, type Stage } from "./stage.ts";
 import type { NewRow, ReadQuery } from "./store.ts";
 
-type Note = { kind: `note/${string}`; key: string; value: unknown };
+type Note = { kind: "metrics" | `note/${string}`; key: string; value: unknown };
 type Named = { calls: number; open: number };
 /** Handed in by `executor_stage.ts`, which makes the frames. */
 type RunStage = (execution: Execution, task: StageTask) => Promise<unknown>;
@@ -36,6 +37,8 @@ export class Frame implements Context {
   readonly #names = new Map<string, Named>();
   readonly #streams = new Map<string, () => number>();
   #notes: Note[] = [];
+  /** Not recorded yet. */
+  #emitted: Note[] = [];
   #tally: Record<string, number> | undefined;
   readonly #children = new Set<Frame>();
   /** Calls that have not settled: steps, stages, sleeps, signals. */
@@ -110,8 +113,10 @@ export class Frame implements Context {
       this.execution.enter();
       try {
         if (this.options.task.stage.eager) await this.durable();
-        const step = { signal: this.signal, key: entry.key, idempotency_key: `${this.run}/${entry.key}` };
-        return await this.#recordStep<T>(entry, await fn(step));
+        const emitted: Note[] = [];
+        const emit = (emission: Emission) => this.#emit(emission, { key: entry.key, emitted });
+        const step = { signal: this.signal, key: entry.key, idempotency_key: `${this.run}/${entry.key}`, emit };
+        return await this.#recordStep<T>(entry, await fn(step), emitted);
       } finally {
         this.execution.leave();
       }
@@ -132,9 +137,22 @@ export class Frame implements Context {
     });
   }
 
-  emit({ metrics, log, progress }: Emission): void {
-    const { key } = this;
-    if (metrics) this.execution.event({ type: "metrics", key, metrics });
+  emit(emission: Emission): void {
+    this.#emit(emission, { key: this.key, emitted: this.#emitted });
+  }
+
+  #emit(emission: Emission, { key, emitted }: { key: string; emitted: Note[] }): void {
+    const { metrics, log, progress } = emission;
+    if (metrics) {
+      const { stage, scope: { in_round } } = this.options.task;
+      const value = recordedMetrics(emission, {
+        at_ms: this.execution.settings.clock.now(),
+        stage: stage.name,
+        in_round,
+      });
+      if (value) emitted.push({ kind: "metrics", key, value });
+      this.execution.event({ type: "metrics", key, metrics });
+    }
     if (log !== undefined) this.execution.event({ type: "log", key, text: log });
     if (!progress) return;
     this.progressed();
@@ -195,8 +213,9 @@ export class Frame implements Context {
   async checkpoint(value: unknown): Promise<void> {
     this.#check();
     const { journal } = this.execution.settings;
+    const emitted = await this.#rows(this.#emitted.splice(0));
     const row = await journal.row("checkpoint", this.key, value);
-    await journal.append([row], this.options.task.stage.phase);
+    await journal.append([...emitted, row], this.options.task.stage.phase);
     this.#entry.checkpoints = [...this.#entry.checkpoints, row.value];
     this.progressed();
   }
@@ -252,10 +271,14 @@ export class Frame implements Context {
     return resources.get(token.name) as T;
   }
 
-  /** Rows of the notes taken so far. */
+  /** Rows of what was emitted and of the notes taken so far. */
   takeNotes(): Promise<NewRow[]> {
+    return this.#rows([...this.#emitted, ...this.#notes]);
+  }
+
+  #rows(notes: readonly Note[]): Promise<NewRow[]> {
     const { journal } = this.execution.settings;
-    return Promise.all(this.#notes.map(({ kind, key, value }) => journal.row(kind, key, value)));
+    return Promise.all(notes.map(({ kind, key, value }) => journal.row(kind, key, value)));
   }
 
   takeTally(): Record<string, number> | undefined {
@@ -267,7 +290,7 @@ export class Frame implements Context {
     this.#notes = [];
   }
 
-  async #recordStep<T>(entry: Entry, made: T): Promise<T> {
+  async #recordStep<T>(entry: Entry, made: T, emitted: readonly Note[] = []): Promise<T> {
     if (this.#closed) {
       this.execution.late(entry.key, this.attempt);
       throw this.#closed;
@@ -276,7 +299,8 @@ export class Frame implements Context {
     const text = canonicalJson(made === undefined ? null : made);
     const placed = journal.place(text);
     const value = `{"output":${typeof placed === "string" ? placed : await placed}}`;
-    await journal.append([{ kind: "result", key: entry.key, value }], this.options.task.stage.phase);
+    const metrics = emitted.length === 0 ? [] : await this.#rows(emitted);
+    await journal.append([...metrics, { kind: "result", key: entry.key, value }], this.options.task.stage.phase);
     entry.result = value;
     this.progressed();
     return (typeof made === "object" ? JSON.parse(text) : made) as T;

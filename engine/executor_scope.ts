@@ -9,6 +9,7 @@ import type { Scope, StageNode, WhenNode } from "./graph_types.ts";
 import { inOrder, ItemStream, type Order } from "./item_stream.ts";
 import { addTally } from "./journal_tree.ts";
 import { itemId, joinKey, segment } from "./keys.ts";
+import type { InRound } from "./recorded_metrics.ts";
 import { slotsOf } from "./stage.ts";
 import type { NewRow } from "./store.ts";
 
@@ -35,6 +36,11 @@ export class ScopeRun {
   constructor(readonly execution: Execution, readonly options: ScopeOptions) {
     const own = options.scope.nodes.filter((node) => node.kind !== "flat");
     this.#unstaged = new Set(own.map((node) => node.id));
+  }
+
+  get in_round(): InRound | null {
+    const { round, parent } = this.options;
+    return round ? { loop: round.loop.options.path, round: round.number } : parent?.in_round ?? null;
   }
 
   /** Starts every node; settles when all are recorded. */

@@ -1,14 +1,15 @@
 /** Runs one stage to its recorded result: replay, attempts, limits, retries. */
 import { z } from "zod";
-import { canonicalJson, sha256Hex } from "./canonical.ts";
+import { canonicalJson } from "./canonical.ts";
 import { BadDataError, type ErrorJson, errorToJson, NoProgressError, TimeoutError_, UserCodeError } from "./errors.ts";
 import { errorFromJson, StageFailedError } from "./errors.ts";
 import { type Execution, quietly } from "./executor.ts";
-import { checkChildren, checkInput } from "./executor_drift.ts";
+import { checkChildren, checkInput, forget, isReopened } from "./executor_drift.ts";
 import { Frame } from "./executor_frame.ts";
 import { partsOf, type StageTask } from "./executor_task.ts";
 import { addTally, type Entry, type Failure, type Intent } from "./journal_tree.ts";
 import { randomStream } from "./random.ts";
+import { inputHash } from "./recorded_input.ts";
 import { nextAttempt } from "./retry.ts";
 import type { Release } from "./slots.ts";
 import type { Stage } from "./stage.ts";
@@ -25,9 +26,12 @@ type Checked = StageTask & { input_hash: string; input_text: string };
 export async function runStage(execution: Execution, task: StageTask): Promise<unknown> {
   const { entry, stage } = task;
   const input_text = canonicalJson(task.input);
-  const input_hash = sha256Hex(`${stage.name}@${stage.version}\n${input_text}`);
+  const input_hash = inputHash(stage, input_text);
   const checked = { ...task, input_hash, input_text };
-  if (entry.input_hash !== undefined && entry.input_hash !== input_hash) checkInput(checked);
+  if (entry.input_hash !== undefined && entry.input_hash !== input_hash) {
+    checkInput(checked, execution.settings);
+  }
+  if (await saysFailed(execution, task)) forget(task);
   if (entry.result !== undefined) {
     const output = await execution.settings.journal.output(entry.result);
     const row = task.staged?.(output);
@@ -42,6 +46,12 @@ export async function runStage(execution: Execution, task: StageTask): Promise<u
     const outcome = await attempt(execution, checked);
     if ("output" in outcome) return outcome.output;
   }
+}
+
+/** Whether the recorded result is what a failed run failed of, so that a resume makes it again. */
+async function saysFailed({ settings: { journal } }: Execution, { entry, stage }: StageTask): Promise<boolean> {
+  if (entry.result === undefined || !stage.failed || !isReopened(journal, entry)) return false;
+  return stage.failed(await journal.output(entry.result));
 }
 
 async function sleepUntil({ settings: { clock, backoff }, signal }: Execution, at_ms: number): Promise<void> {
@@ -151,7 +161,7 @@ async function runBody(execution: Execution, { task, frame }: { task: Checked; f
     );
   }
   frame.checkAwaited();
-  checkChildren(task, frame);
+  checkChildren(task, { frame, journal: execution.settings.journal });
   return output.data;
 }
 

@@ -4,16 +4,17 @@ import type { Frame } from "./executor_frame.ts";
 import type { Entry } from "./journal_tree.ts";
 import type { Needs } from "./slots.ts";
 import type { Stage } from "./stage.ts";
+import type { InRound } from "./recorded_metrics.ts";
 import type { NewRow } from "./store.ts";
 
-/** Whoever counts tallies: the scope of a graph, up to the run. */
-export type TallyScope = { addTally(counts: Record<string, number>): void };
+/** The scope of the graph that a stage is in: it counts tallies, up to the run. */
+export type TaskScope = { readonly in_round: InRound | null; addTally(counts: Record<string, number>): void };
 
 export type StageTask = {
   entry: Entry;
   stage: Stage;
   input: unknown;
-  scope: TallyScope;
+  scope: TaskScope;
   /** Slots to hold while running; none for the children of a body that runs in the engine. */
   slots?: Needs;
   /** Told of the result when it is on its way to the store; may add a row to its append. */

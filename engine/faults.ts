@@ -1,5 +1,6 @@
 import { appendFileSync, closeSync, fsyncSync, mkdirSync, openSync, writeSync } from "node:fs";
 import { InfrastructureError, InvalidInputError } from "./errors.ts";
+import { PRIVATE_FILE } from "./private_files.ts";
 
 export const FAULT_KINDS = ["kill", "stop", "drop", "disk_full", "oom"] as const;
 export const FAULT_PLACES = ["engine", "agent", "trainer", "sampler"] as const;
@@ -128,7 +129,7 @@ export class Faults {
     mkdirSync(dir, { recursive: true });
     let file: number;
     try {
-      file = openSync(`${dir}/${printFault(fault)}`, "wx");
+      file = openSync(`${dir}/${printFault(fault)}`, "wx", PRIVATE_FILE);
     } catch (error) {
       if ((error as { code?: string }).code === "EEXIST") return false;
       throw error;

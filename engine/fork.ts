@@ -12,6 +12,7 @@ import { Journal } from "./journal.ts";
 import { loadJournal } from "./journal_load.ts";
 import type { RoundRecord } from "./journal_tree.ts";
 import { isUnder } from "./keys.ts";
+import type { Configs } from "./recorded_input.ts";
 import { DEFAULT_BACKOFF } from "./retry.ts";
 import { Slots } from "./slots.ts";
 import type { JournalRow, NewRow, Parent, RunHead, Store } from "./store.ts";
@@ -20,6 +21,8 @@ export type ForkOptions = {
   run: RunHead;
   /** The child's graph. It may differ from the parent's wherever the prefix does not reach. */
   graph: Graph;
+  /** The run's own configuration as it is read today; without it, as it was recorded. */
+  resolved?: unknown;
   /** A loop of the graph itself; without a name its last one. */
   loop?: string;
   /** The last round that is taken over; 0: none, only what the loop starts from. */
@@ -57,7 +60,9 @@ export async function prefixOf(reading: Reading, options: ForkOptions): Promise<
   const before = upstream(graph, loop);
   const beside = graph.nodes.filter((node) => node !== loop && !upstream(graph, node).has(loop));
   const journal = new Journal({ ...reading, run: run.id, epoch: 0, last_seq: run.last_seq, onBroken() {} });
-  const failures = await replay(journal, { nodes: beside, graph, kept: round === 0 ? [] : keeps });
+  const recorded: unknown = JSON.parse(run.config);
+  const configs = { recorded, resolved: options.resolved ?? recorded };
+  const failures = await replay(journal, { nodes: beside, graph, configs, kept: round === 0 ? [] : keeps });
   for (const node of beside) {
     const failure = before.has(node) && failures.get(node);
     if (!failure || (round === 0 && isChange(failure, { graph, keeps }))) continue;
@@ -147,13 +152,13 @@ function reads(node: GraphNode): Set<number> {
   return new Set(refs(node).flatMap(({ source }) => "node" in source ? [source.node] : []));
 }
 
-type Replaying = { nodes: readonly GraphNode[]; graph: Graph; kept: readonly string[] };
+type Replaying = { nodes: readonly GraphNode[]; graph: Graph; configs: Configs; kept: readonly string[] };
 
 /**
  * Asks a run's journal for what the child's graph would ask it, and starts nothing: what is not there whole fails. The nodes
  * whose values are not there, and why.
  */
-async function replay(journal: Journal, { nodes, graph, kept }: Replaying): Promise<Map<GraphNode, Error>> {
+async function replay(journal: Journal, { nodes, graph, configs, kept }: Replaying): Promise<Map<GraphNode, Error>> {
   const { run, artifacts } = journal.options;
   const scope = { nodes: [...nodes], output: null };
   await loadJournal(journal, scope);
@@ -161,7 +166,7 @@ async function replay(journal: Journal, { nodes, graph, kept }: Replaying): Prom
   for (const node of nodes) {
     if (node.kind === "stage" && kept.includes(node.stage.name)) journal.root.at(node.name).input_hash = undefined;
   }
-  const settings = { run, epoch: 0, seed: 0, graph_hash: graph.hash, journal, artifacts, clock: systemClock };
+  const settings = { run, epoch: 0, seed: 0, graph_hash: graph.hash, configs, journal, artifacts, clock: systemClock };
   const reader = new ReadingOnly({ ...settings, slots: new Slots(), backoff: DEFAULT_BACKOFF, resources: new Map() });
   reader.drain();
   const root = new ScopeRun(reader, { scope, path: "" });

@@ -28,7 +28,8 @@ export async function reachableArtifacts(stores: readonly Store[], artifacts: Ar
     }
   };
   for (const store of stores) {
-    for (const { id } of await store.heads()) {
+    // Those that are misnamed too: nothing that they refer to goes because nobody can work on them.
+    for (const id of [...(await store.heads()).map(({ id }) => id), ...await store.misnamed()]) {
       for await (const { value } of allRows(store, id)) take(value);
     }
   }
@@ -70,11 +71,8 @@ export async function sweepArtifacts(
     removed.bytes += bytes;
   };
   if (!dry_run) restoreReachable(artifacts, reachable);
-  for (const path of artifactFiles(artifacts)) {
-    const name = path.slice(path.lastIndexOf("/") + 1);
-    if (reachable.has(name)) continue;
-    const bytes = ageOf(path, before_ms);
-    if (bytes === null) continue;
+  for (const { path, name, bytes, changed_ms } of unreachableArtifacts(artifacts, reachable)) {
+    if (changed_ms >= before_ms) continue;
     if (dry_run || removeOld(path, { aside: asideOf(artifacts, name), before_ms })) count(bytes);
   }
   for (const entry of list(`${artifacts.dir}/tmp`)) {
@@ -87,10 +85,21 @@ export async function sweepArtifacts(
   return removed;
 }
 
-function* artifactFiles({ dir }: ArtifactStore): Generator<string> {
-  for (const folder of list(dir)) {
-    if (!/^[0-9a-f]{2}$/.test(folder)) continue;
-    for (const name of list(`${dir}/${folder}`)) yield `${dir}/${folder}/${name}`;
+/** `changed_ms`: when it was put last. */
+export type UnreachableArtifact = { path: string; name: string; bytes: number; changed_ms: number };
+
+/** Artifacts of a store that are not among the reachable ones. Files of other names are nobody's, and left alone. */
+export function* unreachableArtifacts(
+  { dir }: ArtifactStore,
+  reachable: ReadonlySet<string>,
+): Generator<UnreachableArtifact> {
+  for (const folder of list(dir).filter((name) => /^[0-9a-f]{2}$/.test(name))) {
+    for (const name of list(`${dir}/${folder}`)) {
+      if (!/^[0-9a-f]{64}$/.test(name) || reachable.has(name)) continue;
+      const path = `${dir}/${folder}/${name}`;
+      const found = look(path);
+      if (found) yield { path, name, ...found };
+    }
   }
 }
 
@@ -119,9 +128,15 @@ function restoreReachable(artifacts: ArtifactStore, reachable: ReadonlySet<strin
 
 /** The size of a file that is older than a moment; null: it is not, or it is gone. */
 function ageOf(path: string, before_ms: number): number | null {
+  const found = look(path);
+  return found && found.changed_ms < before_ms ? found.bytes : null;
+}
+
+/** A file's size and age; null if it is gone, or no file. */
+function look(path: string): { bytes: number; changed_ms: number } | null {
   try {
-    const { mtime, size } = Deno.statSync(path);
-    return (mtime?.getTime() ?? Infinity) < before_ms ? size : null;
+    const { mtime, size, isFile } = Deno.lstatSync(path);
+    return isFile ? { bytes: size, changed_ms: mtime?.getTime() ?? Infinity } : null;
   } catch (error) {
     return unlessMissing(error) ?? null;
   }

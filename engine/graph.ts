@@ -91,11 +91,16 @@ export function graph<Schema extends z.ZodType, T>(
   return {
     name,
     config: schema as unknown as z.ZodType<z.output<Schema>, z.input<Schema>>,
-    build: (config) => buildGraph<T>(name, (g) => wire(g, schema.parse(config))),
+    build: (config) => {
+      const resolved = schema.parse(config);
+      return buildGraph<T>(name, { config: resolved, wire: (g) => wire(g, resolved) });
+    },
   };
 }
 
-function buildGraph<T>(name: string, wire: (g: GraphBuilder) => Wiring<T>): Graph<T> {
+type Building<T> = { config: unknown; wire: (g: GraphBuilder) => Wiring<T> };
+
+function buildGraph<T>(name: string, { config, wire }: Building<T>): Graph<T> {
   const builder = new Builder({ next: 0 }, undefined);
   const output = wire(builder);
   builder.check(output, "the graph's output");
@@ -104,6 +109,7 @@ function buildGraph<T>(name: string, wire: (g: GraphBuilder) => Wiring<T>): Grap
   const hash = sha256Hex(lines.join("\n"));
   return {
     name,
+    config,
     nodes: root.nodes,
     output,
     hash,

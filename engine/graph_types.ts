@@ -73,6 +73,8 @@ export type StageCount = { stage: string; runs_on: string; times: number; per_it
 /** A built graph: a value that can be drawn, counted, hashed and executed. T is what a run of it returns. */
 export type Graph<T = unknown> = {
   readonly name: string;
+  /** What it was built from, defaults filled in. */
+  readonly config: unknown;
   readonly nodes: readonly GraphNode[];
   readonly output: unknown;
   /** sha256 of names, versions and edges. */

@@ -29,6 +29,9 @@ export type RoundRecord = {
   open_after_seq: number;
 };
 
+/** Causes that a person removes, not time. */
+const MENDED_BY_HAND = new Set(["user_code", "bad_data"]);
+
 const NO_CHILDREN: ReadonlyMap<string, Entry> = new Map();
 const NONE: readonly never[] = [];
 
@@ -43,6 +46,10 @@ export class Entry {
   result?: string;
   failures: readonly Failure[] = NONE;
   checkpoints: readonly string[] = NONE;
+  /** Its newest intent or result is from before the resume that opened new budgets. */
+  before_reopening = false;
+  /** It was given up before that, of what the user's code or data did. */
+  was_given_up = false;
 
   constructor(readonly key: string) {}
 
@@ -76,16 +83,18 @@ export class Entry {
   take(row: JournalRow, reopened_seq: number): void {
     switch (row.kind) {
       case "intent":
+        this.before_reopening = row.seq <= reopened_seq;
         this.attempts++;
         this.input_hash = row.input_hash;
         this.intent = row.value;
         break;
       case "result":
+        this.before_reopening = row.seq <= reopened_seq;
         this.input_hash = row.input_hash;
         this.result = row.value;
         break;
       case "failure":
-        if (row.seq > reopened_seq) this.failures = [...this.failures, JSON.parse(row.value) as Failure];
+        this.#takeFailure(JSON.parse(row.value) as Failure, row.seq > reopened_seq);
         break;
       case "checkpoint":
         this.checkpoints = [...this.checkpoints, row.value];
@@ -93,10 +102,16 @@ export class Entry {
     }
   }
 
+  #takeFailure(failure: Failure, counts: boolean): void {
+    if (counts) this.failures = [...this.failures, failure];
+    else if (failure.next_ms === null && MENDED_BY_HAND.has(failure.error.cause_kind)) this.was_given_up = true;
+  }
+
   /** Forgets what was recorded here and below: the entry runs again. */
   forget(): void {
     this.drop();
     this.result = undefined;
+    this.before_reopening = false;
     this.failures = NONE;
     this.checkpoints = NONE;
   }

@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { type Clock, systemClock } from "./clock.ts";
 import { InvalidInputError, RunOwnedError } from "./errors.ts";
+import { checkJournal } from "./journal_version.ts";
 import type { Owner, RunHead, Store } from "./store.ts";
 
 /** `unknown`: the owner is on another host, or this system does not tell. */
@@ -80,6 +81,7 @@ export type TakeOptions = OwnershipOptions & {
 export async function takeRun(store: Store, run: string, options: TakeOptions): Promise<RunHead> {
   const seen = await store.head(run);
   if (seen === null) throw new InvalidInputError(`Cannot take run '${run}' as there is none of that id`, { run });
+  checkJournal(seen);
   const alive = options.alive ?? ownerAlive;
   const force = seen.owner !== null && alive(seen.owner) === "dead";
   const owner = options.owner ?? processOwner();

@@ -8,6 +8,8 @@ export type PostgresAddress = {
   password: string | undefined;
   database: string | undefined;
   tls: (typeof TLS_MODES)[number];
+  /** File with the certificates (PEM) that may sign the server's; null: those that the system trusts. Of `verify-full`. */
+  root_certificates: string | null;
   /** The schema that holds the tables. */
   schema: string;
   /** For people: the address without the password. */
@@ -15,33 +17,79 @@ export type PostgresAddress = {
 };
 
 const TLS_MODES = ["disable", "prefer", "require", "verify-full"] as const;
+/** Modes in which a server, or whoever stands between, decides that password and journal travel as plain text. */
+const PLAIN: readonly string[] = ["disable", "prefer"];
+const PARAMETERS = ["host", "schema", "sslmode", "sslrootcert", "unencrypted"];
 const SCHEMA = /^[a-z_][a-z0-9_]{0,62}$/;
 const SHAPE = "postgres://USER:PASSWORD@HOST:PORT/DATABASE";
+const ESCAPES = "special characters are written as in URLs: %40 for @, %23 for #, %25 for %, %2F for /, %3F for ?";
 
 /** @throws {InvalidInputError} Without the URL in it, for that may hold a password. */
 export function parsePostgresUrl(text: string): PostgresAddress {
+  const url = parsed(text);
+  const unknown = [...url.searchParams.keys()].find((name) => !PARAMETERS.includes(name));
+  if (unknown !== undefined) throw refused(`it has the parameter '${unknown}': there are ${PARAMETERS.join(", ")}`);
+  const schema = url.searchParams.get("schema") ?? "holdfast";
+  if (!SCHEMA.test(schema)) throw refused(`its schema is '${schema}': use small letters, digits and _`);
+  const named = url.searchParams.get("host") ?? decoded(url.hostname, "host") ?? Deno.env.get("PGHOST") ?? "localhost";
+  const host = named.replace(/^\[(.*)\]$/, "$1");
+  const port = Number(url.port || Deno.env.get("PGPORT") || 5432);
+  const user = decoded(url.username, "user");
+  const password = decoded(url.password, "password");
+  const database = decoded(url.pathname.slice(1), "database");
+  const where = `postgres://${user === undefined ? "" : `${user}@`}${named}:${port}/${database ?? ""}`;
+  return { host, port, user, password, database, ...encryption(url.searchParams, host), schema, text: where };
+}
+
+function parsed(text: string): URL {
   let url: URL;
   try {
     url = new URL(text);
   } catch { // The message of this error repeats the URL.
-    throw refused(`it does not read as ${SHAPE} (special characters in a password are written as %40 for @)`);
+    throw refused(`it does not read as ${SHAPE} (${ESCAPES})`);
   }
   if (url.protocol !== "postgres:" && url.protocol !== "postgresql:") {
     throw refused(`it begins with '${url.protocol}': a store is ${SHAPE}`);
   }
-  const known = ["host", "schema", "sslmode"];
-  const unknown = [...url.searchParams.keys()].find((name) => !known.includes(name));
-  if (unknown !== undefined) throw refused(`it has the parameter '${unknown}': there are ${known.join(", ")}`);
-  const tls = url.searchParams.get("sslmode") ?? "prefer";
+  // Of a password that is not escaped, what comes after these would be taken for another part, and shown.
+  const rest = url.pathname.slice(1) + url.search;
+  if (text.includes("#") || /^[^?]*\/|@/.test(rest)) throw refused(`it has a character in the wrong place: ${ESCAPES}`);
+  return url;
+}
+
+function decoded(part: string, name: string): string | undefined {
+  try {
+    return part === "" ? undefined : decodeURIComponent(part);
+  } catch { // The message may repeat the part.
+    throw refused(`its ${name} has a % that is not followed by two hexadecimal digits: write %25 (${ESCAPES})`);
+  }
+}
+
+/** Encrypted unless both ends are on this machine, or somebody says that the network between them may be trusted. */
+function encryption(
+  parameters: URLSearchParams,
+  host: string,
+): Pick<PostgresAddress, "tls" | "root_certificates"> {
+  const tls = parameters.get("sslmode") ?? (isHere(host) ? "prefer" : "require");
   if (!isTls(tls)) throw refused(`its sslmode is '${tls}': there are ${TLS_MODES.join(", ")}`);
-  const schema = url.searchParams.get("schema") ?? "holdfast";
-  if (!SCHEMA.test(schema)) throw refused(`its schema is '${schema}': use small letters, digits and _`);
-  const given = (part: string) => part === "" ? undefined : decodeURIComponent(part);
-  const host = url.searchParams.get("host") ?? given(url.hostname) ?? Deno.env.get("PGHOST") ?? "localhost";
-  const port = Number(url.port || Deno.env.get("PGPORT") || 5432);
-  const [user, database] = [given(url.username), given(url.pathname.slice(1))];
-  const where = `postgres://${user === undefined ? "" : `${user}@`}${host}:${port}/${database ?? ""}`;
-  return { host, port, user, password: given(url.password), database, tls, schema, text: where };
+  const agreed = parameters.get("unencrypted");
+  if (agreed !== null && agreed !== "yes") throw refused(`it has unencrypted=${agreed}: there is only 'yes'`);
+  if (PLAIN.includes(tls) && !isHere(host) && agreed === null) {
+    throw refused(
+      `sslmode=${tls} may send the password and the journal to '${host}' as plain text. ` +
+        `Fix: sslmode=require or verify-full; if the network between is yours alone, add unencrypted=yes`,
+    );
+  }
+  const root_certificates = parameters.get("sslrootcert");
+  if (root_certificates !== null && tls !== "verify-full") {
+    throw refused(`it names sslrootcert, which sslmode=${tls} does not read. Fix: sslmode=verify-full`);
+  }
+  return { tls, root_certificates };
+}
+
+/** A socket in the file system, or an address that no packet leaves this machine for. */
+function isHere(host: string): boolean {
+  return host.startsWith("/") || /^(localhost|::1|127(\.\d{1,3}){3})$/i.test(host);
 }
 
 function isTls(text: string): text is PostgresAddress["tls"] {

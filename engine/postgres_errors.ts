@@ -33,6 +33,9 @@ export function isOutage(error: unknown): boolean {
   return isPassing(error) && !codeOf(error).startsWith("40");
 }
 
+/** What a TLS library says of a server's certificate: OpenSSL's words as codes, and Node's for a name. */
+const CERTIFICATE = /CERT|SIGNATURE|ALTNAME/;
+
 type Remedy = { says: string; input?: true };
 
 /** What PostgreSQL or the system says, and what a person does about it. `input`: nothing was started, exit code 2. */
@@ -47,6 +50,12 @@ const REMEDIES: Record<string, Remedy> = {
   "28P01": { says: "the server refuses the password. Mend it in the URL or in PGPASSWORD", input: true },
   "28000": { says: "the server refuses the user. Mend the URL, or the server's pg_hba.conf", input: true },
   "3D000": { says: "there is no such database. Make it with createdb, or mend the URL", input: true },
+  CERTIFICATE: {
+    says:
+      "the server's certificate does not prove that it is the host of the URL. Name who signed it with sslrootcert, " +
+      "and the host as the certificate does",
+    input: true,
+  },
   ENOTFOUND: { says: "there is no host of that name. Mend the URL", input: true },
   "22021": { says: "its text has a character that PostgreSQL cannot keep (NUL). Leave it out", input: true },
   "54000": { says: "a key is longer than PostgreSQL can index (2,700 bytes). Use shorter ids", input: true },
@@ -57,7 +66,7 @@ export function asPostgresError(error: unknown, what: string, where: string): En
   if (error instanceof EngineError) return error;
   const message = error instanceof Error ? error.message : String(error);
   const code = codeOf(error);
-  const { says, input } = REMEDIES[code] ?? { says: "PostgreSQL refuses" };
+  const { says, input } = REMEDIES[CERTIFICATE.test(code) ? "CERTIFICATE" : code] ?? { says: "PostgreSQL refuses" };
   const text = `Cannot ${what} in ${where} as ${says}. Nothing recorded is lost (${message})`;
   const facts = { store: where, postgres: code };
   if (input) return new InvalidInputError(text, facts, { cause: error });

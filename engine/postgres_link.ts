@@ -23,6 +23,8 @@ export type PostgresOptions = {
 export type Value = string | number | boolean | null;
 export type Row = Record<string, unknown>;
 
+/** What a server without TLS answers to whoever asks for it: `N`. */
+const NO_TLS = 78;
 const BACKOFF_MS = { first: 20, most: 1000 };
 /** Bigints of this schema are counts and milliseconds, below 2^53. */
 const BIGINT = { to: 20, from: [20], serialize: String, parse: Number };
@@ -45,21 +47,25 @@ class Connection {
   lost = false;
   readonly #sql: postgres.Sql<Record<string, unknown>>;
   readonly #answer_ms: number;
+  readonly #where: string;
   #socket: Socket | undefined;
   #watch: ReturnType<typeof setTimeout> | undefined;
   /** When the last statement was sent or answered. */
   #heard_ms = 0;
   #silent = false;
+  /** The server has no TLS, which the address asks for. */
+  #plain = false;
 
   constructor(address: PostgresAddress, { answer_ms }: { answer_ms: number }) {
     this.#answer_ms = answer_ms;
-    const { host, port, user, password, database, tls, schema } = address;
+    this.#where = address.text;
+    const { host, port, user, password, database, schema } = address;
     this.#sql = postgres({
       ...{ host, port, max: 1, max_lifetime: null, idle_timeout: 0, fetch_types: false, backoff: false },
       ...(user === undefined ? {} : { user }),
       ...(password === undefined ? {} : { password }),
       ...(database === undefined ? {} : { database }),
-      ssl: tls === "disable" ? false : tls,
+      ssl: encryption(address),
       connection: { ...SETTINGS, search_path: `"${schema}"` },
       types: { bigint: BIGINT },
       onnotice() {},
@@ -77,6 +83,7 @@ class Connection {
       // Without values: the simple protocol, in which several statements are one transaction.
       return await this.#sql.unsafe(text, values, { prepare: values.length > 0 });
     } catch (error) {
+      if (this.#plain) throw notEncrypted(this.#where);
       if (isPassing(error)) this.drop();
       if (this.#silent) throw new NoAnswer(`no answer within ${this.#answer_ms} ms`);
       throw error;
@@ -114,7 +121,7 @@ class Connection {
     await this.#sql.end({ timeout: 5 });
   }
 
-  #connect({ host, port }: PostgresAddress): Promise<Socket> {
+  #connect({ host, port, tls }: PostgresAddress): Promise<Socket> {
     if (this.#socket || this.lost) {
       return Promise.reject(Object.assign(new Error("the connection is closed"), { code: "CONNECTION_CLOSED" }));
     }
@@ -125,11 +132,43 @@ class Connection {
       socket.once("error", reject).once("close", closed).once("connect", () => {
         socket.off("error", reject).off("close", closed);
         socket.setNoDelay(true).setKeepAlive(true, 30_000);
+        // The driver speaks TLS to a server that has just refused it, and takes the end of that for an outage.
+        if (tls === "require" || tls === "verify-full") {
+          socket.once("data", ([answer]) => this.#plain = answer === NO_TLS);
+        }
         resolve(socket);
       });
       if (host.startsWith("/")) socket.connect(`${host}/.s.PGSQL.${port}`);
       else socket.connect(port, host);
     });
+  }
+}
+
+/** As the driver takes it: of its words, only an object lets the roots be named. */
+function encryption({ tls, host, root_certificates }: PostgresAddress): postgres.Options<Record<string, never>>["ssl"] {
+  if (tls !== "verify-full") return tls === "disable" ? false : tls;
+  const roots = root_certificates === null ? {} : { ca: readRoots(root_certificates) };
+  return { rejectUnauthorized: true, host, ...roots }; // Without its name, an IP address passes for 'localhost'.
+}
+
+function notEncrypted(where: string): InvalidInputError {
+  return new InvalidInputError(
+    `Cannot use the journal in ${where} as the server has no TLS. ` +
+      `Fix: switch it on there (ssl = on); or, on a network that is yours alone, sslmode=disable&unencrypted=yes`,
+    { store: where },
+  );
+}
+
+function readRoots(path: string): string {
+  try {
+    return Deno.readTextFileSync(path);
+  } catch (cause) {
+    const why = (cause as Error).message;
+    throw new InvalidInputError(
+      `Cannot use the store's URL as its sslrootcert cannot be read: ${why}`,
+      { path },
+      { cause },
+    );
   }
 }
 

@@ -28,6 +28,13 @@ const VERSIONS: readonly (readonly string[])[] = [[
   `CREATE INDEX journal_key ON journal (run_no, key, seq)`,
   `CREATE TABLE dequeues (turn bigint NOT NULL)`,
   `INSERT INTO dequeues VALUES (0)`,
+], [
+  `ALTER TABLE runs ADD COLUMN home text`,
+  `CREATE TABLE identity (id text NOT NULL, since_ms bigint NOT NULL)`,
+  `INSERT INTO identity SELECT replace(gen_random_uuid()::text, '-', ''),
+    least((extract(epoch FROM clock_timestamp()) * 1000)::bigint, (SELECT min(created_ms) FROM runs))`,
+], [
+  `ALTER TABLE runs ADD COLUMN journal integer NOT NULL DEFAULT 1`,
 ]];
 const SCHEMA_VERSION = VERSIONS.length;
 
@@ -36,10 +43,10 @@ const CHECKSUM = `(SELECT md5(string_agg(line, E'\\n' ORDER BY line COLLATE "C")
     SELECT format('%s.%s %s %s', c.relname, a.attname, format_type(a.atttypid, NULL), a.attnotnull) AS line
       FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
       WHERE c.relnamespace = current_schema::regnamespace AND c.relkind = 'r' AND a.attnum > 0 AND NOT a.attisdropped
-        AND c.relname IN ('runs', 'journal', 'dequeues')
+        AND c.relname IN ('runs', 'journal', 'dequeues', 'identity')
     UNION ALL SELECT format('%s on %s', c.relname, t.relname)
       FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid JOIN pg_class t ON t.oid = i.indrelid
-      WHERE t.relnamespace = current_schema::regnamespace AND t.relname IN ('runs', 'journal', 'dequeues')
+      WHERE t.relnamespace = current_schema::regnamespace AND t.relname IN ('runs', 'journal', 'dequeues', 'identity')
   ) AS lines)`;
 
 const FOUND = `SELECT version, checksum, ${CHECKSUM} AS actual FROM holdfast_schema`;

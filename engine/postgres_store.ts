@@ -2,6 +2,8 @@ import { arrayOf, PostgresLink, type PostgresOptions, type Row, type Value } fro
 import { AppendLane, noSuchRun } from "./postgres_lane.ts";
 import { ensurePostgresSchema } from "./postgres_schema.ts";
 import { InvalidInputError } from "./errors.ts";
+import { JOURNAL_VERSION } from "./journal_version.ts";
+import { checkRunId, hasRunId } from "./run_id.ts";
 import type {
   Appended,
   Claimed,
@@ -16,6 +18,7 @@ import type {
   RequestKind,
   RunHead,
   Store,
+  StoreIdentity,
 } from "./store.ts";
 
 /**
@@ -43,10 +46,24 @@ export class PostgresStore implements Store {
 
   async create(run: NewRun, rows: NewRow[] = []): Promise<RunHead> {
     const { id, name, entry, graph, graph_hash, config, packages } = run;
-    const { queue = null, priority = 0, needs = {}, parent = null } = run;
+    const { queue = null, priority = 0, needs = {}, parent = null, home = null, journal = JOURNAL_VERSION } = run;
     const token = crypto.randomUUID();
     const json = [JSON.stringify(needs), parent && JSON.stringify(parent)];
-    const values = [id, name, entry, graph, graph_hash, config, packages, queue, priority, ...json, token];
+    const values = [
+      id,
+      name,
+      entry,
+      graph,
+      graph_hash,
+      config,
+      packages,
+      queue,
+      priority,
+      ...json,
+      token,
+      home,
+      journal,
+    ];
     return await this.#do(`create run '${id}'`, async () => {
       const [made] = await this.#link.query(this.#sql.create, [...values, rows.length, ...columnsOf(rows)]);
       if (made) return toHead(made);
@@ -58,17 +75,36 @@ export class PostgresStore implements Store {
     });
   }
 
-  head(run: string): Promise<RunHead | null> {
-    return this.#do(`read run '${run}'`, () => this.#head(run));
+  identity(): Promise<StoreIdentity> {
+    return this.#do("read the journal's identity", async () => {
+      const [row] = await this.#link.query<StoreIdentity>("SELECT id, since_ms FROM identity", []);
+      return { id: row!.id, since_ms: row!.since_ms };
+    });
+  }
+
+  async head(run: string): Promise<RunHead | null> {
+    checkRunId(run);
+    return await this.#do(`read run '${run}'`, () => this.#head(run));
   }
 
   heads({ limit }: { limit?: number } = {}): Promise<RunHead[]> {
-    return this.#do("list the runs", async () => (await this.#link.query(this.#sql.list, [limit ?? null])).map(toHead));
+    return this.#do("list the runs", async () => {
+      const rows = await this.#link.query(this.#sql.list, [limit ?? null]);
+      return rows.map(toHead).filter(hasRunId);
+    });
   }
 
-  claim(run: string, owner: Owner, options: ClaimOptions): Promise<Claimed> {
+  misnamed(): Promise<string[]> {
+    return this.#do("list the runs", async () => {
+      const rows = await this.#link.query<{ id: string }>("SELECT id FROM runs ORDER BY no DESC", []);
+      return rows.filter((row) => !hasRunId(row)).map(({ id }) => id);
+    });
+  }
+
+  async claim(run: string, owner: Owner, options: ClaimOptions): Promise<Claimed> {
+    checkRunId(run);
     const token = crypto.randomUUID();
-    return this.#do(`claim run '${run}'`, async (): Promise<Claimed> => {
+    return await this.#do(`claim run '${run}'`, async (): Promise<Claimed> => {
       const [claimed] = await this.#link.query(this.#sql.claim, claimValues(run, owner, { ...options, token }));
       if (claimed) return { claimed: true, head: this.#owned(claimed) };
       const [row] = await this.#link.query(this.#sql.head, [run]);
@@ -91,7 +127,7 @@ export class PostgresStore implements Store {
         const mine = rows.find(({ claimed_by }) => claimed_by === token);
         if (mine) return this.#owned(mine);
         const { turn, now_ms } = rows[0]!; // The row of the turn is there without a run, too.
-        const chosen = choose(rows.filter(({ id }) => id !== null).map(toHead), now_ms);
+        const chosen = choose(rows.filter(({ id }) => id !== null).map(toHead).filter(hasRunId), now_ms);
         if (chosen === null) return null;
         const values = claimValues(chosen.run, owner, { lease_ms, force: chosen.force, token });
         const [answer] = await this.#link.query<Row & { in_turn: boolean }>(this.#sql.take, [...values, turn]);
@@ -127,10 +163,18 @@ export class PostgresStore implements Store {
     });
   }
 
-  request(run: string, kind: RequestKind): Promise<RunHead> {
-    return this.#do(`ask run '${run}' to ${kind}`, async () => {
+  async request(run: string, kind: RequestKind): Promise<RunHead> {
+    checkRunId(run);
+    return await this.#do(`ask run '${run}' to ${kind}`, async () => {
       const [row] = await this.#link.query(this.#sql.request, [run, kind]);
       return row ? toHead(row) : await this.#knownHead(run);
+    });
+  }
+
+  signal(run: string, name: string, value: string): Promise<RunHead> {
+    return this.#do(`signal '${name}' to run '${run}'`, async () => {
+      await this.#link.query(this.#sql.signal, [run, name, value]);
+      return await this.#knownHead(run);
     });
   }
 
@@ -243,10 +287,11 @@ function columnsOf(rows: NewRow[]): string[] {
 
 function toHead(row: Row): RunHead {
   const { id, name, status, epoch, last_seq, entry, graph, graph_hash, config, packages, owner } = row;
-  const { lease_until_ms, requests, error, created_ms, updated_ms, queue, priority, needs, parent } = row;
+  const { lease_until_ms, requests, error, created_ms, updated_ms, queue, priority, needs, parent, home, journal } =
+    row;
   const identity = { id, name, status, epoch, last_seq, entry, graph, graph_hash, config, packages, owner };
-  const rest = { lease_until_ms, requests, error, created_ms, updated_ms, queue, priority, needs, parent };
-  return { ...identity, ...rest } as RunHead;
+  const rest = { lease_until_ms, requests, error, created_ms, updated_ms, queue, priority, needs, parent, home };
+  return { ...identity, ...rest, journal } as RunHead;
 }
 
 /** Rows come with null where there is no input hash. */
@@ -277,22 +322,24 @@ function statements(now: string) {
   const owned = "id = $1 AND epoch = $2 AND owner IS NOT NULL";
   /** Requests as they pass to the next owner: a drain was meant for the old one. */
   const set_claimed = `epoch = epoch + 1, owner = $2::text::jsonb, lease_until_ms = ${now} + $4::bigint,
-    updated_ms = ${now}, claimed_by = $8, status = CASE status WHEN 'created' THEN 'running' ELSE status END,
+    updated_ms = ${now}, claimed_by = $8, journal = ${JOURNAL_VERSION},
+    status = CASE status WHEN 'created' THEN 'running' ELSE status END,
     requests = CASE WHEN ${has_cancel} THEN '["cancel"]'::jsonb ELSE '[]' END`;
-  const claimable = `id = $1 AND (status NOT IN ('done', 'cancelled') OR $7::boolean)
+  const claimable = `id = $1 AND (status NOT IN ('done', 'cancelled') OR $7::boolean) AND journal <= ${JOURNAL_VERSION}
     AND epoch = coalesce($6::bigint, epoch) AND claimed_by IS DISTINCT FROM $8
     AND (owner IS NULL OR lease_until_ms <= ${now} OR $5::boolean OR owner ->> 'boot_id' = $3)`;
   return {
     create: `WITH made AS (
         INSERT INTO runs (id, name, status, epoch, last_seq, entry, graph, graph_hash, config, packages, owner,
-          lease_until_ms, requests, error, created_ms, updated_ms, queue, priority, needs, parent, made_by)
-        SELECT $1, $2, 'created', 0, $13, $3, $4, $5, $6, $7, NULL, 0, '[]', NULL, now_ms, now_ms, $8, $9,
-          $10::text::jsonb, $11::text::jsonb, $12 FROM (SELECT ${now} AS now_ms) AS clock
+          lease_until_ms, requests, error, created_ms, updated_ms, queue, priority, needs, parent, made_by, home,
+          journal)
+        SELECT $1, $2, 'created', 0, $15, $3, $4, $5, $6, $7, NULL, 0, '[]', NULL, now_ms, now_ms, $8, $9,
+          $10::text::jsonb, $11::text::jsonb, $12, $13, $14::integer FROM (SELECT ${now} AS now_ms) AS clock
         ON CONFLICT (id) DO NOTHING RETURNING *),
       added AS (
         INSERT INTO journal (run_no, seq, epoch, at_ms, kind, key, input_hash, value)
         SELECT made.no, r.seq, 0, made.created_ms, r.kind, r.key, r.input_hash, r.value
-        FROM made, unnest($14::text[], $15::text[], $16::text[], $17::text[])
+        FROM made, unnest($16::text[], $17::text[], $18::text[], $19::text[])
           WITH ORDINALITY AS r (kind, key, input_hash, value, seq))
       SELECT * FROM made`,
     head: `SELECT * FROM runs WHERE id = $1`,
@@ -313,6 +360,13 @@ function statements(now: string) {
           ELSE requests || to_jsonb($2::text) END
       WHERE id = $1 AND status NOT IN ('done', 'cancelled')
         AND ((status <> 'failed' AND $2::text = 'cancel') OR owner IS NOT NULL) RETURNING *`,
+    signal: `WITH head AS (
+        UPDATE runs SET last_seq = last_seq + 1, updated_ms = ${now}
+        WHERE id = $1 AND status NOT IN ('done', 'cancelled') AND NOT EXISTS (
+          SELECT 1 FROM journal WHERE run_no = runs.no AND kind = 'signal' AND key = $2)
+        RETURNING no, epoch, last_seq, updated_ms)
+      INSERT INTO journal (run_no, seq, epoch, at_ms, kind, key, input_hash, value)
+      SELECT no, last_seq, epoch, updated_ms, 'signal', $2, NULL, $3 FROM head`,
     finish: `UPDATE runs SET status = CASE WHEN ${has_cancel} THEN 'cancelled' ELSE $3 END, owner = NULL,
         error = CASE WHEN ${has_cancel} OR $3 <> 'failed' THEN NULL ELSE $4 END,
         lease_until_ms = 0, requests = '[]', updated_ms = ${now}

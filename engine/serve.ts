@@ -3,6 +3,7 @@ import { type Clock, systemClock } from "./clock.ts";
 import { LEASE_MS, type Outcome } from "./engine.ts";
 import { EngineError, type ErrorJson, errorToJson, InfrastructureError } from "./errors.ts";
 import { quietly } from "./executor.ts";
+import { checkJournal } from "./journal_version.ts";
 import { type Liveness, ownerAlive, processOwner } from "./ownership.ts";
 import { AGEING_MS, chooseRun, lacking, type QueueOptions } from "./queue.ts";
 import type { Owner, RowKind, RunHead, Store } from "./store.ts";
@@ -45,10 +46,15 @@ export type ServeOptions<G> = {
   onEvent?: (event: ServeEvent) => void;
 };
 
-/** Takeovers without a row of progress between them, after which a run is given up: it may be what ends its engines. */
+/** Engines lost in a row without a row of progress, after which a run is given up: it may be what ends them. */
 const TAKEOVERS_MAX = 3;
+/** An engine that was ended sooner had no time to do anything: an operator who restarts it blames no run. */
+const WORKED_MS = 10_000;
+/** Even those: a run whose engines never last as long as that is given up too. */
+const TAKEOVERS_AT_ONCE_MAX = 20;
 /** Rows that show that an engine got somewhere. */
 const PROGRESS: RowKind[] = ["result", "failure", "checkpoint", "round"];
+type Takeover = { lived_ms?: number | null };
 const TAKEOVER = { kind: "note/takeover", key: "run" } as const;
 /** A run that this machine could not run (a full disk, a store out of reach) is tried again, less and less often. */
 const PUT_OFF_MS = 1000;
@@ -159,7 +165,7 @@ class Server<G> {
     const { queues, slots = {}, look } = this.#options;
     const lacks = lacking(run, { queues, slots });
     const verdict: Verdict<G> = lacks === null
-      ? await look(run).catch((error: Error) => ({ refused: error.message }))
+      ? await Promise.resolve(run).then(checkJournal).then(look).catch((error: Error) => ({ refused: error.message }))
       : { refused: `Cannot run '${run.id}' on this host: ${lacks}` };
     this.#verdicts.set(run.id, verdict);
     if ("refused" in verdict) this.#emit({ type: "refused", run: run.id, reason: verdict.refused });
@@ -208,14 +214,22 @@ class Server<G> {
     const { store, owner } = this.#options;
     const from = before.owner;
     if (from === null || from.boot_id === owner.boot_id) return head.last_seq;
-    const fruitless = await fruitlessTakeovers(store, head.id);
-    if (fruitless >= TAKEOVERS_MAX) {
-      await this.#fail(head, crashLoop(head.id, fruitless));
+    const { fruitless, all } = await fruitlessTakeovers(store, head.id);
+    if (fruitless >= TAKEOVERS_MAX || all >= TAKEOVERS_AT_ONCE_MAX) {
+      await this.#fail(head, crashLoop(head.id, all));
       return null;
     }
-    const value = JSON.stringify({ pid: from.pid, host: from.host, epoch: before.epoch, fruitless });
+    const lived_ms = await this.#livedMs(before);
+    const value = JSON.stringify({ pid: from.pid, host: from.host, epoch: before.epoch, fruitless, lived_ms });
     const appended = await store.append(head.id, head.epoch, [{ ...TAKEOVER, value }]);
     return appended.fenced ? null : appended.last_seq;
+  }
+
+  /** From a lost engine's takeover to the last time that it extended its lease; null: when it took the run is not recorded. */
+  async #livedMs({ id, epoch, lease_until_ms }: RunHead): Promise<number | null> {
+    const rows = await this.#options.store.read(id, { kinds: [TAKEOVER.kind] });
+    const took = rows.find((row) => row.epoch === epoch);
+    return took ? Math.max(0, lease_until_ms - this.#options.lease_ms - took.at_ms) : null;
   }
 
   /** `execute` threw: the run has not ended. What another try may mend is tried again later, the rest fails it. */
@@ -259,10 +273,12 @@ class Server<G> {
   }
 }
 
-/** How often in a row the run was taken over without a row of progress since. */
-async function fruitlessTakeovers(store: Store, run: string): Promise<number> {
+/** How often in a row the run was taken over without a row of progress since; `fruitless`: from engines that had time to work. */
+async function fruitlessTakeovers(store: Store, run: string): Promise<{ fruitless: number; all: number }> {
   const [progress] = await store.read(run, { kinds: PROGRESS, newest_first: true, limit: 1 });
-  return (await store.read(run, { kinds: [TAKEOVER.kind], after_seq: progress?.seq ?? 0 })).length;
+  const rows = await store.read(run, { kinds: [TAKEOVER.kind], after_seq: progress?.seq ?? 0 });
+  const worked = rows.filter(({ value }) => ((JSON.parse(value) as Takeover).lived_ms ?? Infinity) >= WORKED_MS);
+  return { fruitless: worked.length, all: rows.length };
 }
 
 function crashLoop(run: string, takeovers: number): ErrorJson {

@@ -220,8 +220,11 @@ export class SimulatedStore implements Store {
   remove = this.#over("remove");
   read = this.#over("read");
   request = this.#over("request");
+  signal = this.#over("signal");
   finish = this.#over("finish");
   release = this.#over("release");
+  identity = this.#over("identity");
+  misnamed = this.#over("misnamed");
   reopen = this.#over("reopen");
   close = this.#over("close");
 

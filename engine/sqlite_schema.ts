@@ -24,6 +24,13 @@ const VERSIONS: readonly (readonly string[])[] = [[
   `ALTER TABLE runs ADD COLUMN priority INTEGER NOT NULL DEFAULT 0`,
   `ALTER TABLE runs ADD COLUMN needs TEXT NOT NULL DEFAULT '{}'`,
   `ALTER TABLE runs ADD COLUMN parent TEXT`,
+], [
+  `ALTER TABLE runs ADD COLUMN home TEXT`,
+  `CREATE TABLE identity (id TEXT NOT NULL, since_ms INTEGER NOT NULL)`,
+  `INSERT INTO identity SELECT lower(hex(randomblob(16))),
+    min(CAST(unixepoch('subsec') * 1000 AS INTEGER), coalesce((SELECT min(created_ms) FROM runs), 9e15))`,
+], [
+  `ALTER TABLE runs ADD COLUMN journal INTEGER NOT NULL DEFAULT 1`,
 ]];
 const SCHEMA_VERSION = VERSIONS.length;
 

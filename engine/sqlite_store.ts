@@ -1,10 +1,27 @@
-import { mkdirSync } from "node:fs";
+import { closeSync, mkdirSync, openSync } from "node:fs";
 import { dirname } from "node:path";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { setImmediate } from "node:timers";
 import { type Clock, systemClock } from "./clock.ts";
 import { InvalidInputError } from "./errors.ts";
+import { JOURNAL_VERSION } from "./journal_version.ts";
+import { PRIVATE_FILE } from "./private_files.ts";
+import { checkRunId, hasRunId, shown } from "./run_id.ts";
 import { asStoreError, ensureSchema } from "./sqlite_schema.ts";
+import {
+  ADVANCE,
+  ADVANCE_TO_SIGNAL,
+  CLAIM,
+  FINISH,
+  INSERT_ROW,
+  INSERT_RUN,
+  RELEASE,
+  REMOVE,
+  RENEW,
+  REOPEN,
+  REQUEST,
+  UNFINISHED,
+} from "./sqlite_statements.ts";
 import type {
   Appended,
   Claimed,
@@ -19,6 +36,7 @@ import type {
   RequestKind,
   RunHead,
   Store,
+  StoreIdentity,
 } from "./store.ts";
 
 export type SqliteOptions = {
@@ -31,44 +49,6 @@ export type SqliteOptions = {
 
 /** Writes of one transaction at most; the rest goes into the next. */
 const BATCH_MAX = 256;
-
-const INSERT_RUN = `INSERT INTO runs (id, name, status, epoch, last_seq, entry, graph, graph_hash, config, packages,
-    owner, lease_until_ms, requests, error, created_ms, updated_ms, queue, priority, needs, parent)
-  VALUES (:id, :name, 'created', 0, :last_seq, :entry, :graph, :graph_hash, :config, :packages, NULL, 0, '[]', NULL, :now, :now,
-    :queue, :priority, :needs, :parent)
-  ON CONFLICT (id) DO NOTHING RETURNING *`;
-
-const HAS_CANCEL = `EXISTS (SELECT 1 FROM json_each(requests) WHERE value = 'cancel')`;
-/** Requests as they pass to the next owner: a drain was meant for the old one. */
-const WITHOUT_DRAIN = `CASE WHEN ${HAS_CANCEL} THEN '["cancel"]' ELSE '[]' END`;
-const UNFINISHED = `status IN ('created', 'running')`;
-/** The fence. A finished or released run has no owner, so that nobody appends to it under the old epoch. */
-const OWNED = `id = :run AND epoch = :epoch AND owner IS NOT NULL`;
-
-const CLAIM = `UPDATE runs SET epoch = epoch + 1, owner = :owner, lease_until_ms = :now + :lease, updated_ms = :now,
-    status = CASE status WHEN 'created' THEN 'running' ELSE status END, requests = ${WITHOUT_DRAIN}
-  WHERE id = :run AND (status NOT IN ('done', 'cancelled') OR :ended) AND epoch = coalesce(:seen_epoch, epoch)
-    AND (owner IS NULL OR lease_until_ms <= :now OR :force OR json_extract(owner, '$.boot_id') = :boot_id)
-  RETURNING *`;
-const RENEW = `UPDATE runs SET lease_until_ms = :now + :lease WHERE ${OWNED} RETURNING requests`;
-const ADVANCE = `UPDATE runs SET last_seq = last_seq + :count, updated_ms = :now WHERE ${OWNED} RETURNING no, last_seq`;
-const INSERT_ROW = `INSERT INTO journal (run_no, seq, epoch, at_ms, kind, key, input_hash, value)
-  VALUES (?, ?, ?, ?, ?, ?, ?, ?)`;
-const REMOVE = `DELETE FROM journal WHERE run_no = :no AND seq IN (SELECT value FROM json_each(:seqs))`;
-const REQUEST = `UPDATE runs SET updated_ms = :now,
-    status = CASE WHEN owner IS NULL THEN 'cancelled' ELSE status END,
-    requests = CASE WHEN owner IS NULL OR EXISTS (SELECT 1 FROM json_each(requests) WHERE value = :kind) THEN requests
-      ELSE json_insert(requests, '$[#]', :kind) END
-  WHERE id = :run AND status NOT IN ('done', 'cancelled')
-    AND ((${UNFINISHED} AND :kind = 'cancel') OR owner IS NOT NULL)`;
-const FINISH = `UPDATE runs SET status = CASE WHEN ${HAS_CANCEL} THEN 'cancelled' ELSE :status END,
-    error = CASE WHEN ${HAS_CANCEL} OR :status <> 'failed' THEN NULL ELSE :error END, owner = NULL, lease_until_ms = 0, requests = '[]', updated_ms = :now
-  WHERE ${OWNED} AND status NOT IN ('done', 'cancelled') RETURNING status`;
-const RELEASE = `UPDATE runs SET owner = NULL, lease_until_ms = 0, requests = '[]', updated_ms = :now,
-    status = CASE WHEN ${HAS_CANCEL} AND status <> 'done' THEN 'cancelled' ELSE status END
-  WHERE ${OWNED}`;
-const REOPEN = `UPDATE runs SET status = 'running', error = NULL, updated_ms = :now
-  WHERE ${OWNED} AND status NOT IN ('done', 'cancelled') RETURNING last_seq`;
 
 /** Columns that hold JSON; the others are as in `RunHead`. */
 type HeadJson = { owner: string | null; requests: string; needs: string; parent: string | null };
@@ -93,6 +73,7 @@ export class SqliteStore implements Store {
     this.#clock = options.clock ?? systemClock;
     try {
       mkdirSync(dirname(path), { recursive: true });
+      closeSync(openSync(path, "a", PRIVATE_FILE)); // The files beside it get the mode that this one has.
       this.#db = new DatabaseSync(path);
     } catch (error) {
       throw asStoreError(error, "open the journal", path);
@@ -111,9 +92,9 @@ export class SqliteStore implements Store {
   create(run: NewRun, rows: NewRow[] = []): Promise<RunHead> {
     return this.#write(`create run '${run.id}'`, () => {
       const { id, name, entry, graph, graph_hash, config, packages } = run;
-      const { queue = null, priority = 0, needs = {}, parent = null } = run;
+      const { queue = null, priority = 0, needs = {}, parent = null, home = null, journal = JOURNAL_VERSION } = run;
       const row = this.#prepare(INSERT_RUN).get({
-        ...{ id, name, entry, graph, graph_hash, config, packages, queue, priority },
+        ...{ id, name, entry, graph, graph_hash, config, packages, queue, priority, home, journal },
         needs: JSON.stringify(needs),
         parent: parent && JSON.stringify(parent),
         last_seq: rows.length,
@@ -129,24 +110,40 @@ export class SqliteStore implements Store {
     });
   }
 
+  identity(): Promise<StoreIdentity> {
+    return this.#read("read the journal's identity", () => {
+      const { id, since_ms } = this.#prepare("SELECT id, since_ms FROM identity").get() as StoreIdentity;
+      return { id, since_ms };
+    });
+  }
+
   head(run: string): Promise<RunHead | null> {
-    return this.#read(`read run '${run}'`, () => this.#head(run));
+    return this.#read(`read run '${shown(run)}'`, () => this.#head(checkRunId(run)));
   }
 
   heads(filter: { limit?: number } = {}): Promise<RunHead[]> {
     const limit = filter.limit ?? -1; // SQLite's "no limit".
     return this.#read("list the runs", () => {
-      return this.#prepare("SELECT * FROM runs ORDER BY no DESC LIMIT ?").all(limit).map(toHead);
+      return this.#prepare("SELECT * FROM runs ORDER BY no DESC LIMIT ?").all(limit).map(toHead).filter(hasRunId);
+    });
+  }
+
+  misnamed(): Promise<string[]> {
+    return this.#read("list the runs", () => {
+      const rows = this.#prepare("SELECT id FROM runs ORDER BY no DESC").all() as { id: string }[];
+      return rows.filter((row) => !hasRunId(row)).map(({ id }) => id);
     });
   }
 
   claim(run: string, owner: Owner, options: ClaimOptions): Promise<Claimed> {
-    return this.#write(`claim run '${run}'`, () => this.#claim(run, owner, options));
+    return this.#write(`claim run '${shown(run)}'`, () => this.#claim(checkRunId(run), owner, options));
   }
 
   dequeue(owner: Owner, { lease_ms, choose }: DequeueOptions): Promise<RunHead | null> {
     return this.#write("take a run from the queue", () => {
-      const runs = this.#prepare(`SELECT * FROM runs WHERE ${UNFINISHED} ORDER BY no`).all().map(toHead);
+      const runs = this.#prepare(`SELECT * FROM runs WHERE ${UNFINISHED} ORDER BY no`).all().map(toHead).filter(
+        hasRunId,
+      );
       const chosen = choose(runs, this.#clock.now());
       if (chosen === null) return null;
       const { claimed, head } = this.#claim(chosen.run, owner, { lease_ms, force: chosen.force });
@@ -193,8 +190,18 @@ export class SqliteStore implements Store {
   }
 
   request(run: string, kind: RequestKind): Promise<RunHead> {
-    return this.#write(`ask run '${run}' to ${kind}`, () => {
+    return this.#write(`ask run '${shown(run)}' to ${kind}`, () => {
+      checkRunId(run);
       this.#prepare(REQUEST).run({ run, kind, now: this.#clock.now() });
+      return this.#known(run);
+    });
+  }
+
+  signal(run: string, name: string, value: string): Promise<RunHead> {
+    return this.#write(`signal '${name}' to run '${run}'`, () => {
+      const head = this.#prepare(ADVANCE_TO_SIGNAL).get({ run, name, now: this.#clock.now() });
+      const place = head as { no: number; epoch: number; last_seq: number } | undefined;
+      if (place) this.#insert([{ kind: "signal", key: name, value }], { ...place, first_seq: place.last_seq });
       return this.#known(run);
     });
   }
@@ -259,6 +266,7 @@ export class SqliteStore implements Store {
       now: this.#clock.now(),
       owner: JSON.stringify(owner),
       boot_id: owner.boot_id,
+      journal: JOURNAL_VERSION,
       lease: lease_ms,
       force: force ? 1 : 0,
       ended: ended ? 1 : 0,

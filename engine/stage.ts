@@ -41,6 +41,7 @@ export interface Stage<I = unknown, O = unknown> {
   readonly replay: ReplayPolicy;
   /** Its body may start before what it was given is durable. */
   readonly eager: boolean;
+  failed?(output: unknown): boolean;
   body(input: unknown, ctx: Context): Promise<unknown>;
   /** Never set: carries the types. */
   readonly types?: { input: I; output: O };
@@ -68,6 +69,11 @@ export type StageOptions<In extends z.ZodType, Out extends z.ZodType> = {
    * `ctx.durable()` by itself: records, steps, worker operations. If the rows are lost in a crash, so is its result.
    */
   eager?: boolean;
+  /**
+   * Whether a recorded output says that something in it failed. Where the run then failed of what its code or data did, a
+   * resume makes such an output again.
+   */
+  failed?: (output: z.output<Out>) => boolean;
   run(input: z.output<In>, ctx: Context): Promise<z.input<Out>> | z.input<Out>;
 };
 
@@ -75,7 +81,7 @@ export type StageOptions<In extends z.ZodType, Out extends z.ZodType> = {
 export function defineStage<In extends z.ZodType, Out extends z.ZodType>(
   options: StageOptions<In, Out>,
 ): Stage<z.input<In>, z.output<Out>> {
-  const { run, runs_on = "engine", phase = "other", replay = "error", eager = false, ...rest } = options;
+  const { run, runs_on = "engine", phase = "other", replay = "error", eager = false, failed, ...rest } = options;
   if (!/^[A-Za-z0-9_.-]+$/.test(options.name)) {
     throw new RangeError(
       `Cannot define stage '${options.name}' as its name is part of keys: use letters, digits, _ . -`,
@@ -92,6 +98,7 @@ export function defineStage<In extends z.ZodType, Out extends z.ZodType>(
     phase,
     replay,
     eager,
+    ...(failed && { failed: (output: unknown) => failed(output as z.output<Out>) }),
     // `async` turns a synchronous throw into a rejection like any other.
     async body(input: unknown, ctx: Context): Promise<unknown> {
       return await run(input as z.output<In>, ctx);

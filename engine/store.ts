@@ -10,6 +10,7 @@ export type RowKind =
   | "failure"
   | "checkpoint"
   | "round"
+  | "metrics"
   | "recovery"
   | "signal"
   | `note/${string}`;
@@ -62,10 +63,17 @@ export type RunHead = {
   needs: Record<string, number>;
   /** Null: not a fork. */
   parent: Parent | null;
+  /** Where the run keeps its files, as whoever made it calls that place; null: not told. */
+  home: string | null;
+  /** The version of its journal: see `JOURNAL_VERSION`. */
+  journal: number;
 };
 export type NewRun =
   & Pick<RunHead, "id" | "name" | "entry" | "graph" | "graph_hash" | "config" | "packages">
-  & Partial<Pick<RunHead, "queue" | "priority" | "needs" | "parent">>;
+  & Partial<Pick<RunHead, "queue" | "priority" | "needs" | "parent" | "home" | "journal">>;
+
+/** Which journal this is: a random id, made with its tables. `since_ms`: no run in it is older. */
+export type StoreIdentity = { id: string; since_ms: number };
 
 /** `fenced`: another owner has claimed the run since; nothing was written. */
 export type Appended = { fenced: false; last_seq: number } | { fenced: true };
@@ -91,17 +99,26 @@ export type ReadQuery = {
   newest_first?: boolean;
 };
 
+/**
+ * A run whose id is none (`RunId`) is not answered, given out or changed: older versions recorded any text, and others who use
+ * the store may record what they like. `misnamed` tells of them.
+ */
 export interface Store {
+  identity(): Promise<StoreIdentity>;
   /** Records a run, and in the same transaction the first rows of its journal (epoch 0): the prefix of a fork. */
   create(run: NewRun, rows?: NewRow[]): Promise<RunHead>;
   head(run: string): Promise<RunHead | null>;
+  /** The newest first. `limit`: how many are looked at; those that are misnamed are left out of the answer. */
   heads(filter?: { limit?: number }): Promise<RunHead[]>;
+  /** Ids of the runs that no other operation but `read` knows, as none of them can be a run's id. */
+  misnamed(): Promise<string[]>;
   /**
    * Takes the run for `owner` and raises its epoch, in one statement. Refused (claimed: false) while another owner's
    * lease is fresh, unless `force` (the caller has seen that the owner's process is dead), and always when the run is
    * done or cancelled, unless `ended`. `seen_epoch`: refused too if the epoch has moved on since the caller looked, so that two resumes
    * of one dead run do not take it from each other. A created run becomes running; a failed one stays so until `reopen`.
-   * A drain request of the old owner is forgotten, a cancel request is not.
+   * A drain request of the old owner is forgotten, a cancel request is not. The journal's version becomes this Holdfast's; one
+   * that is newer is refused.
    */
   claim(run: string, owner: Owner, options: ClaimOptions): Promise<Claimed>;
   /**
@@ -132,6 +149,11 @@ export interface Store {
    * draining one, or asking anything of an ended run, changes nothing.
    */
   request(run: string, kind: RequestKind): Promise<RunHead>;
+  /**
+   * Records a signal (a row of kind `signal`) for whoever executes the run, now or later; whoever gives it need not own the
+   * run. A name that was given before keeps its first value, and an ended run takes none: both change nothing.
+   */
+  signal(run: string, name: string, value: string): Promise<RunHead>;
   /**
    * Ends the run; a cancel request that came first wins, in the same statement. Releases the lease. Of a run that has
    * ended in this epoch already it answers the status that stands.

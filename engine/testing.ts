@@ -1,7 +1,9 @@
 /** For tests of graphs and stages: a store in memory that can crash, and workers that do what the test says. */
 import { type Clock, ManualClock, systemClock } from "./clock.ts";
 import { InvalidInputError } from "./errors.ts";
+import { JOURNAL_VERSION } from "./journal_version.ts";
 import { defineResource, type Resource } from "./resource.ts";
+import { checkRunId, hasRunId, isRunId } from "./run_id.ts";
 import type {
   Appended,
   Claimed,
@@ -16,11 +18,12 @@ import type {
   RequestKind,
   RunHead,
   Store,
+  StoreIdentity,
 } from "./store.ts";
 
 export { ManualClock };
 
-type Shared = { heads: Map<string, RunHead>; journals: Map<string, JournalRow[]> };
+type Shared = { identity: StoreIdentity; heads: Map<string, RunHead>; journals: Map<string, JournalRow[]> };
 export type MemoryStoreOptions = {
   clock?: Clock;
   /** The store throws `Crashed` at every use once this many appends are durable. */
@@ -44,8 +47,9 @@ export class MemoryStore implements Store {
   readonly #limit: number;
 
   constructor(options: MemoryStoreOptions = {}, shared?: Shared) {
-    this.#shared = shared ?? { heads: new Map(), journals: new Map() };
     this.#clock = options.clock ?? systemClock;
+    const identity = { id: crypto.randomUUID(), since_ms: this.#clock.now() };
+    this.#shared = shared ?? { identity, heads: new Map(), journals: new Map() };
     this.#limit = options.crash_after_appends ?? Infinity;
   }
 
@@ -67,7 +71,7 @@ export class MemoryStore implements Store {
       }
       const now = this.#clock.now();
       const none = { epoch: 0, last_seq: rows.length, owner: null, lease_until_ms: 0, requests: [], error: null };
-      const usual = { queue: null, priority: 0, needs: {}, parent: null };
+      const usual = { queue: null, priority: 0, needs: {}, parent: null, home: null, journal: JOURNAL_VERSION };
       const head: RunHead = { ...usual, ...run, status: "created", ...none, created_ms: now, updated_ms: now };
       this.#shared.heads.set(run.id, head);
       this.#shared.journals.set(run.id, rows.map((row, i) => ({ ...row, seq: i + 1, epoch: 0, at_ms: now })));
@@ -75,23 +79,32 @@ export class MemoryStore implements Store {
     });
   }
 
+  identity(): Promise<StoreIdentity> {
+    return this.#do(() => ({ ...this.#shared.identity }));
+  }
+
   head(run: string): Promise<RunHead | null> {
-    return this.#do(() => structuredClone(this.#shared.heads.get(run) ?? null));
+    return this.#do(() => structuredClone(this.#shared.heads.get(checkRunId(run)) ?? null));
+  }
+
+  misnamed(): Promise<string[]> {
+    return this.#do(() => [...this.#shared.heads.keys()].reverse().filter((id) => !isRunId(id)));
   }
 
   heads({ limit = Infinity }: { limit?: number } = {}): Promise<RunHead[]> {
-    return this.#do(() => structuredClone([...this.#shared.heads.values()].reverse().slice(0, limit)));
+    return this.#do(() => structuredClone([...this.#shared.heads.values()].reverse().slice(0, limit).filter(hasRunId)));
   }
 
   claim(run: string, owner: Owner, options: ClaimOptions): Promise<Claimed> {
-    return this.#do(() => this.#claim(run, owner, options));
+    return this.#do(() => this.#claim(checkRunId(run), owner, options));
   }
 
   dequeue(owner: Owner, { lease_ms, choose }: DequeueOptions): Promise<RunHead | null> {
     return this.#do(() => {
-      const unfinished = [...this.#shared.heads.values()].filter(({ status }) =>
+      const open = [...this.#shared.heads.values()].filter(({ status }) =>
         status === "created" || status === "running"
       );
+      const unfinished = open.filter(hasRunId);
       const chosen = choose(structuredClone(unfinished), this.#clock.now());
       if (chosen === null) return null;
       const { claimed, head } = this.#claim(chosen.run, owner, { lease_ms, force: chosen.force });
@@ -105,10 +118,12 @@ export class MemoryStore implements Store {
     const held = others && head.lease_until_ms > this.#clock.now() && !force;
     const over = isOver(head) && !ended;
     const late = seen_epoch !== undefined && seen_epoch !== head.epoch;
-    if (held || over || late) return { claimed: false, head: structuredClone(head) };
+    const newer = head.journal > JOURNAL_VERSION;
+    if (held || over || late || newer) return { claimed: false, head: structuredClone(head) };
     head.requests = head.requests.filter((kind) => kind !== "drain");
     if (head.status === "created") head.status = "running";
-    Object.assign(head, { owner, epoch: head.epoch + 1, lease_until_ms: this.#clock.now() + lease_ms });
+    const claimed = { owner, epoch: head.epoch + 1, lease_until_ms: this.#clock.now() + lease_ms };
+    Object.assign(head, claimed, { journal: JOURNAL_VERSION });
     return { claimed: true, head: structuredClone(head) };
   }
 
@@ -155,10 +170,24 @@ export class MemoryStore implements Store {
 
   request(run: string, kind: RequestKind): Promise<RunHead> {
     return this.#do(() => {
+      checkRunId(run);
       const head = this.#known(run);
       const open = head.status === "created" || head.status === "running";
       if (open && head.owner === null && kind === "cancel") head.status = "cancelled";
       else if (!isOver(head) && head.owner !== null && !head.requests.includes(kind)) head.requests.push(kind);
+      return structuredClone(head);
+    });
+  }
+
+  signal(run: string, name: string, value: string): Promise<RunHead> {
+    return this.#do(() => {
+      const head = this.#known(run);
+      const given = this.rows(run).some(({ kind, key }) => kind === "signal" && key === name);
+      if (!isOver(head) && !given) {
+        const row = { kind: "signal" as const, key: name, value };
+        const { epoch } = head;
+        this.#shared.journals.get(run)!.push({ ...row, seq: ++head.last_seq, epoch, at_ms: this.#clock.now() });
+      }
       return structuredClone(head);
     });
   }
@@ -225,6 +254,7 @@ function isOver({ status }: RunHead): boolean {
   return status === "done" || status === "cancelled";
 }
 
+/** A task as a fake worker is given it. */
 export type FakeTask = {
   key: string;
   input: unknown;

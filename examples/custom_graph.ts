@@ -32,9 +32,9 @@ export const gated = rl.graph("gated", Config, (g, config) => {
   return { best: last.best, model: g.stage(rl.exportPolicy, { policy: last.champion, name: "champion" }).field("dir") };
 });
 
-const brevity = { name: "length", unit: "characters", max: 16, prefer: "short", weight: 0.1 } as const;
-const sizes = { rounds: 4, prompts_per_round: 8, samples_per_prompt: 4, evaluate: { problems: 16 } };
-const how = { trainer: { optimizer: { lr: 4e-4 } }, sampler: { tokens_max: 8 }, algorithm: { name: "grpo" as const } };
-const config = { ...sizes, ...how, reward: [{ name: "exact_match" as const }, brevity], model: {}, task: {} };
+const reward = [{ name: "exact_match" as const }, { name: "characters_in_place" as const, weight: 0.1 }];
+const sizes = { rounds: 4, prompts_per_round: 8, samples_per_prompt: 8, sampler: { tokens_max: 8 } };
+const how = { trainer: { optimizer: { lr: 4e-4 } }, algorithm: { name: "grpo" as const }, reward, model: {}, task: {} };
+const config = { ...sizes, ...how, evaluate: { problems: 16, samples_per_prompt: 4, greedy: false } };
 const options = { config, home: Deno.args[0] ?? ".holdfast", id: "gated", entry: `${import.meta.url}#gated` };
 if (import.meta.main) console.log(await rl.runGraph(gated, options));

@@ -3,7 +3,7 @@ import { inPython } from "../algs/mod.ts";
 import type { Config } from "../configs/mod.ts";
 import { AlgorithmDescription } from "../data/mod.ts";
 import { InvalidInputError } from "../engine/mod.ts";
-import { ensureEnvironment, environmentOf, type EnvironmentProgress, PYTHON_ROOT } from "../workers/mod.ts";
+import { ensureEnvironment, environmentOf, type OnEnvironmentProgress, runPython } from "../workers/mod.ts";
 import { misuse, sourceOf, type Use } from "./stages/open_algorithm.ts";
 
 /** What each flow that trains learns from. */
@@ -20,7 +20,7 @@ const LEARNS_FROM: Partial<Record<Config["flow"], Use["learns_from"]>> = {
  */
 export async function checkAlgorithm(
   config: Config,
-  options: { home: string; onSetup?: (progress: EnvironmentProgress) => void },
+  options: { home: string; onSetup?: OnEnvironmentProgress },
 ): Promise<void> {
   const learns_from = LEARNS_FROM[config.flow];
   if (learns_from === undefined || !("algorithm" in config) || !inPython(config.algorithm)) return;
@@ -38,18 +38,8 @@ export async function checkAlgorithm(
 }
 
 async function describe(python: string, source: unknown): Promise<unknown> {
-  const child = new Deno.Command(python, {
-    args: ["-m", "holdfast_worker.algorithm.describe"],
-    env: { PYTHONPATH: PYTHON_ROOT, OMP_NUM_THREADS: "1" },
-    stdin: "piped",
-    stdout: "piped",
-    stderr: "piped",
-  }).spawn();
-  const writer = child.stdin.getWriter();
-  await writer.write(new TextEncoder().encode(JSON.stringify(source)));
-  await writer.close();
-  const { code, stdout, stderr } = await child.output();
-  const text = new TextDecoder();
-  if (code === 0) return JSON.parse(text.decode(stdout).trimEnd().split("\n").at(-1)!); // Above it: what the file prints.
-  throw new InvalidInputError(text.decode(stderr).trimEnd(), { code });
+  const module = "holdfast_worker.algorithm.describe";
+  const { code, stdout, stderr } = await runPython(python, { module, input: JSON.stringify(source) });
+  if (code === 0) return JSON.parse(stdout.trimEnd().split("\n").at(-1)!); // Above it: what the file prints.
+  throw new InvalidInputError(stderr.trimEnd(), { code });
 }

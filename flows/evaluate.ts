@@ -1,11 +1,11 @@
 import { EvaluateConfig, type OnlineConfig } from "../configs/mod.ts";
 import type { Policy, Sampling } from "../data/mod.ts";
 import { graph, type GraphBuilder, type Ref } from "../engine/mod.ts";
-import { labelOf } from "../rewards/mod.ts";
+import { rightness } from "../rewards/mod.ts";
+import { openRows, type RowsConfig } from "./open_rows.ts";
 import { greedyOf, samplingOf } from "./sampling.ts";
 import { drawEvaluation } from "./stages/draw_prompts.ts";
 import { generateSlab } from "./stages/generate_slab.ts";
-import { openData } from "./stages/open_data.ts";
 import { preparePolicy } from "./stages/prepare_policy.ts";
 import { publishPolicy } from "./stages/publish_policy.ts";
 import { scoreGroup } from "./stages/score_group.ts";
@@ -15,6 +15,7 @@ import { type Evaluation, summariseEvaluation } from "./stages/summarise_evaluat
 export type EvaluationPlan =
   & Pick<OnlineConfig, "seed" | "reward" | "sampler">
   & Pick<OnlineConfig, "evaluate">
+  & RowsConfig
   & { label: string };
 
 type Pass = { name: string; samples_per_prompt: number; sampling: Sampling };
@@ -22,14 +23,15 @@ type Pass = { name: string; samples_per_prompt: number; sampling: Sampling };
 /** The evaluations that a configuration asks for, on the `eval` split: greedy, sampled, both, or none. */
 export function evaluations(g: GraphBuilder, plan: EvaluationPlan, policy: Ref<Policy>): Ref<Evaluation>[] {
   if (plan.evaluate === null) return [];
-  const { greedy, samples_per_prompt } = plan.evaluate;
+  const { greedy, samples_per_prompt, failed_fraction_max, right_at } = plan.evaluate;
+  const right = rightness(plan.reward, right_at);
   const passes: Pass[] = [];
   if (greedy) passes.push({ name: `${plan.label}_greedy`, samples_per_prompt: 1, sampling: greedyOf(plan.sampler) });
   if (samples_per_prompt > 1 || !greedy) {
     passes.push({ name: `${plan.label}_sampled`, samples_per_prompt, sampling: samplingOf(plan.sampler) });
   }
   const published = g.stage(publishPolicy, { policy });
-  const data = g.stage(openData, { split: "eval" });
+  const data = openRows(g, plan, { split: "eval", use: "prompt", model_path: policy.field("model_path") });
   const slabs = { slab_groups: null, samplers: plan.sampler.replicas };
   const drawn = g.stage(drawEvaluation, { data, count: plan.evaluate.problems, slabs });
   return passes.map(({ name, samples_per_prompt, sampling }) => {
@@ -40,7 +42,10 @@ export function evaluations(g: GraphBuilder, plan: EvaluationPlan, policy: Ref<P
       name,
       scored,
       greedy: sampling.temperature === 0,
-      correct_by: labelOf(plan.reward[0]!),
+      correct_by: right.by,
+      ...(right.at !== 1 && { right_at: right.at }),
+      ...(right.says && { says_right: true as const }),
+      ...(failed_fraction_max < 1 && { failed_fraction_max }),
     });
   });
 }

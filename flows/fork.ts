@@ -1,21 +1,31 @@
-import { basename, dirname } from "node:path";
+import { basename, dirname, isAbsolute, normalize } from "node:path";
 import {
   type ArtifactStore,
+  BadDataError,
   canonicalJson,
+  checkRunId,
+  type DirectoryOwner,
   forkedLoop,
   type GraphDefinition,
   InvalidInputError,
+  isNamed,
   type NewRow,
+  newRunId,
   type Prefix,
   prefixOf,
+  removeTree,
+  RUN_ID,
   type RunHead,
+  writeOwner,
 } from "../engine/mod.ts";
-import { AlgorithmChoice, refillOf } from "../algs/mod.ts";
+import { AlgorithmChoice, type Refill, refillOf } from "../algs/mod.ts";
 import { type Config, overridden, parseConfig, parseOverride, valueAt } from "../configs/mod.ts";
 import { CheckpointNote, Replan, type TrainerConfig, type ValueModelConfig, VersionChain } from "../workers/mod.ts";
 import { closedRound } from "./carried_versions.ts";
 import type { Home } from "./home.ts";
 import { ancestors, residentRows } from "./lineage.ts";
+import { OWN_NAMES } from "./own_files.ts";
+import { refuseOtherHome, refuseUsed } from "./run_directories.ts";
 import { recordedDefinition } from "./run_graph.ts";
 import { slotsOf } from "./serve.ts";
 import { createRun, replannedBlocks } from "./session.ts";
@@ -42,7 +52,7 @@ const LINK_TRIES = 5;
  * The start's optimizer is only its first versions' setting; what comes after the prefix is trained with the child's. What was
  * found of held-out pairs before the first round stands, whatever the loss is later.
  */
-const KEEPS = ["prepare_policy", "prepare_critic", "prepare_reference", "score_pairs", "evaluate_pairs"];
+const KEEPS = ["bound_rows", "prepare_policy", "prepare_critic", "prepare_reference", "score_pairs", "evaluate_pairs"];
 /** Rounds of the prefix were made with the algorithm as the parent has recorded it, those after it with the child's: which may learn more beside the policy. */
 const ANEW = ["open_algorithm", "prepare_critic", "prepare_reference"];
 
@@ -53,27 +63,33 @@ const ANEW = ["open_algorithm", "prepare_critic", "prepare_reference"];
  */
 export async function forkRun(home: Home, run: RunHead, options: ForkRunOptions): Promise<RunHead> {
   const { round, overrides = [], queue, priority } = options;
-  const before = JSON.parse(run.config) as Record<string, unknown>;
-  refuseFlow(run, { before, overrides });
-  const { definition } = await recordedDefinition(run);
-  const recorded = await replannedConfig(home, run, round);
+  const id = options.id === undefined ? newRunId(run.name) : checkRunId(options.id);
+  await refuseOtherHome(home, run);
+  refuseFlow(run, { before: JSON.parse(run.config) as { flow?: unknown }, overrides });
+  const { definition, config: known } = await recordedDefinition(run);
+  const before = definition.build(known).config as Record<string, unknown>;
+  const recorded = await replannedConfig(home, { run, before }, round);
   const config = await childConfig(run, { recorded, overrides, cwd: options.cwd ?? Deno.cwd() });
   const graph = definition.build(config);
   const loop = forkedLoop({ run, graph, loop: options.loop }).name;
-  refuseFixed(run, { before, after: config as Record<string, unknown>, loop, round });
+  refuseFixed(run, { before, after: graph.config as Record<string, unknown>, loop, round });
   const reading = { store: home.store, artifacts: home.artifacts };
   const collected = await timesCollected(home, run);
-  const prefix = await prefixOf(reading, { run, graph, loop, round, keeps: KEEPS, anew: ANEW, overrides });
-  const id = options.id ?? `${run.name}-${crypto.randomUUID().slice(0, 8)}`;
+  const prefix = await prefixOf(reading, {
+    ...{ run, graph, resolved: before, loop, round },
+    ...{ keeps: KEEPS, anew: ANEW, overrides },
+  });
   if (await home.store.head(id) !== null) {
     throw new InvalidInputError(`Cannot create run '${id}' as there is one already: choose another --id`, { run: id });
   }
-  const checkpoints = await keepCheckpoints(home, { id, prefix });
+  const owner = await home.owner(id);
+  refuseUsed(home, owner);
+  const checkpoints = await keepCheckpoints(home, { owner, prefix });
   const rows = [...prefix.rows, ...checkpoints];
   const name = (config as Partial<Config>).name ?? run.name;
   const needs = options.needs ?? slotsOf(config as Config);
-  const known = { id, name, entry: run.entry, queue, priority, needs, prefix: { parent: prefix.parent, rows } };
-  const head = await createRun(home, definition as GraphDefinition, { config, ...known });
+  const child = { id, name, entry: run.entry, queue, priority, needs, prefix: { parent: prefix.parent, rows } };
+  const head = await createRun(home, definition as GraphDefinition, { config, ...child });
   if (await timesCollected(home, run) === collected) return head;
   await home.store.request(id, "cancel");
   throw new InvalidInputError(`Cannot fork run '${run.id}' while its rows are being collected: try again`, {
@@ -89,8 +105,12 @@ async function timesCollected(home: Home, run: RunHead): Promise<number> {
 }
 
 /** The parent's configuration with the numerics that it had after `round`: a child's overrides come after its replans. */
-async function replannedConfig(home: Home, run: RunHead, round: number): Promise<Record<string, unknown>> {
-  const config = JSON.parse(run.config) as { trainer?: TrainerConfig; value_model?: ValueModelConfig };
+async function replannedConfig(
+  home: Home,
+  { run, before }: { run: RunHead; before: Record<string, unknown> },
+  round: number,
+): Promise<Record<string, unknown>> {
+  const config = before as { trainer?: TrainerConfig; value_model?: ValueModelConfig };
   if (config.trainer === undefined) return config;
   const rows = await home.store.read(run.id, { kinds: ["note/replan"] });
   const replans = rows.map(({ value }) => Replan.parse(JSON.parse(value)))
@@ -133,10 +153,16 @@ const turnsDecay = (block: string, loop?: string) => ({ before, after, ...at }: 
 const inPrefix = ({ round }: Changing) => round > 0;
 const inLoop = (name: string) => ({ loop, round }: Changing) => loop === name && round > 0;
 
-/** Whether rounds hand groups on. A graph of one's own may mean something else by `algorithm`. */
-function refills({ algorithm }: Record<string, unknown>): boolean {
+/** How rounds are filled, if they are. A custom graph may mean something else by `algorithm`. */
+function refillIn({ algorithm }: Record<string, unknown>): Refill | null {
   const { data } = AlgorithmChoice.safeParse(algorithm);
-  return data !== undefined && refillOf(data) !== null;
+  return data === undefined ? null : refillOf(data);
+}
+
+/** Whether rounds hand groups on to the next. */
+function handsOn(config: Record<string, unknown>): boolean {
+  const refill = refillIn(config);
+  return refill !== null && refill.surplus !== "discard";
 }
 
 function refreshes(config: Record<string, unknown>): boolean {
@@ -167,8 +193,9 @@ const FIXED: readonly Fixed[] = [
   { path: "prompts_per_round", why: COUNT, when: inPrefix },
   {
     path: "algorithm",
-    why: "its rounds drew until they were full and hand groups on, which only an algorithm that does so too can take",
-    when: (changing) => inLoop("round")(changing) && refills(changing.before) && !refills(changing.after),
+    why: "its rounds drew until they were full, and only an algorithm that does so too can continue their draws",
+    when: (changing) =>
+      inLoop("round")(changing) && refillIn(changing.before) !== null && refillIn(changing.after) === null,
   },
   { path: "rows_per_round", why: COUNT, when: inPrefix },
   ...[
@@ -216,7 +243,7 @@ function refuseFixed(run: RunHead, changing: Changing): void {
   if (rounds !== undefined && rounds.value !== roundsOf(before, loop)?.value) {
     const { path, value } = rounds;
     if (value < round) lines.push(`  ${path}: is ${value}, and the prefix has ${round} rounds already`);
-    if (value === round && refills(before)) lines.push(`  ${path}: is ${value}, and round ${round} may hand groups on`);
+    if (value === round && handsOn(before)) lines.push(`  ${path}: is ${value}, and round ${round} may hand groups on`);
   }
   if (lines.length === 0) return;
   throw new InvalidInputError(
@@ -238,7 +265,11 @@ function roundsOf(config: Record<string, unknown>, loop: string): { path: string
 }
 
 /** Links the checkpoints from which the versions that the child goes on from are rebuilt. Their rows. */
-async function keepCheckpoints(home: Home, { id, prefix }: { id: string; prefix: Prefix }): Promise<NewRow[]> {
+async function keepCheckpoints(
+  home: Home,
+  { owner, prefix }: { owner: DirectoryOwner; prefix: Prefix },
+): Promise<NewRow[]> {
+  const own = home.checkpointsDir(owner.run);
   const versions = await carriedVersions(home.artifacts, prefix);
   for (let tries = 1;; tries++) {
     const parent = (await home.store.head(prefix.parent.run))!;
@@ -251,10 +282,11 @@ async function keepCheckpoints(home: Home, { id, prefix }: { id: string; prefix:
     );
     try {
       const rows: NewRow[] = []; // One after the other: none is being linked any more when a failed try is cleared away.
-      for (const one of needed.values()) rows.push(await linked(one, home.checkpointsDir(id)));
+      if (needed.size > 0) writeOwner(own, owner);
+      for (const one of needed.values()) rows.push(await linked(one, own));
       return rows;
     } catch (error) {
-      await Deno.remove(home.checkpointsDir(id), { recursive: true }).catch(() => {}); // The error matters more.
+      await removeTree(own, { home: home.dir, named: RUN_ID, owner }).catch(() => {}); // The error matters more.
       if (!(error instanceof Deno.errors.NotFound) || tries === LINK_TRIES) throw error;
     }
   }
@@ -266,11 +298,22 @@ async function carriedVersions(artifacts: ArtifactStore, { loop, rows }: Prefix)
   return [...new Set(rounds.flatMap((round) => round?.loop === loop ? round.versions : []))];
 }
 
+/** A row may come from another user of the store: what it names must lie in the child's directory, whatever it says. */
+function notOurs({ dir }: CheckpointNote, name: string): BadDataError {
+  return new BadDataError(
+    `Cannot keep checkpoint '${dir}' because '${name}' is not a name that a checkpoint has. Fix: fork from another round`,
+    { dir, name },
+  );
+}
+
 /** The child's own checkpoint of the same files: its parent may drop the other. */
 async function linked(checkpoint: CheckpointNote, checkpoints: string): Promise<NewRow> {
-  const dir = `${checkpoints}/${basename(checkpoint.dir)}`;
+  const name = basename(checkpoint.dir);
+  if (!isNamed(name, OWN_NAMES.checkpoint)) throw notOurs(checkpoint, name);
+  const dir = `${checkpoints}/${name}`;
   const folders = new Set([checkpoints, dir]);
   for (const { path } of checkpoint.files) {
+    if (isAbsolute(path) || normalize(path).startsWith("..")) throw notOurs(checkpoint, path);
     const folder = dirname(`${dir}/${path}`);
     await Deno.mkdir(folder, { recursive: true });
     folders.add(folder);

@@ -1,17 +1,31 @@
 import { basename } from "node:path";
 import {
   type Amount,
+  checkJournal,
+  type DirectoryOwner,
   InvalidInputError,
+  isNamed,
+  isRunId,
   ownerAlive,
+  ownerOf,
   reachableArtifacts,
+  RemovalRefusedError,
   removeRows,
+  removeTree,
+  REMOVING,
+  RUN_ID,
   type RunHead,
+  type Store,
   sweepArtifacts,
+  unreachableArtifacts,
 } from "../engine/mod.ts";
-import { ASIDE, VersionChain } from "../workers/mod.ts";
+import { ASIDE, homeNonce, VersionChain } from "../workers/mod.ts";
 import { type CollectableRows, collectableRows, descendants, hasEnded } from "./collectable_rows.ts";
 import type { Home } from "./home.ts";
 import { residentRows } from "./lineage.ts";
+import { refuseLostJournal } from "./lost_journal.ts";
+import { OWN_NAMES } from "./own_files.ts";
+import { claimDirectories, refuseOtherHome } from "./run_directories.ts";
 import { unlessMissing } from "./unless_missing.ts";
 
 export type GcOptions = {
@@ -44,42 +58,61 @@ export const YOUNG_MS = 3_600_000;
 const LEASE_MS = 60_000;
 /** Folders of a run with weights that were written out, and the rows that name them by version. */
 const WEIGHTS = [["publications", "note/publication"], ["references", "note/reference"]] as const;
-const PUBLICATION = /^\.?[0-9a-f]{16}(\.tmp)?$/;
+const PUBLICATION = new RegExp(`${OWN_NAMES.weights.source}|${OWN_NAMES.unfinished_weights.source}`);
 
 /**
- * Removes what nothing can reach: artifacts that no row refers to, files of attempts that came to nothing, publications of
- * ended runs, and what the options ask for. A run with a living engine is left alone, and so is everything that was put since
- * it began. Killed at any moment, it loses nothing; the next one finishes.
- * @throws {InvalidInputError} If a run is not there, or the home's artifacts belong to a journal that was not opened too.
+ * Removes what nothing can reach: artifacts that no row refers to, files of attempts that came to nothing, publications
+ * of ended runs, and what the options ask for. A run with a living engine is left alone, and so is everything that was
+ * put since it began. Killed at any moment, it loses nothing; the next one finishes. Another home's runs of a shared
+ * journal, and directories that belong to another run, are left alone.
+ * @throws {InvalidInputError} If a run is not there, or the home's artifacts belong to a journal that is not open, or
+ *   was lost.
  */
 export async function collectGarbage(home: Home, options: GcOptions = {}): Promise<GcReport> {
-  const stores = [home.store, ...home.otherStores()];
+  const { artifacts } = home;
+  const stores = home.stores();
   try {
+    const runs = await chosen(home, options.runs);
     const heads = (await Promise.all(stores.map((store) => store.heads()))).flat();
-    const runs = chosen(await home.store.heads(), options.runs);
+    for (const head of heads) checkJournal(head); // What its rows refer to is not known.
+    let reachable = await reachableArtifacts(stores, artifacts);
+    await refuseLostJournal(home, { stores, lost: [...unreachableArtifacts(artifacts, reachable)] });
+    await home.rememberStore();
     const collecting = new Collection(home, { heads, options });
-    if (options.rows) await collecting.rows(runs);
+    if (options.rows) {
+      await collecting.rows(runs);
+      reachable = await reachableArtifacts(stores, artifacts);
+    }
     for (const head of runs) await collecting.files(head);
-    if (options.runs === undefined) await collecting.strayCheckpoints();
-    return await collecting.artifacts(stores);
+    if (options.runs === undefined) await collecting.strayCheckpoints(stores);
+    return await collecting.artifacts(reachable);
   } finally {
     for (const store of stores.slice(1)) await store.close();
   }
 }
 
-function chosen(heads: readonly RunHead[], ids: readonly string[] | undefined): readonly RunHead[] {
-  if (ids === undefined || ids.length === 0) return heads;
-  return ids.map((id) => {
+/** The named runs, or all that keep their files in this home. */
+async function chosen(home: Home, ids: readonly string[] | undefined): Promise<readonly RunHead[]> {
+  const heads = await home.store.heads();
+  if (ids === undefined || ids.length === 0) {
+    const here = await homeNonce(home.dir);
+    return heads.filter((head) => head.home === null || head.home === here);
+  }
+  return await Promise.all(ids.map(async (id) => {
     const head = heads.find((known) => known.id === id);
-    if (head) return head;
-    throw new InvalidInputError(`Cannot collect run '${id}' as there is none of that id`, { run: id });
-  });
+    if (!head) throw new InvalidInputError(`Cannot collect run '${id}' as there is none of that id`, { run: id });
+    await refuseOtherHome(home, head);
+    return head;
+  }));
 }
 
 /** One that nobody can see is taken for alive: an owner that is late, but not superseded, keeps working. */
 function isLive({ owner }: RunHead): boolean {
   return owner !== null && ownerAlive(owner) !== "dead";
 }
+
+type Removable = Exclude<keyof GcReport, "bytes" | "kept">;
+type Removing = { owner: DirectoryOwner; named: RegExp; before_ms?: number };
 
 class Collection {
   readonly #home: Home;
@@ -109,7 +142,7 @@ class Collection {
     for (const head of ordered) {
       if (!hasEnded(head) || isLive(head)) {
         this.#keep(
-          head,
+          head.id,
           "rows",
           `the run is ${isLive(head) ? "another process's" : head.status}: it may be gone on with`,
         );
@@ -118,7 +151,7 @@ class Collection {
       const heads = await store.heads();
       const plan = await collectableRows({ store, artifacts, heads, going }, head);
       for (const [loop, { round, why }] of Object.entries(plan.from)) {
-        this.#keep(head, `${loop}/${round} and later`, why);
+        this.#keep(head.id, `${loop}/${round} and later`, why);
       }
       if (plan.seqs.length === 0) continue;
       if (!this.#options.dry_run && !await this.#removeRows(head, plan)) continue;
@@ -132,65 +165,85 @@ class Collection {
     const holds = async () => descendants(await store.heads(), head).every(({ id }) => forks.includes(id));
     const told = { kept_from: Object.fromEntries(Object.entries(from).map(([loop, { round }]) => [loop, round])) };
     const removed = await removeRows(store, head.id, { lease_ms: LEASE_MS, seqs, told, holds });
-    if (!removed) this.#keep(head, "rows", "it was forked just now: try again");
+    if (!removed) this.#keep(head.id, "rows", "it was forked just now: try again");
     return removed;
   }
 
   /** A run's directories. */
   async files(head: RunHead): Promise<void> {
-    if (isLive(head)) return this.#keep(head, "files", "its engine lives");
-    await this.#publications(head);
-    await this.#checkpoints(head);
-    await this.#logs(head);
+    if (isLive(head)) return this.#keep(head.id, "files", "its engine lives");
+    try {
+      await claimDirectories(this.#home, head, { make: false });
+    } catch (error) {
+      if (!(error instanceof InvalidInputError)) throw error;
+      this.#keep(head.id, "files", error.message); // Of one directory; each removal asks for its own.
+    }
+    const owner = await this.#home.owner(head.id);
+    await this.#publications(head, owner);
+    await this.#checkpoints(head, owner);
+    await this.#logs(head, owner);
   }
 
   /** A publication, or a reference's weights, can be written again; a run that has ended does not need them. */
-  async #publications(head: RunHead): Promise<void> {
+  async #publications(head: RunHead, owner: DirectoryOwner): Promise<void> {
     for (const [folder, kind] of WEIGHTS) {
       const dir = `${this.#home.runDir(head.id)}/${folder}`;
       const recorded = await this.#home.store.read(head.id, { kinds: [kind] });
       const wanted = new Set(hasEnded(head) ? [] : recorded.map(({ key }) => key.slice(0, 16)));
       for (const name of await names(dir)) {
-        if (PUBLICATION.test(name) && !wanted.has(name)) await this.#remove("publications", `${dir}/${name}`);
+        if (!wanted.has(name)) await this.#remove("publications", `${dir}/${name}`, { owner, named: PUBLICATION });
       }
+    }
+    const run = this.#home.runDir(head.id); // What a `verify` that was killed has redone.
+    for (const name of await names(run)) {
+      await this.#remove("publications", `${run}/${name}`, { owner, named: OWN_NAMES.verifying });
     }
   }
 
   /** What was begun and never recorded, or dropped and not yet gone. Damaged ones stay for people to look at. */
-  async #checkpoints(head: RunHead): Promise<void> {
+  async #checkpoints(head: RunHead, owner: DirectoryOwner): Promise<void> {
     const dir = this.#home.checkpointsDir(head.id);
     const rows = await residentRows(this.#home.store, head);
     const chain = new VersionChain(this.#home.artifacts, rows.map((row) => ({ ...row, value: JSON.parse(row.value) })));
     const aside = rows.filter(({ kind }) => kind === "note/checkpoint_set_aside");
     const dirs = [...chain.checkpoints(), ...aside.map(({ value }) => JSON.parse(value) as { dir: string })];
     const kept = new Set([ASIDE, ...dirs.map((one) => basename(one.dir))]);
-    for (const name of await names(dir)) if (!kept.has(name)) await this.#remove("checkpoints", `${dir}/${name}`);
-  }
-
-  async #logs(head: RunHead): Promise<void> {
-    const { logs_older_than_ms } = this.#options;
-    if (logs_older_than_ms === undefined) return;
-    const dir = `${this.#home.dir}/logs/${head.id}`;
-    const attempts = (await names(dir)).filter((name) =>
-      /^attempt_\d+$/.test(name) && name !== `attempt_${head.epoch}`
-    );
-    for (const name of attempts) await this.#remove("logs", `${dir}/${name}`, this.#now_ms - logs_older_than_ms);
-  }
-
-  /** Links of a fork that was killed before its run was recorded. */
-  async strayCheckpoints(): Promise<void> {
-    const known = new Set(this.#heads.map(({ id }) => id));
-    const dir = `${this.#home.dir}/checkpoints`;
+    const named = OWN_NAMES.checkpoint;
     for (const name of await names(dir)) {
-      const begun = (await names(this.#home.runDir(name))).length > 0;
-      if (!known.has(name) && !begun) await this.#remove("checkpoints", `${dir}/${name}`);
+      if (!kept.has(name)) await this.#remove("checkpoints", `${dir}/${name}`, { owner, named });
     }
   }
 
-  async artifacts(stores: Parameters<typeof reachableArtifacts>[0]): Promise<GcReport> {
+  async #logs(head: RunHead, owner: DirectoryOwner): Promise<void> {
+    const { logs_older_than_ms } = this.#options;
+    if (logs_older_than_ms === undefined) return;
+    const dir = this.#home.logsDir(head.id);
+    const of = { owner, named: OWN_NAMES.logs, before_ms: this.#now_ms - logs_older_than_ms };
+    for (const name of await names(dir)) {
+      if (name !== `attempt_${head.epoch}`) await this.#remove("logs", `${dir}/${name}`, of);
+    }
+  }
+
+  /**
+   * Links of a fork that was killed before its run was recorded: its owner is a run that an open journal does not know.
+   */
+  async strayCheckpoints(stores: readonly Store[]): Promise<void> {
+    const dir = `${this.#home.dir}/checkpoints`;
+    for (const store of stores) {
+      const { id } = await store.identity();
+      const known = new Set((await store.heads()).map((head) => head.id));
+      for (const name of await names(dir)) {
+        if (known.has(name) || !isRunId(name) || ownerOf(`${dir}/${name}`)?.store !== id) continue;
+        const begun = (await names(this.#home.runDir(name))).length > 0;
+        const owner = { ...await this.#home.owner(name), store: id };
+        if (!begun) await this.#remove("checkpoints", `${dir}/${name}`, { owner, named: RUN_ID });
+      }
+    }
+  }
+
+  async artifacts(reachable: ReadonlySet<string>): Promise<GcReport> {
     const { artifacts } = this.#home;
     const { dry_run } = this.#options;
-    const reachable = await reachableArtifacts(stores, artifacts);
     // Bodies that run now may hold what they put and have not returned yet.
     const begun = this.#heads.filter(isLive).map(({ created_ms }) => created_ms);
     const before_ms = Math.min(this.#before_ms, ...begun);
@@ -198,22 +251,27 @@ class Collection {
     return this.#report;
   }
 
-  #keep(head: RunHead, what: string, why: string): void {
-    this.#report.kept.push({ run: head.id, what, why });
+  #keep(run: string, what: string, why: string): void {
+    this.#report.kept.push({ run, what, why });
   }
 
-  async #remove(
-    what: Exclude<keyof GcReport, "bytes" | "kept">,
-    path: string,
-    before_ms = this.#before_ms,
-  ): Promise<void> {
+  /** What has another name than ours, or is young, stays without a word; what may not be removed is told. */
+  async #remove(what: Removable, path: string, { owner, before_ms = this.#before_ms, ...of }: Removing): Promise<void> {
+    const named = new RegExp(`${of.named.source}|${REMOVING.source}`);
+    if (!isNamed(basename(path), named)) return;
     const { bytes, newest_ms } = await measure(path);
     if (newest_ms >= before_ms) return;
-    if (!this.#options.dry_run) await Deno.remove(path, { recursive: true }).catch(unlessMissing);
-    this.#count(what, { count: 1, bytes });
+    try {
+      const { dry_run } = this.#options;
+      const { dir: home } = this.#home;
+      if (await removeTree(path, { home, named, owner, dry_run })) this.#count(what, { count: 1, bytes });
+    } catch (error) {
+      if (!(error instanceof RemovalRefusedError)) throw error;
+      this.#keep(owner.run, path, error.message);
+    }
   }
 
-  #count(what: Exclude<keyof GcReport, "bytes" | "kept">, { count, bytes }: Amount): void {
+  #count(what: Removable, { count, bytes }: Amount): void {
     this.#report[what].count += count;
     this.#report[what].bytes += bytes;
     this.#report.bytes += bytes;
@@ -236,7 +294,11 @@ async function measure(path: string): Promise<{ bytes: number; newest_ms: number
   };
 }
 
+/** None of what is no directory: nothing in it is ours, whatever has taken its place. */
 async function names(dir: string): Promise<string[]> {
-  const entries = await Array.fromAsync(Deno.readDir(dir), ({ name }) => name).catch(unlessMissing);
+  const { NotADirectory, FilesystemLoop } = Deno.errors;
+  const entries = await Array.fromAsync(Deno.readDir(dir), ({ name }) => name).catch((error) => {
+    if (!(error instanceof NotADirectory || error instanceof FilesystemLoop)) return unlessMissing(error);
+  });
   return (entries ?? []).sort();
 }

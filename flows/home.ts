@@ -1,14 +1,23 @@
 import { existsSync } from "node:fs";
-import { resolve } from "node:path";
+import { dirname, resolve } from "node:path";
+import { z } from "zod";
 import {
   ArtifactStore,
+  checkRunId,
+  type DirectoryOwner,
   InvalidInputError,
+  makeDirectory,
   parsePostgresUrl,
   PostgresStore,
+  PRIVATE_DIRECTORY,
+  PRIVATE_FILE,
+  type RunHead,
   SqliteStore,
   type Store,
+  takeFromOthers,
 } from "../engine/mod.ts";
-import { readWorkerStates } from "../workers/mod.ts";
+import { homeNonce, readDerivedJson, readWorkerStates } from "../workers/mod.ts";
+import { lastMetrics } from "./run_metrics.ts";
 import type { LiveFacts } from "./run_view.ts";
 
 export type OpenOptions = {
@@ -18,24 +27,38 @@ export type OpenOptions = {
   onNotice?: (text: string) => void;
 };
 
-/** Addresses of the PostgreSQL journals that runs of a home were recorded in, one a line. */
+/**
+ * The journals that runs of a home were recorded in, one a line: its identity and where it is, `holdfast.db` or a
+ * PostgreSQL's address without the password. Older versions wrote the addresses alone.
+ */
 const STORES = "stores";
+const STORE_LINE = /^(?:([0-9a-f-]{32,36}) )?(\S+)$/;
+export type KnownStore = { id: string | null; where: string };
 const addressOf = (url: string) => {
   const { text, schema } = parsePostgresUrl(url);
   return `${text}?schema=${schema}`;
 };
-const sqliteFile = (home: string) => `${home}/holdfast.db`;
+const Metrics = z.record(z.string(), z.number());
+const SQLITE = "holdfast.db";
+const sqliteFile = (home: string) => `${home}/${SQLITE}`;
+
+/**
+ * In the directory of artifacts, which may be linked: the homes that put some there, one a line: identity and place.
+ */
+const HOMES = "homes";
+const HOME_LINE = /^([0-9a-f-]{36}) (.+)$/;
 
 /** A directory with the journal, the artifacts and the runs' files. Opened by commands and by scripts alike. */
 export class Home {
   readonly dir: string;
   readonly store: Store;
   readonly artifacts: ArtifactStore;
-  /** Of the PostgreSQL that is open, without its password. */
-  #address: string | null = null;
+  /** The journal that is open, as `stores` names it. */
+  readonly where: string;
 
-  constructor(dir: string, options: { store: Store; artifacts: ArtifactStore }) {
+  constructor(dir: string, options: { store: Store; artifacts: ArtifactStore; where?: string }) {
     this.dir = dir;
+    this.where = options.where ?? SQLITE;
     this.store = options.store;
     this.artifacts = options.artifacts;
   }
@@ -45,7 +68,7 @@ export class Home {
     const home = resolve(dir);
     const postgres = url === null ? null : new PostgresStore(url, { onNotice });
     try {
-      Deno.mkdirSync(`${home}/runs`, { recursive: true });
+      makeHome(home, onNotice);
     } catch (cause) {
       throw new InvalidInputError(
         `Cannot use '${home}' as the home: ${(cause as Error).message}. Give a directory you may write to with --home`,
@@ -54,68 +77,102 @@ export class Home {
       );
     }
     const store = postgres ?? new SqliteStore(sqliteFile(home));
-    const opened = new Home(home, { store, artifacts: new ArtifactStore(`${home}/artifacts`) });
-    if (url !== null) opened.#address = addressOf(url);
-    return opened;
+    const where = url === null ? SQLITE : addressOf(url);
+    return new Home(home, { store, where, artifacts: new ArtifactStore(`${home}/artifacts`) });
+  }
+
+  /** The journals whose runs keep artifacts and files in this home and that can be opened: this one first. */
+  stores(): Store[] {
+    const file = sqliteFile(this.dir);
+    return this.where !== SQLITE && existsSync(file) ? [this.store, new SqliteStore(file)] : [this.store];
+  }
+
+  /** The journals that runs of this home were recorded in, as far as the home knows. */
+  knownStores(): KnownStore[] {
+    const file = `${this.dir}/${STORES}`;
+    const lines = existsSync(file) ? Deno.readTextFileSync(file).split("\n") : [];
+    return lines.map((line) => STORE_LINE.exec(line)).filter((found) => found !== null)
+      .map(([, id, where]) => ({ id: id ?? null, where: where! }));
   }
 
   /**
-   * The other journals whose runs keep artifacts and files in this home, opened. The caller closes them.
-   * @throws {InvalidInputError} If one of them is a PostgreSQL: its URL, with the password, is not kept here.
+   * Notes that runs of the open journal keep files in this home, and that this home puts artifacts where it does:
+   * whoever opens another journal, or shares the artifacts, must know.
    */
-  otherStores(): Store[] {
-    const here = this.#address;
-    const others = this.#addresses().filter((address) => address !== here);
-    if (others.length > 0) {
-      throw new InvalidInputError(
-        `Cannot tell what of '${this.dir}' is still needed as runs in ${others.join(", ")} keep files here too: ` +
-          `name it with --store, or take it out of ${this.dir}/${STORES} if it is gone`,
-        { stores: others },
-      );
+  async rememberStore(): Promise<void> {
+    const { id } = await this.store.identity();
+    if (!this.knownStores().some((known) => known.id === id)) {
+      Deno.writeTextFileSync(`${this.dir}/${STORES}`, `${id} ${this.where}\n`, { append: true, mode: PRIVATE_FILE });
     }
-    const file = sqliteFile(this.dir);
-    return here !== null && existsSync(file) ? [new SqliteStore(file)] : [];
+    const here = Deno.realPathSync(this.dir);
+    if (this.#homes().some(({ place }) => place === here)) return;
+    makeDirectory(this.artifacts.dir);
+    const line = `${await homeNonce(this.dir)} ${here}\n`;
+    Deno.writeTextFileSync(`${this.artifacts.dir}/${HOMES}`, line, { append: true, mode: PRIVATE_FILE });
   }
 
-  /** Notes that runs of the open journal keep files in this home: whoever opens another one must know. */
-  rememberStore(): void {
-    const here = this.#address;
-    if (here === null || this.#addresses().includes(here)) return;
-    Deno.writeTextFileSync(`${this.dir}/${STORES}`, `${here}\n`, { append: true });
+  #homes(): { id: string; place: string }[] {
+    const file = `${this.artifacts.dir}/${HOMES}`;
+    const lines = existsSync(file) ? Deno.readTextFileSync(file).split("\n") : [];
+    return lines.map((line) => HOME_LINE.exec(line)).filter((found) => found !== null)
+      .map(([, id, place]) => ({ id: id!, place: place! }));
   }
 
-  #addresses(): string[] {
-    const file = `${this.dir}/${STORES}`;
-    return existsSync(file) ? Deno.readTextFileSync(file).split("\n").filter(Boolean) : [];
+  /**
+   * Places of other homes whose artifacts lie in the same directory, as far as it knows. One that is gone may have
+   * moved.
+   */
+  async artifactSharers(): Promise<string[]> {
+    const own = { id: await homeNonce(this.dir), place: Deno.realPathSync(this.dir) };
+    const dirOf = (place: string) => existsSync(`${place}/artifacts`) ? Deno.realPathSync(`${place}/artifacts`) : null;
+    const here = dirOf(own.place);
+    const others = this.#homes().filter(({ place }) => place !== own.place);
+    return others.filter(({ id, place }) => existsSync(place) ? dirOf(place) === here : id !== own.id)
+      .map(({ place }) => place);
+  }
+
+  /** What the directories of a run of the open journal say. */
+  async owner(run: string): Promise<DirectoryOwner> {
+    const { id: store } = await this.store.identity();
+    return { home: await homeNonce(this.dir), store, run: checkRunId(run), place: Deno.realPathSync(this.dir) };
   }
 
   runDir(run: string): string {
-    return `${this.dir}/runs/${run}`;
+    return `${this.dir}/runs/${checkRunId(run)}`;
   }
 
   checkpointsDir(run: string): string {
-    return `${this.dir}/checkpoints/${run}`;
+    return `${this.dir}/checkpoints/${checkRunId(run)}`;
+  }
+
+  /** Logs of all attempts at a run. */
+  logsDir(run: string): string {
+    return `${this.dir}/logs/${checkRunId(run)}`;
   }
 
   /** Logs of the attempt, the engine's n-th start at this run. */
   logDir(run: string, attempt: number): string {
-    return `${this.dir}/logs/${run}/attempt_${attempt}`;
+    return `${this.logsDir(run)}/attempt_${attempt}`;
   }
 
-  /** What a run's engine wrote about itself beside the journal; empty if there is nothing. */
+  /** What a run's engine wrote about its workers beside the journal, and the last metrics. */
   async liveFacts(run: string): Promise<LiveFacts> {
-    return { workers: await readWorkerStates(this.dir, run), metrics: this.lastMetrics(run) };
+    const head = await this.store.head(run);
+    const metrics = head === null ? {} : await lastMetrics(this, head);
+    return { workers: readWorkerStates(this.dir, run), metrics };
   }
 
-  /** The last value of each metric. */
-  lastMetrics(run: string): Record<string, number> {
-    return readJson<Record<string, number>>(`${this.runDir(run)}/metrics.json`) ?? {};
+  /** The last value of a metric, without looking through a whole journal where a file says it; null: there is none. */
+  async lastMetric(head: RunHead, name: string): Promise<number | null> {
+    const read = Metrics.safeParse(readDerivedJson(`${this.runDir(head.id)}/metrics.json`));
+    const told = read.success ? read.data : await lastMetrics(this, head);
+    return told[name] ?? null;
   }
 
   /** Replaces a small file of a run whole: a reader sees the old one or the new one. */
   writeFact(run: string, options: { name: string; value: unknown }): void {
     const path = `${this.runDir(run)}/${options.name}`;
-    Deno.writeTextFileSync(`${path}.new`, JSON.stringify(options.value));
+    Deno.writeTextFileSync(`${path}.new`, JSON.stringify(options.value), { mode: PRIVATE_FILE });
     Deno.renameSync(`${path}.new`, path);
   }
 
@@ -124,11 +181,26 @@ export class Home {
   }
 }
 
-function readJson<T>(path: string): T | null {
+/** What a home holds of its owner's alone. Managed environments hold nothing of anybody. */
+const PRIVATE = ["runs", "artifacts", "checkpoints", "logs"];
+const DATABASE = ["", "-wal", "-shm"];
+
+/** Makes what is missing of a home, and takes from others what an earlier version left open to them. */
+function makeHome(home: string, onNotice: OpenOptions["onNotice"]): void {
+  Deno.mkdirSync(dirname(home), { recursive: true });
+  for (const path of [home, ...PRIVATE.map((name) => `${home}/${name}`)]) makePrivate(path);
+  const ours = [...PRIVATE.map((name) => `${home}/${name}`), ...DATABASE.map((part) => sqliteFile(home) + part)];
+  const open = takeFromOthers(ours);
+  if (open.length > 0) {
+    const names = open.map((path) => path.slice(home.length + 1)).join(", ");
+    onNotice?.(`${home}: other users could read ${names}. They are yours alone now (chmod 700, 600)`);
+  }
+}
+
+function makePrivate(path: string): void {
   try {
-    return JSON.parse(Deno.readTextFileSync(path)) as T;
-  } catch (error) {
-    if (error instanceof Deno.errors.NotFound) return null;
-    throw error;
+    Deno.mkdirSync(path, { mode: PRIVATE_DIRECTORY });
+  } catch (error) { // Whoever made it, or linked it to another disk, has chosen who may enter.
+    if (!(error instanceof Deno.errors.AlreadyExists)) throw error;
   }
 }

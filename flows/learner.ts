@@ -1,5 +1,5 @@
 /** What the rounds of an algorithm learn beside the policy, and how one round hands it to the next. */
-import { firstCoef, hasValueModel, inPython, needsOf } from "../algs/mod.ts";
+import { firstCoef, hasValueModel, inPython, needsOf, refillOf } from "../algs/mod.ts";
 import type { OnlineConfig } from "../configs/mod.ts";
 import type { ArtifactRef, Policy, ScoredColumn } from "../data/mod.ts";
 import type { GraphBuilder, Ref } from "../engine/mod.ts";
@@ -133,10 +133,13 @@ function columnsOf({ opened, ...config }: LearnerConfig): Ref<ScoredColumn[]> | 
 function scoredTokens(g: GraphBuilder, config: LearnerConfig, from: LearnFrom): Ref<Record<string, ArtifactRef>> {
   const { algorithm, trainer: { micro_batch_tokens_max }, sampler: { temperature }, reference: { offload } } = config;
   const { scored, policy, reference, metrics } = from;
+  const { surplus } = refillOf(algorithm) ?? {};
+  const reused = metrics !== undefined && surplus !== "discard"; // Then some groups are of an older version.
   const columns = columnsOf(config);
   return g.stage(scoreTokens, {
     ...{ scored, policy, reference, columns, temperature, micro_batch_tokens_max },
-    ...(metrics && { stale_columns: needsOf(algorithm, Infinity) }), // Groups left over are of an older version.
+    ...(reused && { stale_columns: needsOf(algorithm, Infinity) }),
+    ...(surplus === "reuse" && { stale_old_logp: "behaviour" as const }),
     ...(offload && { reference_offload: true }),
   });
 }

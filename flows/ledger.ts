@@ -27,6 +27,14 @@ export function ledgerOf(tally: Record<string, number>): Ledger {
   return { read, trained, filtered, stale, failed, pending: read - trained - stale - sum(filtered) - sum(failed) };
 }
 
+/** Why draws were read and none was trained on; null: some were, or none was read. */
+export function untrainedText(tally: Record<string, number>): string | null {
+  const { read, trained, filtered, failed } = ledgerOf(tally);
+  if (read === 0 || trained > 0) return null;
+  const reasons = Object.entries({ ...filtered, ...failed }).map(([reason, n]) => `${reason} ${n}`);
+  return `no step was taken, as none of ${read} groups had an advantage (${reasons.join(", ") || "all pending"})`;
+}
+
 type Closing = { tally: Record<string, number>; round: number; carried: object };
 
 /**

@@ -44,7 +44,8 @@ export async function readTakenOver(store: Store, head: RunHead, query: ReadQuer
   return rows;
 }
 
-function isTakenOver({ seq, key }: JournalRow, ancestor: ForkNote): boolean {
+/** Whether a row of an ancestor is of what was taken over. */
+export function isTakenOver({ seq, key }: Pick<JournalRow, "seq" | "key">, ancestor: ForkNote): boolean {
   if (seq > ancestor.seq) return false;
   if (!key.startsWith(`${ancestor.loop}/`)) return true;
   return Number(key.slice(ancestor.loop.length + 1).split("/")[0]) <= ancestor.round;

@@ -1,47 +1,101 @@
-import type { EngineEvent } from "../engine/mod.ts";
+import { type EngineEvent, PRIVATE_FILE, type RunHead } from "../engine/mod.ts";
 import type { Home } from "./home.ts";
+import { type FoundLine, inheritedPages, ownPages } from "./run_metrics.ts";
+
+const NAME = "metrics.jsonl";
+const BEGUN = /^metrics\.jsonl\.\d+\.new$/;
 
 /**
- * Metrics of a run as files that anything can read: `metrics.jsonl`, one line per emission with the key of the work it is
- * of, and `metrics.json`, the last value of each. They are shown and never read back by the run itself.
+ * Metrics of a run as files that anything can read: `metrics.jsonl`, one line per emission, and `metrics.json`, the last value
+ * of each. Both say what the journal says, and are never read back: every start of an engine writes them anew.
  */
 export class MetricsFile {
   readonly #home: Home;
-  readonly #run: string;
+  readonly #head: RunHead;
   readonly #owns: (epoch: number) => Promise<boolean>;
-  readonly #last: Record<string, number>;
-  readonly #lines: string[] = [];
+  readonly #last: Record<string, number> = {};
+  /** The file that this engine has made; null: it has not, or could not write to it. */
+  #file: Deno.FsFile | null = null;
+  #last_seq = 0;
   #epoch = 0;
+  #closed = false;
+  #tail: Promise<void> = Promise.resolve();
 
   /** `owns`: whether the engine of this epoch was not superseded; one that was writes nothing. */
-  constructor(home: Home, { run, owns }: { run: string; owns: (epoch: number) => Promise<boolean> }) {
+  constructor(home: Home, { head, owns }: { head: RunHead; owns: (epoch: number) => Promise<boolean> }) {
     this.#home = home;
-    this.#run = run;
+    this.#head = head;
     this.#owns = owns;
-    this.#last = home.lastMetrics(run);
   }
 
   on(event: EngineEvent): void {
     if (event.type === "run_started") this.#epoch = event.epoch;
-    if (event.type === "metrics") {
-      Object.assign(this.#last, event.metrics);
-      const { key, at_ms, metrics } = event;
-      this.#lines.push(JSON.stringify({ key, epoch: this.#epoch, at_ms, metrics }));
-    }
+    if (event.type !== "run_started" && event.type !== "round_closed") return;
     // A turn later: the next round's first operation is on its way by then, and nobody waits for files.
-    if (event.type === "round_closed") setTimeout(() => void this.flush(), 0);
+    setTimeout(() => void this.flush(), 0);
   }
 
-  /** Writes what was collected. A full disk loses metrics, never the run: what must not be lost is in the journal. */
-  async flush(): Promise<void> {
-    if (this.#lines.length === 0) return;
-    try {
-      if (!await this.#owns(this.#epoch)) return void this.#lines.splice(0);
-      const text = this.#lines.splice(0).map((line) => `${line}\n`).join("");
-      Deno.writeTextFileSync(`${this.#home.runDir(this.#run)}/metrics.jsonl`, text, { append: true });
-      this.#home.writeFact(this.#run, { name: "metrics.json", value: this.#last });
-    } catch (error) {
-      console.error(`Metrics of run ${this.#run} could not be written: ${(error as Error).message}`);
+  /** Makes the files of a run that has ended again. */
+  static async remake(home: Home, head: RunHead): Promise<void> {
+    const file = new MetricsFile(home, { head, owns: () => Promise.resolve(true) });
+    file.#epoch = head.epoch;
+    await file.close();
+  }
+
+  /** Writes what was recorded since the last time. A full disk loses the files, never the run. */
+  flush(): Promise<void> {
+    return this.#tail = this.#tail.then(() => this.#write()).catch((error) => {
+      this.#letGo();
+      console.error(`Metrics of run ${this.#head.id} could not be written: ${(error as Error).message}`);
+    });
+  }
+
+  /** The same for the last time. */
+  async close(): Promise<void> {
+    await this.flush();
+    this.#closed = true;
+    this.#letGo();
+  }
+
+  async #write(): Promise<void> {
+    if (this.#closed || this.#epoch === 0 || !await this.#owns(this.#epoch)) return;
+    if (this.#file === null) await this.#begin();
+    else await this.#appendOwn();
+    this.#home.writeFact(this.#head.id, { name: "metrics.json", value: this.#last });
+  }
+
+  /**
+   * The whole file, beside the old one and then in its place. It stays open: an engine that was superseded meanwhile writes
+   * to the file that it made, which nobody sees any more.
+   */
+  async #begin(): Promise<void> {
+    const dir = this.#home.runDir(this.#head.id);
+    const path = `${dir}/${NAME}.${this.#epoch}.new`;
+    this.#file = Deno.openSync(path, { write: true, create: true, truncate: true, mode: PRIVATE_FILE });
+    for await (const page of inheritedPages(this.#home, this.#head)) this.#append(page);
+    this.#last_seq = 0; // Those were of other journals.
+    await this.#appendOwn();
+    Deno.renameSync(path, `${dir}/${NAME}`);
+    for (const { name } of Deno.readDirSync(dir)) { // Those that a killed engine had begun.
+      if (BEGUN.test(name)) Deno.removeSync(`${dir}/${name}`);
     }
+  }
+
+  async #appendOwn(): Promise<void> {
+    for await (const page of ownPages(this.#home, this.#head.id, this.#last_seq)) this.#append(page);
+  }
+
+  #append(page: FoundLine[]): void {
+    const bytes = new TextEncoder().encode(page.map(({ line }) => `${JSON.stringify(line)}\n`).join(""));
+    for (let written = 0; written < bytes.length;) written += this.#file!.writeSync(bytes.subarray(written));
+    for (const { seq, line } of page) {
+      this.#last_seq = seq;
+      Object.assign(this.#last, line.metrics);
+    }
+  }
+
+  #letGo(): void {
+    this.#file?.close();
+    this.#file = null;
   }
 }

@@ -1,6 +1,7 @@
 /** The stage graphs that ship, and how a run of any graph is executed. */
 export { type Refilled, type RefilledFrom, refilledRollouts } from "./dynamic_sampling.ts";
 export { checkAlgorithm } from "./check_algorithm.ts";
+export { checkRewards, type CheckRewardsOptions } from "./check_rewards.ts";
 export * from "./end_workers.ts";
 export { evaluations } from "./evaluate.ts";
 export { type Difference, diffRuns, type FirstDifference, type RunDiff } from "./diff.ts";
@@ -12,9 +13,11 @@ export * from "./ledger.ts";
 export * from "./lineage.ts";
 export { type Opened, openedOf } from "./open_algorithm.ts";
 export { onlineRounds, scoredRollouts, trainedOn } from "./online.ts";
+export { MetricsFile } from "./metrics_file.ts";
 export * from "./resources.ts";
 export { heldOutPairs, preferenceRounds } from "./preference.ts";
 export { type KeepPolicy, type KeepReason, kept } from "./retention.ts";
+export { claimDirectories } from "./run_directories.ts";
 export * from "./run_graph.ts";
 export * from "./run_view.ts";
 export { greedyOf, samplingOf } from "./sampling.ts";
@@ -31,6 +34,8 @@ export { evaluatePairs, PairEvaluation } from "./stages/evaluate_pairs.ts";
 export { exportCritic, exportModel, exportPolicy } from "./stages/export_policy.ts";
 export { GeneratedGroup, generateSlab } from "./stages/generate_slab.ts";
 export { openAlgorithm } from "./stages/open_algorithm.ts";
+export { questionsOf } from "./questions.ts";
+export { openRows, type RowsConfig } from "./open_rows.ts";
 export { openData, OpenedSplit } from "./stages/open_data.ts";
 export { prepareCritic, preparePolicy, prepareReference } from "./stages/prepare_policy.ts";
 export { Published, publishPolicy } from "./stages/publish_policy.ts";

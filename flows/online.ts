@@ -8,11 +8,12 @@ import { evaluations } from "./evaluate.ts";
 import { fixedReference, learned, type Learner, type LearnFrom, savedLearner, startLearner } from "./learner.ts";
 import { checkLedger } from "./ledger.ts";
 import { type Opened, openedOf } from "./open_algorithm.ts";
+import { openRows, type RowsConfig } from "./open_rows.ts";
 import { samplingOf } from "./sampling.ts";
 import { drawPrompts } from "./stages/draw_prompts.ts";
 import { exportCritic, exportPolicy } from "./stages/export_policy.ts";
 import { generateSlab } from "./stages/generate_slab.ts";
-import { openData, type OpenedSplit } from "./stages/open_data.ts";
+import type { OpenedSplit } from "./stages/open_data.ts";
 import { preparePolicy } from "./stages/prepare_policy.ts";
 import { publishPolicy } from "./stages/publish_policy.ts";
 import { type ScoredGroup, scoreGroup } from "./stages/score_group.ts";
@@ -35,6 +36,7 @@ export type OnlineRounds =
     | "rollouts"
     | "checkpoints"
   >
+  & RowsConfig
   & {
     /** Where an algorithm in Python is opened already. */
     opened?: Opened;
@@ -71,7 +73,7 @@ export function trainedOn(
 export function onlineRounds(g: GraphBuilder, rounds: OnlineRounds, start: Ref<Policy>): Learner {
   const { rounds: times, lag } = rounds;
   const config = { ...rounds, opened: openedOf(g, rounds, "rewards") };
-  const data = g.stage(openData, { split: "train" });
+  const data = openRows(g, rounds, { split: "train", use: "prompt", model_path: start.field("model_path") });
   const refill = refillOf(config.algorithm);
   const fixed = fixedReference(g, config, start);
   const learner = startLearner(g, config, start);

@@ -3,12 +3,12 @@ import { PreferenceConfig } from "../configs/mod.ts";
 import type { ArtifactRef, Policy } from "../data/mod.ts";
 import { graph, type GraphBuilder, type Ref } from "../engine/mod.ts";
 import { type Opened, openedOf } from "./open_algorithm.ts";
+import { openRows, type RowsConfig } from "./open_rows.ts";
 import { checkpointPolicy } from "./stages/checkpoint_policy.ts";
 import { createModel } from "./stages/create_model.ts";
 import { drawEvaluationPairs, drawPairs } from "./stages/draw_pairs.ts";
 import { evaluatePairs } from "./stages/evaluate_pairs.ts";
 import { exportModel, exportPolicy } from "./stages/export_policy.ts";
-import { openData } from "./stages/open_data.ts";
 import { preparePolicy } from "./stages/prepare_policy.ts";
 import { scorePairs } from "./stages/score_pairs.ts";
 import { trainPolicy } from "./stages/train_policy.ts";
@@ -20,6 +20,7 @@ export type PreferenceRounds =
     PreferenceConfig,
     "seed" | "rounds" | "pairs_per_round" | "algorithm" | "trainer" | "reference" | "checkpoints"
   >
+  & RowsConfig
   & {
     /** The algorithm, where it is in Python. */
     opened: Opened;
@@ -43,7 +44,7 @@ function scoredBatch(g: GraphBuilder, config: PreferenceRounds, { batch, policy,
 export function preferenceRounds(g: GraphBuilder, config: PreferenceRounds, start: Ref<Policy>): Ref<Policy> {
   const { seed, algorithm, opened, pairs_per_round: count, rounds: last, checkpoints } = config;
   const { optimizer, micro_batch_tokens_max, updates_per_batch, epochs_per_batch } = config.trainer;
-  const data = g.stage(openData, { split: "train" });
+  const data = openRows(g, config, { split: "train", use: "preference", model_path: start.field("model_path") });
   const work = { algorithm, optimizer, micro_batch_tokens_max, ...(opened && { opened }) };
   const rounds = g.loop("round", { times: last, carry: { policy: start } }, (r) => {
     const policy = r.carried("policy");
@@ -63,7 +64,7 @@ export function heldOutPairs(
   start: Ref<Policy>,
 ): Ref<ArtifactRef> | null {
   if (config.evaluate === null) return null;
-  const data = g.stage(openData, { split: "eval" });
+  const data = openRows(g, config, { split: "eval", use: "preference", model_path: start.field("model_path") });
   const batch = g.stage(drawEvaluationPairs, { data, count: config.evaluate.pairs });
   return scoredBatch(g, config, { batch, policy: start, start });
 }

@@ -1,13 +1,23 @@
-import { readConfig } from "../configs/mod.ts";
-import { canonicalJson, type Graph, type GraphDefinition, InvalidInputError } from "../engine/mod.ts";
+import type { z } from "zod";
+import { readConfig, restoreRecorded } from "../configs/mod.ts";
+import {
+  canonicalJson,
+  checkJournal,
+  checkRunId,
+  type Graph,
+  type GraphDefinition,
+  InvalidInputError,
+} from "../engine/mod.ts";
 import type { Outcome, RunHead } from "../engine/mod.ts";
+import { importEntry } from "./entry_module.ts";
 import { Home } from "./home.ts";
 import { createRun, executeRun, type SessionOptions } from "./session.ts";
 import { flowDefinition, SHIPPED } from "./table.ts";
 
 /** A definition whose configuration its own schema checks when it is built. */
-export type AnyDefinition = Pick<GraphDefinition, "name"> & { build(config: unknown): Graph };
+export type AnyDefinition = Pick<GraphDefinition, "name"> & { config: z.ZodType; build(config: unknown): Graph };
 
+/** What a script gives `runGraph`. */
 export type RunGraphOptions<In> = SessionOptions & {
   config: In;
   /** A directory (made if it is not there), or one that is open already. */
@@ -28,11 +38,12 @@ export async function runGraph<In, C, T>(
   options: RunGraphOptions<NoInfer<In>>,
 ): Promise<Outcome<T> & { run: string }> {
   const { config, home, entry, id, name, ...session } = options;
+  if (id !== undefined) checkRunId(id);
   return await withHome(home, async (open) => {
     const known = id === undefined ? null : await open.store.head(id);
-    if (known) checkSame(known, definition.config.parse(config));
     const head = known ?? await createRun(open, definition, { config, entry, id, name });
-    return { ...await executeRun(open, { head, graph: definition.build(config) }, session), run: head.id };
+    const graph = definition.build(known ? sameConfig(known, definition, config) : config);
+    return { ...await executeRun(open, { head, graph }, session), run: head.id };
   });
 }
 
@@ -51,15 +62,15 @@ export async function resumeRun(home: Home | string, run: string, options: Sessi
 
 /** The graph definition that a run was made of: one that ships, or an export of the user's module. */
 export async function recordedDefinition(head: RunHead): Promise<{ definition: AnyDefinition; config: unknown }> {
-  const recorded: unknown = JSON.parse(head.config);
+  const recorded: unknown = JSON.parse(checkJournal(head).config);
   if (head.entry.startsWith(SHIPPED)) {
     const config = readConfig(recorded);
     return { definition: flowDefinition(config.flow) as AnyDefinition, config };
   }
   const [module, name = ""] = head.entry.split("#");
-  const loaded = (await import(module!)) as Record<string, AnyDefinition>;
-  const definition = loaded[name];
-  if (definition) return { definition, config: recorded };
+  const loaded = await importEntry(head);
+  const definition = loaded[name] as AnyDefinition | undefined;
+  if (definition) return { definition, config: restoreRecorded(definition.config, recorded) };
   throw new InvalidInputError(`Cannot resume run '${head.id}' as ${module} exports no graph '${name}'`, {
     entry: head.entry,
   });
@@ -75,12 +86,19 @@ async function withHome<T>(home: Home | string, work: (open: Home) => Promise<T>
   }
 }
 
-function checkSame(head: RunHead, resolved: unknown): void {
-  const now = canonicalJson(resolved ?? null);
-  if (now === head.config) return;
+/**
+ * The configuration of a recorded run, which a script gives again. A setting that is newer than the run and that the script
+ * leaves out means what it meant then.
+ */
+function sameConfig<In, C, T>(head: RunHead, { config: schema }: GraphDefinition<In, C, T>, given: unknown): In {
+  const known = canonicalJson(schema.parse(restoreRecorded(schema, JSON.parse(head.config))) ?? null);
+  for (const meant of [given, restoreRecorded(schema, given)]) {
+    if (canonicalJson(schema.parse(meant) ?? null) === known) return meant as In;
+  }
+  const now = canonicalJson(schema.parse(given) ?? null);
   throw new InvalidInputError(
-    `Cannot go on with run '${head.id}' as its configuration is another: it began with ${head.config}, ` +
-      `this call has ${now}. Give the old one, or a new id`,
+    `Cannot continue run '${head.id}' because its configuration differs: it began with ${head.config}, ` +
+      `this call has ${now}. Fix: give the old one, or a new id`,
     { run: head.id },
   );
 }

@@ -7,7 +7,9 @@ import {
   type Store,
 } from "../engine/mod.ts";
 import type { Recovery, Replan, VersionNote, WorkerState } from "../workers/mod.ts";
-import { type Ledger, ledgerOf } from "./ledger.ts";
+import { type Ledger, ledgerOf, untrainedText } from "./ledger.ts";
+
+import type { BoundedRows } from "./stages/bound_rows.ts";
 import { ancestors, readTakenOver, recordedDigests } from "./lineage.ts";
 
 /** What `show RUN --json` prints. Read from the journal, so it is the same whoever asks, and while the run is on. */
@@ -30,10 +32,14 @@ export type RunView = {
   /** The value model's; absent: there is none. */
   critic?: NewestVersion;
   ledger: Ledger;
+  /** What was found of the rows of each split before anything was generated from them. */
+  rows: BoundedRows[];
   generated: { groups: number; samples: number; tokens: number };
   recoveries: Recovery[];
   /** Where numerics changed: before the first the run repeats to the bit, after it to rounding. */
   replans: Replan[];
+  /** Why this run's own rounds trained nothing; null: they did, or it has none that draw. */
+  untrained: string | null;
   evaluations: Record<string, unknown>[];
   metrics: Record<string, number>;
   error: unknown;
@@ -44,7 +50,7 @@ export type RunView = {
 /** The newest version of a chain, with its digest once its weights were exported, published or saved. */
 export type NewestVersion = { version: string; number: number; digest: string | null };
 
-/** What the engine's own files say of a run that is on; the journal knows nothing of it. */
+/** What `Home.liveFacts` gathers: the workers of a run that is on, which the journal does not know, and the last metrics. */
 export type LiveFacts = { workers: WorkerState[]; metrics: Record<string, number> };
 
 /** Reads a run's state. `live`: what HOME/runs/RUN holds beside the journal. */
@@ -81,8 +87,10 @@ export async function runView(store: Store, head: RunHead, live: LiveFacts): Pro
       samples: sum(generations, (g) => g.samples),
       tokens: sum(delivered, (d) => d.tokens),
     },
+    rows: (await readWhole("note/rows")).map(value<BoundedRows>),
     recoveries: (await read("recovery")).map(value<Recovery>),
     replans: (await readWhole("note/replan")).map(value<Replan>),
+    untrained: untrainedText(ownTally(rounds)),
     evaluations: (await readWhole("note/evaluation")).map(value<Record<string, unknown>>),
     metrics: live.metrics,
     error: head.error === null ? null : JSON.parse(head.error),
@@ -119,6 +127,15 @@ function lastTotals(rounds: JournalRow[]): Record<string, number> {
     for (const [name, n] of Object.entries(total)) totals[name] = (totals[name] ?? 0) + n;
   }
   return totals;
+}
+
+/** Tallies of the rounds that this run closed itself: a fork's first rows are its parent's. */
+function ownTally(rounds: JournalRow[]): Record<string, number> {
+  const sum: Record<string, number> = {};
+  for (const row of rounds.filter(({ epoch }) => epoch > 0)) {
+    for (const [name, n] of Object.entries(value<RoundRecord>(row).tally ?? {})) sum[name] = (sum[name] ?? 0) + n;
+  }
+  return sum;
 }
 
 async function newestVersions(

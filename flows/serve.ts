@@ -1,7 +1,9 @@
+import { restoreRecorded } from "../configs/mod.ts";
 import { type Graph, InvalidInputError, type RunHead, type ServeOptions, serveQueues } from "../engine/mod.ts";
 import type { Verdict } from "../engine/mod.ts";
 import { placeGpus } from "../workers/mod.ts";
 import type { Home } from "./home.ts";
+import { refuseOtherHome } from "./run_directories.ts";
 import { type AnyDefinition, recordedDefinition } from "./run_graph.ts";
 import { executeRun, type SessionOptions, workerBlocks } from "./session.ts";
 import { SHIPPED } from "./table.ts";
@@ -44,7 +46,10 @@ export async function serveRuns(home: Home, options: ServeRunsOptions): Promise<
   await serveQueues({
     ...serving,
     store: home.store,
-    look: (run) => graphOf(run, modules),
+    look: async (run) => {
+      await refuseOtherHome(home, run);
+      return await graphOf(run, modules);
+    },
     execute: ({ before, head, graph }, signal) =>
       executeRun(home, { head: before, graph }, { ...session?.(head), claimed: head, lease_ms, drain: signal }),
   }, drain);
@@ -67,7 +72,10 @@ async function definitionOf(run: RunHead, modules: Record<string, AnyDefinition>
   } catch (error) {
     const name = run.entry.split("#")[1] ?? "";
     const given = run.entry.startsWith(SHIPPED) ? undefined : modules.find((module) => module[name] !== undefined);
-    if (given) return { definition: given[name]!, config: JSON.parse(run.config) as unknown };
+    if (given) {
+      const definition = given[name]!;
+      return { definition, config: restoreRecorded(definition.config, JSON.parse(run.config)) };
+    }
     throw new InvalidInputError(
       `Cannot run '${run.id}' as its graph cannot be loaded from ${run.entry}: ${(error as Error).message}. ` +
         "Name a module that exports it with --entry",

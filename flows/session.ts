@@ -1,8 +1,9 @@
 import { z } from "zod";
 import { AlgorithmChoice, hasValueModel, headOf } from "../algs/mod.ts";
-import { type Config, SamplerConfig, TrainerConfig, WorkersConfig } from "../configs/mod.ts";
+import { type Config, restoreRecorded, SamplerConfig, TrainerConfig, WorkersConfig } from "../configs/mod.ts";
 import {
   type CreateOptions,
+  type DirectoryOwner,
   Engine,
   type EngineEvent,
   type EventListener,
@@ -12,6 +13,7 @@ import {
   type GraphDefinition,
   type JournalRow,
   type NewRow,
+  newRunId,
   type Outcome,
   provide,
   type Provided,
@@ -23,7 +25,7 @@ import {
   askedReplans,
   type Caller,
   ensureEnvironment,
-  type EnvironmentProgress,
+  type OnEnvironmentProgress,
   placeGpus,
   type PolicyTrainer,
   Replan,
@@ -32,14 +34,17 @@ import {
   ValueModelConfig,
   type WorkersOptions,
 } from "../workers/mod.ts";
+import { checkRewards } from "./check_rewards.ts";
 import type { Home } from "./home.ts";
 import { residentRows } from "./lineage.ts";
 import { MetricsFile } from "./metrics_file.ts";
 import { isRecorded } from "./recorded.ts";
 import { rowTables } from "./row_tables.ts";
+import { claimDirectories, refuseOtherHome, refuseUsed } from "./run_directories.ts";
 import { Critic, Paths, Rewards, Rows, type RowTables, Sampler, Trainer, Trainers } from "./resources.ts";
 import { groupBlocks, type WorkerBlocks, WorkerGroups } from "./worker_groups.ts";
 
+/** How a run is executed, whoever executes it. */
 export type SessionOptions = {
   /** Once aborted, nothing new starts and the run can be resumed. */
   drain?: AbortSignal;
@@ -51,16 +56,16 @@ export type SessionOptions = {
   lease_ms?: number;
   /** Numerics to go on with, others than the run's: recorded as replans. */
   replan?: AskedReplan;
-  /** Asked when the run is to stop, and when it does: true if its machine is about to go. The newest policy is saved before the workers end. */
+  /** Asked when the run is to stop: true if its machine is about to go, and the newest policy is saved at once too. It is always saved before the workers end. */
   preempted?: () => boolean;
-  /** The configuration's rows, if they are read already. */
+  /** The configuration's rows, if they are read and its rewards were looked at (`checkRewards`) already. */
   rows?: RowTables;
   /** Resources beside the shipped ones, for stages of one's own. */
   resources?: readonly Provided[];
   onEvent?: EventListener;
   onWorkers?: WorkersOptions["onEvent"];
   /** Told while a Python environment is made. */
-  onSetup?: (progress: EnvironmentProgress) => void;
+  onSetup?: OnEnvironmentProgress;
 };
 
 /** What was recorded before a setting was there has its default. A graph of one's own may have settings of its own beside them. */
@@ -75,8 +80,10 @@ export function workerBlocks(config: Record<string, unknown>): WorkerBlocks | nu
     rollouts?: { reward_processes: number };
     recovery?: { allow_replan: boolean };
   };
-  const trainer = RecordedTrainer.parse(config.trainer);
-  const sampler = config.sampler === undefined ? NO_SAMPLERS : RecordedSampler.parse(config.sampler);
+  const trainer = RecordedTrainer.parse(restoreRecorded(RecordedTrainer, config.trainer));
+  const sampler = config.sampler === undefined
+    ? NO_SAMPLERS
+    : RecordedSampler.parse(restoreRecorded(RecordedSampler, config.sampler));
   const reward_processes = rollouts?.reward_processes ?? 2;
   const workers = WorkersConfig.parse(config.workers ?? {});
   const allow_replan = recovery?.allow_replan ?? true;
@@ -94,9 +101,14 @@ export async function createRun<In, C, T>(
   options: { config: NoInfer<In>; entry: string } & Omit<CreateOptions, "entry" | "packages">,
 ): Promise<RunHead> {
   const { config, ...rest } = options;
-  home.rememberStore();
+  const owner = await home.owner(rest.id ?? newRunId(definition.name));
+  refuseUsed(home, owner);
+  await home.rememberStore();
   const engine = new Engine({ store: home.store, artifacts: home.artifacts });
-  return await engine.create(definition, config, { ...rest, packages: { deno: Deno.version.deno } });
+  const told = { id: owner.run, home: owner.home, packages: { deno: Deno.version.deno } };
+  const head = await engine.create(definition, config, { ...rest, ...told });
+  await claimDirectories(home, head, { make: true }); // After it: a directory's run is always one that a journal knows.
+  return head;
 }
 
 /**
@@ -109,9 +121,16 @@ export async function executeRun<T>(
   options: SessionOptions = {},
 ): Promise<Outcome<T>> {
   const run = head.id;
-  await Deno.mkdir(home.runDir(run), { recursive: true });
+  await refuseOtherHome(home, head);
+  await claimDirectories(home, head, { make: true });
+  await home.rememberStore();
+  const owner = await home.owner(run);
   const config = JSON.parse(head.config) as Record<string, unknown>;
   const rows = options.rows ?? await rowTables(config as Partial<Config>);
+  if (options.rows === undefined && head.epoch === 0) {
+    const scored = head.parent === null ? rows : {}; // A fork keeps its parent's rows, whatever they lack.
+    await checkRewards(config as Partial<Config>, { rows: scored, home: home.dir, onSetup: options.onSetup });
+  }
   const faults = Faults.parse(Deno.env.get("HOLDFAST_FAULT"), {
     dir: `${home.runDir(run)}/faults`,
     place: "engine",
@@ -129,7 +148,7 @@ export async function executeRun<T>(
     options,
     onLeaving: () => saveNow(),
   });
-  const metrics = new MetricsFile(home, { run, owns: (epoch) => stillOwns(home.store, run, epoch) });
+  const metrics = new MetricsFile(home, { head, owns: (epoch) => stillOwns(home.store, run, epoch) });
   let epoch = 0;
   const record = async (rows: NewRow[]) => {
     if (rows.length === 0) return;
@@ -141,7 +160,7 @@ export async function executeRun<T>(
     artifacts: home.artifacts,
     faults,
     lease_ms: options.lease_ms,
-    resources: [...resourcesOf(home, { run, rows, groups }), ...(options.resources ?? [])],
+    resources: [...resourcesOf(home, { owner, rows, groups }), ...(options.resources ?? [])],
     slots: { sampler: blocks?.sampler.replicas || 1 },
     onEvent: (event: EngineEvent) => {
       if (event.type === "run_started") {
@@ -164,16 +183,16 @@ export async function executeRun<T>(
   // At once too: what is in flight may take longer than the machine is left to us.
   drain?.addEventListener("abort", saveIfPreempted, { once: true });
   const endInOrder = async () => {
-    await metrics.flush();
+    await metrics.close();
     drain?.removeEventListener("abort", saveIfPreempted);
     await saved;
-    saveIfPreempted();
+    if (drain?.aborted) saved = saveNow(); // Who resumes it need not redo what was trained since the last checkpoint.
     await saved;
     await groups?.stop();
   };
   const letGo = () => stopped ??= endInOrder();
   try {
-    return await engine.execute(run, graph, { drain, accept, claimed, letGo });
+    return await engine.execute(run, graph, { drain, accept, claimed, letGo, beforeEnd: () => metrics.flush() });
   } finally {
     await letGo();
   }
@@ -226,9 +245,9 @@ async function saveBeforeEnd(
   const log = (text: string) => options.onEvent?.({ type: "log", run, key: caller.key, text, at_ms: Date.now() });
   try {
     const saved = await trainer.saveNow(caller);
-    if (saved) log(`saved ${saved.dir} before the machine goes`);
+    if (saved) log(`saved ${saved.dir} before the workers end`);
   } catch (error) {
-    log(`no checkpoint was saved before the machine goes: ${(error as Error).message}`);
+    log(`no checkpoint was saved before the workers end: ${(error as Error).message}`);
   }
 }
 
@@ -267,9 +286,12 @@ function makeGroups(home: Home, { run, blocks, recorded, faults, restart, option
 
 function resourcesOf(
   home: Home,
-  { run, rows, groups }: { run: string; rows: RowTables; groups: WorkerGroups | null },
+  { owner, rows, groups }: { owner: DirectoryOwner; rows: RowTables; groups: WorkerGroups | null },
 ): Provided[] {
+  const { run } = owner;
   const dirs = {
+    home: home.dir,
+    owner,
     run: home.runDir(run),
     checkpoints: home.checkpointsDir(run),
     publications: `${home.runDir(run)}/publications`,

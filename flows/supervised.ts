@@ -3,18 +3,17 @@ import type { Policy } from "../data/mod.ts";
 import { graph, type GraphBuilder, type Ref } from "../engine/mod.ts";
 import { evaluations } from "./evaluate.ts";
 import { openedOf } from "./open_algorithm.ts";
+import { openRows, type RowsConfig } from "./open_rows.ts";
 import { checkpointPolicy } from "./stages/checkpoint_policy.ts";
 import { drawSupervised } from "./stages/draw_rows.ts";
 import { exportPolicy } from "./stages/export_policy.ts";
-import { openData } from "./stages/open_data.ts";
 import { preparePolicy } from "./stages/prepare_policy.ts";
 import { trainPolicy } from "./stages/train_policy.ts";
 
 /** What the rounds of supervised training read of a configuration; the quickstart makes one from its own. */
-export type SupervisedRounds = Pick<
-  SupervisedConfig,
-  "seed" | "rounds" | "rows_per_round" | "algorithm" | "trainer" | "checkpoints"
->;
+export type SupervisedRounds =
+  & Pick<SupervisedConfig, "seed" | "rounds" | "rows_per_round" | "algorithm" | "trainer" | "checkpoints">
+  & RowsConfig;
 
 /** A warm-up before another flow: one optimizer step a round, however its batches are cut. */
 export const WARMUP_STEPS = { updates_per_batch: 1, epochs_per_batch: 1 };
@@ -27,7 +26,7 @@ export function supervisedRounds(g: GraphBuilder, config: SupervisedRounds, star
     ...(updates > 1 && { updates_per_batch: updates }),
     ...(epochs > 1 && { epochs_per_batch: epochs }),
   };
-  const data = g.stage(openData, { split: "train" });
+  const data = openRows(g, config, { split: "train", use: "completion", model_path: start.field("model_path") });
   const opened = openedOf(g, config, "completions");
   const work = { algorithm, optimizer, micro_batch_tokens_max, ...(opened && { opened }) };
   const rounds = g.loop("step", { times: last, carry: { policy: start } }, (r) => {

@@ -57,12 +57,18 @@ export async function fakeRun(options: FakeRunOptions): Promise<FakeRun> {
     policyTrainer.publish(policy, publication.dir, caller);
   const resources = [
     provide(Rows, rows),
-    provide(Paths, { run: `${dir}/run`, checkpoints: checkpointsDir, publications: `${dir}/publications` }),
+    provide(Paths, {
+      home: dir,
+      owner: null,
+      run: `${dir}/run`,
+      checkpoints: checkpointsDir,
+      publications: `${dir}/publications`,
+    }),
     provide(Trainer, policyTrainer),
     provide(Critic, valueTrainer),
     provide(Trainers, [policyTrainer, valueTrainer]),
     provide(Sampler, new PolicySampler({ operators: samplers, republish })),
-    provide(Rewards, new RewardScorer({ pool })),
+    provide(Rewards, new RewardScorer({ pool, artifacts })),
   ];
   return { trainer, critic, samplers, resources };
 }

@@ -2,7 +2,13 @@ import { basename } from "node:path";
 import { type AlgorithmChoice, creditOf, expressionsOf, inPython } from "../algs/mod.ts";
 import { type ArtifactRef, Batch } from "../data/mod.ts";
 import { InvalidInputError, type JournalRow, rowValue, type RunHead } from "../engine/mod.ts";
-import { ensureEnvironment, type EnvironmentProgress, PYTHON_ROOT } from "../workers/mod.ts";
+import {
+  ensureEnvironment,
+  environmentKind,
+  type OnEnvironmentProgress,
+  PYTHON_ROOT,
+  workerEnvironment,
+} from "../workers/mod.ts";
 import type { Home } from "./home.ts";
 import { readTakenOver } from "./lineage.ts";
 import { creditRound, RoundTokens } from "./stages/credit_round.ts";
@@ -15,7 +21,7 @@ export type TryOptions = {
   /** A model directory whose log-probabilities are used; null: those of the batch. */
   model: string | null;
   json: boolean;
-  onSetup?: (progress: EnvironmentProgress) => void;
+  onSetup?: OnEnvironmentProgress;
 };
 
 /**
@@ -35,13 +41,14 @@ export async function tryAlgorithm(home: Home, head: RunHead, options: TryOption
       ? { python: { ...await sourceOf({ ...algorithm, sha256: null }), file: algorithm.source } }
       : { assigned: assignedOf(algorithm, recorded), losses: expressionsOf(algorithm) }),
   };
-  const python = await ensureEnvironment("torch", { home: home.dir, onProgress: options.onSetup });
+  const python = await ensureEnvironment(environmentKind("torch"), { home: home.dir, onProgress: options.onSetup });
   const path = await Deno.makeTempFile({ prefix: "holdfast-try-", suffix: ".json" });
   try {
     await Deno.writeTextFile(path, JSON.stringify(job));
     const child = new Deno.Command(python, {
       args: ["-m", "holdfast_worker.algorithm.try_batch", path],
-      env: { PYTHONPATH: PYTHON_ROOT, OMP_NUM_THREADS: "1" },
+      clearEnv: true,
+      env: { ...workerEnvironment(), PYTHONPATH: PYTHON_ROOT, OMP_NUM_THREADS: "1" },
       stdin: "inherit",
       stdout: "inherit",
       stderr: "inherit",

@@ -1,6 +1,7 @@
 import type { Prompt } from "../data/mod.ts";
 import { InvalidInputError } from "../engine/mod.ts";
-import { ensureEnvironment, PYTHON_ROOT } from "../workers/mod.ts";
+import { processOf } from "../rewards/mod.ts";
+import { ensureEnvironment, environmentKind, runPython } from "../workers/mod.ts";
 
 export type TriedItem = { id: string; prompt: Prompt; completion: string; row: Record<string, unknown> };
 export type TriedReward = {
@@ -19,23 +20,16 @@ export async function tryPythonReward(
   source: string,
   options: { rows: TriedItem[]; timeout_ms: number; home: string },
 ): Promise<TriedReward[]> {
-  const python = await ensureEnvironment("torch", { home: options.home });
-  const child = new Deno.Command(python, {
-    args: ["-m", "holdfast_worker.rewards.try_function", source, "--timeout-ms", String(options.timeout_ms)],
-    env: { PYTHONPATH: PYTHON_ROOT },
-    stdin: "piped",
-    stdout: "piped",
-    stderr: "piped",
-  }).spawn();
-  const writer = child.stdin.getWriter();
-  await writer.write(new TextEncoder().encode(options.rows.map((row) => `${JSON.stringify(row)}\n`).join("")));
-  await writer.close();
-  const { code, stdout, stderr } = await child.output();
-  const text = new TextDecoder();
+  const python = await ensureEnvironment(environmentKind("torch"), { home: options.home });
+  const { code, stdout, stderr } = await runPython(python, {
+    module: "holdfast_worker.rewards.try_function",
+    args: [source, "--process", JSON.stringify(processOf({})), "--timeout-ms", String(options.timeout_ms)],
+    input: options.rows.map((row) => `${JSON.stringify(row)}\n`).join(""),
+  });
   if (code !== 0) {
-    throw new InvalidInputError(`Cannot test reward '${source}':\n${text.decode(stderr).trimEnd()}`, { source, code });
+    throw new InvalidInputError(`Cannot test reward '${source}':\n${stderr.trimEnd()}`, { source, code });
   }
-  const results = text.decode(stdout).trim().split("\n").filter(Boolean).map((line) => JSON.parse(line) as Answer);
+  const results = stdout.trim().split("\n").filter(Boolean).map((line) => JSON.parse(line) as Answer);
   return options.rows.map(({ id, completion }) => {
     const result = results.find((one) => one.id === id);
     const error = result?.outcome === "ok" ? null : `${result?.outcome ?? "missing"}: ${result?.error ?? ""}`;

@@ -5,11 +5,13 @@ import {
   InvalidInputError,
   type JournalRow,
   RedoDriftError,
+  removeTree,
   type RunHead,
   type Store,
 } from "../engine/mod.ts";
 import { type Caller, type PolicyTrainer, VersionNote } from "../workers/mod.ts";
 import { closedRound } from "./carried_versions.ts";
+import { OWN_NAMES } from "./own_files.ts";
 import { readTakenOver, recordedDigests, residentRows } from "./lineage.ts";
 
 /** `steps`: loss and gradient norm of each optimizer step, bit for bit. `digest`: over the weights, where one was recorded. */
@@ -40,7 +42,7 @@ export type VerifyOptions = {
   trainer: Redoing;
   /** The value model's; only where the run has one. */
   critic?: Redoing;
-  /** Weights are written here, one version at a time, and removed. */
+  /** Weights are written below it, one version at a time, and removed. */
   dir: string;
   /** Versions with fewer trained batches are redone and not looked at. */
   from?: number;
@@ -76,7 +78,7 @@ async function verifyOne({ policy, group, round, digest }: Recorded, options: Ve
   const { version, number } = policy;
   const known = { version, ...(group && { group }), number, round, recorded_digest: digest };
   const trainer = group === undefined ? options.trainer : options.critic!;
-  const dir = `${options.dir}/${version.slice(0, 16)}`;
+  const dir = `${options.dir}/redone/${version.slice(0, 16)}`;
   // What recovery would record is no part of the run: the run itself lost nothing.
   const caller: Caller = { key: `verify/${number}`, attempt: 1, record: () => Promise.resolve() };
   try {
@@ -88,7 +90,7 @@ async function verifyOne({ policy, group, round, digest }: Recorded, options: Ve
     if (!(error instanceof RedoDriftError)) throw error;
     return { ...known, steps: "different", digest: "not_recorded", redone_digest: null, detail: error.message };
   } finally {
-    await Deno.remove(dir, { recursive: true }).catch(() => {}); // Not there, if the redo failed.
+    await removeTree(dir, { home: options.dir, named: OWN_NAMES.weights, owner: null });
   }
 }
 

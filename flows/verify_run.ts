@@ -1,6 +1,8 @@
-import { InvalidInputError, type RunHead } from "../engine/mod.ts";
-import { ensureEnvironment, type EnvironmentProgress, type WorkersOptions } from "../workers/mod.ts";
+import { checkJournal, InvalidInputError, removeTree, type RunHead } from "../engine/mod.ts";
+import { ensureEnvironment, type OnEnvironmentProgress, type WorkersOptions } from "../workers/mod.ts";
 import type { Home } from "./home.ts";
+import { OWN_NAMES } from "./own_files.ts";
+import { refuseOtherHome } from "./run_directories.ts";
 import { workerBlocks } from "./session.ts";
 import { rowsToRedo, type Verified, type VerifiedVersion, verifyVersions } from "./verify.ts";
 import { WorkerGroups } from "./worker_groups.ts";
@@ -11,8 +13,11 @@ export type VerifyRunOptions = {
   onVersion?: (version: VerifiedVersion) => void;
   onWorkers?: WorkersOptions["onEvent"];
   /** Told while a Python environment is made. */
-  onSetup?: (progress: EnvironmentProgress) => void;
+  onSetup?: OnEnvironmentProgress;
 };
+
+/** A redo has nobody waiting for it, and a machine that verifies beside a run may be slow: the run's own limit is for hangs in it. */
+const NO_PROGRESS_S = 3600;
 
 /**
  * Verifies a run on a trainer of its own, in a directory of its own under the run's: an engine that runs it meanwhile, and its
@@ -20,17 +25,22 @@ export type VerifyRunOptions = {
  * @throws {InvalidInputError} If the run has no trainer, or has trained nothing.
  */
 export async function verifyRun(home: Home, head: RunHead, options: VerifyRunOptions = {}): Promise<Verified> {
-  const blocks = workerBlocks(JSON.parse(head.config));
+  const blocks = workerBlocks(JSON.parse(checkJournal(head).config));
   if (blocks === null) {
     throw new InvalidInputError(`Cannot verify run '${head.id}' as its graph trains no policy`, { run: head.id });
   }
+  await refuseOtherHome(home, head);
   const { from, onVersion, onWorkers, onSetup } = options;
   const dir = `${home.runDir(head.id)}/verify-${crypto.randomUUID().slice(0, 8)}`;
   await Deno.mkdir(`${dir}/runs/${head.id}`, { recursive: true });
   const groups = new WorkerGroups({
     run: head.id,
     home: dir,
-    blocks: { ...blocks, sampler: { ...blocks.sampler, replicas: 0 } },
+    blocks: {
+      ...blocks,
+      sampler: { ...blocks.sampler, replicas: 0 },
+      workers: { ...blocks.workers, no_progress_s: Math.max(NO_PROGRESS_S, blocks.workers.no_progress_s) },
+    },
     artifacts: home.artifacts,
     recorded: await rowsToRedo(home.store, head),
     python: (kind, own) => ensureEnvironment(kind, { home: home.dir, own, onProgress: onSetup }),
@@ -40,9 +50,9 @@ export async function verifyRun(home: Home, head: RunHead, options: VerifyRunOpt
   try {
     const { artifacts } = home;
     const redoing = { trainer: groups.trainer, ...(groups.critic && { critic: groups.critic }) };
-    return await verifyVersions(home.store, head, { artifacts, ...redoing, dir: `${dir}/redone`, from, onVersion });
+    return await verifyVersions(home.store, head, { artifacts, ...redoing, dir, from, onVersion });
   } finally {
     await groups.stop();
-    await Deno.remove(dir, { recursive: true });
+    await removeTree(dir, { home: home.dir, named: OWN_NAMES.verifying, owner: null });
   }
 }

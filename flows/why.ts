@@ -13,7 +13,10 @@ export type Why = Explanation & {
 /** Entries that an error names. */
 const NAMED_MAX = 8;
 
-/** @throws {InvalidInputError} If neither the run nor one that it was forked from has such an entry; it names those near. */
+/**
+ * Explains an entry of a run's journal, and each of its starts.
+ * @throws {InvalidInputError} If neither the run nor one that it was forked from has such an entry; it names those near.
+ */
 export async function whyEntry(store: Store, head: RunHead, key: string): Promise<Why> {
   const line = [head, ...(await ancestors(store, head)).map((ancestor) => ancestor.head)];
   for (const run of line) {

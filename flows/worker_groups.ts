@@ -196,7 +196,8 @@ export class WorkerGroups {
       restart,
       republish: ({ policy, publication }, caller) => this.trainer.publish(policy, publication.dir, caller),
     });
-    this.rewards = new RewardScorer({ pool: this.#onFirstUse(this.#lazy("reward", () => this.#rewardSpec())) });
+    const pool = this.#onFirstUse(this.#lazy("reward", () => this.#rewardSpec()));
+    this.rewards = new RewardScorer({ pool, artifacts: options.artifacts });
   }
 
   /** All trainers. */
@@ -223,8 +224,8 @@ export class WorkerGroups {
     const owns = this.#options.owns && (() => this.#options.owns!(epoch));
     const onEvent = (event: WorkersEvent) => this.#on(event);
     const python = await this.#trainerPython();
-    const { grace_s, preempt_grace_s, silent_s, host, port } = blocks.workers;
-    const places = { run, home, artifactsDir: artifacts.dir, host, port };
+    const { grace_s, preempt_grace_s, silent_s, host, port, interface: named } = blocks.workers;
+    const places = { run, home, artifacts, host, port, interface: named };
     const preemptGraceMs = Math.round(preempt_grace_s * 1000);
     const limits = { graceMs: grace_s * 1000, preemptGraceMs, silentMs: silent_s * 1000 };
     const told = { owns, isRecorded, onEvent, onFrame, onLeaving };

@@ -1,6 +1,6 @@
 import { z } from "zod";
-import type { RewardInput, Score } from "./define.ts";
-import { parsePythonReward, PythonRewardConfig } from "./python.ts";
+import type { RewardInput, RewardRow, Score } from "./define.ts";
+import { parsePythonReward, processOf, PythonRewardConfig, type RewardProcess } from "./python.ts";
 import { RewardModelConfig, type RewardModelSettings } from "./reward_model.ts";
 import { REWARDS } from "./table.ts";
 
@@ -9,12 +9,20 @@ const common = {
   label: z.string().regex(/^[a-z0-9_]+$/, "must be lower case letters, digits and _").optional().describe(
     "The name in metrics (`reward/LABEL/mean`); by default the reward's own.",
   ),
+  when: z.string().optional().describe(
+    "Paid only to samples that the reward of this name gives more than 0; left out: to every sample.",
+  ),
 };
 
-const { exact_match, gsm8k, length } = REWARDS;
+const { characters_in_place, exact_match, gsm8k, length } = REWARDS;
 
 /** One entry of `reward:`; the reward's own settings stand beside its name and weight. */
 export const RewardConfig = z.discriminatedUnion("name", [
+  z.strictObject({
+    name: z.literal("characters_in_place").describe("The share of characters that stand where the answer has them."),
+    ...common,
+    ...characters_in_place.config.shape,
+  }),
   z.strictObject({
     name: z.literal("exact_match").describe("1 if the completion is the row's answer, else 0."),
     ...common,
@@ -39,15 +47,19 @@ export type RewardConfig = z.infer<typeof RewardConfig>;
 export type ScoringFunction = {
   readonly name: string;
   readonly weight: number;
+  /** Paid only to samples that the reward of this name gives more than 0; left out: to every sample. */
+  readonly when?: string;
   readonly runs_on: "engine" | "process";
   /** For `process`: `path.py:function`, else null. */
   readonly source: string | null;
+  /** With `source`: what its processes may use. */
+  readonly process?: RewardProcess;
   /** For `process` in place of a function: the reward model to ask. */
   readonly model?: RewardModelSettings;
   readonly timeout_ms: number;
   score(
     sample: Omit<RewardInput, "row"> & { row: Record<string, unknown>; answer: string | undefined },
-  ): Promise<number>;
+  ): Promise<number | null>;
 };
 
 const ENGINE_TIMEOUT_MS = 10_000;
@@ -57,17 +69,32 @@ export function labelOf(config: RewardConfig): string {
   return config.name === "python" ? parsePythonReward(config.source)!.function.toLowerCase() : config.name;
 }
 
-/** The functions of a resolved `reward:` list, in its order. */
+/**
+ * The functions of a resolved `reward:` list, in its order.
+ * @throws {RangeError} If one is paid on a reward that is not in the list.
+ */
 export function scoringFunctions(configs: readonly RewardConfig[]): ScoringFunction[] {
+  const labels = configs.map(labelOf);
   return configs.map((config) => {
-    if (config.name === "python") return inProcess(config, { source: config.source, timeout_ms: config.timeout_ms });
+    if (config.when !== undefined && !labels.includes(config.when)) {
+      throw new RangeError(
+        `Cannot pay '${labelOf(config)}' as its \`when\` names no reward: there are ${
+          labels.join(", ")
+        }, not '${config.when}'`,
+      );
+    }
+    if (config.name === "python") {
+      const { source, timeout_ms } = config;
+      return inProcess(config, { source, timeout_ms, process: processOf(config) });
+    }
     if (config.name === "reward_model") return inProcess(config, { model: settingsOf(config) });
-    const { name, weight, label: _, ...own } = config;
+    const { name, weight, label: _, when, ...own } = config;
     // The union pairs each name with its own settings; TypeScript cannot follow that through the table.
     const reward = REWARDS[name] as unknown as { score(input: RewardInput, config: unknown): Score | Promise<Score> };
     return {
       name: labelOf(config),
       weight,
+      ...(when !== undefined && { when }),
       runs_on: "engine",
       source: null,
       timeout_ms: ENGINE_TIMEOUT_MS,
@@ -77,20 +104,52 @@ export function scoringFunctions(configs: readonly RewardConfig[]): ScoringFunct
   });
 }
 
-function settingsOf(config: RewardModelConfig & { weight: number; label?: string }): RewardModelSettings {
-  const { name: _, weight: __, label: ___, ...settings } = config;
+/**
+ * Says what a row lacks for a reward; null: it can be scored. `needs`: the columns that a function in Python takes by name.
+ */
+export function rowCheck(
+  config: RewardConfig,
+  needs: readonly string[] = [],
+): (row: { answer?: string; columns: Record<string, unknown> }) => string | null {
+  if (config.name === "reward_model") return () => null;
+  if (config.name === "python") {
+    const wanted = [...new Set([...config.needs ?? [], ...needs])];
+    return ({ answer, columns }) => {
+      const all: Record<string, unknown> = { ...columns, answer };
+      const lacking = wanted.find((name) => all[name] === undefined || all[name] === null);
+      return lacking === undefined ? null : `Cannot score with '${config.source}' as the row has no '${lacking}'`;
+    };
+  }
+  const { name, weight: _, label: __, when: ___, ...own } = config;
+  const reward = REWARDS[name] as { check?(row: RewardRow, config: unknown): void };
+  return ({ answer, columns }) => {
+    try {
+      reward.check?.({ ...columns, answer }, own);
+      return null;
+    } catch (error) {
+      if (error instanceof RangeError) return error.message;
+      throw error;
+    }
+  };
+}
+
+function settingsOf(
+  config: RewardModelConfig & { weight: number; label?: string; when?: string },
+): RewardModelSettings {
+  const { name: _, weight: __, label: ___, when: ____, ...settings } = config;
   return settings;
 }
 
 /** A reward that the reward worker computes. */
 function inProcess(
   config: RewardConfig,
-  how: { source?: string; timeout_ms?: number; model?: RewardModelSettings },
+  how: Partial<Pick<ScoringFunction, "source" | "timeout_ms" | "process" | "model">>,
 ): ScoringFunction {
   const name = labelOf(config);
   return {
     name,
     weight: config.weight,
+    ...(config.when !== undefined && { when: config.when }),
     runs_on: "process",
     source: null,
     timeout_ms: ENGINE_TIMEOUT_MS,
@@ -102,7 +161,8 @@ function inProcess(
 }
 
 /** @throws {RangeError} If a score is not a finite number. */
-export function checkedScore(score: Score, name: string): number {
+export function checkedScore(score: Score, name: string): number | null {
+  if (score === null) return null;
   const value = typeof score === "number" ? score : score?.score;
   if (Number.isFinite(value)) return value;
   throw new RangeError(`Cannot use a score of '${name}' as it is not a finite number: it is ${value}`);

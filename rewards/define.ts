@@ -14,8 +14,8 @@ export type RewardInput = {
   signal: AbortSignal;
 };
 
-/** A number, or one with named parts for the metrics. */
-export type Score = number | { score: number; metrics?: Record<string, number> };
+/** A number, or one with named parts for the metrics; null: the row has nothing to grade by. */
+export type Score = number | { score: number; metrics?: Record<string, number> } | null;
 
 /**
  * A reward. `score` gets what it reads of `RewardInput` and its own configuration; it returns 0 for a wrong answer and
@@ -26,6 +26,10 @@ export type Reward<Name extends string = string, Shape extends z.ZodRawShape = z
   /** `engine`: called in the engine's process, so quick and pure. `process`: in a pool with a hard time limit. */
   readonly runs_on: "engine" | "process";
   readonly config: z.ZodObject<Shape, z.core.$strict>;
+  /** Throws as `score` would if a row cannot be scored, whatever the completion: all are asked before anything is generated. */
+  check?(row: RewardRow, config: z.output<z.ZodObject<Shape, z.core.$strict>>): void;
+  /** From which score on a sample is right; left out: the reward says nothing of that. */
+  readonly right_at?: number;
   score(input: Reads, config: z.output<z.ZodObject<Shape, z.core.$strict>>): Score | Promise<Score>;
 };
 

@@ -3,7 +3,7 @@ import { defineReward } from "./define.ts";
 
 /**
  * 1 if the completion is the row's answer, else 0.
- * @throws {RangeError} If the row has no answer: the row is broken, not the model.
+ * A row without an answer is not graded.
  * @example
  * ```ts
  * strictEqual(exactMatch.score({ completion: " 12358\n", row: { answer: "12358" } }, { trim: true, ignore_case: false }), 1);
@@ -12,20 +12,24 @@ import { defineReward } from "./define.ts";
 export const exactMatch = defineReward({
   name: "exact_match",
   runs_on: "engine",
+  right_at: 1,
   config: z.strictObject({
     trim: z.boolean().default(true).describe("Ignore white space around both texts."),
     ignore_case: z.boolean().default(false).describe("Ignore the difference between capital and small letters."),
   }),
+  check: (row) => void wantedOf(row),
   score({ completion, row }: { completion: string; row: { answer?: string } }, { trim, ignore_case }) {
-    if (row.answer === undefined) {
-      throw new RangeError(
-        "Cannot score with exact_match as the row has no answer: add an `answer`, or name its field",
-      );
-    }
+    if (row.answer === undefined) return null;
+    const wanted = wantedOf(row);
     const form = (text: string) => {
       const trimmed = trim ? text.trim() : text;
       return ignore_case ? trimmed.toLowerCase() : trimmed;
     };
-    return form(completion) === form(row.answer) ? 1 : 0;
+    return form(completion) === form(wanted) ? 1 : 0;
   },
 });
+
+function wantedOf({ answer }: { answer?: string }): string {
+  if (answer !== undefined) return answer;
+  throw new RangeError("Cannot score with exact_match as the row has no answer: add an `answer`, or name its field");
+}

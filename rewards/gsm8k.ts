@@ -1,15 +1,20 @@
 import { z } from "zod";
 import { defineReward } from "./define.ts";
-import { spellNumber } from "./numbers.ts";
+import { ANSWER_CHARACTERS_MAX, lastNumber, numberAlone, spellNumber } from "./numbers.ts";
 
-const MARKED = /####\s*(-?\$?[\d.,]*\d)/g;
-// A minus right after a digit or a letter is a dash, as in `5-7`.
-const ANY = /(?:(?<![\w)])-)?\$?(?:\d[\d,]*(?:\.\d+)?|\.\d+)/g;
+const MARK = "####";
+const BOX = "\\boxed{";
 
 /**
- * 1 if the last `#### number` in the completion equals the row's answer, else 0. Commas, a dollar sign and needless
- * zeros are ignored. Source: https://github.com/openai/grade-school-math, `dataset.py`; it reads the first mark, we the
- * last, because models often restate.
+ * 1 if the last `#### number` in the completion equals the row's answer, else 0. Commas between thousands, a dollar sign
+ * and needless zeros are ignored; words may follow on the line, another digit may not.
+ *
+ * Source: https://github.com/openai/grade-school-math, `dataset.py`. Its verdict on every gold answer of GSM8K is ours.
+ * - Stricter: the number stands alone. It reads 1 in `1/2`, `1e3` and `1 234`, 12 in `12-15`, `12:30` and `12 or 15`, 700
+ *   in `7,0,0`; here none of these is an answer.
+ * - Wider: it wants one space after the mark and no other spelling; we also take `####7`, `$7`, `7.`, `7.0`, `+7` and the
+ *   minus sign U+2212.
+ * - It reads the first mark, we the last, because models often restate.
  * @throws {RangeError} If the row's answer is not a number: the row is broken, not the model.
  * @example
  * ```ts
@@ -19,20 +24,43 @@ const ANY = /(?:(?<![\w)])-)?\$?(?:\d[\d,]*(?:\.\d+)?|\.\d+)/g;
 export const gsm8k = defineReward({
   name: "gsm8k",
   runs_on: "engine",
+  right_at: 1,
   config: z.strictObject({
     fallback: z.enum(["none", "last_number"]).default("none").describe(
-      "What counts as the answer when nothing is marked with ####: nothing, or the last number of the completion.",
+      "What counts as the answer when nothing is marked with ####: nothing, or what the last \\boxed{} holds, and without " +
+        "one the last number of the completion.",
     ),
   }),
+  check: (row) => void wantedOf(row),
   score({ completion, row }: { completion: string; row: { answer?: string } }, { fallback }) {
-    const wanted = row.answer === undefined ? null : spellNumber(row.answer);
-    if (wanted === null) {
-      throw new RangeError(
-        `Cannot score with gsm8k as the row's answer is not a number: it is ${JSON.stringify(row.answer)}`,
-      );
-    }
-    const marked = [...completion.matchAll(MARKED)].at(-1)?.[1];
-    const found = marked ?? (fallback === "last_number" ? completion.match(ANY)?.at(-1) : undefined);
-    return found !== undefined && spellNumber(found) === wanted ? 1 : 0;
+    if (row.answer === undefined) return null;
+    const wanted = wantedOf(row);
+    const text = completion.slice(-ANSWER_CHARACTERS_MAX);
+    const marked = lastMarked(text);
+    const found = marked === undefined && fallback === "last_number" ? unmarked(text) : marked;
+    return found === wanted ? 1 : 0;
   },
 });
+
+function wantedOf({ answer }: { answer?: string }): string {
+  const wanted = answer === undefined ? null : spellNumber(answer);
+  if (wanted !== null) return wanted;
+  throw new RangeError(`Cannot score with gsm8k as the row's answer is not a number: it is ${JSON.stringify(answer)}`);
+}
+
+/** What follows the last mark that a number follows; null: not a number alone; undefined: no mark has a number. */
+function lastMarked(text: string): string | null | undefined {
+  for (let at = text.length; at > 0;) {
+    at = text.lastIndexOf(MARK, at - 1);
+    if (at < 0) return undefined;
+    const found = numberAlone(text, { from: at + MARK.length });
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
+
+function unmarked(text: string): string | null {
+  const box = text.lastIndexOf(BOX);
+  if (box < 0) return lastNumber(text);
+  return numberAlone(text, { from: box + BOX.length, closer: "}" }) ?? null;
+}

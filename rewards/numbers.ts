@@ -1,13 +1,83 @@
 /**
- * A number in one spelling: no commas, no dollar sign, no full stop at its end, no needless zeros; null if it is none.
- * Text, not a double, so that long integers keep all their digits.
+ * Graders read text that the policy wrote, so every function here takes time linear in it, and looks at the last
+ * `ANSWER_CHARACTERS_MAX` characters alone: answers stand at the end.
+ */
+export const ANSWER_CHARACTERS_MAX = 65_536;
+
+const MINUS = "\u2212"; // The sign that typesetting has for what keyboards write as a hyphen.
+const SIGN = `[-+${MINUS}]`;
+const SPACE = /\s*/y;
+const TOKEN = new RegExp(`${SIGN}?(?:\\\\?\\$)?${SIGN}?(?:\\d+(?:,\\d+)*(?:\\.\\d+)?|\\.\\d+)`, "y");
+const PLAIN = new RegExp(`^(${SIGN}?)\\\\?\\$?(${SIGN}?)(\\d{1,3}(?:,\\d{3})+|\\d*)(?:\\.(\\d*))?$`);
+/** A digit of any script, or a fraction in one character. */
+const DIGIT = /[\p{Nd}\p{Nl}\u00bc-\u00be\u2150-\u215f\u2189]/u;
+/** What may stand between two digits of one expression: 1/2, 12:30, 1e3, 2x4, 12-15, 5-$7. */
+const JOINT = /[\p{L}/:^*×÷+\-\u2212\u2013\u2014$%]/u;
+const JOINTS_MAX = 32;
+const SIGNED = new RegExp(`(?<![\\p{L}\\p{N})])[-${MINUS}](?:\\\\?\\$)?$`, "u");
+
+/**
+ * A number in one spelling: no commas, no dollar sign, no full stop at its end, no needless zeros; null if it is not a
+ * plain decimal. Commas must part thousands. Text, not a double, so that long integers keep all their digits.
  */
 export function spellNumber(text: string): string | null {
-  const bare = text.trim().replace(/^\$/, "").replaceAll(",", "").replace(/\.$/, "");
-  const match = bare.match(/^([-+]?)\$?(\d*)(?:\.(\d*))?$/);
-  if (!match || (match[2] === "" && !match[3])) return null;
-  const whole = match[2]!.replace(/^0+(?=\d)/, "") || "0";
-  const fraction = (match[3] ?? "").replace(/0+$/, "");
+  const match = text.trim().match(PLAIN);
+  if (!match) return null;
+  const [, first, second, digits, decimals = ""] = match;
+  if ((first !== "" && second !== "") || (digits === "" && decimals === "")) return null;
+  const whole = digits!.replaceAll(",", "").replace(/^0+(?=\d)/, "") || "0";
+  const fraction = withoutZeros(decimals);
   const size = fraction === "" ? whole : `${whole}.${fraction}`;
-  return match[1] === "-" && size !== "0" ? `-${size}` : size;
+  const isNegative = first === "-" || first === MINUS || second === "-" || second === MINUS;
+  return isNegative && size !== "0" ? `-${size}` : size;
+}
+
+/** `/0+$/` would try again at every zero. */
+function withoutZeros(decimals: string): string {
+  let end = decimals.length;
+  while (decimals[end - 1] === "0") end--;
+  return decimals.slice(0, end);
+}
+
+/**
+ * The number that stands alone in `text` from `from` to the end of its line, or to `closer`: words may follow, no other
+ * digit. null: what begins there as a number is none, or not the only one; undefined: no number begins there.
+ */
+export function numberAlone(
+  text: string,
+  { from, closer }: { from: number; closer?: string },
+): string | null | undefined {
+  SPACE.lastIndex = from;
+  const begin = from + SPACE.exec(text)![0].length;
+  TOKEN.lastIndex = begin;
+  const token = TOKEN.exec(text)?.[0];
+  if (token === undefined) return undefined;
+  const after = text.slice(begin + token.length).split(/[\n\r]/, 1)[0]!;
+  const rest = closer === undefined ? after : after.split(closer, 1)[0]!;
+  return /^\p{No}/u.test(rest) || DIGIT.test(rest) ? null : spellNumber(token);
+}
+
+/** The last number of a text; null if the last digit is part of something else: 1/2, 12:30, 1e3, 12-15, 1 234. */
+export function lastNumber(text: string): string | null {
+  let last = text.length - 1;
+  while (last >= 0 && !DIGIT.test(text[last]!)) last--;
+  let begin = last + 1;
+  while (/[\d.,]/.test(text[begin - 1] ?? "")) begin--;
+  // The sentence's own full stops and commas: "so,12", "...5". One full stop is a decimal point.
+  const own = text.slice(begin, last + 1).search(/\d/);
+  if (own > 1 || text[begin] === ",") begin += Math.max(own, 0);
+  const before = text.slice(Math.max(0, begin - JOINTS_MAX), begin);
+  const number = text.slice(begin, last + 1);
+  if (number === "" || isJoined(before, number) || /^\p{No}/u.test(text.slice(last + 1, last + 2))) return null;
+  const sign = SIGNED.test(before) ? "-" : "";
+  return spellNumber(sign + number);
+}
+
+/** Whether what stands before a number makes it a part of something that began with a digit. */
+function isJoined(before: string, number: string): boolean {
+  let at = before.length;
+  while (JOINT.test(before[at - 1] ?? "")) at--;
+  const isTight = at < before.length && /\p{N}/u.test(before[at - 1] ?? "");
+  const isGrouped = /\p{N}[^\S\n\r]$/u.test(before) && /^\d{3}(?!\d)/.test(number);
+  return isTight || isGrouped;
 }

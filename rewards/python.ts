@@ -8,9 +8,51 @@ export function parsePythonReward(text: string): { path: string; function: strin
   return match ? { path: match[1]!, function: match[2]! } : null;
 }
 
+/** What the processes of a reward may use where its settings say nothing. */
+const USUAL = { env: [] as string[], memory_gib: 8, cpu_s: 60, file_mib: 1024, processes_max: 64, isolate: true };
+
+/** A limit that null lifts. The default is no part of a recorded setting: runs recorded before it keep their inputs. */
+const limit = (usual: number, text: string) =>
+  z.number().positive().nullable().optional().describe(`${text}. null: no limit; absent: ${usual}.`);
+
+/** The store's address and password: they never leave the engine. */
+const OF_THE_STORE = /^(HOLDFAST_.*|DATABASE_URL|PG[A-Z]+)$/;
+const VariableName = z.string()
+  .regex(/^[A-Za-z_]\w*$/, "must be the name of an environment variable")
+  .refine((name) => !OF_THE_STORE.test(name), "belongs to the engine and is not given to workers");
+
+/** What the processes of a reward inherit, and what each may use. */
+const ofProcess = {
+  env: z.array(VariableName).optional().describe(
+    "Environment variables that its processes inherit beside the usual ones, such as HF_TOKEN. Absent: none.",
+  ),
+  memory_gib: limit(USUAL.memory_gib, "Memory that one of its processes may fill"),
+  cpu_s: limit(USUAL.cpu_s, "CPU time of one call, over all its threads"),
+  file_mib: limit(USUAL.file_mib, "The largest file that it may write"),
+  processes_max: z.int().positive().optional().describe(
+    `Processes that a call may have started at once. Absent: ${USUAL.processes_max}.`,
+  ),
+  isolate: z.boolean().optional().describe(
+    "Whether it sees only its own processes, where this machine allows that (Linux namespaces). Absent: true.",
+  ),
+};
+
 /** A reward function in a Python file. It runs in a pool of processes; this is only its description. */
 export const PythonRewardConfig = z.strictObject({
   name: z.literal("python").describe("A function in a Python file. Written short: `path.py:function`."),
   source: z.string().regex(SHAPE, "must be path.py:function").describe("`path.py:function`: where the function is."),
   timeout_ms: z.int().positive().default(10_000).describe("A call that takes longer fails its sample."),
+  needs: z.array(z.string().min(1)).optional().describe(
+    "Columns that it reads of `row`: each row must have them. Absent: those that it takes by name.",
+  ),
+  ...ofProcess,
 });
+
+/** What the reward worker is told of a function's processes. */
+export type RewardProcess = Required<z.infer<z.ZodObject<typeof ofProcess>>>;
+
+/** What the processes of a reward may use, with what its settings leave out. */
+export function processOf(settings: z.infer<z.ZodObject<typeof ofProcess>>): RewardProcess {
+  const said = Object.keys(USUAL).map((name) => [name, settings[name as keyof typeof USUAL]] as const);
+  return { ...USUAL, ...Object.fromEntries(said.filter(([, value]) => value !== undefined)) };
+}

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { chatSettings } from "../data/mod.ts";
 
 /** A trained reward model. It runs in the reward worker; this is only its description. */
 export const RewardModelConfig = z.strictObject({
@@ -11,6 +12,7 @@ export const RewardModelConfig = z.strictObject({
     "Where it runs; cuda: the first GPU that the reward worker sees, beside whoever else uses it.",
   ),
   threads: z.int().positive().default(1).describe("CPU threads that it computes with."),
+  ...chatSettings,
   batch_tokens_max: z.int().positive().default(8192).describe("Tokens, padding too, that are scored at once."),
 });
 export type RewardModelConfig = z.infer<typeof RewardModelConfig>;

@@ -75,8 +75,8 @@ export class PolicySampler {
     caller: Caller,
     { onNew }: { onNew?: () => Promise<void> } = {},
   ): Promise<Generated> {
-    const { published, ...rest } = input;
-    const args = { version: published.policy.version, ...rest };
+    const { published, slab, ...rest } = input;
+    const args = { version: published.policy.version, slab: promptsOf(slab), ...rest };
     const holder = await this.#holder(args, caller);
     if (!holder) await onNew?.();
     return await this.#using(holder, async (operator) => {
@@ -158,6 +158,14 @@ export class PolicySampler {
     if (next) next(operator);
     else this.#idle.push(operator);
   }
+}
+
+/** A slab with no more of its rows than a sampler reads: other columns may be many times as long. */
+function promptsOf({ id, draws }: Slab): Slab {
+  return {
+    id,
+    draws: draws.map(({ row: { row_id, prompt }, ...draw }) => ({ ...draw, row: { row_id, prompt, columns: {} } })),
+  };
 }
 
 function isThere(dir: string): boolean {

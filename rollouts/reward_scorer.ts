@@ -1,19 +1,24 @@
 import { z } from "zod";
 import type { Row, Trajectory } from "../data/mod.ts";
-import { InfrastructureError } from "../engine/mod.ts";
-import { type Caller, callOptions, type Operator } from "../workers/mod.ts";
+import { type ArtifactStore, InfrastructureError } from "../engine/mod.ts";
+import { argumentsOf, type Caller, callOptions, type Operator } from "../workers/mod.ts";
 
 /** One configured reward as the scorer needs it; the rewards room makes it from a configuration entry. */
 export interface ScoringFunction {
   readonly name: string;
   readonly weight: number;
+  /** Paid only to samples that the function of this name scores above 0; left out: to every sample. */
+  readonly when?: string;
   readonly runs_on: "engine" | "process";
   /** For `process`: what the reward worker imports, `path.py:function`. */
   readonly source: string | null;
   readonly timeout_ms: number;
+  /** With `source`: what the function's processes may use. */
+  readonly process?: unknown;
   /** For `process` in place of `source`: a reward model, asked with prompt and sampled tokens instead of a row. */
   readonly model?: unknown;
-  score(sample: ScoredSample): Promise<number> | number;
+  /** null: there is nothing to grade by. */
+  score(sample: ScoredSample): Promise<number | null> | number | null;
 }
 
 export type ScoredSample = {
@@ -29,8 +34,8 @@ export type ScoredSample = {
 type Outcome = { score: number; metrics?: Record<string, number> } | { failed: string; detail: string };
 
 /**
- * A sample's reward is the sum of weight x score; `parts` has each score, and the numbers beside it as NAME/NUMBER. It has
- * no reward if a function gave no score; `failed` names the first of those.
+ * A sample's reward is the sum of weight x score over what is paid; `parts` has each score, paid or not, and the numbers
+ * beside it as NAME/NUMBER. It has no reward if a function gave no score; `failed` names the first of those.
  */
 export type SampleScore = {
   reward: number | null;
@@ -51,10 +56,12 @@ const PoolResult = z.object({
 /** Scores samples: engine rewards here and now, process rewards in the reward group's pool with a hard time limit. */
 export class RewardScorer {
   readonly #pool: Operator | null;
+  readonly #artifacts: Pick<ArtifactStore, "put">;
 
-  /** `pool`: the `reward` worker group, null if no configured reward needs a process. */
-  constructor(options: { pool: Operator | null }) {
+  /** `pool`: the `reward` worker group, null if no configured reward needs a process. `artifacts`: for rows that are long. */
+  constructor(options: { pool: Operator | null; artifacts: Pick<ArtifactStore, "put"> }) {
     this.#pool = options.pool;
+    this.#artifacts = options.artifacts;
   }
 
   async score(
@@ -72,21 +79,22 @@ export class RewardScorer {
     const columns = await Promise.all(
       group.functions.map((f) => {
         if (f.runs_on === "engine") return here(f, samples);
-        const items = f.model === undefined ? functionItems(samples) : modelItems(group);
-        return this.#pooled(f, items, options);
+        return this.#pooled(f, f.model === undefined ? forFunction(group, samples) : forModel(group), options);
       }),
     );
     return samples.map((_, i) => combine(group.functions, columns.map((column) => column[i]!)));
   }
 
-  async #pooled(f: ScoringFunction, items: { id: string }[], options: Caller): Promise<Outcome[]> {
+  async #pooled(f: ScoringFunction, { shared: common, items }: Asked, options: Caller): Promise<Outcome[]> {
     if (this.#pool === null) {
       throw new InfrastructureError(`Cannot score with '${f.name}' as no reward processes were started`, {
         reward: f.name,
       });
     }
-    const asked = f.model === undefined ? { function: f.source, timeout_ms: f.timeout_ms } : { model: f.model };
-    const args = { ...asked, items };
+    const { source, process, timeout_ms, model } = f;
+    const asked = model === undefined ? { function: source, process, timeout_ms } : { model };
+    const place = { op: "score", group: "reward", artifacts: this.#artifacts };
+    const args = { ...asked, shared: await argumentsOf(common, place), items };
     const key = `${options.key}/${f.name}`;
     const { outputs } = await this.#pool.call("score", args, { ...callOptions(options), key });
     const loss = this.#pool.takeLoss?.() ?? null;
@@ -105,32 +113,35 @@ export class RewardScorer {
   }
 }
 
+/** What the samples of a group have in common, which goes once, and the rest of each. */
+type Asked = { shared: unknown; items: { id: string }[] };
+
 /** What a function in Python is told of each sample. */
-function functionItems(samples: ScoredSample[]) {
-  return samples.map(({ prompt, completion, tokens, row, answer }, i) => ({
-    id: String(i),
-    prompt,
-    completion,
-    tokens,
-    row: { ...row, answer },
-  }));
+function forFunction({ prompt, row }: { prompt: string; row: Row }, samples: ScoredSample[]): Asked {
+  return {
+    shared: { prompt, row: { ...row.columns, answer: row.answer } },
+    items: samples.map(({ completion, tokens }, i) => ({ id: String(i), completion, tokens })),
+  };
 }
 
 /** What a reward model is told: the prompt before any template, for it has its own, and everything after it. */
-function modelItems({ row, trajectories }: { row: Row; trajectories: Trajectory[] }) {
-  return trajectories.map(({ text, tokens, action_mask }, i) => ({
+function forModel({ row, trajectories }: { row: Row; trajectories: Trajectory[] }): Asked {
+  const items = trajectories.map(({ text, tokens, action_mask }, i) => ({
     id: String(i),
-    prompt: row.prompt,
     completion: text,
     token_ids: Array.from(tokens.subarray(Math.max(action_mask.indexOf(1), 0))),
   }));
+  return { shared: { prompt: row.prompt }, items };
 }
 
 /** An engine reward is pure: a throw is a failure at once, as a second call would throw again. */
 async function here(f: ScoringFunction, samples: ScoredSample[]): Promise<Outcome[]> {
   return await Promise.all(samples.map(async (sample): Promise<Outcome> => {
     try {
-      return { score: await f.score(sample) };
+      const score = await f.score(sample);
+      return score === null
+        ? { failed: "reward_none", detail: `${f.name}: the row has nothing to grade by` }
+        : { score };
     } catch (error) {
       return { failed: "reward_error", detail: `${f.name}: ${error instanceof Error ? error.message : String(error)}` };
     }
@@ -145,8 +156,12 @@ function combine(functions: ScoringFunction[], outcomes: Outcome[]): SampleScore
     const { score, metrics = {} } = scored[i]!;
     return [[name, score], ...Object.entries(metrics).map(([of, n]): [string, number] => [`${name}/${of}`, n])];
   });
+  const scoreOf = (name: string) => scored[functions.findIndex((f) => f.name === name)]!.score;
   return {
-    reward: functions.reduce((sum, { weight }, i) => sum + weight * scored[i]!.score, 0),
+    reward: functions.reduce(
+      (sum, { weight, when }, i) => when === undefined || scoreOf(when) > 0 ? sum + weight * scored[i]!.score : sum,
+      0,
+    ),
     parts: Object.fromEntries(parts),
     failed: null,
     detail: null,

@@ -1,13 +1,19 @@
 import { fileURLToPath } from "node:url";
-import { ensureEnvironment, ensureRequirements, type EnvironmentKind } from "../workers/mod.ts";
+import {
+  ensureEnvironment,
+  ensureRequirements,
+  type EnvironmentKind,
+  environmentKind,
+  type EnvironmentProgress,
+} from "../workers/mod.ts";
 
 /** The repository's own home: its environments serve every test. */
 export const HOME = fileURLToPath(new URL("../.holdfast", import.meta.url));
 
 /** Python environments that tests use, and the variable that names each one's interpreter. */
 const WORKERS: Record<string, EnvironmentKind> = {
-  HOLDFAST_TEST_PYTHON: "torch",
-  HOLDFAST_TEST_DEEPSPEED_PYTHON: "deepspeed",
+  HOLDFAST_TEST_PYTHON: environmentKind("torch"),
+  HOLDFAST_TEST_DEEPSPEED_PYTHON: environmentKind("deepspeed"),
   HOLDFAST_TEST_VLLM_PYTHON: "vllm_cpu",
 };
 
@@ -18,18 +24,13 @@ export const TRL = new URL("./requirements/trl.txt", import.meta.url);
 export async function ensureTestEnvironments(): Promise<Record<string, string>> {
   const env: Record<string, string> = {};
   for (const [name, kind] of Object.entries(WORKERS)) {
-    env[name] = Deno.env.get(name) ?? await ensureEnvironment(kind, { home: HOME, onProgress: sayer() });
+    env[name] = Deno.env.get(name) ?? await ensureEnvironment(kind, { home: HOME, onProgress: say });
   }
   env.HOLDFAST_TEST_TRL_PYTHON = Deno.env.get("HOLDFAST_TEST_TRL_PYTHON") ??
-    await ensureRequirements(TRL, { home: HOME, onProgress: sayer() });
+    await ensureRequirements(TRL, { home: HOME, onProgress: say });
   return env;
 }
 
-/** Says each step once. */
-function sayer() {
-  let said = "";
-  return ({ kind, step }: { kind: string; step: string }) => {
-    if (step !== said) console.log(`environment ${kind}: ${step}`);
-    said = step;
-  };
+function say({ text }: EnvironmentProgress): void {
+  console.log(text);
 }

@@ -1,6 +1,6 @@
 // @ts-types="@types/ws"
 import { WebSocket } from "ws";
-import type { HubFile } from "./hub_door.ts";
+import { type HubFile, readHubFile } from "./hub_door.ts";
 
 /** A socket as an agent has it. */
 export interface LineSocket {
@@ -22,14 +22,7 @@ export interface AgentLine {
 /** A WebSocket to the engine that the hub's file names. */
 export function webSocketLine(hubFile: string): AgentLine {
   return {
-    hub() {
-      try {
-        return JSON.parse(Deno.readTextFileSync(hubFile));
-      } catch (error) {
-        if (error instanceof Deno.errors.NotFound) return null;
-        throw error;
-      }
-    },
+    hub: () => readHubFile(hubFile),
     connect(hub, { open, frame, closed }) {
       const socket = new WebSocket(hub.url, { headers: { Authorization: `Bearer ${hub.token}` } });
       socket.on("open", open);

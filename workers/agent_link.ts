@@ -1,8 +1,9 @@
 import { decode } from "@msgpack/msgpack";
-import type { Clock } from "../engine/mod.ts";
+import { BadDataError, type Clock, InfrastructureError } from "../engine/mod.ts";
 import { BlobAssembly } from "./blob_assembly.ts";
 import { operationPhase, type Phase } from "./operation_phase.ts";
-import { AgentMessage, type EngineMessage, FRAME_BYTES_MAX, type HeldTask } from "./protocol.ts";
+import { LIMITS } from "./limits.ts";
+import { AgentMessage, type EngineMessage, type HeldTask } from "./protocol.ts";
 
 /** What a link needs of a WebSocket. */
 export interface FrameSocket {
@@ -17,8 +18,10 @@ type Numbered = Extract<EngineMessage, { seq: number }>;
 export type ReliableMessage = Without<Numbered, "seq" | "epoch">;
 export type Hello = Extract<AgentMessage, { type: "hello" }>;
 
-/** A slow reader may hold this much unsent before its socket is dropped; it reconnects and gets the rest again. */
-const UNSENT_BYTES_MAX = 64 * 1024 * 1024;
+/** Messages that wait for their acknowledgement, together: a reconnect sends them all again. */
+const OUTBOX_BYTES_MAX = LIMITS.message_bytes_max;
+/** A slow reader may hold this much unsent before its socket is dropped. More than is ever sent again, so that it gets on. */
+const UNSENT_BYTES_MAX = 2 * OUTBOX_BYTES_MAX;
 /** Frames that come with time are no events of fault tests: their number would be a time in disguise. */
 const UNCOUNTED = new Set(["heartbeat", "progress", "log", "ack", "release"]);
 /** Unacknowledged messages that may wait for an agent. */
@@ -72,7 +75,7 @@ export class AgentLink {
   #formerBoot: string | null = null;
   #sentSeq = 0;
   #receivedSeq = 0;
-  #outbox: Numbered[] = [];
+  #outbox: { message: Numbered; text: string; bytes: number }[] = [];
   #phases = new Map<string, Phase>();
   /** Tasks whose answers the agent keeps, or will. */
   #kept = new Set<string>();
@@ -100,24 +103,42 @@ export class AgentLink {
     return this.#options.clock.monotonic() - this.#heardAt;
   }
 
-  /** Sends now if the agent is there, else when it comes. Throws a RangeError if the frame is too large. */
+  /**
+   * Sends now if the agent is there, else when it comes.
+   * @throws {EngineError} If the message is too large for the line, or too much waits for the agent.
+   */
   send(message: ReliableMessage, phase: Phase = "other"): void {
     const numbered = { ...message, epoch: this.#options.epoch, seq: this.#sentSeq + 1 } as Numbered;
-    const bytes = new TextEncoder().encode(JSON.stringify(numbered)).length;
-    if (bytes > FRAME_BYTES_MAX) {
-      throw new RangeError(`Cannot send '${message.type}' as it has ${bytes} bytes: a frame holds ${FRAME_BYTES_MAX}`);
-    }
-    if (this.#outbox.length >= OUTBOX_MAX) {
-      throw new RangeError(
-        `Cannot send to agent '${this.agentId}' as ${OUTBOX_MAX} messages wait for its acknowledgement`,
-      );
-    }
+    const text = JSON.stringify(numbered);
+    const bytes = new TextEncoder().encode(text).length;
+    this.#refuse(numbered, bytes);
     this.#sentSeq += 1;
-    this.#outbox.push(numbered);
+    this.#outbox.push({ message: numbered, text, bytes });
     if (numbered.type === "task") {
       this.#expect(numbered.task, phase);
     }
-    this.#write(numbered);
+    this.#write(numbered, text);
+  }
+
+  #refuse(message: Numbered, bytes: number): void {
+    if (message.type !== "task" && message.type !== "start_group") return; // A few words about one of those.
+    const what = message.type === "task" ? `operation '${message.op}'` : `the start of ${message.group}`;
+    const facts = { agent_id: this.agentId, bytes, limit: LIMITS.message_bytes_max };
+    if (bytes > LIMITS.message_bytes_max) {
+      throw new BadDataError(
+        `Cannot send ${what} to agent '${this.agentId}' because it has ${bytes} bytes: a message holds at most ` +
+          `${LIMITS.message_bytes_max}. Fix: make shorter what it is configured with`,
+        facts,
+      );
+    }
+    const waiting = this.#outbox.reduce((sum, sent) => sum + sent.bytes, 0);
+    if (this.#outbox.length >= OUTBOX_MAX || (waiting > 0 && waiting + bytes > OUTBOX_BYTES_MAX)) {
+      throw new InfrastructureError(
+        `Cannot send ${what} to agent '${this.agentId}' because ${this.#outbox.length} messages of ${waiting} bytes ` +
+          "wait for its acknowledgement. Fix: look for what keeps its host from answering",
+        facts,
+      );
+    }
   }
 
   #expect(task: string, phase: Phase): void {
@@ -167,7 +188,7 @@ export class AgentLink {
       verdict: "go_on",
       tasks,
     });
-    for (const message of this.#outbox) this.#write(message);
+    for (const { message, text } of this.#outbox) this.#write(message, text);
     this.onMessage(hello);
   }
 
@@ -236,7 +257,12 @@ export class AgentLink {
 
   #acknowledged(seq: number): void {
     if (seq > this.#sentSeq) throw new RangeError(`message ${seq} was acknowledged, ${this.#sentSeq} is the last sent`);
-    this.#outbox = this.#outbox.filter((message) => message.seq > seq);
+    this.#outbox = this.#outbox.filter(({ message }) => message.seq > seq);
+  }
+
+  /** The agent sent what no frame may be, on the socket it is attached by. */
+  broken(socket: FrameSocket, reason: string): void {
+    if (socket === this.#socket) this.#violated(reason);
   }
 
   #violated(reason: string): void {
@@ -251,7 +277,7 @@ export class AgentLink {
     this.#options.onFrame(this.#phases.get(message.task ?? "") ?? "other");
   }
 
-  #write(message: EngineMessage): void {
+  #write(message: EngineMessage, text = JSON.stringify(message)): void {
     const socket = this.#socket;
     if (!socket) return;
     if (socket.bufferedAmount > UNSENT_BYTES_MAX) {
@@ -260,6 +286,6 @@ export class AgentLink {
       return;
     }
     this.#count(message);
-    socket.send(JSON.stringify(message));
+    socket.send(text);
   }
 }

@@ -1,18 +1,15 @@
 import { createHash } from "node:crypto";
 import { z } from "zod";
 import { InfrastructureError } from "../engine/mod.ts";
-import { type BlobFrame, FRAME_BYTES_MAX } from "./protocol.ts";
-
-/** All blobs of one result may have this many bytes together. */
-const TASK_BYTES_MAX = 2 ** 30;
-const BLOBS_MAX = 1024;
+import { LIMITS } from "./limits.ts";
+import type { BlobFrame } from "./protocol.ts";
 
 const BlobFrameSchema = z.strictObject({
   task: z.string(),
-  blob: z.int().nonnegative().max(BLOBS_MAX),
+  blob: z.int().nonnegative().lt(LIMITS.blobs_max),
   offset: z.int().nonnegative(),
-  total: z.int().nonnegative().max(TASK_BYTES_MAX),
-  data: z.instanceof(Uint8Array).refine((data) => data.length <= FRAME_BYTES_MAX, "a frame's data is at most 4 MiB"),
+  total: z.int().nonnegative().max(LIMITS.answer_bytes_max),
+  data: z.instanceof(Uint8Array).refine((data) => data.length <= LIMITS.frame_bytes_max, "it is too long"),
 });
 
 type Piece = { bytes: Uint8Array; filled: number };
@@ -80,8 +77,8 @@ export class BlobAssembly {
   #open(blobs: Map<number, Piece>, frame: BlobFrame): Piece {
     let held = frame.total;
     for (const [number, piece] of blobs) if (number !== frame.blob) held += piece.bytes.length;
-    if (held > TASK_BYTES_MAX) {
-      throw new RangeError(`Cannot hold ${held} bytes of blobs: the limit is ${TASK_BYTES_MAX}`);
+    if (held > LIMITS.answer_bytes_max) {
+      throw new RangeError(`Cannot hold ${held} bytes of blobs: the limit is ${LIMITS.answer_bytes_max}`);
     }
     return { bytes: new Uint8Array(frame.total), filled: 0 };
   }

@@ -1,36 +1,67 @@
-import { basename, join } from "node:path";
-import { InfrastructureError, sha256Hex } from "../engine/mod.ts";
+import { basename, join, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import { freeBytes, InfrastructureError } from "../engine/mod.ts";
+import { hasGpu } from "./gpus.ts";
+import { madeOnce, type Place, placeOf } from "./made_once.ts";
+import { Making, type MakingOptions } from "./making.ts";
 import { checkPython, findPython } from "./python_interpreter.ts";
-import { type CommandOutcome, runCommand } from "./run_command.ts";
+import { type Locked, Uv } from "./uv.ts";
 
-/** One environment per engine: DeepSpeed and vLLM never have to agree on versions. */
-export type EnvironmentKind = "torch" | "deepspeed" | "vllm" | "vllm_cpu";
+/** One environment per engine, as DeepSpeed and vLLM never have to agree on versions, and per build of PyTorch. */
+export type EnvironmentKind = `${"torch" | "deepspeed" | "vllm"}_${Build}`;
+type Build = "cpu" | "cuda";
 
 type Recipe = {
   /** Modules that a user's own environment must have for this kind. */
   modules: string[];
-  /** Environment of pip. */
+  build: Build;
+  /** What is installed beside PyTorch, by the names of files in `python/requirements`. */
+  requirements: string[];
+  /** Environment of the installation. */
   env?: Record<string, string>;
-  /** Taken out again after the installation. */
-  unwanted?: string[];
 };
 
 const WORKER_MODULES = ["websockets", "msgpack", "jsonschema", "numpy", "torch", "transformers", "safetensors"];
 
+const recipe = (engine: "torch" | "deepspeed", build: Build): Recipe => ({
+  modules: engine === "torch" ? WORKER_MODULES : [...WORKER_MODULES, "deepspeed"],
+  build,
+  requirements: [engine],
+  env: { DS_BUILD_OPS: "0" },
+});
+const vllm = (build: Build): Recipe => ({
+  modules: [...WORKER_MODULES, "vllm"],
+  build,
+  requirements: [`vllm_${build}`],
+});
+
 const RECIPES: Record<EnvironmentKind, Recipe> = {
-  torch: { modules: WORKER_MODULES },
-  deepspeed: { modules: [...WORKER_MODULES, "deepspeed"], env: { DS_BUILD_OPS: "0" } },
-  vllm: { modules: [...WORKER_MODULES, "vllm"] },
-  vllm_cpu: {
-    modules: [...WORKER_MODULES, "vllm"],
-    // They come with it, do not match its torch (`operator torchvision::nms does not exist`), and text needs none of them.
-    unwanted: ["torchvision", "torchaudio", "torchcodec"],
-  },
+  torch_cpu: recipe("torch", "cpu"),
+  torch_cuda: recipe("torch", "cuda"),
+  deepspeed_cpu: recipe("deepspeed", "cpu"),
+  deepspeed_cuda: recipe("deepspeed", "cuda"),
+  vllm_cpu: vllm("cpu"),
+  vllm_cuda: vllm("cuda"),
 };
 
-export type EnvironmentProgress = { kind: string; step: string; detail: string };
+type Cost = { download_mib: number; disk_mib: number };
 
-export type EnvironmentOptions = {
+/**
+ * What a requirement file adds to what is downloaded and to the disk, measured on x86-64 Linux with Python 3.11. What is not listed
+ * is small.
+ */
+const COSTS: Record<string, Cost> = {
+  uv: { download_mib: 17, disk_mib: 63 },
+  pytorch_cpu: { download_mib: 183, disk_mib: 695 },
+  pytorch_cuda: { download_mib: 2603, disk_mib: 4514 },
+  torch: { download_mib: 56, disk_mib: 408 },
+  deepspeed: { download_mib: 59, disk_mib: 431 },
+  vllm_cpu: { download_mib: 674, disk_mib: 2691 },
+  vllm_cuda: { download_mib: 1166, disk_mib: 2691 },
+  trl: { download_mib: 123, disk_mib: 684 },
+};
+
+export type EnvironmentOptions = MakingOptions & {
   /** HOME; environments lie in HOME/env, which may be a symbolic link shared by several homes. */
   home: string;
   /** The user's own interpreter: only checked, never changed. */
@@ -38,176 +69,126 @@ export type EnvironmentOptions = {
   /** Which Python makes managed environments. */
   base?: string;
   /** Where the requirement files lie. */
-  requirementsDir?: string | URL;
-  onProgress?: (progress: EnvironmentProgress) => void;
-  signal?: AbortSignal;
+  requirementsDir?: URL;
+  /** Bytes that a directory's disk has left; null if it does not say. */
+  freeBytes?: (dir: string) => number | null;
 };
 
 const REQUIREMENTS = new URL("./python/requirements/", import.meta.url);
 
-/** Last lines of pip that an error shows. */
-const LINES_SHOWN = 8;
-
-/** The kind of environment that an engine of a configuration needs on this machine. */
-export function environmentKind(engine: "torch" | "deepspeed" | "huggingface" | "vllm", gpu: boolean): EnvironmentKind {
-  if (engine === "huggingface") return "torch";
-  if (engine === "vllm") return gpu ? "vllm" : "vllm_cpu";
-  return engine;
+/** The kind of environment that an engine of a configuration needs: its processes are meant for a GPU or not. */
+export function environmentKind(
+  engine: "torch" | "deepspeed" | "huggingface" | "vllm",
+  gpu = hasGpu(),
+): EnvironmentKind {
+  return `${engine === "huggingface" ? "torch" : engine}_${gpu ? "cuda" : "cpu"}`;
 }
 
 /**
- * The interpreter of an environment: the user's own after a check, else a managed one, made on first use. Two makers wait for each
- * other. A half-made one is made again: its marker is written last.
- * @throws {InvalidInputError | InfrastructureError} One sentence that says what is wrong and how to mend it.
+ * The interpreter of an environment: the user's own after a check, else a managed one, made on first use.
+ * @throws {InvalidInputError | InfrastructureError} One sentence that says what is wrong and how to fix it.
  */
 export async function ensureEnvironment(kind: EnvironmentKind, options: EnvironmentOptions): Promise<string> {
+  const { modules, ...recipe } = RECIPES[kind];
   if (options.own) {
-    await checkPython(options.own, RECIPES[kind].modules);
+    await checkPython(options.own, modules);
     return options.own;
   }
-  return await ensureMade(kind, { ...options, ...await environmentPath(kind, options), recipe: RECIPES[kind] });
+  const { requirementsDir = REQUIREMENTS } = options;
+  const requirements = recipe.requirements.map((name) => new URL(`${name}.txt`, requirementsDir));
+  return await ensureMade(kind, { ...options, ...recipe, requirements });
 }
 
-/** The interpreter of a managed environment of any requirement file: for what no worker runs in. Made on first use. */
+/** The interpreter of a managed environment of any locked requirements with PyTorch: for what no worker runs in. */
 export async function ensureRequirements(
   requirements: URL,
-  options: Omit<EnvironmentOptions, "own" | "requirementsDir">,
+  options: Omit<EnvironmentOptions, "own">,
 ): Promise<string> {
-  const name = basename(requirements.pathname, ".txt");
-  return await ensureMade(name, { ...options, ...await placeOf({ name, file: requirements, home: options.home }) });
+  const build = hasGpu() ? "cuda" : "cpu";
+  const name = `${nameOf(requirements)}_${build}`;
+  return await ensureMade(name, { ...options, build, requirements: [requirements] });
 }
 
-type Managed = { path: string; marker: string; requirements: string };
-type Making = Pick<EnvironmentOptions, "home" | "base" | "onProgress" | "signal"> & Managed & { recipe?: Recipe };
+type Wanted = Omit<EnvironmentOptions, "own"> & Pick<Recipe, "build" | "env"> & { requirements: URL[] };
 
-async function ensureMade(kind: string, options: Making): Promise<string> {
-  const { path, marker } = options;
+async function ensureMade(kind: string, wanted: Wanted): Promise<string> {
+  const place = await placeFor(kind, wanted);
+  const making = new Making(place, wanted);
+  return await madeOnce(place, {
+    onWait: () => making.say("waiting for another process that makes it"),
+    make: () => make(place, { ...wanted, making }),
+  });
+}
+
+/** Other requirements are another directory. */
+async function placeFor(kind: string, wanted: Wanted): Promise<Place> {
+  const files = [pytorchFile(wanted, wanted.build), ...wanted.requirements];
+  const texts = await Promise.all(files.map((file) => Deno.readTextFile(file)));
+  return placeOf(wanted.home, { name: kind, text: texts.join("\n") });
+}
+
+function pytorchFile({ requirementsDir = REQUIREMENTS }: Wanted, build: Build): URL {
+  return new URL(`pytorch_${build}.txt`, requirementsDir);
+}
+
+async function make({ path }: Place, { making, ...wanted }: Wanted & { making: Making }): Promise<void> {
+  const base = await findPython(wanted.base);
+  const began = performance.now();
+  checkRoom(making, [pytorchFile(wanted, wanted.build), ...wanted.requirements], wanted);
+  const uv = await Uv.of(wanted.home, { python: base, making });
+  await making.must("`python -m venv`", [base.path, "-m", "venv", "--without-pip", path]);
   const python = join(path, "bin", "python");
-  if (await exists(marker) && await exists(python)) return python;
-  await Deno.mkdir(join(options.home, "env"), { recursive: true });
-  const lock = await Deno.open(`${path}.lock`, { write: true, create: true });
-  try {
-    options.onProgress?.({ kind, step: "wait", detail: "another process may be making it" });
-    await lock.lock(true); // Given back by the system if we die.
-    if (await exists(marker) && await exists(python)) return python;
-    await make(kind, options);
-    await Deno.writeTextFile(marker, JSON.stringify({ kind, made_at: new Date().toISOString() }) + "\n");
-    return python;
-  } finally {
-    lock.close();
+  const pytorch = await pytorchFor(python, { ...wanted, making, uv });
+  const others = wanted.requirements.map((file): Locked => ({ file }));
+  await uv.install(python, { requirements: [pytorch, ...others], making, env: wanted.env });
+  making.say(`ready after ${Math.round((performance.now() - began) / 1000)} s`);
+}
+
+/**
+ * The build of PyTorch that can be had. The CPU's is looked for in the user's package index (a mirror may have it; for macOS the
+ * public one has), then in PyTorch's own. Where neither has it, the CUDA build of the package index serves as well, and is large.
+ */
+async function pytorchFor(python: string, options: Wanted & { making: Making; uv: Uv }): Promise<Locked> {
+  const { making, uv, build } = options;
+  const cuda = { file: pytorchFile(options, "cuda") };
+  if (build === "cuda") return cuda;
+  const cpu = { file: pytorchFile(options, "cpu") };
+  for (const locked of [cpu, { ...cpu, args: ["--torch-backend", "cpu"] }]) {
+    if ((await uv.finds(python, { locked, making })).success) return locked;
   }
+  const outcome = await uv.finds(python, { locked: cuda, making });
+  if (!outcome.success) throw making.failure("looking up PyTorch", outcome);
+  making.say(
+    "PyTorch's CPU build is neither in your package index nor can PyTorch's own be reached: taking the CUDA build, which is large",
+  );
+  checkRoom(making, [cuda.file, ...options.requirements], options);
+  return cuda;
 }
 
-/** The environments of a home, each made at most once; progress as lines of text. */
-export class Environments {
-  readonly #home: string;
-  readonly #options: { onProgress?: (text: string) => void; base?: string; signal?: AbortSignal };
-  readonly #interpreters = new Map<string, Promise<string>>();
-
-  constructor(
-    home: string,
-    options: { onProgress?: (text: string) => void; base?: string; signal?: AbortSignal } = {},
-  ) {
-    this.#home = home;
-    this.#options = options;
-  }
-
-  /** The interpreter of `kind`: the user's `own` after a check, else a managed one, made if it is missing. */
-  python(kind: EnvironmentKind, own: string | null = null): Promise<string> {
-    const name = own ?? kind;
-    const known = this.#interpreters.get(name);
-    if (known) return known;
-    const { onProgress, base, signal } = this.#options;
-    const say = ({ step, detail }: EnvironmentProgress) =>
-      onProgress?.(`Python environment '${kind}': ${step} ${detail}`.trimEnd());
-    const made = ensureEnvironment(kind, { home: this.#home, own, base, signal, onProgress: say });
-    this.#interpreters.set(name, made);
-    made.catch(() => this.#interpreters.delete(name)); // The next call may find the cause mended.
-    return made;
-  }
+/** What requirement files cost together. */
+export function costOf(names: string[]): Cost {
+  const costs = names.map((name) => COSTS[name] ?? { download_mib: 0, disk_mib: 0 });
+  const sum = (field: keyof Cost) => costs.reduce((total, cost) => total + cost[field], 0);
+  return { download_mib: sum("download_mib"), disk_mib: sum("disk_mib") };
 }
 
-/** Where a managed environment lies, and the marker that says it is whole. Another requirement file is another directory. */
-export async function environmentPath(
-  kind: EnvironmentKind,
-  options: EnvironmentOptions,
-): Promise<Managed> {
-  const dir = new URL(String(options.requirementsDir ?? REQUIREMENTS), "file:///");
-  const file = new URL(`${kind}.txt`, dir.href.endsWith("/") ? dir : `${dir}/`);
-  return await placeOf({ name: kind, file, home: options.home, recipe: RECIPES[kind] });
+/** Says what files cost before they are fetched. @throws {InfrastructureError} If the disk has no room for them. */
+function checkRoom(making: Making, files: URL[], { home, freeBytes: free = freeBytes }: Wanted): void {
+  const { download_mib, disk_mib } = costOf(["uv", ...files.map(nameOf)]);
+  const dir = resolve(home, "env");
+  const left = (free(dir) ?? Infinity) / 2 ** 20;
+  const gib = (mib: number) => `${(mib / 1024).toFixed(1)} GiB`;
+  const needs = `it takes about ${gib(disk_mib)} in ${dir}, which has ${gib(left)} free`;
+  if (left >= disk_mib) return making.say(`${needs}; up to ${gib(download_mib)} are downloaded`);
+  throw new InfrastructureError(
+    `Cannot make the Python environment '${making.name}' because the disk has no room: ${needs}. ` +
+      "Fix: free some space, or name another home with --home",
+    { environment: making.name, dir, needed_mib: disk_mib, left_mib: left },
+    { retryable: false },
+  );
 }
 
-type Named = { name: string; file: URL; home: string; recipe?: Recipe };
-
-async function placeOf({ name, file, home, recipe }: Named): Promise<Managed> {
-  const unwanted = (recipe?.unwanted ?? []).join(" ");
-  const hash = sha256Hex(await requirementText(file) + unwanted).slice(0, 12);
-  const path = join(home, "env", `${name}-${hash}`);
-  return { path, marker: `${path}.ready`, requirements: decodeURIComponent(file.pathname) };
-}
-
-/** The file's text with those that it includes by `-r`. */
-async function requirementText(file: URL): Promise<string> {
-  const text = await Deno.readTextFile(file);
-  const included = [...text.matchAll(/^-r\s+(\S+)/gm)].map((match) => requirementText(new URL(match[1]!, file)));
-  return [text, ...await Promise.all(included)].join("\n");
-}
-
-async function make(kind: string, options: Making): Promise<void> {
-  const { path, base, signal, onProgress, requirements, recipe } = options;
-  const log = await Deno.open(`${path}.log`, { write: true, create: true, truncate: true });
-  const run = async (step: string, argv: string[]) => {
-    const onLine = (line: string) => {
-      log.writeSync(new TextEncoder().encode(line + "\n"));
-      onProgress?.({ kind, step, detail: line });
-    };
-    onProgress?.({ kind, step, detail: "" });
-    const outcome = await runCommand(argv, { env: recipe?.env, signal, onLine });
-    if (!outcome.success) throw makeError(kind, { step, outcome, log: `${path}.log` });
-  };
-  try {
-    const python = await findPython(base);
-    await Deno.remove(path, { recursive: true }).catch(ignoreMissing);
-    await run("venv", [python, "-m", "venv", path]);
-    const pip = [join(path, "bin", "python"), "-m", "pip"];
-    await run("install", [
-      ...pip,
-      "install",
-      "--disable-pip-version-check",
-      "--progress-bar",
-      "off",
-      "-r",
-      requirements,
-    ]);
-    if (recipe?.unwanted) await run("clean", [...pip, "uninstall", "-y", ...recipe.unwanted]);
-  } finally {
-    log.close();
-  }
-}
-
-function makeError(
-  kind: string,
-  { step, outcome, log }: { step: string; outcome: CommandOutcome; log: string },
-): InfrastructureError {
-  const cause = outcome.lines.findLast((line) => /error/i.test(line)) ?? outcome.lines.at(-1) ?? "no output";
-  const mend = step === "venv"
-    ? "Python's `venv` module must work: on Debian and Ubuntu, install python3-venv"
-    : "check the network and the disk, then run the same command again";
-  const lines = [`Cannot make the Python environment '${kind}' as step '${step}' failed: ${cause.trim()} (${mend})`];
-  lines.push(...outcome.lines.slice(-LINES_SHOWN).map((line) => `  | ${line}`), `  log: ${log}`);
-  return new InfrastructureError(lines.join("\n"), { kind, step, log }, { retryable: false });
-}
-
-function ignoreMissing(error: unknown): void {
-  if (!(error instanceof Deno.errors.NotFound)) throw error;
-}
-
-async function exists(path: string): Promise<boolean> {
-  try {
-    await Deno.stat(path);
-    return true;
-  } catch (error) {
-    ignoreMissing(error);
-    return false;
-  }
+/** `torch` of `.../torch.txt`. */
+function nameOf(file: URL): string {
+  return basename(fileURLToPath(file), ".txt");
 }

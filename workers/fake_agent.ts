@@ -3,13 +3,14 @@ import { createHash } from "node:crypto";
 import { type Clock, InfrastructureError } from "../engine/mod.ts";
 import { type AgentLine, type LineSocket, webSocketLine } from "./agent_line.ts";
 import { failureReport, FakeFailure, type FakeIO, type FakeScript } from "./fake_script.ts";
+import { LIMITS } from "./limits.ts";
 import type { AgentStart } from "./local_launcher.ts";
+import { type Arguments, outputOf } from "./payload.ts";
 import {
   type AgentMessage,
   type BlobFrame,
   EngineMessage,
   type FailureReport,
-  FRAME_BYTES_MAX,
   type GroupState,
   type HeldGroup,
   type HeldTask,
@@ -304,14 +305,21 @@ export class FakeAgent {
     try {
       const operation = this.#script.operations[entry.start.role]?.[task.op];
       if (!operation) throw new FakeFailure({ message: `role '${entry.start.role}' has no operation '${task.op}'` });
-      const output = await operation(task.args, io);
-      const outputs = Array.from({ length: entry.start.ranks }, () => output ?? null);
+      const output = JSON.stringify(
+        await operation("json" in task.args ? JSON.parse(task.args.json) : await this.#read(task.args), io) ?? null,
+      );
+      const outputs = Array.from({ length: entry.start.ranks }, () => outputOf(output, blobs));
       this.#answer(entry, { type: "result", task: task.task, outputs, blobs: blobs.map(declare) }, blobs);
     } catch (error) {
       const cause = cancelled.signal.aborted ? "cancelled" as const : "other" as const;
       const reports = error instanceof FakeFailure ? error.reports : [failureReport({ cause, message: String(error) })];
       this.#answer(entry, { type: "error", task: task.task, failures: reports }, []);
     }
+  }
+
+  async #read({ artifact }: Extract<Arguments, { artifact: unknown }>): Promise<unknown> {
+    const bytes = await this.#script.artifacts?.get(artifact);
+    return JSON.parse(new TextDecoder().decode(bytes));
   }
 
   /** A generation that has ended says nothing more. */
@@ -363,7 +371,7 @@ export class FakeAgent {
 }
 
 function* framesOf(task: string, blobs: Uint8Array[]): Generator<BlobFrame> {
-  const chunk = FRAME_BYTES_MAX / 2;
+  const chunk = LIMITS.frame_bytes_max / 2;
   for (const [blob, bytes] of blobs.entries()) {
     for (let offset = 0; offset === 0 || offset < bytes.length; offset += chunk) {
       yield { task, blob, offset, total: bytes.length, data: bytes.slice(offset, offset + chunk) };

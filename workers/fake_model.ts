@@ -11,6 +11,7 @@ import {
   type Numerics,
   type PreferencePair,
   PythonSource,
+  type Row,
   type Slab,
   type StopReason,
   type Trajectory,
@@ -80,15 +81,23 @@ export class FakeTrainer extends FakeWorker {
   readonly ranks: number;
   readonly #artifacts: ArtifactStore;
   readonly #description: AlgorithmDescription;
+  readonly #tokensMax: number | null;
   #last: { version: string; steps: StepRecord[] } | null = null;
 
-  /** `describes`: what it finds in every algorithm's file. */
+  /** `describes`: what it finds in every algorithm's file. `tokens_max`: positions of its model; null: any number. */
   constructor(
-    options: { artifacts: ArtifactStore; hook?: FakeHook; ranks?: number; describes?: Partial<AlgorithmDescription> },
+    options: {
+      artifacts: ArtifactStore;
+      hook?: FakeHook;
+      ranks?: number;
+      describes?: Partial<AlgorithmDescription>;
+      tokens_max?: number | null;
+    },
   ) {
     super(options.hook ?? null);
     this.#artifacts = options.artifacts;
     this.ranks = options.ranks ?? 1;
+    this.#tokensMax = options.tokens_max ?? null;
     this.#description = { ...FAKE_DESCRIPTION, ...options.describes };
   }
 
@@ -109,6 +118,8 @@ export class FakeTrainer extends FakeWorker {
         const { dir } = trainer.inspect_model.args.parse(args);
         return { digest: digestOf(await read(dir)), parameters: 1, architecture: "fake" };
       }
+      case "measure_rows":
+        return await this.#measure(trainer.measure_rows.args.parse(args), blobs);
       case "open_algorithm": {
         const { settings } = await this.#algorithm(trainer.open_algorithm.args.parse(args).algorithm);
         return { ...this.#description, settings };
@@ -130,6 +141,18 @@ export class FakeTrainer extends FakeWorker {
       }
     }
     throw new TypeError(`Cannot run '${op}' as the fake trainer has no such operation`);
+  }
+
+  /** A token of the fake model's tokenizer is a character. */
+  async #measure({ rows: ref }: { rows: ArtifactRef }, blobs: Uint8Array[]): Promise<unknown> {
+    const rows = await this.#artifacts.getJson(ref) as Pick<Row, "prompt" | "completion" | "rejected">[];
+    const length = (text: Row["prompt"] = "") => (typeof text === "string" ? text : JSON.stringify(text)).length;
+    const lengths = rows.flatMap(({ prompt, completion, rejected }) => [
+      length(prompt),
+      length(prompt) + Math.max(length(completion), length(rejected)),
+    ]);
+    blobs.push(new Uint8Array(Int32Array.from(lengths).buffer));
+    return { rows: rows.length, model_tokens_max: this.#tokensMax };
   }
 
   async #algorithm(ref: ArtifactRef): Promise<PythonSource> {

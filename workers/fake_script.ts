@@ -1,3 +1,4 @@
+import type { ArtifactStore } from "../engine/mod.ts";
 import type { FailureReport } from "./protocol.ts";
 
 /** What a scripted operation gets besides its arguments. */
@@ -16,11 +17,14 @@ export type FakeIO = {
 /** An operation of a fake worker: what it returns is rank 0's output; what it throws becomes an `error` message. */
 export type FakeOperation = (args: unknown, io: FakeIO) => unknown;
 
+/** What a fake agent does, step by step: the same script runs against the real one. */
 export type FakeScript = {
   /** By role, then by operation. */
   operations: Record<string, Record<string, FakeOperation>>;
   /** What rank 0 says of itself when ready, by role. */
   info?: Record<string, Record<string, unknown>>;
+  /** Where arguments are that were too long for their message. */
+  artifacts?: Pick<ArtifactStore, "get">;
   /** Failures of a start, instead of becoming ready. */
   failStart?: (group: string, generation: number) => FailureReport[] | null;
 };

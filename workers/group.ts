@@ -1,4 +1,5 @@
 import {
+  type ArtifactStore,
   type Clock,
   type EngineError,
   errorFromJson,
@@ -12,6 +13,7 @@ import type { CallOptions, CallResult } from "./call.ts";
 import { failureError, type FailureFacts, leavesGroupWhole } from "./failures.ts";
 import { argsHash, type Inherited, type Running } from "./inheritance.ts";
 import { OpenTasks } from "./open_tasks.ts";
+import { argumentsOf } from "./payload.ts";
 import type { AgentMessage, GroupState, RankState } from "./protocol.ts";
 import { ReplacementBudget } from "./supervision.ts";
 import { unlessAborted } from "./unless_aborted.ts";
@@ -57,6 +59,10 @@ export type GroupOptions = {
   logDir: string;
   /** Environment of the ranks, below what the group's own `env` says. */
   env: Record<string, string>;
+  /** Of the ranks' sockets; null: loopback. */
+  interface: string | null;
+  /** For arguments that are too long for their message. */
+  artifacts: Pick<ArtifactStore, "put">;
   onEvent: (event: GroupEvent) => void;
   /** Whether this engine was not superseded. Asked before ranks are ended or told to stop what they do. */
   owns: () => Promise<boolean>;
@@ -231,8 +237,8 @@ export class WorkerGroup {
     this.#generation += 1;
     this.#state = "starting";
     this.#ranks = [];
-    this.#link?.send({
-      type: "start_group",
+    const message = {
+      type: "start_group" as const,
       group,
       role,
       ranks,
@@ -242,9 +248,15 @@ export class WorkerGroup {
       generation: this.#generation,
       spec_hash: this.#specHash(),
       env: this.#env(),
+      interface: this.#options.interface,
       log_dir: this.#options.logDir,
       start_timeout_ms: start_timeout_ms ?? START_TIMEOUT_MS,
-    });
+    };
+    try {
+      this.#link?.send(message);
+    } catch (error) { // It is too large: it will be the next time, too.
+      return this.#giveUp(error as EngineError, "failed");
+    }
     this.#emitState();
   }
 
@@ -255,7 +267,8 @@ export class WorkerGroup {
   /** Of all that makes the group what it is. A group of another engine with the same hash can stand for this one. */
   #specHash(): string {
     const { role, ranks, python, module, spec } = this.spec;
-    return hashJson({ role, ranks, python, module, spec, env: this.#env() });
+    const { interface: named } = this.#options;
+    return hashJson({ role, ranks, python, module, spec, env: this.#env(), ...(named && { interface: named }) });
   }
 
   /** Takes up what an earlier engine began, else sends the operation once the ranks are free. */
@@ -263,12 +276,13 @@ export class WorkerGroup {
     const identity = { op, key: options.key, args_hash: argsHash(args) };
     const left = this.#tasks.take(identity, options);
     if (left) return left;
+    const given = await argumentsOf(args, { op, group: this.spec.group, artifacts: this.#options.artifacts });
     while (this.#tasks.running) { // Of an earlier engine: nobody has asked for it, or a later call will.
       await unlessAborted(this.#tasks.running.over.promise, options.signal);
       await unlessAborted(this.#gate.promise, options.signal);
     }
     if (this.#failure) throw this.#failure;
-    return this.#tasks.send(identity, { args, link: this.#link!, options });
+    return this.#tasks.send(identity, { args: given, link: this.#link!, options });
   }
 
   #groupChanged(message: Extract<AgentMessage, { type: "group" }>): void {

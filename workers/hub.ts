@@ -46,10 +46,10 @@ export class Hub {
   #ended = new AbortController();
 
   private constructor({ host = "127.0.0.1", port = 0, door, ...options }: Settings & HubOptions) {
-    const { file } = options;
+    const { file, clock } = options;
     this.#options = options;
     this.file = file;
-    this.#door = door ?? new WebSocketDoor({ file, token: this.token, host, port });
+    this.#door = door ?? new WebSocketDoor({ file, token: this.token, host, port, clock });
   }
 
   /** Listens and says so: `listen`, then `announce`. */
@@ -147,6 +147,7 @@ export class Hub {
         greeted.abort();
         link = this.#greet(socket, data, binary);
       },
+      broken: (reason) => link?.broken(socket, reason),
       closed: () => {
         greeted.abort();
         link?.detach(socket);

@@ -3,22 +3,38 @@ import { timingSafeEqual } from "node:crypto";
 import { createServer, type IncomingMessage, type Server } from "node:http";
 import { dirname } from "node:path";
 import type { Duplex } from "node:stream";
+import { z } from "zod";
 // @ts-types="@types/ws"
 import { type RawData, type WebSocket, WebSocketServer } from "ws";
-import { InfrastructureError, InvalidInputError } from "../engine/mod.ts";
+import { type Clock, InfrastructureError, InvalidInputError, PRIVATE_FILE } from "../engine/mod.ts";
 import type { FrameSocket } from "./agent_link.ts";
-import { FRAME_BYTES_MAX } from "./protocol.ts";
+import { readDerivedJson } from "./derived_file.ts";
+import { LIMITS } from "./limits.ts";
+import { Strangers } from "./strangers.ts";
 
-/** MessagePack's keys and lengths around a blob's data. */
-const FRAME_OVERHEAD_BYTES = 4096;
 /** Sockets that are open at once; an agent has one. */
 const SOCKETS_MAX = 64;
 
 /** What `hub.json` holds: an agent reads it before every connect. */
-export type HubFile = { url: string; token: string; engine_boot: string; epoch: number };
+export const HubFile = z.object({
+  url: z.string(),
+  token: z.string(),
+  engine_boot: z.string(),
+  epoch: z.int().nonnegative(),
+});
+export type HubFile = z.infer<typeof HubFile>;
 
-/** What is told of a socket. */
-export type SocketListener = { frame(data: Uint8Array, binary: boolean): void; closed(): void };
+/** What stands in a hub's file; null if there is nothing that can be used. */
+export function readHubFile(path: string): HubFile | null {
+  return HubFile.safeParse(readDerivedJson(path)).data ?? null;
+}
+
+/** What is told of a socket. `broken`: its other end sent what no frame may be; it is closed. */
+export type SocketListener = {
+  frame(data: Uint8Array, binary: boolean): void;
+  broken(reason: string): void;
+  closed(): void;
+};
 
 /** A socket that an agent opened. */
 export interface DoorSocket extends FrameSocket {
@@ -47,6 +63,7 @@ export type DoorOptions = {
   host: string;
   /** 0: any free port. */
   port: number;
+  clock: Clock;
 };
 
 /** A WebSocket server. A socket is refused before the upgrade without the run's token. */
@@ -54,23 +71,23 @@ export class WebSocketDoor implements HubDoor {
   #options: DoorOptions;
   #http: Server;
   #sockets: WebSocketServer;
+  #strangers: Strangers;
   #hosts: string[] = [];
   #terminated = false;
 
   constructor(options: DoorOptions) {
     this.#options = options;
-    this.#http = createServer((_request, response) => {
-      response.statusCode = 404;
-      response.end();
-    });
+    this.#strangers = new Strangers(options.clock);
+    this.#http = createServer(({ socket }) => refuse(socket, "404 Not Found"));
     this.#sockets = new WebSocketServer({
       noServer: true,
-      maxPayload: FRAME_BYTES_MAX + FRAME_OVERHEAD_BYTES,
+      maxPayload: LIMITS.message_bytes_max,
       perMessageDeflate: false,
     });
   }
 
   async open(opened: (socket: DoorSocket) => void): Promise<string> {
+    this.#http.on("connection", (socket: Duplex) => this.#strangers.add(socket));
     this.#http.on("upgrade", (request, socket, head) => this.#upgrade(request, socket, { head, opened }));
     const { host, port } = this.#options;
     await new Promise<void>((resolve, reject) => {
@@ -78,9 +95,9 @@ export class WebSocketDoor implements HubDoor {
         if (error.code !== "EADDRINUSE") {
           return reject(new InfrastructureError(`Cannot listen on ${host}:${port}: ${error.message}`, { host, port }));
         }
-        const mend = "choose another `workers.port`, or 0 for any free one";
+        const fix = "stop the program that has it, then resume; or start a new run with workers.port: 0, any free one";
         reject(
-          new InvalidInputError(`Cannot listen on ${host}:${port} as the port is in use: ${mend}`, { host, port }),
+          new InvalidInputError(`Cannot listen on ${host}:${port} as the port is in use. Fix: ${fix}`, { host, port }),
         );
       });
       this.#http.listen(port, host, () => resolve());
@@ -97,17 +114,12 @@ export class WebSocketDoor implements HubDoor {
     const { file } = this.#options;
     await Deno.mkdir(dirname(file), { recursive: true });
     const temporary = `${file}.${content.engine_boot}`;
-    await Deno.writeTextFile(temporary, JSON.stringify(content) + "\n", { mode: 0o600 });
+    await Deno.writeTextFile(temporary, JSON.stringify(content) + "\n", { mode: PRIVATE_FILE });
     await Deno.rename(temporary, file);
   }
 
   announced(): HubFile | null {
-    try {
-      return JSON.parse(Deno.readTextFileSync(this.#options.file));
-    } catch (error) {
-      if (error instanceof Deno.errors.NotFound || error instanceof SyntaxError) return null;
-      throw error;
-    }
+    return readHubFile(this.#options.file);
   }
 
   async withdraw(): Promise<void> {
@@ -122,6 +134,7 @@ export class WebSocketDoor implements HubDoor {
   async close(): Promise<void> {
     this.terminate();
     this.#sockets.close();
+    this.#strangers.refuseAll();
     this.#http.closeAllConnections();
     await new Promise<void>((resolve) => this.#http.close(() => resolve()));
   }
@@ -132,11 +145,8 @@ export class WebSocketDoor implements HubDoor {
     { head, opened }: { head: Buffer; opened: (socket: DoorSocket) => void },
   ): void {
     const refusal = this.#refusal(request);
-    if (refusal) {
-      socket.on("error", () => socket.destroy()); // Cut while it is told: unheard, that would end the process.
-      socket.end(`HTTP/1.1 ${refusal}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`);
-      return;
-    }
+    if (refusal) return refuse(socket, refusal);
+    this.#strangers.know(socket);
     this.#sockets.handleUpgrade(request, socket, head, (upgraded) => opened(new Upgraded(upgraded)));
   }
 
@@ -149,6 +159,11 @@ export class WebSocketDoor implements HubDoor {
     if (this.#terminated || this.#sockets.clients.size >= SOCKETS_MAX) return "503 Service Unavailable";
     return null;
   }
+}
+
+/** Says so and closes: a socket that is only ended stays open for as long as its other end likes. */
+function refuse(socket: Duplex, why: string): void {
+  socket.end(`HTTP/1.1 ${why}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`, () => socket.destroy());
 }
 
 /** A WebSocket of the server. */
@@ -167,10 +182,13 @@ class Upgraded implements DoorSocket {
     this.socket.close(code, reason);
   }
 
-  listen({ frame, closed }: SocketListener): void {
+  listen({ frame, broken, closed }: SocketListener): void {
     this.socket.on("message", (raw, binary) => frame(bytesOf(raw), binary));
     this.socket.on("close", closed);
-    this.socket.on("error", () => this.socket.terminate()); // Too large a frame, or a broken pipe: the agent connects again.
+    this.socket.on("error", (error: Error & { code?: string }) => {
+      if (error.code?.startsWith("WS_ERR_")) broken(error.message); // Else the network: the agent connects again.
+      this.socket.terminate();
+    });
   }
 }
 

@@ -13,6 +13,7 @@ import {
   sameNonce,
   sweep,
 } from "./process_sweep.ts";
+import { workerEnvironment } from "./worker_environment.ts";
 
 /** Where the Python package lies. */
 export const PYTHON_ROOT = fileURLToPath(new URL("./python", import.meta.url));
@@ -51,15 +52,14 @@ export type LocalLauncherOptions = {
   /** An interpreter with websockets, msgpack and jsonschema: any managed environment has them. */
   python: string;
   nonce: Nonce;
+  /** The tree that workers may write in, and remove what they wrote. */
+  home: string;
   artifactsDir: string;
   /** HOME/runs/RUN/faults, for faults on purpose. */
   faultsDir: string;
   clock: Clock;
   env?: Record<string, string>;
 };
-
-/** Database addresses and passwords are the engine's: ranks run user code. */
-const SECRET = /^(HOLDFAST_STORE|DATABASE_URL|PG[A-Z]+)$/;
 
 /** Agents as child processes on this machine, each in a session of its own, so that Ctrl-C reaches only the engine. */
 export function localLauncher(options: LocalLauncherOptions): Launcher {
@@ -102,9 +102,10 @@ async function startAgent(agent: AgentStart, options: LocalLauncherOptions): Pro
   const log = agent.logPath;
   await Deno.mkdir(log.slice(0, log.lastIndexOf("/")), { recursive: true });
   const argv = [python, "-m", AGENT_MODULE, "--hub-file", agent.hubFile, "--agent-id", agent.agentId];
-  // The shell gives the agent a log that outlives us (a pipe would break with us) and makes way for it.
+  // The shell gives the agent a log that outlives us (a pipe would break with us) and makes way for it. Only the log is
+  // made with another umask: ranks export models with the user's.
   const command = new Deno.Command("/bin/sh", {
-    args: ["-c", 'log="$1"; shift; exec "$@" >>"$log" 2>&1', "agent", log, ...argv],
+    args: ["-c", '(umask 077; : >>"$1"); log="$1"; shift; exec "$@" >>"$log" 2>&1', "agent", log, ...argv],
     clearEnv: true,
     env: agentEnvironment(options),
     stdin: "null",
@@ -146,8 +147,7 @@ function spawn(command: Deno.Command, python: string): Deno.ChildProcess {
 }
 
 function agentEnvironment(options: LocalLauncherOptions): Record<string, string> {
-  const inherited = Object.entries(Deno.env.toObject()).filter(([name]) => !SECRET.test(name));
-  const env: Record<string, string> = Object.fromEntries(inherited);
+  const env = workerEnvironment();
   return {
     ...env,
     ...options.env,
@@ -155,6 +155,7 @@ function agentEnvironment(options: LocalLauncherOptions): Record<string, string>
     PYTHONUNBUFFERED: "1",
     [NONCE_VARIABLE]: nonceText(options.nonce),
     HOLDFAST_ARTIFACTS: options.artifactsDir,
+    HOLDFAST_HOME_DIR: options.home,
     HOLDFAST_FAULTS_DIR: options.faultsDir,
   };
 }

@@ -5,6 +5,7 @@ import type { RankProgress } from "./hangs.ts";
 import { type Identity, Inheritance, type Running, running as opened, sinceAttempt } from "./inheritance.ts";
 import { type Limited, limitSilence, limitTime } from "./operation_limits.ts";
 import { operationPhase } from "./operation_phase.ts";
+import { type Arguments, outputsOf } from "./payload.ts";
 import type { AgentMessage, HeldTask, RankState } from "./protocol.ts";
 import { unlessAborted } from "./unless_aborted.ts";
 
@@ -153,8 +154,9 @@ export class OpenTasks {
 
   resolve(running: Running, message: Extract<AgentMessage, { type: "result" }>): void {
     try {
-      const blobs = running.link.blobs.take(message.task, message.blobs);
-      running.result.resolve({ outputs: message.outputs, blobs, generation: this.#gang.generation });
+      const { task } = message;
+      const blobs = running.link.blobs.take(task, message.blobs);
+      running.result.resolve({ ...outputsOf(message.outputs, { task, blobs }), generation: this.#gang.generation });
     } catch (error) {
       running.result.reject(error);
     }
@@ -185,7 +187,7 @@ export class OpenTasks {
 }
 
 /** What goes with an operation to the ranks. `link`: to the agent that has them. */
-type Sending = { args: unknown; link: AgentLink; options: CallOptions };
+type Sending = { args: Arguments; link: AgentLink; options: CallOptions };
 
 function untilOver(running: Running): AbortSignal {
   const over = new AbortController();

@@ -2,8 +2,10 @@ import { z } from "zod";
 import {
   AlgorithmDescription,
   ArtifactRef,
+  Chat,
   Numerics,
   Optimizer,
+  RatioBounds,
   Sampling,
   ScoredColumn,
   Slab,
@@ -99,6 +101,21 @@ const trainer = {
     args: z.strictObject({ dir: z.string() }),
     output: z.strictObject({ digest: z.string(), parameters: z.int(), architecture: z.string() }),
   },
+  /** Tokens of rows under a model's tokenizer. Needs no version. Blob 0: int32 [N, 2], of the prompt and of the longest sequence. */
+  measure_rows: {
+    args: z.strictObject({
+      model_path: z.string(),
+      use: z.enum(["prompt", "completion", "preference"]).describe("What rows hold beside a prompt."),
+      rows: ArtifactRef.describe("JSON: a list of rows."),
+      chat: Chat.optional().describe("How chats are rendered."),
+    }),
+    output: z.strictObject({
+      rows: z.int(),
+      model_tokens_max: z.int().nullable().describe(
+        "Positions that the model has; null: its configuration names none.",
+      ),
+    }),
+  },
   /** Tries everything of an algorithm's file on synthetic data. Needs no model. */
   open_algorithm: {
     args: z.strictObject({ algorithm: ArtifactRef.describe("JSON of a PythonSource.") }),
@@ -130,6 +147,9 @@ const trainer = {
       optimizer: Optimizer.describe("Of these steps: a fork may train on with other settings than its prefix."),
       micro_batch_tokens_max: z.int().positive(),
       ...StepCut.shape,
+      mismatch: RatioBounds.optional().describe(
+        "How far the policy is from the one that sampled is measured, by this range. A redo measures nothing.",
+      ),
       non_finite_max: z.int().positive().optional().describe(
         "So many skipped steps in a row fail. A redo has no limit.",
       ),

@@ -2,10 +2,12 @@ import {
   AlgorithmDescription,
   type ArtifactRef,
   AssignedCredit,
+  type Chat,
   type ModelHead,
   type Numerics,
   type Optimizer,
   type Policy,
+  type RatioBounds,
   type ScoredColumn,
   stepCut,
   VersionRecord,
@@ -60,7 +62,7 @@ export class PolicyTrainer {
   /** Directories of checkpoints that are being written: not recorded yet, and nobody's to remove. */
   readonly writing = new Set<string>();
   #tail: Promise<unknown> = Promise.resolve();
-  /** The one that was trained last by this engine. */
+  /** The one that this engine trained last, or brought back. */
   #newest: Policy | null = null;
 
   constructor(options: PolicyTrainerOptions) {
@@ -100,6 +102,7 @@ export class PolicyTrainer {
       loss: ArtifactRef;
       optimizer: Optimizer;
       micro_batch_tokens_max: number;
+      mismatch?: RatioBounds;
     },
     caller: Caller,
   ): Promise<{ policy: Policy; note: VersionNote }> {
@@ -111,7 +114,7 @@ export class PolicyTrainer {
   }
 
   async #train(
-    { policy, batch, loss, optimizer, micro_batch_tokens_max }: Parameters<PolicyTrainer["train"]>[0],
+    { policy, batch, loss, optimizer, micro_batch_tokens_max, mismatch }: Parameters<PolicyTrainer["train"]>[0],
     caller: Caller,
   ): Promise<{ policy: Policy; note: VersionNote }> {
     const numerics = await this.#options.numerics(micro_batch_tokens_max);
@@ -125,6 +128,7 @@ export class PolicyTrainer {
     const args = {
       ...{ from: policy.version, to: made.version, batch, loss, optimizer, micro_batch_tokens_max },
       ...stepCut(numerics),
+      ...(mismatch && { mismatch }),
       ...(non_finite_max && { non_finite_max }),
     };
     const output = await this.#resident(policy.version, caller, async () => {
@@ -274,6 +278,26 @@ export class PolicyTrainer {
     );
   }
 
+  /** Tokens of rows under a model's tokenizer, and the positions that the model has. Needs no version. */
+  async measureRows(
+    input: { model_path: string; use: "prompt" | "completion" | "preference"; rows: ArtifactRef; chat?: Chat },
+    caller: Caller,
+  ): Promise<{ model_tokens_max: number | null; tokens: { prompt: number; sequence: number }[] }> {
+    const { outputs, blobs } = await this.#exclusive(caller, () => this.#operator.call("measure_rows", input, caller));
+    const { rows, model_tokens_max } = OPERATIONS.trainer.measure_rows.output.parse(outputs[0]);
+    const bytes = blobs[0] ?? new Uint8Array();
+    if (bytes.length !== rows * 8) {
+      throw new InfrastructureError(
+        `Cannot read the lengths of ${rows} rows because the trainer sent ${bytes.length} bytes: ${rows * 8} expected`,
+        { rows, bytes: bytes.length },
+      );
+    }
+    const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
+    const at = (place: number) => view.getInt32(4 * place, true);
+    const tokens = Array.from({ length: rows }, (_, row) => ({ prompt: at(2 * row), sequence: at(2 * row + 1) }));
+    return { model_tokens_max, tokens };
+  }
+
   /** What an algorithm's file reads, after all of it was tried. Needs no version. */
   async openAlgorithm(algorithm: ArtifactRef, caller: Caller): Promise<AlgorithmDescription> {
     return AlgorithmDescription.parse(
@@ -334,6 +358,8 @@ export class PolicyTrainer {
       const refused = NotResident.safeParse(first);
       if (!refused.success) return first;
       await this.#materialiser.bring(version, refused.data.not_resident, this.#marking(caller));
+      const { record, number, model_path } = this.#chain.note(version);
+      if (number > 0) this.#newest ??= { version, record, number, model_path }; // Redone, it is worth saving too.
       const second = await operate();
       if (NotResident.safeParse(second).success) {
         throw new InfrastructureError(

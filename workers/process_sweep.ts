@@ -1,5 +1,5 @@
 import process from "node:process";
-import type { Clock } from "../engine/mod.ts";
+import { type Clock, isOwnFolder, ownerOf, PRIVATE_FILE, RUN_FOLDERS } from "../engine/mod.ts";
 
 /** In the environment of every process we start: `HOME/RUN/ENGINE_PID.ENGINE_START`, so that a later start finds what was left. */
 export const NONCE_VARIABLE = "HOLDFAST_NONCE";
@@ -25,20 +25,52 @@ export function ownNonce(home: string, run: string): Nonce {
   return { home, run, enginePid: process.pid, engineStart: processStart(process.pid) ?? "" };
 }
 
-/** The nonce of a home, made once: sweeps never touch another home's processes. */
+const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+
+/**
+ * The identity of a home, made once: nobody touches another home's processes or files. One that was lost or damaged is made again
+ * as the owners of the home's directories know it.
+ */
 export async function homeNonce(home: string): Promise<string> {
   const path = `${home}/nonce`;
-  const fresh = crypto.randomUUID();
+  const known = await Deno.readTextFile(path).catch(unlessMissing);
+  if (known !== undefined && UUID.test(known.trim())) return known.trim();
+  const fresh = `${path}.${crypto.randomUUID()}`;
   await Deno.mkdir(home, { recursive: true });
-  await Deno.writeTextFile(`${path}.${fresh}`, fresh + "\n");
-  try {
-    await Deno.link(`${path}.${fresh}`, path); // Whole or not at all, and only if there is none.
-  } catch (error) {
-    if (!(error instanceof Deno.errors.AlreadyExists)) throw error;
-  } finally {
-    await Deno.remove(`${path}.${fresh}`);
+  await Deno.writeTextFile(fresh, `${rememberedHome(home) ?? crypto.randomUUID()}\n`, { mode: PRIVATE_FILE });
+  if (known !== undefined) {
+    await Deno.rename(fresh, path); // Empty or torn: nobody could have used it.
+  } else {
+    try {
+      await Deno.link(fresh, path); // Whole or not at all, and only if there is none.
+    } catch (error) {
+      if (!(error instanceof Deno.errors.AlreadyExists)) throw error;
+    } finally {
+      await Deno.remove(fresh);
+    }
   }
   return (await Deno.readTextFile(path)).trim();
+}
+
+/** The home that all directories in it with an owner belong to; null if they do not agree, or there are none. */
+function rememberedHome(home: string): string | null {
+  const folders = RUN_FOLDERS.filter((folder) => isOwnFolder(home, folder)).map((folder) => `${home}/${folder}`);
+  const owners = folders.flatMap((folder) => names(folder).map((name) => ownerOf(`${folder}/${name}`)?.home));
+  const known = new Set(owners.filter((one) => one !== undefined));
+  return known.size === 1 ? [...known][0]! : null;
+}
+
+function names(dir: string): string[] {
+  try {
+    return [...Deno.readDirSync(dir)].map(({ name }) => name);
+  } catch (error) {
+    unlessMissing(error);
+    return [];
+  }
+}
+
+function unlessMissing(error: unknown): undefined {
+  if (!(error instanceof Deno.errors.NotFound)) throw error;
 }
 
 /** Clock ticks after boot at which a process started; null if there is none, or the system has no /proc. */

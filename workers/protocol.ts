@@ -1,17 +1,17 @@
 import { z } from "zod";
+import { Arguments, Output } from "./payload.ts";
 
 /**
  * The messages between the engine's hub and a host's agent, declared once. The JSON Schema made from them
  * (`workers/python/holdfast_worker/protocol.schema.json`) is what the Python side checks with.
  *
- * Control: JSON text frames. Data: binary frames, MessagePack of `BlobFrame`, at most 4 MiB each.
+ * Control: JSON text frames. Data: binary frames, MessagePack of `BlobFrame`. Sizes: `LIMITS`.
  * Reliable messages carry `seq` (1, 2, ... per boot and direction) and are resent after a reconnect until acknowledged;
  * the others may be lost. An acknowledgement is of the line only: a task's answer is kept by the agent until it is released,
  * for the engine may die before its row is durable. Every message from the engine carries the run's epoch; an agent
  * answers lower ones `fenced`.
  */
-export const PROTOCOL_VERSION = 3;
-export const FRAME_BYTES_MAX = 4 * 1024 * 1024;
+export const PROTOCOL_VERSION = 4;
 
 const id = z.string().min(1).max(200);
 const reliable = { seq: z.int().positive() };
@@ -129,9 +129,9 @@ export const AgentMessage = z.discriminatedUnion("type", [
     type: z.literal("result"),
     ...reliable,
     task: id,
-    outputs: z.array(json).describe("One per rank, in rank order."),
+    outputs: z.array(Output).describe("One per rank, in rank order."),
     blobs: z.array(z.strictObject({ sha256: z.string(), bytes: z.int() })).describe(
-      "Rank 0's, sent as binary frames before.",
+      "Rank 0's, then those of outputs; sent as binary frames before.",
     ),
   }),
   z.strictObject({ type: z.literal("error"), ...reliable, task: id, failures: z.array(FailureReport).min(1) }),
@@ -179,6 +179,9 @@ export const EngineMessage = z.discriminatedUnion("type", [
     env: z.record(z.string(), z.string()),
     spec: json.describe("Resolved configuration, handed to every rank."),
     spec_hash: z.string().describe("Of all that makes the group what it is; told again in hello."),
+    interface: z.string().nullable().describe(
+      "The ranks' sockets are on this network interface alone; null: loopback.",
+    ),
     log_dir: z.string(),
     start_timeout_ms: z.int().positive(),
   }),
@@ -200,7 +203,7 @@ export const EngineMessage = z.discriminatedUnion("type", [
     key: z.string(),
     attempt: z.int(),
     op: z.string(),
-    args: json,
+    args: Arguments,
     args_hash: z.string(),
   }),
   z.strictObject({ type: z.literal("release"), ...fromEngine, ...reliable, task: id }).describe(
@@ -212,5 +215,5 @@ export const EngineMessage = z.discriminatedUnion("type", [
 ]);
 export type EngineMessage = z.infer<typeof EngineMessage>;
 
-/** A piece of a result's data, cut to FRAME_BYTES_MAX. Sent before the `result` that names it; resent whole with it. */
+/** A piece of a result's data. Sent before the `result` that names it; resent whole with it. */
 export type BlobFrame = { task: string; blob: number; offset: number; total: number; data: Uint8Array };

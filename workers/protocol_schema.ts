@@ -1,5 +1,6 @@
 import { z } from "zod";
-import { AgentMessage, EngineMessage, FRAME_BYTES_MAX, PROTOCOL_VERSION } from "./protocol.ts";
+import { LIMITS } from "./limits.ts";
+import { AgentMessage, EngineMessage, PROTOCOL_VERSION } from "./protocol.ts";
 
 /** Where the Python side reads what `protocolJsonSchema` makes. */
 export const PROTOCOL_SCHEMA_URL = new URL("./python/holdfast_worker/protocol.schema.json", import.meta.url);
@@ -11,7 +12,9 @@ export const PROTOCOL_SCHEMA_URL = new URL("./python/holdfast_worker/protocol.sc
 export function protocolJsonSchema(): Record<string, unknown> {
   return {
     $schema: "https://json-schema.org/draft/2020-12/schema",
-    description: `Protocol ${PROTOCOL_VERSION}. Frames hold at most ${FRAME_BYTES_MAX} bytes.`,
+    description: `Protocol ${PROTOCOL_VERSION}.`,
+    version: PROTOCOL_VERSION,
+    limits: LIMITS,
     $defs: {
       AgentMessage: z.toJSONSchema(AgentMessage, { io: "input" }),
       EngineMessage: z.toJSONSchema(EngineMessage, { io: "output" }),

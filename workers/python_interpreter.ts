@@ -1,57 +1,69 @@
 import { InvalidInputError } from "../engine/mod.ts";
 import { runCommand } from "./run_command.ts";
 
-/** The oldest Python that runs the workers. */
-export const PYTHON_MINOR_MIN = 10;
+/** The oldest Python that runs the workers: numpy of the requirements needs it. */
+export const PYTHON_MINOR_MIN = 11;
 
-const CANDIDATES = ["python3", "python3.13", "python3.12", "python3.11", "python3.10", "python"];
+/** The newest Python that every locked requirement has a wheel for. */
+export const PYTHON_MINOR_MAX = 14;
+
+const NAMES = Array.from({ length: PYTHON_MINOR_MAX - PYTHON_MINOR_MIN + 1 }, (_, i) => `3.${PYTHON_MINOR_MAX - i}`);
+const CANDIDATES = ["python3", ...NAMES.map((version) => `python${version}`), "python"];
+
+/** What an interpreter says of itself. */
+export type Python = { path: string; version: string };
 
 /**
- * A Python of 3.10 or newer that can make environments: `named`, else the first of the usual names that will do.
- * @throws {InvalidInputError} One sentence that says what was found and how to mend it.
+ * The Python that makes environments: `named` (HOLDFAST_PYTHON), else the first of the usual names whose version fits.
+ * @throws {InvalidInputError} One sentence that says what was found and how to fix it.
  */
-export async function findPython(named?: string): Promise<string> {
+export async function findPython(named = Deno.env.get("HOLDFAST_PYTHON")): Promise<Python> {
   const found: string[] = [];
   for (const candidate of named ? [named] : CANDIDATES) {
-    const version = await pythonVersion(candidate);
-    if (version === null) continue;
-    if (newEnough(version)) return candidate;
-    found.push(`'${candidate}' is ${version}`);
+    const python = await describePython(candidate);
+    if (python === null) continue;
+    const minor = minorOf(python.version);
+    if (minor >= PYTHON_MINOR_MIN && minor <= PYTHON_MINOR_MAX) return python;
+    found.push(`'${candidate}' is ${python.version}`);
   }
-  const seen = found.length > 0 ? found.join(", ") : named ? `'${named}' does not run` : "none was found on PATH";
+  const none = named ? `'${named}' does not run` : "none was found on PATH";
   throw new InvalidInputError(
-    `Cannot make a Python environment as Python 3.${PYTHON_MINOR_MIN} or newer is needed: ${seen} (install one and put it on PATH, or name an environment of your own with \`python:\`)`,
+    `Cannot make a Python environment because Python 3.${PYTHON_MINOR_MIN} to 3.${PYTHON_MINOR_MAX} is needed: ` +
+      `${found.join(", ") || none}. Fix: install one and put it on PATH, or name your own environment with \`python:\``,
     { found },
   );
 }
 
-/** `3.11.7`, or null if the interpreter does not run. */
-export async function pythonVersion(interpreter: string): Promise<string | null> {
-  const outcome = await runCommand([interpreter, "-c", "import sys; print('%d.%d.%d' % sys.version_info[:3])"]);
-  return outcome.success ? outcome.lines.at(-1)?.trim() ?? null : null;
+/** Null if the interpreter does not run. */
+export async function describePython(interpreter: string): Promise<Python | null> {
+  const probe = "import sys; print('%d.%d.%d' % sys.version_info[:3], sys.executable)";
+  const outcome = await runCommand([interpreter, "-c", probe]);
+  const [, version, path] = /^(\d+\.\d+\.\d+) (.+)$/.exec(outcome.lines.at(-1)?.trim() ?? "") ?? [];
+  return outcome.success && version && path ? { version, path } : null;
 }
 
-function newEnough(version: string): boolean {
+/** The y of 3.y; a Python of another major version is older or newer than all of them. */
+function minorOf(version: string): number {
   const [major = 0, minor = 0] = version.split(".").map(Number);
-  return major > 3 || (major === 3 && minor >= PYTHON_MINOR_MIN);
+  return major === 3 ? minor : (major - 3) * Infinity;
 }
 
 /**
- * Checks a user's own environment for packages, without changing it and without importing them.
+ * Checks a user's own environment for packages, without changing it and without importing them. Its packages are the user's, so
+ * it may be newer than those that are made here.
  * @throws {InvalidInputError} Names what is missing and how to install it.
  */
 export async function checkPython(interpreter: string, packages: string[]): Promise<void> {
-  const version = await pythonVersion(interpreter);
-  if (version === null) {
-    throw new InvalidInputError(`Cannot use '${interpreter}' as a Python interpreter as it does not run`, {
+  const python = await describePython(interpreter);
+  const refuse = (why: string, fix: string) =>
+    new InvalidInputError(`Cannot use the Python interpreter '${interpreter}' because ${why}. Fix: ${fix}`, {
       interpreter,
     });
+  if (python === null) {
+    throw refuse("it does not run", "name another with `python:`, or leave it out for a managed one");
   }
-  if (!newEnough(version)) {
-    throw new InvalidInputError(
-      `Cannot use '${interpreter}' as Python 3.${PYTHON_MINOR_MIN} or newer is needed: it is ${version}`,
-      { interpreter, version },
-    );
+  if (minorOf(python.version) < PYTHON_MINOR_MIN) {
+    throw refuse(`Python 3.${PYTHON_MINOR_MIN} or newer is needed: it is ${python.version}`, "name a newer one");
   }
   const probe = "import importlib.util, sys; print(*[n for n in sys.argv[1:] if importlib.util.find_spec(n) is None])";
   const outcome = await runCommand([interpreter, "-c", probe, ...packages]);
@@ -60,8 +72,5 @@ export async function checkPython(interpreter: string, packages: string[]): Prom
   const what = outcome.success
     ? `it lacks ${missing.split(" ").join(", ")}`
     : outcome.lines.at(-1) ?? "it does not run";
-  throw new InvalidInputError(
-    `Cannot use the Python environment of '${interpreter}' as ${what}: install that there, or leave \`python\` out for a managed one`,
-    { interpreter, missing },
-  );
+  throw refuse(what, "install that there, or leave `python` out for a managed environment");
 }

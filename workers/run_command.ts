@@ -4,6 +4,8 @@ export type CommandOutcome = { success: boolean; code: number; lines: string[] }
 
 export type RunOptions = {
   env?: Record<string, string>;
+  /** `env` is the whole environment. */
+  clearEnv?: boolean;
   signal?: AbortSignal;
   onLine?: (line: string) => void;
 };
@@ -23,9 +25,9 @@ export async function runCommand(argv: string[], options: RunOptions = {}): Prom
     }
   };
   try {
-    const { env, signal } = options;
-    const child = new Deno.Command(command!, { args, env, signal, stdin: "null", stdout: "piped", stderr: "piped" })
-      .spawn();
+    const { env, clearEnv, signal } = options;
+    const streams = { stdin: "null", stdout: "piped", stderr: "piped" } as const;
+    const child = new Deno.Command(command!, { args, env, clearEnv, signal, ...streams }).spawn();
     const [status] = await Promise.all([child.status, take(child.stdout), take(child.stderr)]);
     return { success: status.success, code: status.code, lines };
   } catch (error) {

@@ -8,6 +8,7 @@ import type { DoorSocket, HubDoor, HubFile, SocketListener } from "./hub_door.ts
 
 type Listening = { process: SimulatedProcess; opened: (socket: DoorSocket) => void };
 
+/** Sockets between simulated engines and agents: frames take time, and connections are cut on purpose. */
 export class SimulatedNetwork {
   /** What stands in `hub.json`. */
   file: HubFile | null = null;

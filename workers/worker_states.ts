@@ -1,6 +1,8 @@
 import { dirname, join } from "node:path";
 import process from "node:process";
 import { z } from "zod";
+import { PRIVATE_FILE } from "../engine/mod.ts";
+import { readDerivedJson } from "./derived_file.ts";
 import { processStart } from "./process_sweep.ts";
 
 /** What `show` says of one rank, or of a group that has none. */
@@ -17,15 +19,11 @@ export type WorkerState = z.infer<typeof WorkerState>;
 const WorkersFile = z.strictObject({ engine_pid: z.int(), engine_start: z.string(), workers: z.array(WorkerState) });
 
 /** Worker states of a run whose engine may be another process; empty if that engine is gone. */
-export async function readWorkerStates(home: string, run: string): Promise<WorkerState[]> {
-  try {
-    const file = WorkersFile.parse(JSON.parse(await Deno.readTextFile(workersFile(home, run))));
-    const alive = file.engine_pid === process.pid || processStart(file.engine_pid) === file.engine_start;
-    return alive ? file.workers : [];
-  } catch (error) {
-    if (error instanceof Deno.errors.NotFound) return [];
-    throw error;
-  }
+export function readWorkerStates(home: string, run: string): WorkerState[] {
+  const { data: file } = WorkersFile.safeParse(readDerivedJson(workersFile(home, run)));
+  if (file === undefined) return [];
+  const alive = file.engine_pid === process.pid || processStart(file.engine_pid) === file.engine_start;
+  return alive ? file.workers : [];
 }
 
 /** Leaves this engine's worker states where `readWorkerStates` of another process finds them. */
@@ -43,6 +41,6 @@ function workersFile(home: string, run: string): string {
 
 async function writeJson(path: string, value: unknown): Promise<void> {
   await Deno.mkdir(dirname(path), { recursive: true });
-  await Deno.writeTextFile(`${path}.new`, JSON.stringify(value) + "\n");
+  await Deno.writeTextFile(`${path}.new`, JSON.stringify(value) + "\n", { mode: PRIVATE_FILE });
   await Deno.rename(`${path}.new`, path);
 }

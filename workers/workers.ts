@@ -1,5 +1,12 @@
 import { join } from "node:path";
-import { CancelledError, type Clock, type EngineError, InfrastructureError, systemClock } from "../engine/mod.ts";
+import {
+  ArtifactStore,
+  CancelledError,
+  type Clock,
+  type EngineError,
+  InfrastructureError,
+  systemClock,
+} from "../engine/mod.ts";
 import { DISMISS_GRACE_MS, type GroupEvent, type GroupSpec, WorkerGroup } from "./group.ts";
 import { type AgentEvent, HostAgent } from "./host_agent.ts";
 import { Hub } from "./hub.ts";
@@ -28,7 +35,8 @@ export type WorkersOptions = {
   attempt: number;
   /** Interpreter of the agent: one with websockets, msgpack and jsonschema. Not needed with a launcher of one's own. */
   python?: string;
-  artifactsDir?: string;
+  /** Default: those of the home. */
+  artifacts?: ArtifactStore;
   clock?: Clock;
   launcher?: Launcher;
   host?: string;
@@ -45,6 +53,8 @@ export type WorkersOptions = {
   agentStartMs?: number;
   /** Environment of every rank. */
   env?: Record<string, string>;
+  /** Network interface of the ranks' sockets; null: loopback. */
+  interface?: string | null;
   /** Whether this engine was not superseded, as the store says. Asked before any process is ended or started. */
   owns?: () => Promise<boolean>;
   /** After this long a store that did not answer is asked again. */
@@ -73,6 +83,7 @@ const DEFAULTS = {
   silentMs: 5000,
   agentStartMs: 30_000,
   env: {},
+  interface: null,
   owns: () => Promise.resolve(true),
   ownsRetryMs: 1000,
   isRecorded: () => Promise.resolve(false),
@@ -81,7 +92,7 @@ const DEFAULTS = {
   onLeaving: () => Promise.resolve(),
 } satisfies Partial<WorkersOptions>;
 
-type Settings = Required<Omit<WorkersOptions, "python" | "artifactsDir" | "door">>;
+type Settings = Required<Omit<WorkersOptions, "python" | "door">>;
 /**
  * All worker groups of a run: starts the hub and the host's agent, or adopts the one that an earlier engine left, starts groups on
  * it, keeps both alive, and ends everything. An engine that was superseded ends nothing: what it started is another's by then.
@@ -157,12 +168,13 @@ export class Workers {
     if (this.#groups.has(spec.group)) {
       throw new InfrastructureError(`Cannot start group '${spec.group}' as the run has one of that name`, { ...spec });
     }
-    const { run, epoch, clock, env } = this.#settings;
+    const { run, epoch, clock, env, artifacts, interface: named } = this.#settings;
     const onEvent = (event: GroupEvent) => this.#emit(event);
     const left = this.#agent.takeLeft(spec.group);
     const after = left?.group.generation ?? this.#generations.get(spec.group);
     const owns = () => this.#tenure.owns();
-    const group = new WorkerGroup(spec, { run, epoch, after, clock, env, logDir: this.logDir, onEvent, owns });
+    const places = { run, epoch, env, artifacts, interface: named, logDir: this.logDir };
+    const group = new WorkerGroup(spec, { ...places, after, clock, onEvent, owns });
     this.#groups.set(spec.group, group);
     if (this.#tenure.ended) group.end(this.#tenure.ended);
     else if (this.#agent.link) group.attach(this.#agent.link, left);
@@ -270,13 +282,14 @@ async function settingsOf(options: WorkersOptions): Promise<Settings> {
   const { home, run, clock = systemClock, python, launcher } = options;
   const given = Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
   const writeStates = (workers: WorkerState[]) => writeWorkerStates(workers, { home, run });
-  const settings = { ...DEFAULTS, writeStates, ...(given as WorkersOptions) };
+  const artifacts = new ArtifactStore(join(home, "artifacts"));
+  const settings = { ...DEFAULTS, writeStates, artifacts, ...(given as WorkersOptions) };
   if (launcher) return { ...settings, launcher };
   if (!python) {
     throw new InfrastructureError("Cannot start the workers' agent as no Python interpreter was given: set `python`");
   }
   const nonce = ownNonce(await homeNonce(home), run);
-  const artifactsDir = options.artifactsDir ?? join(home, "artifacts");
+  const artifactsDir = settings.artifacts.dir;
   const faultsDir = join(home, "runs", run, "faults");
-  return { ...settings, launcher: localLauncher({ python, nonce, artifactsDir, faultsDir, clock }) };
+  return { ...settings, launcher: localLauncher({ python, nonce, home, artifactsDir, faultsDir, clock }) };
 }

@@ -21,6 +21,9 @@ export const WorkersConfig = z.strictObject({
     "Seconds from SIGTERM, by which a scheduler takes a machine away, to the end: within them the policy is saved and the run given back. The environment's HOLDFAST_PREEMPT_GRACE_S goes before it.",
   ),
   host: z.string().min(1).default("127.0.0.1").describe("Address that the hub listens on."),
+  interface: z.string().min(1).max(15).nullable().default(null).describe(
+    "Network interface (`eth0`) whose address the ranks of a group listen on and connect to; null: the loopback, which no other machine reaches.",
+  ),
   port: z.int().min(0).max(65_535).default(0).describe("Port that the hub listens on; 0: any free one."),
 });
 export type WorkersConfig = z.infer<typeof WorkersConfig>;

@@ -204,7 +204,7 @@ class Body {
     if (op === "perSequenceMean") return `per_sequence_mean(${this.#tensor(node.args[0])}, mask)`;
     if (op === "chosen") return `${inner(this.#tensor(node.args[0]))}[0::2]`;
     if (op === "rejected") return `${inner(this.#tensor(node.args[0]))}[1::2]`;
-    const boxed = op in ON_TENSORS ? [0, 1] : op === "div" ? [0] : [];
+    const boxed = op in ON_TENSORS ? [0, 1] : op === "div" ? [0] : op === "where" ? this.#boxedOfWhere(node.args) : [];
     const args = operands(node).map((arg, at) => () =>
       boxed.includes(at) ? this.#boxed(node, arg) : this.#operand(node, arg)
     );
@@ -236,6 +236,11 @@ class Body {
       texts.push(text);
     }
     return texts;
+  }
+
+  /** A condition is a tensor, and one of the choices: of two numbers torch makes one of its default type. */
+  #boxedOfWhere([, , otherwise]: readonly number[]): number[] {
+    return this.#nodes[otherwise!]!.kind === "step" ? [0, 1] : [0];
   }
 
   /** An operand of a tensor operation: a number stays one, a sequence's value goes to each of its tokens. */

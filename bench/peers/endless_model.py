@@ -21,7 +21,7 @@ def main() -> None:
     if Path(source).is_dir():
         shutil.copytree(source, target)
     else:
-        create_model(source, seed=seed, directory=str(target))
+        create_model(source, seed=seed, directory=str(target), home=str(target.parent))
     rows = json.loads((target / "config.json").read_text())["vocab_size"]
     tokenizer = AutoTokenizer.from_pretrained(target)
     while len(tokenizer) <= rows:

@@ -6,7 +6,7 @@ import { Trainer } from "../resources.ts";
 import { creditRound, RoundTokens } from "./credit_round.ts";
 import { updatesOf } from "./optimizer_steps.ts";
 import { roundMetrics } from "./round_metrics.ts";
-import { ScoredGroup } from "./score_group.ts";
+import { sampledBy, ScoredGroup } from "./score_group.ts";
 
 const Coefficients = z.record(z.string(), z.number());
 const Columns = z.record(z.string(), ArtifactRef);
@@ -64,8 +64,7 @@ export const assignCredit = defineStage({
     const tokens = new RoundTokens(alive, ctx.artifacts);
     const assigned = alive.length === 0 ? null : await assign(input, { alive, tokens }, ctx);
     const metrics = { ...(input.metrics ?? roundMetrics(alive)), ...assigned?.metrics };
-    ctx.emit({ metrics });
-    ctx.note("round_metrics", ctx.key, metrics); // Shown ones may be lost; checkpoints.keep_best decides by these.
+    ctx.emit({ metrics, version: sampledBy(ordered) });
     const waits = input.value_warmup !== undefined && input.value_warmup.trained < input.value_warmup.rounds;
     const policyLearns = !waits && (assigned?.advantage.flat() ?? []).some((value) => value !== 0);
     const valueLearns = input.values !== undefined && alive.some(({ lengths }) => lengths.some((length) => length > 0));

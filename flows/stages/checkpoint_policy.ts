@@ -2,11 +2,11 @@ import { basename } from "node:path";
 import { z } from "zod";
 import { CheckpointsConfig } from "../../configs/mod.ts";
 import { Policy } from "../../data/mod.ts";
-import { type Context, defineStage, type Resource } from "../../engine/mod.ts";
+import { type Context, defineStage, isNamed, type RecordedMetrics, type Resource } from "../../engine/mod.ts";
 import { ASIDE, type PolicyTrainer, VersionNote } from "../../workers/mod.ts";
+import { OWN_NAMES, removeOwn } from "../own_files.ts";
 import { Critic, Paths, Trainer, Trainers } from "../resources.ts";
 import { kept } from "../retention.ts";
-import { unlessMissing } from "../unless_missing.ts";
 import { stepMetrics } from "./train_policy.ts";
 
 const Input = CheckpointsConfig.extend({
@@ -54,7 +54,9 @@ function checkpointing(name: string, own: Resource<PolicyTrainer>) {
   });
 }
 
+/** Saves the policy every so many rounds, and drops what retention no longer keeps. */
 export const checkpointPolicy = checkpointing("checkpoint_policy", Trainer);
+/** Saves the value model every so many rounds, and drops what retention no longer keeps. */
 export const checkpointCritic = checkpointing("checkpoint_critic", Critic);
 
 function nameOf({ number, version }: Policy, { epoch, attempt }: Context): string {
@@ -68,11 +70,15 @@ async function metricOf(ctx: Context, { round, models, wanted }: Wanted): Promis
   if (wanted === null) return null;
   await ctx.durable(); // Else the round's rows may not be there yet.
   const scope = ctx.key.split("/").slice(0, -1).join("/");
-  const rounds = await ctx.read({ kinds: ["note/round_metrics"], prefix: `${scope}/` });
-  const told = { ...(rounds.at(-1)?.value as Record<string, number> | undefined) };
+  const told: Record<string, number> = {};
+  // The first were recorded before metrics had rows of their own.
+  const notes = await ctx.read({ kinds: ["note/round_metrics"], prefix: `${scope}/` });
+  for (const { value } of notes) Object.assign(told, value);
+  const rows = await ctx.read({ kinds: ["metrics"], prefix: `${scope}/` });
+  for (const { value } of rows) Object.assign(told, (value as RecordedMetrics).metrics);
   for (const { version } of models) {
-    const notes = await ctx.read({ kinds: ["note/version"], prefix: version });
-    const note = notes.map(({ value }) => VersionNote.parse(value)).at(-1);
+    const versions = await ctx.read({ kinds: ["note/version"], prefix: version });
+    const note = versions.map(({ value }) => VersionNote.parse(value)).at(-1);
     if (note && note.steps.length > 0) Object.assign(told, stepMetrics(note));
   }
   if (!(wanted in told)) {
@@ -104,12 +110,11 @@ async function removeOthers(ctx: Context, stays: Set<string>): Promise<void> {
   const { checkpoints } = ctx.resource(Paths);
   for await (const { name } of Deno.readDir(checkpoints)) {
     const checkpoint = name.replace(TWIN, "");
-    if (stays.has(checkpoint)) continue;
+    if (stays.has(checkpoint) || !isNamed(name, OWN_NAMES.checkpoint)) continue;
     await ctx.owned();
     // Begun meanwhile: before a preemption, between two world sizes, or by the other trainer.
     if (inUse(ctx).has(checkpoint)) continue;
-    // The other trainer's stage removes the same leftovers.
-    await Deno.remove(`${checkpoints}/${name}`, { recursive: true }).catch(unlessMissing);
+    await removeOwn(ctx, `${checkpoints}/${name}`, OWN_NAMES.checkpoint);
   }
 }
 

@@ -80,6 +80,15 @@ export class RoundTokens {
     return { kind: "token", artifact: await this.#artifacts.put(encodeColumn(rows)) };
   }
 
+  /** A column over whole trajectories, with the sampler's own log-probabilities in it for some groups. */
+  async asSampled(ref: ArtifactRef, isSampled: (group: ScoredGroup) => boolean): Promise<ArtifactRef> {
+    const column = decodeColumn(await this.#artifacts.get(ref));
+    const sampled = this.#groups.flatMap((group) => group.group.samples.map(() => isSampled(group)));
+    const trajectories = await this.#read();
+    const rows = column.map((row, i) => sampled[i] ? trajectories[i]!.behaviour_logp : row);
+    return await this.#artifacts.put(encodeColumn(rows));
+  }
+
   async #column(ref: ArtifactRef): Promise<number[][]> {
     return decodeColumn(await this.#artifacts.get(ref)).map((row) => [...row]);
   }

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { ArtifactRef, type Batch, pairOf, type Row } from "../../data/mod.ts";
+import { ArtifactRef, type Batch, type Chat, pairOf, type Row } from "../../data/mod.ts";
 import { defineStage } from "../../engine/mod.ts";
 import { nextRows } from "./draw_rows.ts";
 import { firstRows, OpenedSplit } from "./open_data.ts";
@@ -23,8 +23,8 @@ export const drawPairs = defineStage({
   phase: "training",
   eager: true,
   async run(input, ctx) {
-    const { rows, updates } = nextRows(input, ctx);
-    return await ctx.artifacts.putJson(batchOf(rows, updates));
+    const { rows, updates } = await nextRows(input, ctx);
+    return await ctx.artifacts.putJson(batchOf(rows, { updates, chat: input.data.chat }));
   },
 });
 
@@ -35,11 +35,12 @@ export const drawEvaluationPairs = defineStage({
   input: z.strictObject({ data: OpenedSplit, count: z.int().positive().nullable() }),
   output: ArtifactRef,
   async run({ data, count }, ctx) {
-    const rows = firstRows(data, count, ctx);
-    return await ctx.artifacts.putJson(batchOf(rows, [rows.map((_, place) => place)]));
+    const rows = await firstRows(data, count, ctx);
+    return await ctx.artifacts.putJson(batchOf(rows, { updates: [rows.map((_, place) => place)], chat: data.chat }));
   },
 });
 
-function batchOf(rows: Row[], updates: number[][]): Batch {
-  return { kind: "preference", pairs: rows.map(pairOf), columns: {}, temperature: 1, coef: {}, updates };
+function batchOf(rows: Row[], { updates, chat }: { updates: number[][]; chat?: Chat }): Batch {
+  const pairs = rows.map(pairOf);
+  return { kind: "preference", pairs, ...(chat && { chat }), columns: {}, temperature: 1, coef: {}, updates };
 }

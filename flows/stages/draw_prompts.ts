@@ -1,8 +1,8 @@
 import { z } from "zod";
-import { drawRows, Slab } from "../../data/mod.ts";
+import { Slab } from "../../data/mod.ts";
 import { defineStage } from "../../engine/mod.ts";
 import { cutSlabs } from "../../rollouts/mod.ts";
-import { firstRows, OpenedSplit, openedTable } from "./open_data.ts";
+import { boundedDraw, drawsOf, firstRows, OpenedSplit } from "./open_data.ts";
 
 /** How draws are cut into slabs: by the configured number of samplers, never by how many are alive. */
 export const SlabCut = z.strictObject({ slab_groups: z.int().positive().nullable(), samplers: z.int().positive() });
@@ -21,8 +21,8 @@ export const drawPrompts = defineStage({
   output: z.array(Slab),
   phase: "generation",
   eager: true,
-  run({ data, round, count, seed, slabs }, ctx) {
-    const draws = drawRows(openedTable(data, ctx), { seed, from: (round - 1) * count, count });
+  async run({ data, round, count, seed, slabs }, ctx) {
+    const draws = await drawsOf(data, { seed, from: (round - 1) * count, count }, ctx);
     ctx.tally({ read: draws.length });
     return cutSlabs(draws, slabs);
   },
@@ -34,7 +34,8 @@ export const drawEvaluation = defineStage({
   version: 1,
   input: z.strictObject({ data: OpenedSplit, count: z.int().positive().nullable(), slabs: SlabCut }),
   output: z.array(Slab),
-  run({ data, count, slabs }, ctx) {
-    return cutSlabs(firstRows(data, count, ctx).map((row, draw) => ({ draw, row })), slabs);
+  async run({ data, count, slabs }, ctx) {
+    const rows = await firstRows(data, count, ctx);
+    return cutSlabs(rows.map((row, draw) => boundedDraw({ draw, row }, data)), slabs);
   },
 });

@@ -1,7 +1,7 @@
 import { z } from "zod";
-import { ArtifactRef, type Batch, drawRows, type Row } from "../../data/mod.ts";
+import { ArtifactRef, type Batch, type Row } from "../../data/mod.ts";
 import { type Context, defineStage } from "../../engine/mod.ts";
-import { OpenedSplit, openedTable } from "./open_data.ts";
+import { drawsOf, OpenedSplit } from "./open_data.ts";
 import { updatesOf } from "./optimizer_steps.ts";
 
 /** The next batch of supervised rows, in the run's order. Pure but for one artifact: safe to run twice. */
@@ -20,7 +20,13 @@ export const drawSupervised = defineStage({
   phase: "training",
   eager: true,
   async run(input, ctx) {
-    const batch: Batch = { kind: "supervised", ...nextRows(input, ctx), temperature: 1, coef: {} };
+    const batch: Batch = {
+      kind: "supervised",
+      ...await nextRows(input, ctx),
+      ...(input.data.chat && { chat: input.data.chat }),
+      temperature: 1,
+      coef: {},
+    };
     return await ctx.artifacts.putJson(batch);
   },
 });
@@ -35,10 +41,10 @@ type Asked = {
 };
 
 /** A round's rows in the run's order, and the optimizer steps over them. */
-export function nextRows(
+export async function nextRows(
   { data, round, count, seed, updates_per_batch: updates = 1, epochs_per_batch: epochs = 1 }: Asked,
   ctx: Context,
-): { rows: Row[]; updates: number[][] } {
-  const draws = drawRows(openedTable(data, ctx), { seed, from: (round - 1) * count, count });
+): Promise<{ rows: Row[]; updates: number[][] }> {
+  const draws = await drawsOf(data, { seed, from: (round - 1) * count, count }, ctx);
   return { rows: draws.map(({ row }) => row), updates: updatesOf(draws.length, { updates, epochs }, ctx) };
 }

@@ -46,7 +46,8 @@ export const evaluatePairs = defineStage({
     const pairs = read.kind === "preference" ? read.pairs.length : 0;
     const summary: PairEvaluation = { name, pairs, loss: told.loss, pair_accuracy, pair_margin };
     ctx.note("evaluation", name, summary);
-    ctx.emit({ metrics: { "eval/pair_accuracy": pair_accuracy, "eval/pair_margin": pair_margin } });
+    const metrics = { "eval/pair_accuracy": pair_accuracy, "eval/pair_margin": pair_margin };
+    ctx.emit({ metrics, version: policy.version });
     return { policy, evaluation: summary };
   },
 });

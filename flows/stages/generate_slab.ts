@@ -11,6 +11,7 @@ export const GeneratedGroup = z.strictObject({
   row: Row,
   group: GroupRef,
   sampled_at: z.int().nonnegative().optional().describe("Number of the sampling policy; absent in older records."),
+  sampled_by: z.string().optional().describe("Its version; absent in older records."),
 });
 export type GeneratedGroup = z.infer<typeof GeneratedGroup>;
 
@@ -41,13 +42,15 @@ export const generateSlab = defineStage({
     decodeAhead(made.slab); // While the disk works: every group of it is scored next.
     const ref = await putting;
     ctx.note("generated", ctx.key, { groups: made.groups, samples: made.samples, tokens: made.tokens });
-    ctx.emit({ metrics: { "perf/generated_tokens": made.tokens, "time/generate_s": made.seconds } });
+    const metrics = { "perf/generated_tokens": made.tokens, "time/generate_s": made.seconds };
+    ctx.emit({ metrics, version: published.policy.version });
     const all = Array.from({ length: samples_per_prompt }, (_, sample) => sample);
     return slab.draws.map(({ draw, row }, index) => ({
       id: `draw-${draw}`,
       row,
       group: { draw, slab: ref, index, samples: all },
       sampled_at: published.policy.number,
+      sampled_by: published.policy.version,
     }));
   },
 });

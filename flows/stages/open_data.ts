@@ -1,28 +1,40 @@
 import { z } from "zod";
 import { BadDataError, type Context, defineStage } from "../../engine/mod.ts";
-import type { Row, RowTable } from "../../data/mod.ts";
+import { ArtifactRef, Chat, type Draw, drawRows, type Row, type RowTable, withoutRows } from "../../data/mod.ts";
 import { Rows } from "../resources.ts";
 
 /** A split as it was when the run began. */
-export const OpenedSplit = z.strictObject({ split: z.string(), rows: z.int(), digest: z.string() });
+export const OpenedSplit = z.strictObject({
+  split: z.string(),
+  rows: z.int(),
+  digest: z.string(),
+  dropped: ArtifactRef.optional().describe("JSON: places of rows that are left out, in order; absent: none."),
+  prompt_tokens_max: z.int().positive().optional().describe(
+    "Longer prompts are cut to their last tokens; absent: none.",
+  ),
+  chat: Chat.optional().describe("How chats are rendered; absent: turns end with the end-of-sequence token."),
+});
 export type OpenedSplit = z.infer<typeof OpenedSplit>;
 
 /** Records what a split held, so that a resumed run notices a file that changed. Reads only: safe to run twice. */
 export const openData = defineStage({
   name: "open_data",
   version: 1,
-  input: z.strictObject({ split: z.string() }),
+  input: z.strictObject({ split: z.string(), chat: OpenedSplit.shape.chat }),
   output: OpenedSplit,
-  run({ split }, ctx) {
+  run({ split, chat }, ctx) {
     const table = tableOf(split, ctx);
-    return { split, rows: table.size, digest: table.digest };
+    return { split, rows: table.size, digest: table.digest, ...(chat && { chat }) };
   },
 });
 
-/** The table of a split, if it still holds what it held when the run began. */
-export function openedTable(opened: OpenedSplit, ctx: Context): RowTable {
+/** The table of a split without what was dropped of it, if it still holds what it held when the run began. */
+export async function openedTable(opened: OpenedSplit, ctx: Context): Promise<RowTable> {
   const table = tableOf(opened.split, ctx);
-  if (table.digest === opened.digest) return table;
+  if (table.digest === opened.digest) {
+    if (opened.dropped === undefined) return table;
+    return withoutRows(table, await ctx.artifacts.getJson(opened.dropped) as number[]);
+  }
   throw new BadDataError(
     `Cannot read the '${opened.split}' rows as their files changed since the run began: ` +
       `${opened.rows} rows then (digest ${opened.digest.slice(0, 12)}), ${table.size} now (${
@@ -34,9 +46,23 @@ export function openedTable(opened: OpenedSplit, ctx: Context): RowTable {
 }
 
 /** The first `count` rows of a split, each once; null: all of them. */
-export function firstRows(opened: OpenedSplit, count: number | null, ctx: Context): Row[] {
-  const table = openedTable(opened, ctx);
+export async function firstRows(opened: OpenedSplit, count: number | null, ctx: Context): Promise<Row[]> {
+  const table = await openedTable(opened, ctx);
   return Array.from({ length: Math.min(count ?? table.size, table.size) }, (_, place) => table.row(place));
+}
+
+/** The draws [from, from + count) of a split, each with the bound that its prompt is cut to. */
+export async function drawsOf(
+  opened: OpenedSplit,
+  order: { seed: number; from: number; count: number },
+  ctx: Context,
+): Promise<Draw[]> {
+  return drawRows(await openedTable(opened, ctx), order).map((draw) => boundedDraw(draw, opened));
+}
+
+/** A draw says itself how its prompt is rendered, and what it is cut to: whoever generates it needs nothing else. */
+export function boundedDraw(draw: Draw, { prompt_tokens_max, chat }: OpenedSplit): Draw {
+  return { ...draw, ...(prompt_tokens_max !== undefined && { prompt_tokens_max }), ...(chat && { chat }) };
 }
 
 function tableOf(split: string, ctx: Context): RowTable {

@@ -21,7 +21,9 @@ function preparing(name: string, trainer: Resource<PolicyTrainer>) {
   });
 }
 
+/** Names the policy's first version after a model directory. */
 export const preparePolicy = preparing("prepare_policy", Trainer);
+/** Names the value model's first version after a model directory. */
 export const prepareCritic = preparing("prepare_critic", Critic);
 
 /** Names a reference model that is not the policy's own start. It is nobody's version: nothing is trained from it. */

@@ -1,9 +1,9 @@
 import { z } from "zod";
 import { Policy } from "../../data/mod.ts";
-import { defineStage } from "../../engine/mod.ts";
+import { defineStage, isNamed } from "../../engine/mod.ts";
 import { Publication } from "../../workers/mod.ts";
+import { OWN_NAMES, removeOwn } from "../own_files.ts";
 import { Paths, Sampler, Trainer } from "../resources.ts";
-import { unlessMissing } from "../unless_missing.ts";
 
 /** A policy with its weights written out for samplers. */
 export const Published = z.strictObject({ policy: Policy, publication: Publication });
@@ -34,7 +34,7 @@ export const publishPolicy = defineStage({
     for (const old of await olderThan(dir, { publications, kept: KEPT })) {
       await ctx.record("note/publication_dropped", old, { dir: `${publications}/${old}` });
       await ctx.owned(); // Frozen since then, it may be written again by whoever owns the run now.
-      await Deno.remove(`${publications}/${old}`, { recursive: true }).catch(unlessMissing);
+      await removeOwn(ctx, `${publications}/${old}`, OWN_NAMES.weights);
     }
     return published;
   },
@@ -48,7 +48,7 @@ async function olderThan(
   const found: { name: string; at: number }[] = [];
   for await (const { name } of Deno.readDir(publications)) {
     const path = `${publications}/${name}`;
-    if (path !== dir && /^[0-9a-f]{16}$/.test(name)) {
+    if (path !== dir && isNamed(name, OWN_NAMES.weights)) {
       found.push({ name, at: (await Deno.stat(path)).mtime?.getTime() ?? 0 });
     }
   }

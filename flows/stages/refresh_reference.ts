@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { Policy } from "../../data/mod.ts";
-import { type Context, defineStage } from "../../engine/mod.ts";
+import { type Context, defineStage, isNamed } from "../../engine/mod.ts";
+import { OWN_NAMES, removeOwn } from "../own_files.ts";
 import { Paths, Trainer } from "../resources.ts";
 import { unlessMissing } from "../unless_missing.ts";
 
@@ -28,7 +29,7 @@ export const refreshReference = defineStage({
     for (const old of (await references(ctx)).filter((dir) => dir !== path)) {
       await ctx.record("note/reference_dropped", policy.version, { dir: old });
       await ctx.owned();
-      await Deno.remove(old, { recursive: true }).catch(unlessMissing);
+      await removeOwn(ctx, old, OWN_NAMES.weights);
     }
     return policy;
   },
@@ -47,7 +48,8 @@ export async function referencePath(reference: Policy, ctx: Context): Promise<st
 async function references(ctx: Context): Promise<string[]> {
   const parent = parentOf(ctx);
   const there = await Deno.stat(parent).then(() => true, unlessMissing);
-  return there ? await Array.fromAsync(Deno.readDir(parent), ({ name }) => `${parent}/${name}`) : [];
+  const names = there ? await Array.fromAsync(Deno.readDir(parent), ({ name }) => name) : [];
+  return names.filter((name) => isNamed(name, OWN_NAMES.weights)).map((name) => `${parent}/${name}`);
 }
 
 function parentOf(ctx: Context): string {

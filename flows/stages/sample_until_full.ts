@@ -1,6 +1,6 @@
 import { z } from "zod";
-import { AlgorithmChoice, hasSignal } from "../../algs/mod.ts";
-import { ArtifactRef, drawRows, Sampling, type Slab } from "../../data/mod.ts";
+import { AlgorithmChoice, hasSignal, SURPLUS } from "../../algs/mod.ts";
+import { ArtifactRef, Sampling, type Slab } from "../../data/mod.ts";
 import { type Context, defineStage } from "../../engine/mod.ts";
 import { RewardConfig } from "../../rewards/mod.ts";
 import { cutSlabs } from "../../rollouts/mod.ts";
@@ -8,7 +8,7 @@ import { checkFailed } from "./assign_credit.ts";
 import { creditRound } from "./credit_round.ts";
 import { SlabCut } from "./draw_prompts.ts";
 import { generateSlab } from "./generate_slab.ts";
-import { OpenedSplit, openedTable } from "./open_data.ts";
+import { drawsOf, OpenedSplit } from "./open_data.ts";
 import { Published } from "./publish_policy.ts";
 import { roundMetrics } from "./round_metrics.ts";
 import { ScoredGroup, scoreGroup } from "./score_group.ts";
@@ -16,7 +16,7 @@ import { ScoredGroup, scoreGroup } from "./score_group.ts";
 /** What a round with dynamic sampling hands on to the next: where the stream of draws goes on, and groups not trained yet. */
 export const Draws = z.strictObject({
   next: z.int().nonnegative().nullable().describe("The next draw; null: every round so far drew prompts_per_round."),
-  pending: z.int().nonnegative().describe("Usable groups that were past the cut: they lead the next round."),
+  pending: z.int().nonnegative().describe("Usable groups past the cut that are reused: they lead the next round."),
   groups: ArtifactRef.nullable().describe("Those, as JSON, in draw order."),
 });
 export type Draws = z.infer<typeof Draws>;
@@ -30,6 +30,7 @@ const Input = z.strictObject({
   last: z.int().positive().describe("The loop's last round: what is past its cut is surplus."),
   count: z.int().positive().describe("Groups that a full round has, and prompts in a batch of draws."),
   batches_max: z.int().positive(),
+  surplus: z.enum(SURPLUS).default("rescore").describe("What becomes of usable groups past the cut."),
   draws: Draws,
   seed: z.int(),
   slabs: SlabCut,
@@ -45,8 +46,8 @@ type Input = z.infer<typeof Input>;
 
 /**
  * Dynamic sampling: draws batches of prompts until the round has `count` groups to learn from, or `batches_max` batches were
- * drawn. Groups are taken in draw order, those of the last round's remainder first. Accounts for every draw that it does not
- * hand on. What a batch is made of is recorded as it is made, so a second run goes on where the first one ended.
+ * drawn. Groups are taken in draw order, reused ones first. Accounts for every draw that it does not hand on. What a batch is
+ * made of is recorded as it is made, so a second run goes on where the first one ended.
  */
 export const sampleUntilFull = defineStage({
   name: "sample_until_full",
@@ -61,9 +62,10 @@ export const sampleUntilFull = defineStage({
   eager: true,
   attempts_max: 1, // What it calls has attempts of its own.
   async run(input, ctx) {
-    const { round, last, count, batches_max, draws, algorithm } = input;
+    const { round, last, count, batches_max, surplus, draws, algorithm } = input;
     const from = draws.next ?? (round - 1) * count;
-    const usable = await pendingOf(draws, ctx);
+    const discards = surplus === "discard";
+    const usable = discards ? [] : await pendingOf(draws, ctx);
     const drawn: ScoredGroup[] = [];
     const dropped: string[] = []; // Why, of those that are not usable.
     while (usable.length < count && drawn.length < batches_max * count) {
@@ -81,10 +83,13 @@ export const sampleUntilFull = defineStage({
       "rollouts/batches_drawn": drawn.length / count,
       "rollouts/usable_frac": 1 - dropped.length / Math.max(drawn.length, 1),
     };
-    const [scored, past] = [usable.slice(0, count), usable.slice(count)];
-    if (round === last) dropped.push(...past.splice(0).map(() => "filtered.surplus"));
+    const scored = usable.slice(0, count);
+    const past = discards || round === last ? [] : usable.slice(count);
+    // A fork may discard what its parent would have reused.
+    const surplus_count = usable.length - scored.length - past.length + (discards ? draws.pending : 0);
     ctx.tally({ read: drawn.length });
     for (const reason of dropped) ctx.tally({ [reason]: 1 });
+    if (surplus_count > 0) ctx.tally({ "filtered.surplus": surplus_count });
     if (scored.length < count) ctx.emit({ log: shortText(input, { usable: scored.length, drawn: drawn.length }) });
     const groups = past.length === 0 ? null : await ctx.artifacts.putJson(past);
     return { scored, draws: { next: from + drawn.length, pending: past.length, groups }, metrics };
@@ -98,7 +103,7 @@ async function pendingOf({ groups }: Draws, ctx: Context): Promise<ScoredGroup[]
 /** The groups of the next `count` draws, in draw order. Each slab is scored while others are being generated. */
 async function sampleBatch(from: number, input: Input, ctx: Context): Promise<ScoredGroup[]> {
   const { data, seed, count, slabs } = input;
-  const cut = cutSlabs(drawRows(openedTable(data, ctx), { seed, from, count }), slabs);
+  const cut = cutSlabs(await drawsOf(data, { seed, from, count }, ctx), slabs);
   return (await Promise.all(cut.map((slab) => sampleSlab(slab, input, ctx)))).flat();
 }
 

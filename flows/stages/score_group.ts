@@ -11,15 +11,30 @@ export const ScoredGroup = z.strictObject({
   id: z.string(),
   group: GroupRef,
   sampled_at: GeneratedGroup.shape.sampled_at,
+  sampled_by: GeneratedGroup.shape.sampled_by,
   rewards: z.array(z.number()).describe("[G] in the order of group.samples."),
   parts: z.record(z.string(), z.array(z.number())).describe("[G] each reward function's score, unweighted."),
   lengths: z.array(z.int()).describe("[G] sampled tokens."),
   stops: z.array(StopReason).describe("[G]"),
   token_rewards: z.literal(true).optional().describe("An environment gave rewards to tokens; absent: it did not."),
+  failures: z.record(z.string(), z.int()).optional().describe(
+    "Samples without a score, by reason; absent: none, or an older record.",
+  ),
   failed: z.string().nullable(),
   detail: z.string().nullable(),
 });
 export type ScoredGroup = z.infer<typeof ScoredGroup>;
+
+function countsOf(reasons: string[]): Record<string, number> {
+  const counts: Record<string, number> = {};
+  for (const reason of reasons) counts[reason] = (counts[reason] ?? 0) + 1;
+  return counts;
+}
+
+/** The version that sampled these groups; the newest, where a round has some that were left over. */
+export function sampledBy(groups: readonly ScoredGroup[]): string | undefined {
+  return groups.toSorted((a, b) => (a.sampled_at ?? 0) - (b.sampled_at ?? 0)).at(-1)?.sampled_by;
+}
 
 /** Scores every trajectory of one group. Reads one artifact and writes nothing: safe to run twice. */
 export const scoreGroup = defineStage({
@@ -33,6 +48,7 @@ export const scoreGroup = defineStage({
   output: ScoredGroup,
   phase: "generation",
   eager: true,
+  failed: ({ detail }) => detail !== null,
   async run({ item, rewards, on_failed_sample }, ctx) {
     const made = (await decodedSlab(item.group.slab, ctx.artifacts)).groups[item.group.index]!;
     const trajectories = item.group.samples.map((sample) => made.trajectories[sample]!);
@@ -50,12 +66,14 @@ export const scoreGroup = defineStage({
     return {
       id: item.id,
       ...(item.sampled_at === undefined ? {} : { sampled_at: item.sampled_at }),
+      ...(item.sampled_by === undefined ? {} : { sampled_by: item.sampled_by }),
       group: { ...item.group, samples: kept.map((i) => item.group.samples[i]!) },
       rewards: kept.map((i) => scores[i]!.reward!),
       parts: Object.fromEntries(names.map((name) => [name, kept.map((i) => scores[i]!.parts[name]!)])),
       lengths: kept.map((i) => trajectories[i]!.action_mask.reduce((sum, bit) => sum + bit, 0)),
       stops: kept.map((i) => trajectories[i]!.stop),
       ...(trajectories.some(({ token_rewards }) => token_rewards) ? { token_rewards: true as const } : {}),
+      ...(failure === null ? {} : { failures: countsOf(scores.flatMap(({ failed }) => failed ?? [])) }),
       failed: whole ? null : failure!.failed,
       detail: failure?.detail ?? null,
     };

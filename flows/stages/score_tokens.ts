@@ -2,6 +2,7 @@ import { z } from "zod";
 import { ArtifactRef, type Batch, Policy, ScoredColumn } from "../../data/mod.ts";
 import { type ArtifactStore, defineStage } from "../../engine/mod.ts";
 import { Critic, Trainer } from "../resources.ts";
+import { RoundTokens } from "./credit_round.ts";
 import { referencePath } from "./refresh_reference.ts";
 import { ScoredGroup } from "./score_group.ts";
 
@@ -26,6 +27,9 @@ export const scoreTokens = defineStage({
     stale_columns: z.array(ScoredColumn).optional().describe(
       "In their place in a round with a group that an older version sampled; absent: there is none.",
     ),
+    stale_old_logp: z.literal("behaviour").optional().describe(
+      "`old_logp` of groups that an older version sampled is the sampler's own; absent: the policy's, as that of all others.",
+    ),
     temperature: z.number().positive(),
     micro_batch_tokens_max: z.int().positive(),
   }),
@@ -33,15 +37,19 @@ export const scoreTokens = defineStage({
   phase: "training",
   eager: true,
   async run({ scored, policy, reference, temperature, micro_batch_tokens_max, ...input }, ctx) {
-    const alive = scored.filter((group) => group.failed === null);
-    const stale = alive.some(({ sampled_at = policy.number }) => sampled_at < policy.number);
+    const alive = inDrawOrder(scored);
+    const isStale = ({ sampled_at = policy.number }: ScoredGroup) => sampled_at < policy.number;
+    const stale = alive.some(isStale);
     const columns = (stale ? input.stale_columns ?? input.columns : input.columns).filter(isLogp);
     if (columns.length === 0 || alive.length === 0) return {};
     const batch = await batchOf(alive, { temperature, artifacts: ctx.artifacts });
     const reference_path = columns.includes("ref_logp") ? await referencePath(reference, ctx) : reference.model_path;
     const offload = input.reference_offload && { reference_offload: true };
     const work = { policy, batch, columns, reference_path, ...offload, micro_batch_tokens_max };
-    return await ctx.resource(Trainer).score(work, ctx);
+    const found = await ctx.resource(Trainer).score(work, ctx);
+    if (!stale || input.stale_old_logp === undefined || found.old_logp === undefined) return found;
+    const tokens = new RoundTokens(alive, ctx.artifacts);
+    return { ...found, old_logp: await tokens.asSampled(found.old_logp, isStale) };
   },
 });
 
@@ -59,7 +67,7 @@ export const scoreValues = defineStage({
   phase: "training",
   eager: true,
   async run({ scored, critic, micro_batch_tokens_max, ...input }, ctx) {
-    const alive = scored.filter((group) => group.failed === null);
+    const alive = inDrawOrder(scored);
     const columns = input.columns.filter((column) => !isLogp(column));
     if (columns.length === 0 || alive.length === 0) return {};
     const batch = await batchOf(alive, { temperature: 1, artifacts: ctx.artifacts });
@@ -68,11 +76,16 @@ export const scoreValues = defineStage({
   },
 });
 
+/** The groups that did not fail, as credit orders them. */
+function inDrawOrder(scored: ScoredGroup[]): ScoredGroup[] {
+  return scored.filter((group) => group.failed === null).toSorted((a, b) => a.group.draw - b.group.draw);
+}
+
 type Making = { temperature: number; artifacts: ArtifactStore };
 
-/** The groups in draw order, as credit orders them, with nothing to train on. */
+/** The groups with nothing to train on. */
 async function batchOf(alive: ScoredGroup[], { temperature, artifacts }: Making): Promise<ArtifactRef> {
-  const groups = alive.map(({ group }) => group).toSorted((a, b) => a.draw - b.draw);
+  const groups = alive.map(({ group }) => group);
   const parts = { groups, columns: {}, staleness: [], temperature, coef: {}, updates: [groups.map((_, i) => i)] };
   return await artifacts.putJson({ kind: "trajectories", ...parts } satisfies Batch);
 }

@@ -1,62 +1,149 @@
 import { z } from "zod";
-import { defineStage } from "../../engine/mod.ts";
-import { ScoredGroup } from "./score_group.ts";
+import { BadDataError, defineStage } from "../../engine/mod.ts";
+import { sampledBy, ScoredGroup } from "./score_group.ts";
 
+const later = "Absent in older records.";
+
+/** What an evaluation found. */
 export const Evaluation = z.strictObject({
   name: z.string(),
   problems: z.int(),
   samples_per_problem: z.int(),
-  failed: z.int().describe("Problems whose grader failed; they count in no mean."),
-  mean_reward: z.number(),
-  avg_at_k: z.number().describe("Share of samples that are right."),
-  pass_at_1: z.number().describe("Unbiased estimate from all samples."),
-  pass_at_k: z.number().describe("Share of problems with at least one right sample."),
+  graded: z.int().optional().describe(`Samples with a score. ${later}`),
+  right: z.int().nullable().optional().describe(`Of those; null: no reward says what is right. ${later}`),
+  failed: z.int().describe("Samples whose grader failed; they count in no mean."),
+  ungraded: z.int().optional().describe(`Samples with nothing to be graded by; they count in no mean. ${later}`),
+  failures: z.record(z.string(), z.int()).optional().describe(`Both by reason. ${later}`),
+  mean_reward: z.number().describe("Over problems, of the mean over their graded samples."),
+  avg_at_k: z.number().nullable().describe("Over problems, the share of graded samples that are right."),
+  pass_at_1: z.number().nullable().describe("Unbiased estimate from all samples."),
+  pass_at_k: z.number().nullable().describe("Share of problems with at least one right sample."),
+  pass_at: z.array(z.number()).nullable().optional().describe(
+    `pass@k for k = 1, 2, ..., each over the problems with as many graded samples. ${later}`,
+  ),
   greedy: z.boolean().describe("Sampled at temperature 0: avg_at_k is the greedy accuracy."),
 });
 export type Evaluation = z.infer<typeof Evaluation>;
 
+/** Why a sample has no score though nothing failed. */
+const UNGRADED = "reward_none";
+
+const Input = z.strictObject({
+  name: z.string(),
+  scored: z.array(ScoredGroup),
+  greedy: z.boolean(),
+  correct_by: z.string().nullable().describe(
+    "The reward, by its name in metrics, that says what is right; null: none.",
+  ),
+  right_at: z.number().optional().describe("From which score of it on a sample is right. Absent: 1."),
+  says_right: z.literal(true).optional().describe("What it returns as `right` beside its score comes first."),
+  failed_fraction_max: z.number().optional().describe("More than this share of failed samples fails. Absent: 1."),
+});
+type Input = z.infer<typeof Input>;
+
 /**
- * Accuracy over an evaluation's groups. A sample is right if the reward named by `correct_by` gives it 1.
+ * Accuracy and mean reward over an evaluation's groups. Failed and ungraded samples are counted apart and stand in no mean.
  * pass@k of one problem with c of n right: 1 - C(n-c, k) / C(n, k); Chen et al. 2021, arXiv:2107.03374, eq. 1.
  */
 export const summariseEvaluation = defineStage({
   name: "summarise_evaluation",
   version: 1,
-  input: z.strictObject({
-    name: z.string(),
-    scored: z.array(ScoredGroup),
-    greedy: z.boolean(),
-    correct_by: z.string().describe(
-      "The reward, by its name in metrics, that says whether a sample is right: a score of 1.",
-    ),
-  }),
+  input: Input,
   output: Evaluation,
-  run({ name, scored, greedy, correct_by }, ctx) {
-    const alive = scored.filter((group) => group.failed === null && group.rewards.length > 0);
-    const right = alive.map((group) => (group.parts[correct_by] ?? []).filter((score) => score >= 1).length);
-    const k = Math.max(1, ...alive.map((group) => group.rewards.length));
-    const mean = (
-      values: number[],
-    ) => (values.length ? values.reduce((sum, value) => sum + value, 0) / values.length : 0);
-    const passAt = (tries: number) => mean(alive.map((group, i) => passAtK(group.rewards.length, right[i]!, tries)));
+  run(input, ctx) {
+    const { name, scored, greedy } = input;
+    const { asked, failed, ungraded, failures } = counted(scored);
+    checkGraded(input, { samples: asked * scored.length, failed });
+    const graded = scored.filter((group) => group.rewards.length > 0);
+    const right = input.correct_by === null ? null : graded.map((group) => rightOf(group, input));
+    const pass_at = right && passAtAll(graded.map((group, i) => ({ n: group.rewards.length, c: right[i]! })));
     const summary: Evaluation = {
       name,
       problems: scored.length,
-      samples_per_problem: k,
-      failed: scored.length - alive.length,
-      mean_reward: mean(alive.map((group) => mean(group.rewards))),
-      avg_at_k: mean(alive.map((group, i) => right[i]! / group.rewards.length)),
-      pass_at_1: passAt(1),
-      pass_at_k: passAt(k),
+      samples_per_problem: asked,
+      graded: graded.reduce((sum, group) => sum + group.rewards.length, 0),
+      right: right && right.reduce((sum, n) => sum + n, 0),
+      failed,
+      ungraded,
+      failures,
+      mean_reward: mean(graded.map((group) => mean(group.rewards))),
+      avg_at_k: right && mean(graded.map((group, i) => right[i]! / group.rewards.length)),
+      pass_at_1: pass_at && pass_at[0]!,
+      pass_at_k: pass_at && pass_at.at(-1)!,
+      pass_at,
       greedy,
     };
     ctx.note("evaluation", name, summary);
-    ctx.emit({
-      metrics: { [`eval/${name}/avg_at_k`]: summary.avg_at_k, [`eval/${name}/pass_at_k`]: summary.pass_at_k },
-    });
+    ctx.emit({ metrics: metricsOf(summary), version: sampledBy(scored) });
     return summary;
   },
 });
+
+function mean(values: number[]): number {
+  return values.length === 0 ? 0 : values.reduce((sum, value) => sum + value, 0) / values.length;
+}
+
+/** Samples that were asked for of each problem, and why some have no score. */
+function counted(scored: ScoredGroup[]) {
+  const missing = ({ failures = {} }: ScoredGroup) => Object.values(failures).reduce((sum, n) => sum + n, 0);
+  const asked = Math.max(1, ...scored.map((group) => group.rewards.length + missing(group)));
+  const failures: Record<string, number> = {};
+  for (const group of scored) {
+    // An older record says why the group failed, not how many of its samples.
+    const older = group.failed === null ? {} : { [group.failed]: asked - group.rewards.length };
+    for (const [reason, n] of Object.entries(group.failures ?? older)) failures[reason] = (failures[reason] ?? 0) + n;
+  }
+  const ungraded = failures[UNGRADED] ?? 0;
+  return { asked, failed: Object.values(failures).reduce((sum, n) => sum + n, 0) - ungraded, ungraded, failures };
+}
+
+/** @throws {BadDataError} If too many samples failed, or none has a score. */
+function checkGraded(
+  { name, scored, failed_fraction_max = 1 }: Input,
+  counts: { samples: number; failed: number },
+): void {
+  const { samples, failed } = counts;
+  const none = scored.length > 0 && scored.every((group) => group.rewards.length === 0);
+  if (!none && failed <= failed_fraction_max * samples) return;
+  const first = scored.find((group) => group.failed !== null || group.failures !== undefined);
+  const why = none && failed === 0
+    ? `none of its ${samples} samples can be graded`
+    : `the grader failed on ${failed} of ${samples} samples, more than evaluate.failed_fraction_max allows`;
+  throw new BadDataError(
+    `Cannot report the evaluation '${name}' because ${why}: ${first?.id ?? "no group"}: ${
+      first?.detail ?? "no detail"
+    }. ` +
+      "Fix: repair the grader or the rows, then evaluate again in a new run",
+    { name, samples, failed },
+  );
+}
+
+function rightOf({ rewards, parts }: ScoredGroup, { correct_by, right_at = 1, says_right }: Input): number {
+  const said = says_right ? parts[`${correct_by}/right`] : undefined;
+  if (said) return said.filter((value) => value >= 0.5).length;
+  return (parts[correct_by!] ?? rewards.map(() => 0)).filter((score) => score >= right_at).length;
+}
+
+/** pass@k for every k that some problem has enough samples for. */
+function passAtAll(problems: { n: number; c: number }[]): number[] {
+  const most = Math.max(0, ...problems.map(({ n }) => n));
+  return Array.from({ length: most }, (_, i) => {
+    const enough = problems.filter(({ n }) => n > i);
+    return mean(enough.map(({ n, c }) => passAtK(n, c, i + 1)));
+  });
+}
+
+function metricsOf({ name, graded, right, failed, ungraded, ...summary }: Evaluation): Record<string, number> {
+  const { avg_at_k, pass_at, mean_reward, samples_per_problem } = summary;
+  const passes = (pass_at ?? []).map((value, i): [string, number] => [`pass_at_${i + 1}`, value]);
+  const told = {
+    ...{ graded: graded!, failed, ungraded: ungraded!, mean_reward },
+    ...(right !== null && { right: right! }),
+    ...(avg_at_k !== null && { [`avg_at_${samples_per_problem}`]: avg_at_k }),
+    ...Object.fromEntries(passes),
+  };
+  return Object.fromEntries(Object.entries(told).map(([metric, value]) => [`eval/${name}/${metric}`, value]));
+}
 
 /** Chance that at least one of `k` samples drawn from `n` is right, if `c` of the `n` are. */
 export function passAtK(n: number, c: number, k: number): number {

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { AlgorithmChoice, expressionsOf, OpenedAlgorithm, type TracedAlgorithm } from "../../algs/mod.ts";
+import { AlgorithmChoice, expressionsOf, OpenedAlgorithm, ratioBounds, type TracedAlgorithm } from "../../algs/mod.ts";
 import { ArtifactRef, Optimizer, Policy } from "../../data/mod.ts";
 import { canonicalJson, defineStage, type Resource } from "../../engine/mod.ts";
 import type { PolicyTrainer, VersionNote } from "../../workers/mod.ts";
@@ -28,16 +28,20 @@ function training(name: string, trainer: Resource<PolicyTrainer>, loss: keyof Tr
     async run({ batch, policy, algorithm, opened, optimizer, micro_batch_tokens_max }, ctx) {
       if (batch === null) return policy;
       const recorded = opened?.[loss] ?? await ctx.artifacts.put(lossOf(algorithm, loss));
-      const work = { policy, batch, loss: recorded, optimizer, micro_batch_tokens_max };
+      // What the value model says is of no policy.
+      const mismatch = loss === "loss" ? ratioBounds(algorithm, opened?.settings) : undefined;
+      const work = { policy, batch, loss: recorded, optimizer, micro_batch_tokens_max, mismatch };
       const trained = await ctx.resource(trainer).train(work, ctx);
       ctx.note("version", trained.policy.version, trained.note);
-      ctx.emit({ metrics: stepMetrics(trained.note) });
+      ctx.emit({ metrics: stepMetrics(trained.note), version: trained.policy.version });
       return trained.policy;
     },
   });
 }
 
+/** Takes the policy's optimizer steps on a batch. */
 export const trainPolicy = training("train_policy", Trainer, "loss");
+/** Takes the value model's optimizer steps on a batch. */
 export const trainCritic = training("train_critic", Critic, "value_loss");
 
 /** What is shown of a version: the last step that was taken. A value model's numbers have names of their own. */

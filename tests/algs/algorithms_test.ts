@@ -8,6 +8,7 @@ import {
   expressionsOf,
   needsOf,
   OnlineAlgorithm,
+  ratioBounds,
   SupervisedAlgorithm,
   tokenMean,
 } from "../../algs/mod.ts";
@@ -49,12 +50,32 @@ Deno.test("defineAlgorithm() types credit's argument by what it needs", () => {
   });
 });
 
+Deno.test("ratioBounds() is an algorithm's own clip and what its ratio is of; PPO's where it has none", () => {
+  const own = Object.fromEntries(
+    Object.keys(ALGORITHMS).map((
+      name,
+    ) => [name, Object.values(ratioBounds(AlgorithmChoice.parse({ name }))).join(" ")]),
+  );
+  deepStrictEqual(own, {
+    ...{ sft: "0.2 0.2 token", grpo: "0.2 0.2 token", dapo: "0.2 0.28 token", dr_grpo: "0.2 0.2 token" },
+    ...{ gspo: "0.0003 0.0004 sequence_mean", rloo: "0.2 0.2 sequence", cispo: " 4 token", ppo: "0.2 0.2 token" },
+    ...{ reinforce: "0.2 0.2 token", p3o: "0.2 0.2 token", dpo: "0.2 0.2 token", reward_model: "0.2 0.2 token" },
+    ...{ reinforce_plus_plus: "0.2 0.2 token", reinforce_plus_plus_baseline: "0.2 0.2 token" },
+  });
+  deepStrictEqual(ratioBounds(AlgorithmChoice.parse({ name: "grpo", clip_high: 0.5 })).high, 0.5);
+  const file = { name: "python" as const, source: "my.py", settings: {}, value_model: false, sha256: null };
+  deepStrictEqual(ratioBounds(file, { clip_high: 3, other: "x" }), { low: null, high: 3, ratio: "token" });
+  deepStrictEqual(ratioBounds(file, { temperature: 1 }), { low: 0.2, high: 0.2, ratio: "token" });
+});
+
 type GrpoChoice = Extract<OnlineAlgorithm, { name: "grpo" }>;
 
 Deno.test("the choices of a configuration come from the table", () => {
   const { name, clip_low, clip_high, kl_coef, aggregation } = AlgorithmChoice.parse({ name: "grpo" }) as GrpoChoice;
   deepStrictEqual([name, clip_low, clip_high, kl_coef, aggregation], ["grpo", 0.2, 0.2, 0, "sequence_mean"]);
-  deepStrictEqual(OnlineAlgorithm.parse({ name: "grpo" }), AlgorithmChoice.parse({ name: "grpo" }));
+  // But for what is newer than some records: absent there, it means what was done before.
+  const { kl_scaled: _, ...today } = OnlineAlgorithm.parse({ name: "grpo" }) as Record<string, unknown>;
+  deepStrictEqual({ ...today, kl_scaled: true }, AlgorithmChoice.parse({ name: "grpo" }));
   strictEqual(SupervisedAlgorithm.safeParse({ name: "grpo" }).success, false);
   strictEqual(AlgorithmChoice.safeParse({ name: "grpo", clip: 0.2 }).success, false);
   // @ts-expect-error Not in the table.

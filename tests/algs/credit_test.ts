@@ -217,7 +217,10 @@ Deno.test("firstCoef() has the steered weight of the KL, and nothing for a weigh
 });
 
 Deno.test("refillOf() is DAPO's, until it is set to 0", () => {
-  deepStrictEqual(refillOf(choice({ name: "dapo" })), { batches_max: 10 });
+  deepStrictEqual(refillOf(choice({ name: "dapo" })), { batches_max: 10, surplus: "rescore" });
+  deepStrictEqual(refillOf({ ...choice({ name: "dapo" }), surplus: "discard" } as AlgorithmChoice), {
+    ...{ batches_max: 10, surplus: "discard" },
+  });
   strictEqual(refillOf(choice({ name: "dapo", refill_batches_max: 0 })), null);
   strictEqual(refillOf(choice({ name: "grpo" })), null);
 });

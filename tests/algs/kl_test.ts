@@ -2,6 +2,9 @@ import { deepStrictEqual, ok, strictEqual } from "node:assert/strict";
 import fc from "fast-check";
 import { z } from "zod";
 import {
+  AlgorithmChoice,
+  ALGORITHMS,
+  type AnyAlgorithm,
   checkKl,
   defineAlgorithm,
   evaluate,
@@ -11,6 +14,7 @@ import {
   klReward,
   klSettings,
   klTerm,
+  lessKl,
   steeredKl,
   stepSum,
   traceAlgorithm,
@@ -107,10 +111,44 @@ Deno.test("klSettings refuse estimators that are wrong where they stand", () => 
   }
 });
 
+Deno.test("a KL in the reward under a group's standard deviation needs kl_scaled; a run that was recorded without it has it", () => {
+  const kl = { kl_coef: 0.1, kl_in: "reward", kl_estimator: "k1" };
+  const refused: string[] = [];
+  for (const { name, config } of Object.values(ALGORITHMS) as AnyAlgorithm[]) {
+    if (!("kl_in" in config.shape)) continue;
+    const issues = config.safeParse(kl).error?.issues.map(({ path, message }) => `${path}: ${message}`) ?? [];
+    if (issues.length > 0) refused.push(name);
+    ok(
+      issues.every((issue) => /^kl_in: puts the KL under .* use advantage or loss, or .* kl_scaled: true$/.test(issue)),
+    );
+    ok(config.safeParse({ ...kl, kl_coef: 0 }).success, `${name} refuses a KL that is not there`);
+    ok(AlgorithmChoice.safeParse({ name, ...kl }).success, `${name} refuses what was recorded`);
+    if (issues.length > 0) ok(config.safeParse({ ...kl, kl_scaled: true }).success);
+  }
+  // Those whose advantages do not change where rewards are scaled.
+  const scaled = Object.values(ALGORITHMS as Record<string, AnyAlgorithm>).filter(({ config }) =>
+    "std_epsilon" in config.shape
+  );
+  deepStrictEqual(refused.sort(), scaled.map(({ name }) => name).sort());
+});
+
+Deno.test("lessKl() takes the KL of a token and of those after it from the advantage, whatever the rewards", () => {
+  const after = settings({ kl_coef: 0.1, kl_in: "advantage", kl_estimator: "k1" });
+  // d is 0.5 and -1 in the first completion, 0 in the second.
+  const taken = lessKl([2, -2], round, after) as number[][];
+  [[2 - 0.1 * (0.5 - 1), 2 + 0.1], [-2]].forEach((row, i) => row.forEach((x, t) => near(taken[i]![t]!, x, 1e-15)));
+  deepStrictEqual(klReward(round, after), [[0, 0], [0]]);
+  deepStrictEqual(lessKl([2, -2], round, settings({ kl_coef: 0.1 })), [2, -2]);
+  deepStrictEqual(messages({ kl_in: "advantage", kl_estimator: "k2" }), [
+    "k2 in the advantage is biased as a reward: use k1 or k3",
+  ]);
+});
+
 Deno.test("klNeeds() asks for log-probabilities only where credit has something to do with them", () => {
   deepStrictEqual(klNeeds(Settings.parse({})), []);
   deepStrictEqual(klNeeds(settings({})), []);
   deepStrictEqual(klNeeds(settings({ kl_in: "reward" })), ["old_logp", "ref_logp"]);
+  deepStrictEqual(klNeeds(settings({ kl_in: "advantage" })), ["old_logp", "ref_logp"]);
   deepStrictEqual(klNeeds(settings({ kl_target: 6 })), ["old_logp", "ref_logp", "coef"]);
 });
 

@@ -3,7 +3,16 @@
  * being in the table at the end, and need nothing else.
  */
 import { z } from "zod";
-import { type AnyAlgorithm, defineAlgorithm, k3, stepSum, surrogate, tokenMean, where } from "../../algs/mod.ts";
+import {
+  type AnyAlgorithm,
+  defineAlgorithm,
+  k3,
+  scalar,
+  stepSum,
+  surrogate,
+  tokenMean,
+  where,
+} from "../../algs/mod.ts";
 
 const clips = { clip_low: z.number().default(0.2), clip_high: z.number().default(0.28) };
 
@@ -47,5 +56,20 @@ const plumbing = defineAlgorithm({
   },
 });
 
+/** Numbers wherever an operation of tokens may have one: as a condition, as both choices, before an operator. */
+const numbers = defineAlgorithm({
+  name: "numbers",
+  config: z.strictObject({}),
+  loss: ({ logp, old_logp, advantage }) => {
+    const weight = where(advantage.lt(0), 0.1, 0.7).add(where(scalar(1), old_logp, 0)); // [B, T]
+    const live = where(tokenMean(advantage).lt(0.1), logp, 0.3); // [B, T]
+    const bounded = scalar(-0.4).minimum(logp).add(scalar(2).div(old_logp)).mul(scalar(-1).le(old_logp)); // [B, T]
+    return { loss: tokenMean(weight.mul(live).add(bounded)) };
+  },
+});
+
 /** The table: one line each. */
 export const TEST_ALGORITHMS: Record<string, AnyAlgorithm> = { whitened, masked, plumbing };
+
+/** Those, and one whose constant condition has a branch that no case takes. */
+export const PRINTED_ALGORITHMS: Record<string, AnyAlgorithm> = { ...TEST_ALGORITHMS, numbers };

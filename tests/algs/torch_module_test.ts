@@ -2,7 +2,7 @@
 import { deepStrictEqual, ok } from "node:assert/strict";
 import { ALGORITHMS, type AnyAlgorithm, torchModule, traceAlgorithm } from "../../algs/mod.ts";
 import { randomStep } from "./steps.ts";
-import { TEST_ALGORITHMS } from "./test_losses.ts";
+import { PRINTED_ALGORITHMS } from "./test_losses.ts";
 import { INTERPRETER } from "./torch.ts";
 
 type Values = { differentiated: unknown; loss: number; metrics: Record<string, number> };
@@ -22,7 +22,7 @@ function sameValues(module: Values, interpreter: Values): void {
 
 const TABLE: AnyAlgorithm[] = Object.values(ALGORITHMS);
 
-for (const algorithm of [...TABLE, ...Object.values(TEST_ALGORITHMS)]) {
+for (const algorithm of [...TABLE, ...Object.values(PRINTED_ALGORITHMS)]) {
   for (const example of [{}, ...(algorithm.examples ?? [])]) {
     for (const [part, expression] of Object.entries(traceAlgorithm(algorithm, example))) {
       const title = `${algorithm.name} ${JSON.stringify(example)} ${part}`;

@@ -1,6 +1,6 @@
 import { deepStrictEqual, match, ok, strictEqual } from "node:assert/strict";
 import { HOME } from "../environments.ts";
-import { ensureEnvironment } from "../../workers/mod.ts";
+import { ensureEnvironment, environmentKind } from "../../workers/mod.ts";
 import { orphans } from "../crash/runs.ts";
 import { endAll, freshHome, json, leftOvers, rl, SMALL } from "./fixtures.ts";
 
@@ -38,6 +38,18 @@ Deno.test("a broken data row is told by file, line and field with exit 2, and no
   const { code, err } = await rl(["run", file, ...at]);
   strictEqual(code, 2);
   match(err, /^\S*rows\.jsonl:2 answer: /);
+  deepStrictEqual(await leftOvers(home), NO_RUN_YET);
+});
+
+Deno.test("a reward that cannot be imported, and rows without the answer it needs, are exit 2 and nothing is recorded", async () => {
+  await Deno.writeTextFile(`${home}/broken.py`, "def f(completion, answer):\n  return 1\nraise KeyError('setup')\n");
+  const broken = await rl(["run", SMALL, ...TINY, `reward=${home}/broken.py:f`, ...at]);
+  deepStrictEqual([broken.code, broken.err.split("\n")[0]], [2, `Cannot import reward '${home}/broken.py:f':`]);
+  match(broken.err, /KeyError: 'setup'\n {2}File ".*broken\.py", line 3/);
+  const file = await evaluateConfig(await hollowModel(), await rows(`{"prompt":"a","answer":"b"}\n{"prompt":"c"}\n`));
+  const { code, err } = await rl(["run", file, ...at]);
+  strictEqual(code, 2, err);
+  match(err, /^Cannot start as 1 of 2 rows cannot be scored, the first of them row '\w+' of data\.eval: /);
   deepStrictEqual(await leftOvers(home), NO_RUN_YET);
 });
 
@@ -79,7 +91,7 @@ Deno.test("a worker that dies on import tells the cause, its log's last lines, t
   const broken = `${home}/broken`;
   await Deno.mkdir(`${broken}/torch`, { recursive: true });
   await Deno.writeTextFile(`${broken}/torch/__init__.py`, `raise ImportError("libcudart.so.13: no such file")\n`);
-  const real = await ensureEnvironment("torch", { home: HOME });
+  const real = await ensureEnvironment(environmentKind("torch"), { home: HOME });
   const python = `${home}/my_python`;
   await Deno.writeTextFile(python, `#!/bin/sh\nPYTHONPATH=${broken}:$PYTHONPATH exec ${real} "$@"\n`, { mode: 0o755 });
   const { code, err } = await rl(["run", SMALL, ...TINY, `trainer.python=${python}`, ...at, "--id", "import"]);
@@ -98,16 +110,19 @@ Deno.test("a worker that dies on import tells the cause, its log's last lines, t
 
 Deno.test("an environment of one's own that lacks packages is told in one sentence; so is a machine without Python", async () => {
   const bare = `${home}/bare_python`;
-  const real = await ensureEnvironment("torch", { home: HOME });
+  const real = await ensureEnvironment(environmentKind("torch"), { home: HOME });
   await Deno.writeTextFile(bare, `#!/bin/sh\nexec ${real} -S "$@"\n`, { mode: 0o755 }); // -S: without site-packages.
   const lacks = await rl(["run", SMALL, ...TINY, `trainer.python=${bare}`, ...at, "--id", "bare"]);
   strictEqual(lacks.code, 3, lacks.err);
-  match(lacks.err, /run bare failed: .*bare_python' as it lacks websockets, .*torch.*: install that there, or leave/);
+  match(
+    lacks.err,
+    /run bare failed: .*bare_python' because it lacks websockets, .*torch.*\. Fix: install that there, or leave/,
+  );
   const none = `${home}/without_environments`;
   const path = await Deno.makeTempDir({ dir: home });
   const absent = await rl(["run", SMALL, ...TINY, "--home", none, "--id", "absent"], { PATH: path });
   strictEqual(absent.code, 3, absent.err);
-  match(absent.err, /Python 3\.10 or newer is needed: none was found on PATH/);
+  match(absent.err, /Python 3\.11 to 3\.\d+ is needed: none was found on PATH/);
   const runs = await json<{ id: string; resumable: boolean }[]>(["runs", "--home", none]);
   deepStrictEqual(runs.map(({ id, resumable }) => [id, resumable]), [["absent", true]]);
 });

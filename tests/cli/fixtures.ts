@@ -1,4 +1,5 @@
 import { fileURLToPath } from "node:url";
+import { taskFlags } from "../task_flags.ts";
 import { orphans, shareEnvironments } from "../crash/runs.ts";
 
 export const ROOT = fileURLToPath(new URL("../../", import.meta.url));
@@ -32,7 +33,7 @@ export async function endAll(): Promise<void> {
 /** Starts `deno task rl ARGS` without the task runner between, so that a signal reaches the engine itself. */
 export function start(args: string[], env: Record<string, string> = {}): Running {
   const child = new Deno.Command(Deno.execPath(), {
-    args: ["run", "-A", "--quiet", `${ROOT}cli/main.ts`, ...args],
+    args: ["run", ...taskFlags("rl"), `${ROOT}cli/main.ts`, ...args],
     cwd: ROOT,
     env: { NO_COLOR: "1", OMP_NUM_THREADS: "1", ...env },
     stdin: "null",

@@ -103,7 +103,29 @@ Deno.test("LiveView on a terminal redraws in place: notes stay above, the live p
     "",
   ]);
   live.end();
-  deepStrictEqual(screen.lines, ["a note", ""]);
+  const kept = ["  progress round 3/10  reward 0.300  loss 0.5000  500 tokens/s  14 s left", "  reward   ▁▅█", ""];
+  deepStrictEqual(screen.lines, ["a note", ...kept]);
+  live.end();
+  deepStrictEqual(screen.lines, ["a note", ...kept]);
+});
+
+Deno.test("LiveView on 40 columns loses nothing: reward, loss, rate and time left take another line", async () => {
+  const screen = new Terminal({ columns: 40 });
+  await rounds(screen, 3);
+  deepStrictEqual(screen.lines.slice(1, -1), [
+    "  progress round 3/10  reward 0.300",
+    "           loss 0.5000  500 tokens/s",
+    "           14 s left",
+    "  reward   ▁▅█",
+  ]);
+});
+
+Deno.test("LiveView writes no minus before a zero", () => {
+  const screen = new Terminal({ tty: false });
+  const { on } = view(screen);
+  on(metrics({ "reward/mean": -0.0001, "policy/loss": -0.00001, "optim/grad_norm": 0.5 }));
+  on(closed(1));
+  strictEqual(screen.written, "round 1/10  reward 0.000  loss 0.0000  grad 0.500  0 tokens/s\n");
 });
 
 Deno.test("LiveView shows what a stage logs in a line that stays", () => {
@@ -146,24 +168,37 @@ Deno.test("LiveView tells recoveries and evaluations in one line each", () => {
   const { on } = view(screen);
   const recovery = { cause: "worker_lost", action: "load_checkpoint", batches_redone: 2 };
   on({ type: "note", kind: "recovery", key: "k", value: recovery });
-  const evaluation = { name: "after_sampled", problems: 16, avg_at_k: 0.25, pass_at_k: 0.5, samples_per_problem: 4 };
+  const evaluation = {
+    name: "after_sampled",
+    problems: 16,
+    avg_at_k: 0.25,
+    graded: 60,
+    right: 15,
+    failed: 3,
+    ungraded: 1,
+    failures: { reward_error: 3, reward_none: 1 },
+    mean_reward: 0.3,
+    pass_at: [0.25, 0.4, 0.45, 0.5],
+  };
   on({ type: "note", kind: "note/evaluation", key: "k", value: evaluation });
   match(
     screen.written,
     /^recovered from worker_lost: load_checkpoint, 2 batches redone\nevaluation after_sampled: 0\.250/,
   );
-  match(screen.written, /of 16 problems, pass@4 0\.500\n$/);
+  match(screen.written, /right \(15 of 60\), failed 3 \(reward_error 3\), ungraded 1, .*pass@4 0\.500\n$/);
 });
 
-Deno.test("LiveView.setup() replaces its line on a terminal, and writes each step once on a pipe", () => {
+Deno.test("LiveView.setup() replaces what is passing on a terminal, and writes every line on a pipe", () => {
   const [terminal, pipe] = [new Terminal(), new Terminal({ tty: false })];
   for (const screen of [terminal, pipe]) {
     const { live } = view(screen);
-    live.setup("environment torch: install Collecting torch");
-    live.setup("environment torch: install Collecting numpy");
+    live.setup({ text: "environment: it takes 1.2 GiB", passing: false });
+    live.setup({ text: "environment: downloading torch, 5 s", passing: true });
+    live.setup({ text: "environment: downloading torch, 10 s", passing: true });
   }
-  deepStrictEqual(terminal.lines, ["  environment torch: install Collecting numpy", ""]);
-  strictEqual(pipe.written, "environment torch: install\n");
+  deepStrictEqual(terminal.lines, ["environment: it takes 1.2 GiB", "  environment: downloading torch, 10 s", ""]);
+  const written = ["it takes 1.2 GiB", "downloading torch, 5 s", "downloading torch, 10 s"];
+  strictEqual(pipe.written, written.map((text) => `environment: ${text}\n`).join(""));
 });
 
 Deno.test("duration() and sparkline() say numbers as people read them", () => {
@@ -171,4 +206,20 @@ Deno.test("duration() and sparkline() say numbers as people read them", () => {
   strictEqual(sparkline([1, 1, 1]), "▁▁▁");
   strictEqual(sparkline([0, 0.5, 1]), "▁▅█");
   strictEqual([...sparkline(Array.from({ length: 100 }, (_, i) => i))].length, 40);
+});
+
+Deno.test("LiveView warns at the first round of a stretch that takes no step, with the causes", () => {
+  const screen = new Terminal({ tty: false });
+  const { on } = view(screen);
+  const close = (round: number, tally: Record<string, number>) =>
+    on({ type: "round_closed", loop: "round", round, times: 4, carried: {}, tally, total: {} });
+  close(1, { read: 8, trained: 8 });
+  close(2, { read: 8, "filtered.zero_advantage": 7, "failed.reward_error": 1 });
+  close(3, { read: 8, "filtered.zero_advantage": 8 });
+  const warnings = screen.written.split("\n").filter((line) => line.startsWith("WARNING"));
+  strictEqual(warnings.length, 1);
+  match(
+    warnings[0]!,
+    /round 2: no step was taken, as none of 8 groups had an advantage \(zero_advantage 7, reward_error 1\)/,
+  );
 });

@@ -24,6 +24,28 @@ Deno.test("show --json has every field of the contract", async () => {
   strictEqual(typeof (metrics as Record<string, number>)["reward/mean"], "number");
 });
 
+Deno.test("a run's home is its owner's alone, but for its models: they are as readable as the umask says", async () => {
+  const models: string[] = [];
+  const open: string[] = [];
+  const look = async (dir: string): Promise<void> => {
+    const entries = await Array.fromAsync(Deno.readDir(dir));
+    const isModel = entries.some(({ name }) => name === "model.safetensors");
+    if (isModel) models.push(dir.slice(home.length));
+    for (const { name, isFile, isDirectory } of entries) {
+      if (isDirectory) await look(`${dir}/${name}`);
+      if (!isFile) continue;
+      const mode = (await Deno.stat(`${dir}/${name}`)).mode! & 0o777;
+      if (mode !== (isModel ? 0o666 & ~Deno.umask() : 0o600)) open.push(`${dir}/${name} ${mode.toString(8)}`);
+    }
+  };
+  await look(home);
+  deepStrictEqual(open, []);
+  ok(models.includes("/runs/small/final") && models.some((dir) => /^\/checkpoints\/.*\/hf$/.test(dir)), models.join());
+  for (const name of ["runs", "artifacts", "checkpoints", "logs"]) {
+    strictEqual((await Deno.stat(`${home}/${name}`)).mode! & 0o777, 0o700, name);
+  }
+});
+
 Deno.test("show: policy.digest is the sha256 over the exported tensors that anyone can compute again", async () => {
   const { policy } = await json<{ policy: { digest: string } }>(["show", "small", ...at]);
   strictEqual(await safetensorsDigest(`${home}/runs/small/final/model.safetensors`), policy.digest);
@@ -99,10 +121,13 @@ Deno.test("rollouts shows a round's samples with rewards and parts, worst and be
   const worst = await json<Sample[]>(["rollouts", ...at, "--round", "2", "--worst", "3"]);
   deepStrictEqual([best.length, worst.length, best[0]!.round], [3, 3, 2]);
   ok(best[0]!.reward >= best[2]!.reward && best[2]!.reward >= worst[2]!.reward && worst[2]!.reward >= worst[0]!.reward);
-  deepStrictEqual(Object.keys(best[0]!.parts), ["exact_match", "length"]);
+  deepStrictEqual(Object.keys(best[0]!.parts), ["characters_in_place", "exact_match"]);
   match(best[0]!.prompt, /^sort \d{5} =/);
   const text = await rl(["rollouts", ...at, "--limit", "1"]);
-  match(text.out, /^round 6 draw 40 sample 0: reward [\d.]+ \(exact_match .*\n +prompt +"sort .*\n +completion +"/);
+  match(
+    text.out,
+    /^round 6 draw 40 sample 0: reward [\d.]+ \(characters_in_place .*\n +prompt +"sort .*\n +completion +"/,
+  );
   const none = await rl(["rollouts", ...at, "--round", "9"]);
   deepStrictEqual([none.code, none.out], [2, ""]);
 });

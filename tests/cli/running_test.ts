@@ -1,4 +1,5 @@
 import { deepStrictEqual, match, ok, strictEqual } from "node:assert/strict";
+import { hostname } from "node:os";
 import { orphans } from "../crash/runs.ts";
 import { endAll, freshHome, json, rl, SMALL, smallDisk, start } from "./fixtures.ts";
 
@@ -53,13 +54,16 @@ async function endsAsUndisturbed(id: string, of = home): Promise<void> {
 Deno.test("Ctrl-C once stops at a durable point with exit 130 and the command to resume, which ends with the same weights", async () => {
   const ended = await disturbed("once", (running) => Promise.resolve(running.kill("SIGINT")));
   strictEqual(ended.code, 130, ended.err);
-  match(ended.err, /stopping run once at the next durable point; once more stops at once/);
+  match(ended.err, /stopping run once at the next durable point, its policy saved; once more stops at once/);
   match(ended.err, new RegExp(`interrupted\\. Go on with: deno task rl resume once --home ${home}`));
   strictEqual(await orphans(home), 0);
   strictEqual((await json<Shown>(["show", "once", ...at])).status, "interrupted");
   await endsAsUndisturbed("once");
-  // What was in flight was recorded, so nothing is made again.
-  strictEqual((await json<Shown>(["show", "once", ...at])).generated.groups, undisturbed.generated.groups);
+  // What was in flight was recorded, so nothing is made again; what was trained was saved, so nothing is redone.
+  const { generated, recoveries } = await json<Shown>(["show", "once", ...at]);
+  strictEqual(generated.groups, undisturbed.generated.groups);
+  const loads = recoveries.filter(({ action }) => action === "load_checkpoint");
+  deepStrictEqual(loads.map(({ cause, batches_redone }) => [cause, batches_redone]), [["resume", 0]]);
 });
 
 Deno.test("Ctrl-C twice stops at once with exit 130, leaves no process, and nothing recorded is lost", async () => {
@@ -134,7 +138,10 @@ Deno.test("show, resume and cancel of a run that another process executes: its p
   strictEqual(second.code, 2);
   match(second.err, new RegExp(`engine process ${running.pid} owns it`));
   const cancel = await rl(["cancel", "busy", ...at]);
-  deepStrictEqual([cancel.code, cancel.out], [0, "run busy was asked to cancel; its engine ends it\n"]);
+  deepStrictEqual([cancel.code, cancel.out], [
+    0,
+    `run busy was asked to cancel; its engine (process ${running.pid} on ${hostname()}) ends it\n`,
+  ]);
   const ended = await running.ended;
   strictEqual(ended.code, 3, ended.err);
   match(ended.err, /run busy was cancelled/);

@@ -14,10 +14,12 @@ const NOT_YAML = "yaml_syntax.yaml";
 // What a JSON Schema cannot see: rules between fields, files, and a key that stands twice.
 const BEYOND_THE_SCHEMA = new Set([
   "algorithm_rules.yaml",
+  "cispo_bounds.yaml",
   "duplicate_key.yaml",
   "few_pairs.yaml",
   "keep_every.yaml",
   "kl_estimator.yaml",
+  "kl_scaled.yaml",
   "lag.yaml",
   "memory.yaml",
   "no_algorithm.yaml",
@@ -32,6 +34,7 @@ const BEYOND_THE_SCHEMA = new Set([
   "quickstart_digits.yaml",
   "reuse.yaml",
   "reward_twice.yaml",
+  "reward_when.yaml",
   "schedule_without_end.yaml",
   "small_group.yaml",
   "torch_ranks.yaml",

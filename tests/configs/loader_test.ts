@@ -183,7 +183,10 @@ Deno.test("readConfig() reads back a resolved configuration unchanged", async ()
 Deno.test("the evaluate flow needs no training data", async () => {
   const text = "flow: evaluate\nmodel: { path: model }\ndata: { eval: rows.jsonl }\nreward: exact_match\n";
   const config = (await load([], text)).config as EvaluateConfig;
-  deepStrictEqual(config.evaluate, { problems: null, samples_per_prompt: 1, greedy: true });
+  deepStrictEqual(config.evaluate, {
+    ...{ problems: null, samples_per_prompt: 1, greedy: true },
+    ...{ right_at: null, failed_fraction_max: 0.1 },
+  });
 });
 
 Deno.test("loadConfig() says that a file is not there", async () => {

@@ -1,8 +1,12 @@
 import { deepStrictEqual, ok, strictEqual } from "node:assert/strict";
 import { Ajv } from "ajv";
 import { parse } from "yaml";
-import { ONLINE_ALGORITHMS } from "../../algs/mod.ts";
+import { creditOf, ONLINE_ALGORITHMS } from "../../algs/mod.ts";
 import { configJsonSchema, configSchemaText, loadConfig } from "../../configs/mod.ts";
+import type { Trajectory } from "../../data/mod.ts";
+import { ArtifactStore } from "../../engine/mod.ts";
+import { scoringFunctions } from "../../rewards/mod.ts";
+import { RewardScorer } from "../../rollouts/mod.ts";
 
 const ROOM = decodeURIComponent(new URL("../../configs", import.meta.url).pathname);
 const FIXTURES = decodeURIComponent(new URL("./bad", import.meta.url).pathname);
@@ -14,6 +18,15 @@ const LOCAL: Record<string, string[]> = {
   "gsm8k_grpo.yaml": ["data.train.0.path=rows.jsonl", "data.eval.0.path=rows.jsonl", "model.path=model"],
   "sft.yaml": ["data.train.0.path=rows.jsonl", "model.path=model"],
 };
+
+function trajectory(text: string): Trajectory {
+  const tokens = new Int32Array(1 + text.length);
+  const action_mask = Uint8Array.from(tokens, (_, i) => (i === 0 ? 0 : 1));
+  const behaviour_logp = new Float32Array(tokens.length);
+  return { sample: 0, tokens, action_mask, behaviour_logp, versions: [], stop: "stop", text };
+}
+
+const caller = { key: "k", attempt: 1, signal: new AbortController().signal, record: () => Promise.resolve() };
 
 Deno.test("the four configurations ship", () => {
   deepStrictEqual(SHIPPED, ["gsm8k_grpo.yaml", "quickstart.yaml", "quickstart_small.yaml", "sft.yaml"]);
@@ -30,6 +43,60 @@ for (const name of SHIPPED) {
     ok(/^# Run it: {2}deno task rl/m.test(text));
   });
 }
+
+/** Wrong answers to a row whose answer is 72, of many forms and lengths. */
+const WRONG = [
+  "",
+  "?",
+  "I do not know.",
+  "so #### 13",
+  "#### none",
+  "because ".repeat(30),
+  `${"and ".repeat(400)}#### 4`,
+];
+
+Deno.test("no shipped configuration prefers one wrong answer to another: form is paid to right ones only", async () => {
+  const files = [...SHIPPED, ...[...Deno.readDirSync(`${ROOM}/algorithms`)].map(({ name }) => `algorithms/${name}`)];
+  let count = 0;
+  for (const name of files) {
+    const { config } = await loadConfig(`${ROOM}/${name}`, { overrides: LOCAL[name] ?? [], cwd: FIXTURES });
+    if (!("reward" in config) || config.reward.length === 0) continue;
+    const row = { row_id: "r", prompt: "p", answer: "72", columns: {} };
+    const trajectories = WRONG.map((text) => trajectory(text));
+    const group = { functions: scoringFunctions(config.reward), prompt: "p", row, trajectories };
+    const scores = await new RewardScorer({ pool: null, artifacts: new ArtifactStore("/nowhere") }).score(
+      group,
+      caller,
+    );
+    deepStrictEqual(scores.map(({ reward }) => reward), WRONG.map(() => 0), name);
+    count++;
+    if (!("algorithm" in config)) continue;
+    const tokens = trajectories.map(({ tokens }) => new Array<number>(tokens.length - 1).fill(0));
+    const said = { old_logp: tokens, ref_logp: tokens, values: tokens, bootstrap: WRONG.map(() => 0), coef: {} };
+    const round = {
+      reward: scores.map(({ reward }) => reward!),
+      group: WRONG.map(() => 0),
+      stop: trajectories.map(({ stop }) => stop),
+      length: tokens.map(({ length }) => length),
+    };
+    const { advantage } = creditOf(config.algorithm, { ...round, ...said });
+    ok(advantage.flat().every((value) => value === 0), `${name}: ${advantage}`);
+  }
+  ok(count >= 10, `${count}`);
+});
+
+Deno.test("no page, example or configuration pays a length to wrong answers", () => {
+  const root = decodeURIComponent(new URL("../../", import.meta.url).pathname);
+  const pages = [...Deno.readDirSync(`${root}docs`)].map(({ name }) => `docs/${name}`).filter((name) =>
+    name.endsWith(".md")
+  );
+  const examples = [...Deno.readDirSync(`${root}examples`)].map(({ name }) => `examples/${name}`);
+  const configs = SHIPPED.map((name) => `configs/${name}`);
+  for (const file of ["README.md", ...pages, ...examples, ...configs]) {
+    const entries = Deno.readTextFileSync(`${root}${file}`).match(/\{[^{}]*\bname: "?length\b[^{}]*\}/g) ?? [];
+    for (const entry of entries) ok(/\bwhen: /.test(entry), `${file}: ${entry}`);
+  }
+});
 
 Deno.test("every algorithm that learns from rewards has a configuration of its own, with the others' sample budget", async () => {
   const budgets = new Set<string>();

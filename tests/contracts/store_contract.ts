@@ -1,6 +1,8 @@
 import { deepStrictEqual, ok, rejects, strictEqual } from "node:assert/strict";
 import { ManualClock } from "../../engine/clock.ts";
 import { EngineError, InvalidInputError } from "../../engine/errors.ts";
+import { JOURNAL_VERSION } from "../../engine/journal_version.ts";
+import { BAD_IDS } from "./run_ids.ts";
 import type { Choose, NewRow, NewRun, Owner, RunHead, Store } from "../../engine/store.ts";
 
 /** A store under test. `second` opens another connection to the same data, where the driver can have one. */
@@ -82,6 +84,8 @@ function headTests(test: Declare): void {
       priority: 0,
       needs: {},
       parent: null,
+      home: null,
+      journal: JOURNAL_VERSION,
     });
     deepStrictEqual(await store.head("a"), made);
     await store.create(newRun("b"));
@@ -90,14 +94,26 @@ function headTests(test: Declare): void {
     deepStrictEqual((await store.heads({ limit: 1 })).map((head) => head.id), ["c"]);
   });
 
-  test("create() keeps the queue, the priority, the needs and the parent", async ({ store }) => {
+  test("create() keeps the queue, the priority, the needs, the parent and the home", async ({ store }) => {
     const given = {
       ...newRun("a"),
-      ...{ queue: "night", priority: -3, needs: { gpu: 4 }, parent: { run: "b", round: 2, seq: 41 } },
+      ...{ queue: "night", priority: -3, needs: { gpu: 4 }, parent: { run: "b", round: 2, seq: 41 }, home: "h" },
     };
     const made = await store.create(given);
     deepStrictEqual({ ...made, ...given }, made);
     deepStrictEqual(await store.head("a"), made);
+  });
+
+  test("claim() raises a journal's version to this Holdfast's, and takes none that is newer", async ({ store }) => {
+    await store.create({ ...newRun("old"), journal: 1 });
+    strictEqual((await store.head("old"))?.journal, 1);
+    strictEqual((await store.claim("old", newOwner("one"), LEASE)).head.journal, JOURNAL_VERSION);
+    const newer = await store.create({ ...newRun("newer"), queue: "q", journal: JOURNAL_VERSION + 1 });
+    const refused = await store.claim("newer", newOwner("one"), { ...LEASE, force: true });
+    deepStrictEqual(refused, { claimed: false, head: newer });
+    const choose = () => ({ run: "newer", force: true });
+    strictEqual(await store.dequeue(newOwner("one"), { ...LEASE, choose }), null);
+    deepStrictEqual(await store.head("newer"), newer);
   });
 
   test("create() with rows has them in its journal from the start, and the first append goes on after them", async ({ store, clock }) => {
@@ -112,6 +128,38 @@ function headTests(test: Declare): void {
     const { head } = await store.claim("a", newOwner("one"), LEASE);
     deepStrictEqual(await store.append("a", head.epoch, [row("z")]), { fenced: false, last_seq: 3 });
     deepStrictEqual(await keys(store, "a"), ["x", "y", "z"]);
+  });
+
+  test("identity() is the journal's own, and stays", async ({ store, second }) => {
+    const identity = await store.identity();
+    ok(/^[0-9a-f-]{32,36}$/.test(identity.id), identity.id);
+    await store.create(newRun("a"));
+    deepStrictEqual(await store.identity(), identity);
+    if (second) {
+      const other = second();
+      deepStrictEqual(await other.identity(), identity);
+      await other.close();
+    }
+  });
+
+  test("a run whose id is none is left out and refused; the others are answered as if it were not there", async ({ store }) => {
+    await store.create(newRun("good"));
+    for (const id of BAD_IDS) await store.create({ ...newRun(id), queue: "q" }, [row("x")]);
+    deepStrictEqual((await store.heads()).map(({ id }) => id), ["good"]);
+    deepStrictEqual(await store.misnamed(), BAD_IDS.toReversed());
+    const seen: string[] = [];
+    const choose: Choose = (runs) => {
+      seen.push(...runs.map(({ id }) => id));
+      return { run: runs[0]!.id, force: false };
+    };
+    strictEqual((await store.dequeue(newOwner("one"), { lease_ms: 1, choose }))?.id, "good");
+    deepStrictEqual(seen, ["good"]);
+    for (const id of BAD_IDS) {
+      await rejects(store.head(id), /as a run's id: .*Fix: /);
+      await rejects(store.claim(id, newOwner("one"), LEASE), InvalidInputError);
+      await rejects(store.request(id, "cancel"), InvalidInputError);
+      deepStrictEqual((await store.read(id)).map(({ key }) => key), ["x"]);
+    }
   });
 
   test("create() refuses an id that is taken and keeps the first run", async ({ store }) => {
@@ -387,6 +435,30 @@ function endTests(test: Declare): void {
     const late = await started(store, "late");
     await store.finish("late", late, "done");
     strictEqual((await store.request("late", "cancel")).status, "done");
+  });
+
+  test("signal() needs no owner, keeps the first value, and leaves an owner's appends in order", async ({ store, second }) => {
+    const other = second?.() ?? store;
+    await store.create(newRun("a"));
+    const signals = async () =>
+      (await store.read("a", { kinds: ["signal"] })).map(({ key, value, epoch }) => [key, value, epoch]);
+    await other.signal("a", "go", "1");
+    const { epoch } = (await store.claim("a", newOwner("one"), LEASE)).head;
+    await store.append("a", epoch, [row("x")]);
+    await Promise.all([
+      store.append("a", epoch, [row("y")]),
+      other.signal("a", "stop", "true"),
+      store.append("a", epoch, [row("z")]),
+    ]);
+    await other.signal("a", "go", "2");
+    deepStrictEqual(await signals(), [["go", "1", 0], ["stop", "true", epoch]]);
+    const rows = await store.read("a");
+    deepStrictEqual(rows.filter(({ kind }) => kind !== "signal").map(({ key }) => key), ["x", "y", "z"]);
+    deepStrictEqual(rows.map(({ seq }) => seq), [1, 2, 3, 4, 5]);
+    await store.finish("a", epoch, "done");
+    strictEqual((await other.signal("a", "late", "1")).status, "done");
+    strictEqual((await signals()).length, 2);
+    await rejects(store.signal("none", "go", "1"), EngineError);
   });
 
   test("finish() and a cancel asked for at once agree on one status", async ({ store, second }) => {

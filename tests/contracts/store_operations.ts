@@ -16,6 +16,7 @@ export type Operation =
   | OfOwner & { op: "finish"; status: FinalStatus; error: string | undefined }
   | OfOwner & { op: "release" | "reopen" }
   | { op: "request"; run: string; kind: RequestKind }
+  | { op: "signal"; run: string; name: string; value: string }
   | { op: "read"; run: string; query: ReadQuery }
   | { op: "advance"; ms: number };
 
@@ -24,7 +25,7 @@ const owner = fc.constantFrom("one", "two", "three");
 const late = fc.constantFrom(0, 0, 0, 0, 1);
 const lease_ms = fc.constantFrom(0, 10_000, 1_000_000);
 const key = fc.constantFrom("x", "round/1/x", "round/1/y#1", "round/10/x", 'a "quoted\\ key', "é漢🙂");
-const kind = fc.constantFrom<RowKind>("result", "intent", "round", "note/version");
+const kind = fc.constantFrom<RowKind>("result", "intent", "round", "signal", "note/version");
 const force = fc.constantFrom(false, false, true);
 const op = <T extends string>(name: T) => fc.constant(name);
 const some = <T>(value: fc.Arbitrary<T>) => fc.option(value, { nil: undefined });
@@ -57,6 +58,7 @@ const OPERATION: fc.Arbitrary<Operation> = fc.oneof(
   }),
   fc.record({ op: fc.constantFrom("release" as const, "reopen" as const), run, late }),
   fc.record({ op: op("request"), run, kind: fc.constantFrom<RequestKind>("cancel", "drain") }),
+  fc.record({ op: op("signal"), run, name: fc.constantFrom("go", "gone"), value: fc.constantFrom("1", "2") }),
   fc.record({
     ...{ op: op("read"), run },
     query: fc.record({
@@ -132,6 +134,8 @@ async function call(store: Store, operation: Operation, prefix: string): Promise
       return await store.reopen(id, await epoch(operation.late));
     case "request":
       return await store.request(id, operation.kind);
+    case "signal":
+      return await store.signal(id, operation.name, operation.value);
     case "read":
       return await store.read(id, operation.query);
   }

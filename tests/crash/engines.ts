@@ -121,13 +121,13 @@ function wrongEnds({ kind }: KillPoint, { firstEnd, secondEnd }: Ends): string[]
   ];
 }
 
-/** What stands beside the journal is the second engine's: lines of metrics in the order of epochs, and the list of workers. */
+/** What stands beside the journal is the second engine's: each line of metrics once, and the list of workers. */
 async function staleFiles(dir: string, second: number): Promise<string[]> {
   const lines = (await Deno.readTextFile(`${dir}/metrics.jsonl`)).trim().split("\n");
-  const epochs = lines.map((line) => (JSON.parse(line) as { epoch: number }).epoch);
+  const keys = lines.map((line) => (JSON.parse(line) as { key: string }).key);
   const { engine_pid } = JSON.parse(await Deno.readTextFile(`${dir}/workers.json`)) as { engine_pid: number };
   return [
-    ...(epochs.every((epoch, i) => i === 0 || epoch >= epochs[i - 1]!) ? [] : ["the first engine wrote metrics late"]),
+    ...(new Set(keys).size === keys.length ? [] : ["the first engine wrote metrics late"]),
     ...(engine_pid === second ? [] : ["the first engine wrote workers.json late"]),
   ];
 }

@@ -13,6 +13,8 @@ export type Undisturbed = {
   groups: number;
   /** Policy versions that training made. */
   versions: number;
+  /** Lines of metrics.jsonl without what says when, sorted: slabs of one round end in any order. */
+  metrics: string[];
   events: FaultEvent[];
 };
 
@@ -44,7 +46,16 @@ export async function endingOf(place: Place, run: string): Promise<Omit<Undistur
     completed: completedKeys(rows),
     groups: shown.generated.groups,
     versions: rows.filter(({ kind }) => kind === "note/version").length,
+    metrics: await metricsLines(`${place.home}/runs/${run}/metrics.jsonl`),
   };
+}
+
+type Line = { at_ms: number; metrics: Record<string, number> };
+
+async function metricsLines(path: string): Promise<string[]> {
+  const lines = (await Deno.readTextFile(path)).trimEnd().split("\n").map((line) => JSON.parse(line) as Line);
+  const timeless = (metrics: Line["metrics"]) => Object.entries(metrics).filter(([name]) => !name.startsWith("time/"));
+  return lines.map(({ at_ms: _, metrics, ...line }) => JSON.stringify({ ...line, metrics: timeless(metrics) })).sort();
 }
 
 /** The same for every test file of this process: the first one runs it, the others read what it found. */
@@ -61,13 +72,15 @@ export async function sharedUndisturbed(config: string, overrides: readonly stri
   return made;
 }
 
-/** Entries that only one of the two runs completed, and whether both made as many versions. */
+/** Entries that only one of the two runs completed, whether both made as many versions, and lines of metrics that differ. */
 export function otherWork(ending: Omit<Undisturbed, "events">, against: Undisturbed): string[] {
   const missing = against.completed.filter((key) => !ending.completed.includes(key));
   const added = ending.completed.filter((key) => !against.completed.includes(key));
   return [
     ...missing.map((key) => `${key} has no result`),
     ...added.map((key) => `${key} has a result that the undisturbed run has not`),
+    ...against.metrics.filter((line) => !ending.metrics.includes(line)).map((line) => `metrics.jsonl lacks ${line}`),
+    ...(ending.metrics.length <= against.metrics.length ? [] : ["metrics.jsonl has lines that it should not have"]),
     ...(ending.versions === against.versions ? [] : [`${ending.versions} versions instead of ${against.versions}`]),
   ];
 }

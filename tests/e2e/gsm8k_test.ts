@@ -6,7 +6,7 @@ import { deepStrictEqual, ok, strictEqual } from "node:assert/strict";
 import { fileURLToPath } from "node:url";
 import { VersionRecord } from "../../data/mod.ts";
 import { ArtifactStore, type JournalRow, type RowKind, SqliteStore } from "../../engine/mod.ts";
-import { ensureEnvironment } from "../../workers/mod.ts";
+import { ensureEnvironment, environmentKind } from "../../workers/mod.ts";
 import { orphans, rl, shareEnvironments, show } from "../crash/runs.ts";
 import { HOME } from "../environments.ts";
 import { safetensorsDigest } from "./safetensors_digest.ts";
@@ -35,6 +35,7 @@ function overrides(model: string, { train, test }: RealInput): string[] {
     `rounds=${ROUNDS}`,
     `prompts_per_round=${PROMPTS}`,
     "samples_per_prompt=4",
+    "reward.1={name: length, max: 1000, weight: 0.1}", // Paid to all: such a model is rarely right, and each round must train.
     `rollouts.slab_groups=${SLAB_GROUPS}`,
     `evaluate.problems=${PROBLEMS}`,
     "sampler.tokens_max=128",
@@ -142,7 +143,7 @@ async function check(home: string): Promise<void> {
 
   const final = `${home}/runs/${RUN}/final`;
   strictEqual(await safetensorsDigest(final), shown.policy.digest);
-  const python = await ensureEnvironment("deepspeed", { home: HOME });
+  const python = await ensureEnvironment(environmentKind("deepspeed"), { home: HOME });
   const opened = JSON.parse(await runPython(python, [`${ROOT}tests/e2e/open_model.py`, final], {}));
   deepStrictEqual([opened.parameters, opened.dtype], [134_515_008, "torch.bfloat16"]);
   ok(opened.answer.length > 0);

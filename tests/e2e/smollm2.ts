@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { ensureEnvironment } from "../../workers/mod.ts";
+import { ensureEnvironment, environmentKind, findPython } from "../../workers/mod.ts";
 import { HOME } from "../environments.ts";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
@@ -26,11 +26,12 @@ export async function realInput(): Promise<RealInput | null> {
 export async function smollm2({ tool }: RealInput): Promise<string> {
   const directory = join(HOME, "tests/smollm2");
   if (await isThere(directory)) return directory;
-  const python = await ensureEnvironment("deepspeed", { home: HOME });
+  const python = await ensureEnvironment(environmentKind("deepspeed"), { home: HOME });
   // Into a folder of its own, seen by one command: a managed environment is never changed.
   const packages = join(HOME, "tests/gguf");
   const pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "--upgrade"];
-  await runPython(python, [...pip, "--target", packages, ...GGUF_PACKAGES], {});
+  const { path: base } = await findPython(); // Managed environments have no pip.
+  await runPython(base, [...pip, "--target", packages, ...GGUF_PACKAGES], {});
   const partial = `${directory}.${Deno.pid}.tmp`;
   await runPython(python, [tool, partial], { PYTHONPATH: packages });
   await Deno.rename(partial, directory);

@@ -67,7 +67,13 @@ async function run(name: string, { home, zero, operator, group }: Bench) {
   });
   const resources = [
     provide(Rows, { train: tableOf(ROWS, "rows") }),
-    provide(Paths, { run: dir, checkpoints: `${dir}/checkpoints`, publications: `${dir}/publications` }),
+    provide(Paths, {
+      home: dir,
+      owner: null,
+      run: dir,
+      checkpoints: `${dir}/checkpoints`,
+      publications: `${dir}/publications`,
+    }),
     provide(Trainer, trainer),
     provide(Trainers, [trainer]),
   ];

@@ -28,6 +28,8 @@ function head(id: string, given: Partial<RunHead> = {}): RunHead {
     priority: 0,
     needs: {},
     parent: null,
+    home: null,
+    journal: 1,
     ...given,
   };
 }

@@ -255,8 +255,10 @@ Deno.test("an engine that is frozen loses its run within lease and poll, and whe
   await one.served;
 });
 
-/** Engines that die as soon as they have taken a run, one after the other; each does `work` before. */
-async function dying(names: string[], work: (given: Taken<Graph> & { store: MemoryStore }) => Promise<unknown>) {
+type Work = (given: Taken<Graph> & { store: MemoryStore; clock: ManualClock }) => Promise<unknown>;
+
+/** Engines that die as soon as they have taken a run and done `work`, one after the other. */
+async function dying(names: string[], work: Work) {
   const { clock, store } = await withRuns(["a"]);
   const dead = new Set<string>();
   const alive = ({ boot_id }: Owner): Liveness => dead.has(boot_id) ? "dead" : "alive";
@@ -264,7 +266,7 @@ async function dying(names: string[], work: (given: Taken<Graph> & { store: Memo
   for (const name of names) {
     const died = Promise.withResolvers<void>();
     const execute = async (taken: Taken<Graph>) => {
-      await work({ ...taken, store });
+      await work({ ...taken, store, clock });
       died.resolve();
       return await new Promise<Outcome>(() => {});
     };
@@ -276,7 +278,7 @@ async function dying(names: string[], work: (given: Taken<Graph> & { store: Memo
 }
 
 Deno.test("a run whose engines die of it is failed after three takeovers that brought nothing", async () => {
-  const { store, last } = await dying(["1", "2", "3", "4", "5"], () => Promise.resolve());
+  const { store, last } = await dying(["1", "2", "3", "4", "5"], ({ clock }) => clock.advance(11_000));
   const takeovers = store.rows("a").filter(({ kind }) => kind === "note/takeover").map(({ value }) =>
     JSON.parse(value)
   );
@@ -285,6 +287,13 @@ Deno.test("a run whose engines die of it is failed after three takeovers that br
   strictEqual(status, "failed");
   match(error!, /its engine died or froze, and so did the 3 that took it over/);
   deepStrictEqual(last.events.map(({ type }) => type), ["taken", "ended"]);
+});
+
+Deno.test("engines that were ended before they had time to work count for nothing, until there are twenty of them", async () => {
+  const names = Array.from({ length: 19 }, (_, n) => String(n));
+  strictEqual((await (await dying(names, () => Promise.resolve())).store.head("a"))!.status, "running");
+  const more = [...names, "19", "20", "21", "22"];
+  strictEqual((await (await dying(more, () => Promise.resolve())).store.head("a"))!.status, "failed");
 });
 
 Deno.test("a run whose engines die is never given up while each brings it on", async () => {

@@ -134,11 +134,11 @@ Deno.test("SqliteStore refuses a newer schema, altered tables, another program's
     tamper(path, "UPDATE holdfast_schema SET version = 99");
     throws(() => new SqliteStore(path), (error: InvalidInputError) => {
       strictEqual(error.code, "invalid_input");
-      match(error.message, /schema is version 99 and this Holdfast knows up to 2: use the newer Holdfast/);
+      match(error.message, /schema is version 99 and this Holdfast knows up to 4: use the newer Holdfast/);
       return true;
     });
-    tamper(path, "UPDATE holdfast_schema SET version = 2; DROP INDEX journal_kind");
-    throws(() => new SqliteStore(path), /tables are not those of schema version 2: checksum is [0-9a-f]{64}, expected/);
+    tamper(path, "UPDATE holdfast_schema SET version = 4; DROP INDEX journal_kind");
+    throws(() => new SqliteStore(path), /tables are not those of schema version 4: checksum is [0-9a-f]{64}, expected/);
 
     tamper(`${path}.other`, "CREATE TABLE songs (title TEXT)");
     throws(() => new SqliteStore(`${path}.other`), /it is the database of another program/);
@@ -156,7 +156,7 @@ Deno.test("SqliteStore brings a file of schema version 1 up to date and keeps ev
     tamper(path, await Deno.readTextFile(new URL("./sqlite_version_1.sql", import.meta.url)));
     const [store, beside] = [new SqliteStore(path), new SqliteStore(path)];
     const old = { entry: "flows/mod.ts", graph: "g", graph_hash: "h", packages: "{}" };
-    const added = { queue: null, priority: 0, needs: {}, parent: null };
+    const added = { queue: null, priority: 0, needs: {}, parent: null, home: null, journal: 1 };
     deepStrictEqual(await store.heads(), [
       {
         ...{ id: "b", name: "run b", status: "failed", epoch: 1, last_seq: 0, ...old, config: "{}", owner: null },
@@ -168,6 +168,7 @@ Deno.test("SqliteStore brings a file of schema version 1 up to date and keeps ev
         ...{ updated_ms: 20, ...added },
       },
     ]);
+    deepStrictEqual([await store.identity(), (await store.identity()).since_ms], [await beside.identity(), 10]);
     deepStrictEqual(await beside.read("a"), [
       { seq: 1, epoch: 2, at_ms: 12, kind: "intent", key: "round/1/x", input_hash: "f00", value: '{"n":1}' },
       { seq: 2, epoch: 3, at_ms: 13, kind: "result", key: "round/1/x", value: "2" },

@@ -1,10 +1,10 @@
-import { deepStrictEqual, ok, strictEqual } from "node:assert/strict";
+import { deepStrictEqual, match, ok, strictEqual } from "node:assert/strict";
 import type { Policy } from "../../data/mod.ts";
 import { online } from "../../flows/online.ts";
 import { Paths, Trainer, Trainers } from "../../flows/resources.ts";
 import { checkpointPolicy } from "../../flows/stages/checkpoint_policy.ts";
 import { FakeTrainer } from "../../flows/testing.ts";
-import { type Context, OutOfMemoryError, type RowKind } from "../../engine/mod.ts";
+import { type Context, type DirectoryOwner, OutOfMemoryError, type RowKind, writeOwner } from "../../engine/mod.ts";
 import type { CheckpointNote, PolicyTrainer } from "../../workers/mod.ts";
 import { execute, onlineConfig, stores } from "./fixtures.ts";
 
@@ -56,20 +56,24 @@ Deno.test("checkpoint_policy knows the step's own numbers, and goes on without a
 Deno.test("checkpoint_policy leaves a damaged checkpoint's directory where it is", async () => {
   const home = await stores();
   await Deno.mkdir(`${home.dir}/checkpoints/set_aside/broken`, { recursive: true });
-  await Deno.mkdir(`${home.dir}/checkpoints/begun-and-never-recorded`);
+  await Deno.mkdir(`${home.dir}/checkpoints/000001-0123456789ab-1-1`);
   await execute(online, onlineConfig(home.model), home);
   const left = [...Deno.readDirSync(`${home.dir}/checkpoints`)].map(({ name }) => name);
-  ok(left.includes("set_aside") && !left.includes("begun-and-never-recorded"), left.join());
+  ok(left.includes("set_aside") && !left.includes("000001-0123456789ab-1-1"), left.join());
   deepStrictEqual([...Deno.readDirSync(`${home.dir}/checkpoints/set_aside`)].map(({ name }) => name), ["broken"]);
 });
 
 const VERSION = "f".repeat(64);
-type StageBench = { known?: (checkpoints: string) => CheckpointNote[]; owned?: () => void };
+type StageBench = {
+  known?: (checkpoints: string) => CheckpointNote[];
+  owned?: () => void;
+  owner?: DirectoryOwner | null;
+};
 
 /** What the stage sees of a trainer, and of the run. `owned`: what happens while the store is asked. */
-async function stageBench({ known = () => [], owned = () => {} }: StageBench) {
+async function stageBench({ known = () => [], owned = () => {}, owner = null }: StageBench) {
   const { dir } = await stores();
-  const checkpoints = `${dir}/checkpoints`;
+  const checkpoints = `${dir}/checkpoints/run`;
   await Deno.mkdir(checkpoints, { recursive: true });
   const chain = new Map(known(checkpoints).map((note) => [note.version, note]));
   const trainer = {
@@ -84,45 +88,71 @@ async function stageBench({ known = () => [], owned = () => {} }: StageBench) {
     },
   };
   const rows: [string, unknown][] = [];
+  const logs: string[] = [];
   const ctx = {
     key: "round/1/checkpoint_policy",
     epoch: 1,
     attempt: 1,
     resource: ({ name }: { name: string }) =>
-      ({ [Trainer.name]: trainer, [Trainers.name]: [trainer], [Paths.name]: { checkpoints } })[name],
+      ({ [Trainer.name]: trainer, [Trainers.name]: [trainer], [Paths.name]: { home: dir, owner, checkpoints } })[
+        name
+      ],
     record: (kind: string, _key: string, value: unknown) => Promise.resolve(void rows.push([kind, value])),
     read: () => Promise.resolve([]),
     owned: () => Promise.resolve(owned()),
+    emit: ({ log }: { log: string }) => void logs.push(log),
   } as unknown as Context;
   const policy = { version: VERSION, record: { sha256: VERSION, bytes: 1 }, number: 1, model_path: dir };
   const run = async (overrides: Record<string, unknown> = {}) =>
     await checkpointPolicy.body(checkpointPolicy.input.parse({ policy, round: 1, last: 1, ...overrides }), ctx);
   const left = () => [...Deno.readDirSync(checkpoints)].map(({ name }) => name);
-  return { checkpoints, trainer, rows, policy, run, left };
+  return { checkpoints, trainer, rows, logs, policy, run, left };
 }
 
 Deno.test("checkpoint_policy leaves a checkpoint that began to be written while the store was asked for the run", async () => {
   const bench = await stageBench({
-    owned: () => void bench.trainer.writing.add(`${bench.checkpoints}/000002-now`),
+    owned: () => void bench.trainer.writing.add(`${bench.checkpoints}/000002-0123456789ab-now-01234567`),
   });
-  await Deno.mkdir(`${bench.checkpoints}/000002-now`);
-  await Deno.mkdir(`${bench.checkpoints}/begun-and-never-recorded`);
+  await Deno.mkdir(`${bench.checkpoints}/000002-0123456789ab-now-01234567`);
+  await Deno.mkdir(`${bench.checkpoints}/000001-0123456789ab-1-1`);
   await bench.run();
   const left = bench.left();
-  ok(left.includes("000002-now") && !left.includes("begun-and-never-recorded"), left.join());
+  ok(left.includes("000002-0123456789ab-now-01234567") && !left.includes("000001-0123456789ab-1-1"), left.join());
+});
+
+Deno.test("checkpoint_policy removes nothing from a directory that is another run's or nobody's, and says so", async () => {
+  const owner = { home: "h", store: "s", run: "run", place: "/" };
+  const bench = await stageBench({ owner });
+  const old = "000001-0123456789ab-1-1";
+  await Deno.mkdir(`${bench.checkpoints}/${old}`);
+  const save = (letter: string) => bench.run({ policy: { ...bench.policy, version: letter.repeat(64) } });
+  for (
+    const [letter, found] of Object.entries({ a: null, b: { ...owner, run: "other" }, c: { ...owner, store: "other" } })
+  ) {
+    if (found) writeOwner(bench.checkpoints, found);
+    await save(letter);
+    ok(bench.left().includes(old), letter);
+    match(bench.logs.at(-1)!, found ? /belongs to run '\w+' of \/, recorded in journal/ : /does not say which run/);
+  }
+  writeOwner(bench.checkpoints, owner);
+  await save("d");
+  ok(!bench.left().includes(old), bench.left().join());
 });
 
 Deno.test("checkpoint_policy saves a round's policy that was saved between two rounds again: that one is of no round", async () => {
   const saved = { digest: "", world_size: 1, files: [], number: 1, metric: null };
   for (const round of [null, 1]) {
     const bench = await stageBench({
-      known: (dir) => [{ ...saved, version: VERSION, dir: `${dir}/000001-now`, round }],
+      known: (dir) => [{ ...saved, version: VERSION, dir: `${dir}/000001-0123456789ab-now-01234567`, round }],
     });
-    await Deno.mkdir(`${bench.checkpoints}/000001-now`);
+    await Deno.mkdir(`${bench.checkpoints}/000001-0123456789ab-now-01234567`);
     await bench.run({ keep_every: 1 });
     const notes = bench.rows.map(([kind, value]) => [kind, (value as CheckpointNote).round]);
     deepStrictEqual(notes, round === null ? [["note/checkpoint", 1]] : []);
-    deepStrictEqual(bench.left(), round === null ? [`000001-${VERSION.slice(0, 12)}-1-1`] : ["000001-now"]);
+    deepStrictEqual(
+      bench.left(),
+      round === null ? [`000001-${VERSION.slice(0, 12)}-1-1`] : ["000001-0123456789ab-now-01234567"],
+    );
   }
 });
 

@@ -13,8 +13,8 @@ const PPO = {
 /** Most completions are as long as counts or longer, so about half of the groups are replaced. */
 const DAPO = { algorithm: { name: "dapo" }, reward: [{ name: "length", unit: "characters", max: 3 }] };
 const FLOWS = {
-  grpo: { rounds: 6, checkpoints: CHECKPOINTS },
-  ppo: { rounds: 4, checkpoints: CHECKPOINTS, ...PPO },
+  grpo: { rounds: 7, checkpoints: CHECKPOINTS },
+  ppo: { rounds: 5, checkpoints: CHECKPOINTS, ...PPO },
   dapo: { rounds: 6, checkpoints: CHECKPOINTS, ...DAPO },
 };
 

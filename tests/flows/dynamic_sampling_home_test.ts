@@ -10,7 +10,7 @@ import { rowsToRedo } from "../../flows/verify.ts";
 import { PolicyTrainer } from "../../workers/mod.ts";
 import { createFakeRun, executeFake, freshFakeHome } from "./fake_home.ts";
 
-const DAPO = { algorithm: { name: "dapo" } };
+const DAPO = { algorithm: { name: "dapo", surplus: "reuse" } };
 const ALL = { younger_than_ms: -60_000, rows: true };
 
 /** Three of four groups have different lengths: rounds 1 and 4 draw two batches and hand one group on. */
@@ -49,7 +49,7 @@ Deno.test("dapo: forked at any round it ends as its parent, with the groups that
 
 Deno.test("fork: grpo may go on as dapo, from the draws where it was; dapo as grpo, or up to a round that hands on, may not", async () => {
   const { home } = await done({});
-  await fork(home, "a", { round: 2, id: "b", overrides: ["algorithm=dapo"] });
+  await fork(home, "a", { round: 2, id: "b", overrides: ["algorithm={name: dapo, surplus: reuse}"] });
   const ended = await run(home, "b");
   strictEqual(ended.status, "done");
   const { read, trained, pending } = ended.ledger;

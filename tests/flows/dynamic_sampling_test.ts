@@ -11,7 +11,7 @@ import type { Complete } from "../../workers/mod.ts";
 import { execute, onlineConfig, rowsOf, stores } from "./fixtures.ts";
 
 const dapoConfig = (model: string, overrides: Record<string, unknown> = {}) =>
-  onlineConfig(model, { algorithm: { name: "dapo", refill_batches_max: 3 }, ...overrides });
+  onlineConfig(model, { algorithm: { name: "dapo", refill_batches_max: 3, surplus: "rescore" }, ...overrides });
 
 /** Only these draws get two lengths, so only their groups have something to teach. */
 const usableDraws = (...draws: number[]): Complete => ({ draw, sample }) =>

@@ -1,6 +1,8 @@
-import { deepStrictEqual, ok, strictEqual } from "node:assert/strict";
+import { deepStrictEqual, match, ok, strictEqual } from "node:assert/strict";
 import fc from "fast-check";
-import { passAtK } from "../../flows/mod.ts";
+import { evaluationText } from "../../cli/evaluation_text.ts";
+import { tableOf } from "../../data/mod.ts";
+import { type Evaluation, passAtK } from "../../flows/mod.ts";
 import { evaluate } from "../../flows/evaluate.ts";
 import { EvaluateConfig } from "../../configs/mod.ts";
 import { FakeSampler } from "../../flows/testing.ts";
@@ -54,4 +56,62 @@ Deno.test("evaluate: right samples are those that the first reward gives 1, gree
     ["eval_sampled", 4, 0.625, 0.625, 0.75],
   );
   deepStrictEqual(store.rows("run").filter(({ kind }) => kind === "round"), []); // No draws of the ledger.
+});
+
+type Answer = { draw: number; sample: number };
+/** An evaluation of four problems by this reward; answers 0 to 3 are right for draws 0 to 3. */
+async function evaluated(
+  overrides: Record<string, unknown>,
+  complete: (at: Answer) => string,
+  answers = [0, 1, 2, 3],
+  broken = 0,
+) {
+  const { store, artifacts, dir, model } = await stores();
+  const config = EvaluateConfig.parse({
+    ...{ flow: "evaluate", model: { path: model }, data: { eval: [{ path: "e" }], on_long_prompt: "unchecked" } },
+    reward: [{ name: "exact_match" }],
+    ...overrides,
+  });
+  const rows = answers.map((answer, n) => ({
+    ...{ row_id: `row-${n}`, prompt: `say ${n}`, columns: { n } },
+    ...(answer >= 0 && { answer: n < broken ? "no number" : String(answer) }),
+  }));
+  const samplers = [new FakeSampler({ complete })];
+  const tables = { eval: tableOf(rows, "rows") };
+  const { outcome } = await execute(evaluate, config, { store, artifacts, dir, samplers, rows: tables });
+  if (outcome.status !== "done") return { error: JSON.stringify(outcome) };
+  return { result: (outcome as unknown as { output: { evaluations: Evaluation[] } }).output.evaluations.at(-1)! };
+}
+
+Deno.test("evaluate: samples without an answer are ungraded, and what is right is a share of the graded ones", async () => {
+  const { result } = await evaluated({}, ({ draw }) => draw === 3 ? "no" : String(draw), [0, -1, -1, 3]);
+  const { graded, right, failed, ungraded, avg_at_k, mean_reward } = result!;
+  deepStrictEqual([graded, right, failed, ungraded, avg_at_k, mean_reward], [2, 1, 0, 2, 0.5, 0.5]);
+  ok(/^0\.500 right \(1 of 2\), failed 0, ungraded 2, mean reward 0\.500$/.test(evaluationText(result!)));
+});
+
+Deno.test("evaluate: a grader that fails on too many samples, or on all, fails the run with its words", async () => {
+  const reward = [{ name: "gsm8k" }]; // A reference answer that is no number breaks it.
+  const broken = (share: number, failed_fraction_max: number) =>
+    evaluated({ reward, evaluate: { failed_fraction_max } }, () => "#### 1", [0, 1, 2, 3], share);
+  match((await broken(4, 0.5)).error!, /the grader failed on 4 of 4 samples, more than evaluate.failed_fraction_max/);
+  match((await broken(4, 1)).error!, /the grader failed on 4 of 4 samples/);
+  match((await broken(3, 0.5)).error!, /the grader failed on 3 of 4 samples/);
+  const { graded, right, failed, failures } = (await broken(2, 0.5)).result!;
+  deepStrictEqual([graded, right, failed, failures], [2, 0, 2, { reward_error: 2 }]);
+  const { error } = await evaluated({ reward: [{ name: "exact_match" }] }, () => "x", [-1, -1, -1, -1]);
+  match(error!, /none of its 4 samples can be graded/);
+});
+
+Deno.test("evaluate: pass@k for every k, unbiased, and the first reward from right_at on is right", async () => {
+  const settings = { evaluate: { samples_per_prompt: 4, greedy: false } };
+  const complete = ({ draw, sample }: Answer) => sample < draw ? String(draw) : "no"; // 0, 1, 2 and 3 of 4 are right.
+  const { result } = await evaluated(settings, complete);
+  const expected = [1, 2, 3, 4].map((k) => [0, 1, 2, 3].reduce((sum, c) => sum + passAtK(4, c, k), 0) / 4);
+  deepStrictEqual(result!.pass_at, expected);
+  const reward = [{ name: "length", unit: "characters", max: 10, prefer: "long" }];
+  const long = await evaluated({ reward, evaluate: { right_at: 0.9 } }, ({ draw }) => "x".repeat(8 + draw % 2));
+  deepStrictEqual([long.result!.right, long.result!.mean_reward], [2, 0.85]);
+  const unsaid = await evaluated({ reward }, () => "x");
+  deepStrictEqual([unsaid.result!.right, unsaid.result!.avg_at_k, unsaid.result!.mean_reward], [null, null, 0.1]);
 });

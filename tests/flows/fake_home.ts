@@ -1,5 +1,5 @@
 /** A home whose runs have fake workers, for what works on several runs of it: fork, gc, diff. */
-import { ArtifactStore, Engine, type RunHead } from "../../engine/mod.ts";
+import { ArtifactStore, Engine, type EventListener, type ExecuteOptions, type RunHead } from "../../engine/mod.ts";
 import { MemoryStore } from "../../engine/testing.ts";
 import { createRun, Home, recordedDefinition, runView, SHIPPED } from "../../flows/mod.ts";
 import { online } from "../../flows/online.ts";
@@ -21,7 +21,8 @@ export async function freshFakeHome(store = new MemoryStore()): Promise<Home> {
 export async function createFakeRun(home: Home, id: string, overrides: Record<string, unknown> = {}): Promise<RunHead> {
   const config = onlineConfig(`${home.dir}/model`, {
     rounds: 6,
-    data: { train: [{ path: `${home.dir}/train.jsonl` }] },
+    // Unchecked: the rows that are measured are an artifact that nothing refers to, which gc would count.
+    data: { train: [{ path: `${home.dir}/train.jsonl` }], on_long_prompt: "unchecked" },
     checkpoints: { every_rounds: 2, keep_last: 1 },
     ...overrides,
   });
@@ -32,17 +33,20 @@ export async function createFakeRun(home: Home, id: string, overrides: Record<st
 export async function executeFake(
   home: Home,
   id: string,
-  options: { store?: MemoryStore } & Partial<FakeRunOptions> = {},
+  options:
+    & { store?: MemoryStore; onEvent?: EventListener }
+    & Partial<FakeRunOptions>
+    & Pick<ExecuteOptions, "beforeEnd"> = {},
 ) {
-  const { store = home.store as MemoryStore, ...rest } = options;
+  const { store = home.store as MemoryStore, onEvent, beforeEnd, ...rest } = options;
   const head = (await store.head(id))!;
   const { definition, config } = await recordedDefinition(head);
   const { artifacts } = home;
   const restart = head.parent && head.epoch === 0 ? "fork" as const : "resume" as const;
   const places = { store, artifacts, run: id, dir: `${home.dir}/work/${id}`, rows: { train: rowsOf(16) } };
   const fake = await fakeRun({ ...places, restart, ...rest });
-  const engine = new Engine({ store, artifacts, resources: fake.resources });
-  const { status } = await engine.execute(id, definition.build(config));
+  const engine = new Engine({ store, artifacts, resources: fake.resources, onEvent });
+  const { status } = await engine.execute(id, definition.build(config), { beforeEnd });
   const { policy, ledger, recoveries } = await runView(store, (await store.head(id))!, { workers: [], metrics: {} });
   return { status, version: policy!.version, digest: policy!.digest, ledger, recoveries, trainer: fake.trainer };
 }

@@ -1,6 +1,6 @@
 import { deepStrictEqual, match, notStrictEqual, ok, rejects, strictEqual } from "node:assert/strict";
 import { basename, dirname } from "node:path";
-import { OutOfMemoryError, type RoundRecord, type RunHead } from "../../engine/mod.ts";
+import { OutOfMemoryError, type RoundRecord, type RunHead, writeOwner } from "../../engine/mod.ts";
 import { Crashed, MemoryStore } from "../../engine/testing.ts";
 import { forkRun, type ForkRunOptions, type Home, residentRows } from "../../flows/mod.ts";
 import { type Replan, writeFakeModel } from "../../workers/mod.ts";
@@ -99,6 +99,7 @@ Deno.test("fork: what one that was killed has linked is linked again, and its pa
   const notes = await home.store.read("a", { kinds: ["note/checkpoint"] });
   const { dir, files: [{ path }] } = JSON.parse(notes.at(-1)!.value) as { dir: string; files: [{ path: string }] };
   const link = `${home.checkpointsDir("b")}/${basename(dir)}/${path}`;
+  writeOwner(home.checkpointsDir("b"), await home.owner("b"));
   await Deno.mkdir(dirname(link), { recursive: true });
   await Deno.link(`${dir}/${path}`, link);
   const before = await Deno.readTextFile(`${dir}/${path}`);

@@ -1,6 +1,6 @@
 import { deepStrictEqual, match, ok, rejects, strictEqual } from "node:assert/strict";
 import fc from "fast-check";
-import { ArtifactStore, processOwner } from "../../engine/mod.ts";
+import { ArtifactStore, OWNER_FILE, processOwner, writeOwner } from "../../engine/mod.ts";
 import { Crashed, MemoryStore } from "../../engine/testing.ts";
 import { collectGarbage, forkRun, type GcOptions, type GcReport, Home } from "../../flows/mod.ts";
 import { createFakeRun, executeFake, freshFakeHome } from "./fake_home.ts";
@@ -19,7 +19,8 @@ async function fork(home: Home, from: string, options: { round: number; id: stri
 }
 
 const files = async (dir: string) =>
-  await Array.fromAsync(Deno.readDir(dir), ({ name }) => name).then((names) => names.sort(), () => []);
+  await Array.fromAsync(Deno.readDir(dir), ({ name }) => name)
+    .then((names) => names.filter((name) => name !== OWNER_FILE).sort(), () => []);
 
 Deno.test("gc of a home in which all is needed removes nothing but publications of ended runs", async () => {
   const home = await freshFakeHome();
@@ -59,8 +60,9 @@ Deno.test("gc removes artifacts and checkpoints that came to nothing, logs only 
   const head = await createFakeRun(home, "a");
   await executeFake(home, "a");
   const lost = await home.artifacts.putJson({ lost: true });
-  await Deno.mkdir(`${home.checkpointsDir("a")}/000001-begun`, { recursive: true });
-  await Deno.mkdir(`${home.checkpointsDir("never")}/000001-linked`, { recursive: true });
+  await Deno.mkdir(`${home.checkpointsDir("a")}/000001-0123456789ab-1-1`, { recursive: true });
+  writeOwner(home.checkpointsDir("never"), await home.owner("never"));
+  await Deno.mkdir(`${home.checkpointsDir("never")}/000001-0123456789ab-2-1`);
   for (const n of [0, 1]) await Deno.mkdir(home.logDir("a", n), { recursive: true });
   strictEqual((await collectGarbage(home)).bytes, 0);
   ok(await home.artifacts.has(lost));
@@ -81,7 +83,7 @@ Deno.test("gc leaves a run with a living engine alone, and all artifacts that we
   await createFakeRun(home, "live");
   await home.store.claim("live", processOwner(), { lease_ms: 60_000 });
   const held = await home.artifacts.putJson({ held: "by a body that has not returned" });
-  await Deno.mkdir(`${home.checkpointsDir("live")}/000001-begun`, { recursive: true });
+  await Deno.mkdir(`${home.checkpointsDir("live")}/000001-0123456789ab-1-1`, { recursive: true });
   const report = await collectGarbage(home, { ...ALL, rows: true });
   deepStrictEqual([report.artifacts.count, report.checkpoints.count], [0, 0]);
   ok(await home.artifacts.has(held));
@@ -116,10 +118,12 @@ Deno.test("gc --rows keeps what a checkpoint or a fork reaches, says so, and fre
 Deno.test("gc refuses to judge a home whose artifacts belong to another journal too", async () => {
   const home = await freshFakeHome();
   await Deno.writeTextFile(`${home.dir}/stores`, "postgres://db:5432/runs?schema=holdfast\n");
+  strictEqual((await collectGarbage(home, ALL)).bytes, 0); // Nothing is at stake.
+  await home.artifacts.putJson({ of: "a run in there" });
   await rejects(collectGarbage(home, ALL), (error: Error) => {
     match(
       error.message,
-      /runs in postgres:\/\/db:5432\/runs\?schema=holdfast keep files here too: name it with --store/,
+      /runs in postgres:\/\/db:5432\/runs\?schema=holdfast keep files here too, .*Fix: name it with --store/,
     );
     return true;
   });

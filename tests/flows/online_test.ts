@@ -1,8 +1,8 @@
 import { deepStrictEqual, match, notStrictEqual, ok, rejects, strictEqual } from "node:assert/strict";
-import { MemoryStore } from "../../engine/testing.ts";
+import { Crashed, MemoryStore } from "../../engine/testing.ts";
 import { runView } from "../../flows/mod.ts";
 import { online } from "../../flows/online.ts";
-import { FakeSampler } from "../../flows/testing.ts";
+import { FakeSampler, FakeTrainer } from "../../flows/testing.ts";
 import { execute, onlineConfig, rowsOf, stores } from "./fixtures.ts";
 
 const NOTHING_LIVE = { workers: [], metrics: {} };
@@ -51,17 +51,19 @@ Deno.test("online: keep_last checkpoints stay, and each deletion is recorded bef
   const { store, artifacts, dir, model } = await stores();
   const config = onlineConfig(model, { rounds: 4, checkpoints: { every_rounds: 1, keep_last: 2 } });
   const seen: { recorded: boolean; present: boolean }[] = [];
-  const remove = Deno.remove;
-  Deno.remove = async (path, options) => {
+  const rename = Deno.renameSync; // What a removal begins with.
+  Deno.renameSync = (from, to) => {
     const notes = store.rows("run").filter(({ kind }) => kind === "note/checkpoint_dropped");
-    const recorded = notes.some(({ value }) => JSON.parse(value).dir === path);
-    seen.push({ recorded, present: await Deno.stat(path).then(() => true, () => false) });
-    await remove(path, options);
+    if (String(to).includes("/.removing-")) {
+      const recorded = notes.some(({ value }) => JSON.parse(value).dir === from);
+      seen.push({ recorded, present: Deno.statSync(from).isDirectory });
+    }
+    rename(from, to);
   };
   try {
     await execute(online, config, { store, artifacts, dir });
   } finally {
-    Deno.remove = remove;
+    Deno.renameSync = rename;
   }
   deepStrictEqual(seen, [{ recorded: true, present: true }, { recorded: true, present: true }]);
   const left = (await Array.fromAsync(Deno.readDir(`${dir}/checkpoints`))).map(({ name }) => name.slice(0, 6)).sort();
@@ -70,7 +72,7 @@ Deno.test("online: keep_last checkpoints stay, and each deletion is recorded bef
 
 Deno.test("online: a checkpoint that was begun and never recorded goes with the next one", async () => {
   const { store, artifacts, dir, model } = await stores();
-  await Deno.mkdir(`${dir}/checkpoints/000001-begun-by-a-dead-engine/state`, { recursive: true });
+  await Deno.mkdir(`${dir}/checkpoints/000001-0123456789ab-7-1/state`, { recursive: true });
   const config = onlineConfig(model, { rounds: 2, checkpoints: { every_rounds: 1, keep_last: 1 } });
   await execute(online, config, { store, artifacts, dir });
   const left = (await Array.fromAsync(Deno.readDir(`${dir}/checkpoints`))).map(({ name }) => name.slice(0, 6));
@@ -143,6 +145,29 @@ Deno.test("online: a split that the configuration does not give is named", async
   const { store, artifacts, dir, model } = await stores();
   const { outcome } = await execute(online, onlineConfig(model), { store, artifacts, dir, rows: {} });
   match((outcome as { error: { message: string } }).error.message, /'train' rows.*add data\.train/);
+});
+
+Deno.test("online: every step is measured against the policy that sampled, and a redo measures nothing", async () => {
+  const mismatch = { low: 0.2, high: 0.3, ratio: "token" };
+  const redone: boolean[] = [];
+  for (let appends = 5; appends <= 25; appends += 5) {
+    const { store: first, ...home } = await stores();
+    let store = first;
+    const settings = { checkpoints: { every_rounds: 3 }, algorithm: { name: "grpo", clip_high: 0.3 } };
+    const config = onlineConfig(home.model, settings);
+    for (const crash_after_appends of [appends, undefined]) {
+      store = store.restarted({ crash_after_appends });
+      const recorded = store.rows("run").filter(({ kind }) => kind === "note/version").map(({ key }) => key);
+      const trainer = new FakeTrainer({ artifacts: home.artifacts });
+      await execute(online, config, { ...home, store, trainer }).catch((error) => ok(error instanceof Crashed));
+      for (const { args } of trainer.calls.filter(({ op }) => op === "train")) {
+        const step = args as { to: string; mismatch?: unknown };
+        deepStrictEqual(step.mismatch, recorded.includes(step.to) ? undefined : mismatch);
+        redone.push(recorded.includes(step.to));
+      }
+    }
+  }
+  ok(redone.includes(true) && redone.includes(false), `${redone}`);
 });
 
 Deno.test("runView() of a run has every field of `show --json`, and adds up its loops", async () => {

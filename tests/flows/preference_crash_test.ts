@@ -22,7 +22,7 @@ type Ended = {
 
 const ROWS = { train: pairsOf(8), eval: pairsOf(4) };
 const OVERRIDES = {
-  rounds: 8,
+  rounds: 12,
   checkpoints: { every_rounds: 4, keep_last: 1 },
   warmup: { rounds: 2, rows_per_round: 2, optimizer: { lr: 0.1 } },
 };

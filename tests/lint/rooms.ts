@@ -4,7 +4,7 @@
  */
 const BELOW_CONFIGS = ["engine", "data", "workers", "algs", "rewards", "rollouts"];
 const BELOW_FLOWS = [...BELOW_CONFIGS, "configs"];
-const ALL = [...BELOW_FLOWS, "flows", "cli", "web"];
+const ALL = [...BELOW_FLOWS, "flows", "cli", "web", "deno.json"];
 
 export const IMPORT_TABLE: Record<string, string[]> = {
   engine: [],

@@ -28,7 +28,7 @@ class Worker:
         self.calls = 0
         names = (
             "echo sleep_until_cancelled hang hold_gil crash exit_code blob raise_user_code raise_bad_data raise_other"
-            " raise_peer raise_oom progress pids environment read_artifact count wait_for"
+            " raise_peer raise_oom progress pids environment read_artifact count wait_for escape flood chatter"
         )
         self.operations = {name: getattr(self, name) for name in names.split()}
 
@@ -39,6 +39,8 @@ class Worker:
             self.children.append(subprocess.Popen(["sleep", "1000"]).pid)
         if mode and self.context.rank == self.context.spec.get("boot_rank", 0):
             self._misbehave(mode)
+        if mode == "long_info":
+            return {"text": "x" * 1_000_000}
         return {"device": "cpu", "repeats": "bits", "pid": os.getpid(), "echo": self.context.spec}
 
     def _misbehave(self, mode: str) -> None:
@@ -140,8 +142,38 @@ class Worker:
             io.progress("steps", step + 1, args["steps"], loss=1.0 / (step + 1))
         return {"steps": args["steps"]}
 
+    def flood(self, args: dict[str, Any], io: OperationIO) -> dict[str, Any]:
+        """Prints so many bytes in numbered lines, as user code may, and fails if it is asked to."""
+        line, written = 0, 0
+        while written < args["bytes"]:
+            line += 1
+            text = f"line {line} {'x' * 1000}\n"
+            written += os.write(1, text.encode())
+        print(f"the last of {line} lines", flush=True)
+        if args.get("fail"):
+            raise UserCodeError("the flood was asked to fail")
+        return {"lines": line}
+
+    def chatter(self, args: dict[str, Any], io: OperationIO) -> dict[str, Any]:
+        """Progress that no message should hold."""
+        io.progress("x" * args["chars"], float("nan"), float("inf"), **{f"m{i}": 1.0 for i in range(args["metrics"])})
+        return {}
+
     def pids(self, args: dict[str, Any], io: OperationIO) -> dict[str, Any]:
         return {"pid": os.getpid(), "children": self.children, "parent": os.getppid()}
+
+    def escape(self, args: dict[str, Any], io: OperationIO) -> dict[str, Any]:
+        """A process in a session of its own, without our environment, whose parent is gone: as daemons are made."""
+        reading, writing = os.pipe()
+        if os.fork() == 0:
+            os.setsid()
+            daemon = os.fork()
+            if daemon == 0:
+                os.execve("/bin/sleep", ["sleep", "1000"], {})
+            os.write(writing, str(daemon).encode())
+            os._exit(0)
+        os.wait()
+        return {"pid": int(os.read(reading, 32))}
 
     def environment(self, args: dict[str, Any], io: OperationIO) -> dict[str, Any]:
         return {"env": dict(os.environ), "argv": sys.argv}

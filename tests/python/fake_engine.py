@@ -97,6 +97,7 @@ class FakeEngine:
                     **os.environ,
                     "PYTHONPATH": str(PACKAGES),
                     "HOLDFAST_ARTIFACTS": str(self.home / "artifacts"),
+                    "HOLDFAST_HOME_DIR": str(self.home),
                     **env,
                 },
                 stderr=log,
@@ -151,10 +152,15 @@ class FakeEngine:
                 return
             if self.acknowledge:
                 self.received_seq = message["seq"]
+        if message["type"] == "result":
+            message["outputs"] = [self._output(message["task"], output) for output in message["outputs"]]
         await self._keep(message)
         if "seq" in message and self.acknowledge:
             with suppress(ConnectionClosed):  # The agent has said goodbye; what it sent before is still to be read.
                 await self.raw({"type": "ack", "received_seq": message["seq"]})
+
+    def _output(self, task: str, output: Message) -> Any:
+        return json.loads(output["json"] if "json" in output else self.blobs[(task, output["blob"])])
 
     async def _keep(self, message: Message) -> None:
         async with self._news:
@@ -207,6 +213,7 @@ class FakeEngine:
             "env": {"PYTHONPATH": str(ROOT / "tests" / "python")},
             "spec": {},
             "spec_hash": "hash-of-the-spec",
+            "interface": None,
             "log_dir": str(self.home / "logs"),
             "start_timeout_ms": 15_000,
             **fields,
@@ -221,8 +228,9 @@ class FakeEngine:
         return state
 
     async def task(self, op: str, args: Any = None, **fields: Any) -> Message:
+        given = args if isinstance(args, dict) and "artifact" in args else {"json": json.dumps(args or {})}
         task = {"type": "task", "task": f"task-{self._seq + 1}", "group": "trainer", "generation": 1, "key": f"k/{op}"}
-        return await self.send({**task, "attempt": 1, "op": op, "args": args or {}, "args_hash": f"hash-{op}", **fields})
+        return await self.send({**task, "attempt": 1, "op": op, "args": given, "args_hash": f"hash-{op}", **fields})
 
     async def call(self, op: str, args: Any = None, **fields: Any) -> Message:
         """A task and its answer, `result` or `error`."""

@@ -19,7 +19,7 @@ WEIGHTS_NAME = "model.safetensors"
 
 def make_model(directory: Path, recipe: str = "tiny_qwen", *, seed: int = 1) -> Path:
     """A tiny model whose every tensor (biases and norms too) is away from its initial value."""
-    create_model(recipe, seed=seed, directory=str(directory))
+    create_model(recipe, seed=seed, directory=str(directory), home=str(directory.parent))
     change_tensors(directory, seed=seed)
     return directory
 

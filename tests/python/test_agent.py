@@ -374,6 +374,27 @@ def test_stop_group_ends_its_processes_and_says_so(tmp_path: Path) -> None:
     served(tmp_path, test)
 
 
+@pytest.mark.parametrize("way", ["stop_group", "shutdown", "rank_killed"])
+def test_what_detaches_itself_from_a_rank_ends_with_it_or_with_the_agent_at_the_latest(tmp_path: Path, way: str) -> None:
+    async def test(engine: FakeEngine) -> None:
+        engine.start_agent()
+        rank = (await engine.start_group())["ranks"][0]["pid"]
+        escaped = (await engine.call("escape"))["outputs"][0]["pid"]
+        assert alive(escaped)
+        if way == "stop_group":
+            await engine.send({"type": "stop_group", "group": "trainer", "generation": 1, "grace_ms": 0})
+            await engine.next("group")
+        if way == "rank_killed":
+            os.kill(rank, signal.SIGKILL)
+            await engine.next("group")
+        if way != "stop_group":
+            await engine.send({"type": "shutdown"})
+            await exit_code(engine)
+        assert not alive(escaped)
+
+    served(tmp_path, test)
+
+
 @pytest.mark.parametrize("way", ["shutdown", "SIGTERM"])
 def test_agent_told_to_end_ends_its_ranks_first_even_busy_ones_and_exits_0(tmp_path: Path, way: str) -> None:
     async def test(engine: FakeEngine) -> None:
@@ -560,3 +581,18 @@ def test_agent_imports_no_torch(tmp_path: Path) -> None:
         assert "site-packages/" in maps and "site-packages/torch/" not in maps
 
     served(tmp_path, test)
+
+
+def test_an_agent_whose_line_the_engine_closes_for_what_it_says_ends_with_the_reason(tmp_path: Path) -> None:
+    async def test(engine: FakeEngine) -> None:
+        agent = engine.start_agent()
+        for _ in range(3):
+            await engine.next("hello")
+            assert engine.connection
+            await engine.connection.close(1009, "frame of 9 bytes")
+        assert await exit_code(engine) == 2
+        assert agent.returncode == 2
+        said = (engine.home / "agent.log").read_text()
+        assert "the engine closed it 3 times (1009, too large: frame of 9 bytes)" in said
+
+    served(tmp_path, test, grace_ms=60_000)

@@ -1,6 +1,7 @@
 """A group inside the test's own loop, where its limits can be made short; and what is said of a killed rank."""
 
 import asyncio
+import json
 import os
 import sys
 from pathlib import Path
@@ -29,7 +30,7 @@ class Sink:
         self.news.put_nowait(("progress", message["rank"]))
 
     def task_result(self, task: Task) -> None:
-        self.news.put_nowait(("result", task.outputs))
+        self.news.put_nowait(("result", {rank: json.loads(output) for rank, output in task.outputs.items()}))
 
     def task_error(self, task: Task, failures: list[dict[str, Any]]) -> None:
         self.news.put_nowait(("error", failures))
@@ -46,6 +47,7 @@ def start_message(tmp_path: Path, **fields: Any) -> dict[str, Any]:
         "env": {"PYTHONPATH": str(ROOT / "tests" / "python")},
         "spec": {},
         "spec_hash": "hash-of-the-spec",
+        "interface": None,
         "log_dir": str(tmp_path),
         "start_timeout_ms": 15_000,
         **fields,
@@ -53,7 +55,7 @@ def start_message(tmp_path: Path, **fields: Any) -> dict[str, Any]:
 
 
 def task(op: str, **args: Any) -> Task:
-    return Task("t", "sampler/0", 3, "k", 1, 1, op, args, "hash-of-the-args")
+    return Task("t", "sampler/0", 3, "k", 1, 1, op, {"json": json.dumps(args)}, "hash-of-the-args")
 
 
 def test_an_operation_that_does_not_heed_its_cancel_costs_the_group_its_life(

@@ -42,7 +42,7 @@ def written(directory: Path) -> int:
 
 @pytest.mark.parametrize("op", ["save", "publish"])
 def test_what_does_not_fit_is_refused_before_a_byte_is_written_and_the_version_stays(trainer, monkeypatch, op):
-    target = trainer.directory / "out" / "v1"
+    target = trainer.directory / "out" / "000001-0123456789ab-1-1"
     writes = []
     with monkeypatch.context() as patch:
         with_free(patch, 1000)
@@ -86,7 +86,7 @@ def test_a_disk_that_runs_full_in_the_middle_leaves_no_partial_checkpoint(traine
         Path(path).write_bytes(b"partial")
         raise error
 
-    target = trainer.directory / "checkpoints" / "v1"
+    target = trainer.directory / "checkpoints" / "000001-0123456789ab-1-1"
     with monkeypatch.context() as patch:
         patch.setattr(torch, "save", full)
         with pytest.raises(DiskFullError, match=rf"Cannot write '{target}' as its disk is full"):

@@ -1,5 +1,6 @@
 """A rank alone: a real process, and the test in the agent's place."""
 
+import json
 import os
 import signal
 import subprocess
@@ -12,8 +13,9 @@ from typing import Any
 import pytest
 from fake_engine import PACKAGES, ROOT, alive
 from holdfast_worker.channel import CHANNEL_VARIABLE, GUARD_VARIABLE, Channel
-from holdfast_worker.failures import cause_of
-from holdfast_worker.operation import BadDataError, OperationIO, UserCodeError
+from holdfast_worker import operation
+from holdfast_worker.failures import REPORTS_BYTES_MAX, cause_of, fitting, report, report_of_exception
+from holdfast_worker.operation import BadDataError, OperationIO, TooLargeError, UserCodeError
 
 SOURCE = """
 import sys, os
@@ -77,7 +79,7 @@ class Agent:
         return self.channel.receive()
 
     def ask(self, op: str, args: dict[str, Any] | None = None) -> None:
-        self.channel.send({"type": "task", "task": "t", "key": "k", "attempt": 1, "op": op, "args": args or {}})
+        self.channel.send({"type": "task", "task": "t", "key": "k", "attempt": 1, "op": op, "args": {"json": json.dumps(args or {})}})
 
     def call(self, op: str, args: dict[str, Any] | None = None) -> dict[str, Any]:
         self.ask(op, args)
@@ -224,3 +226,32 @@ class OutOfMemoryError(RuntimeError):
 )
 def test_cause_of(error: BaseException, booting: bool, cause: str) -> None:
     assert cause_of(error, booting=booting) == cause
+
+
+def test_fitting_keeps_every_ranks_report_and_drops_what_says_least_first() -> None:
+    long = {"traceback": "t" * 12_000, "log_tail": ["x" * 2_000] * 20, "log_errors": ["y" * 500] * 40}
+    few, many, crowd = ([report(rank, cause="other", message="m", **long) for rank in range(n)] for n in (2, 200, 2_000))
+    assert fitting(few) == few
+    for reports in (many, crowd):
+        kept = fitting(reports)
+        assert [item["rank"] for item in kept] == [item["rank"] for item in reports]
+        assert len(json.dumps(kept)) <= REPORTS_BYTES_MAX
+        assert all(item["message"] == "m" and item["log_errors"] == [] for item in kept)
+
+
+def test_an_exception_that_cannot_tell_its_text_is_reported_all_the_same() -> None:
+    class Mute(Exception):
+        def __str__(self) -> str:
+            raise RuntimeError("no words")
+
+    found = report_of_exception(0, Mute())
+    assert found["exception"] == "Mute" and "Mute, whose text cannot be read (RuntimeError)" in found["message"]
+
+
+def test_a_blob_too_many_is_refused_where_it_is_added(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(operation, "ANSWER_BYTES_MAX", 10)
+    io = OperationIO.alone()
+    assert io.blob(b"12345") == 0
+    with pytest.raises(TooLargeError, match="at most 1024 blobs of 10 bytes together. Fix: "):
+        io.blob(b"123456")
+    assert io.blobs == [b"12345"]

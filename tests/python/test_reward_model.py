@@ -58,7 +58,7 @@ class Asked:
         return self.ask(items)
 
     def ask(self, items):
-        return self.worker.score({"model": self.settings, "items": items}, OperationIO.alone())["results"]
+        return self.worker.score({"model": self.settings, "shared": {"json": "{}"}, "items": items}, OperationIO.alone())["results"]
 
 
 def test_a_score_is_the_logit_of_transformers_own_classifier_at_the_end_of_the_sample(path):
@@ -163,8 +163,8 @@ def test_work_is_told_between_batches_and_ends_when_it_is_cancelled(path):
     told = []
     io = OperationIO.alone(send_progress=lambda message: told.append((message["phase"], message["done"])))
     items = [{"id": "0", "prompt": "a", "completion": "b"}, {"id": "1", "prompt": "a", "completion": "c"}]
-    asked.worker.score({"model": asked.settings, "items": items}, io)
+    asked.worker.score({"model": asked.settings, "shared": {"json": "{}"}, "items": items}, io)
     assert told[-1] == ("scoring", 2.0)
     io.cancelled.set()
     with pytest.raises(Exception, match="was cancelled"):
-        asked.worker.score({"model": asked.settings, "items": items}, io)
+        asked.worker.score({"model": asked.settings, "shared": {"json": "{}"}, "items": items}, io)

@@ -15,8 +15,10 @@ from typing import Any
 import numpy as np
 import pytest
 import sampler_fixtures as fixtures
+from listening import LOOPBACK, listening
 from vllm_evidence import SAMPLINGS
 
+from holdfast_worker.rendezvous import environment
 from holdfast_worker.sampler.publication import probe_sequences
 
 HERE = Path(__file__).parent
@@ -37,6 +39,7 @@ class Run:
     folder: Path
     found: dict[str, Any]
     survivors: list[int]  # Processes of its group after the group was killed.
+    sockets: list[str]  # Addresses that its processes listened on.
 
     def slab(self, name: str) -> bytes:
         return (self.folder / f"{name}.slab").read_bytes()
@@ -98,19 +101,20 @@ def run_evidence(variant: str, folder: Path) -> Run:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=output,
-            env={**os.environ, "PYTHONPATH": python_path()},
+            env={**os.environ, "PYTHONPATH": python_path(), **environment(None, "127.0.0.1")},
             text=True,
             start_new_session=True,
         )
         assert process.stdout is not None
         ready = any(line.strip() == "ready" for line in process.stdout)
         members = processes_of_group(process.pid) if ready else []
+        sockets = listening(members)
         survivors = kill_group(process.pid)
         process.wait()
     if not ready:
         pytest.fail(f"Cannot judge vLLM ({variant}) as its run ended early:\n{log.read_text()[-4000:]}")
     assert len(members) >= 3, "vLLM's engine core and worker belong to the rank's process group"
-    return Run(folder, json.loads((folder / "evidence.json").read_text()), survivors)
+    return Run(folder, json.loads((folder / "evidence.json").read_text()), survivors, sockets)
 
 
 def python_path() -> str:
@@ -126,6 +130,10 @@ def run(request, tmp_path_factory) -> Run:
 def test_boot_says_that_bits_do_not_repeat(run):
     assert run.found["boot"]["repeats"] == "no"
     assert set(run.found["boot"]["packages"]) == {"torch", "vllm"}
+
+
+def test_nothing_of_vllm_listens_where_another_machine_could_connect(run):
+    assert set(run.sockets) <= LOOPBACK, run.sockets
 
 
 def test_probe_after_in_place_publication_on_noise_equals_a_cold_load_bit_for_bit(run):

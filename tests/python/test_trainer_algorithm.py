@@ -6,8 +6,11 @@ import json
 from pathlib import Path
 from typing import Any
 
+import msgpack
+import numpy as np
 import pytest
 
+from holdfast_worker.loss.mismatch import NAMES as MISMATCH
 from loss_expressions import preference
 from test_algorithm import P3O, PLAIN, loss_of
 from test_trainer_heads import LOSSES, opened, value_batch
@@ -67,6 +70,32 @@ def test_steps_are_taken_again_to_the_bit_and_the_cut_changes_the_rounding_alone
         assert ours["grad_norm"] == pytest.approx(whole["grad_norm"], rel=1e-4)
 
 
+MEAN_LOGP = """
+def statistics(x, c):
+    return {"logp": x.logp}
+
+def loss(x, c, s):
+    ratio = (x.logp - x.old_logp).exp()
+    return {"loss": ("token_mean", -ratio * x.advantage), "metrics": {"policy/mean": s.logp / x.n_tokens}}
+"""
+
+
+def test_a_statistic_of_a_stale_batch_is_of_the_policy_as_it_is(trainer: Trainer) -> None:
+    """`old_logp` of its stale groups is the sampler's: it saves no forward."""
+
+    def mean(staleness: list[int]) -> float:
+        rows = [np.full(length, -0.5, np.float32).tobytes() for group in LENGTHS for length in group]
+        batch = trajectory_batch(trainer.artifacts, LENGTHS, staleness=staleness)
+        artifact = trainer.artifacts.put(msgpack.packb({"values": rows}))
+        batch["columns"]["old_logp"] = {"kind": "token", "artifact": artifact}
+        trainer.load()
+        step = trainer.train(batch, between=("v0", "v1"), loss=python(MEAN_LOGP))["steps"][0]
+        return step["metrics"]["policy/mean"]
+
+    assert mean([0] * 20) == pytest.approx(-0.5)
+    assert mean([1] * 4 + [0] * 16) < -2  # An untrained model's.
+
+
 def test_a_file_is_opened_and_assigns_credit_without_a_model(tmp_path: Path) -> None:
     trainer = Trainer(tmp_path)
     source = {key: value for key, value in python(PLAIN)["python"].items() if key != "part"}
@@ -118,6 +147,7 @@ def test_two_ranks_take_the_steps_of_one(tmp_path: Path) -> None:
     deepspeed_python()
     artifacts = Artifacts(tmp_path / "artifacts")
     model, loss = str(tmp_path / "model"), artifacts.put_json(python(P3O, **FAR))
+    clip = {"low": 0.2, "high": None, "ratio": "sequence_mean"}
     load = {"version": "v0", "model_path": model, "optimizer": OPTIMIZER, "checkpoint": None}
     script = [
         {"op": "create_model", "args": {"recipe": "tiny_qwen", "seed": 1, "dir": model}},
@@ -126,10 +156,14 @@ def test_two_ranks_take_the_steps_of_one(tmp_path: Path) -> None:
     for k in range(2):
         batch = artifacts.put_json(trajectory_batch(artifacts, LENGTHS, seed=k))
         named = {"from": f"v{k}", "to": f"v{k + 1}", "batch": batch, "loss": loss, "optimizer": OPTIMIZER}
-        script.append({"op": "train", "args": {**named, "micro_batch_tokens_max": 100}})
+        script.append({"op": "train", "args": {**named, "micro_batch_tokens_max": 100, "mismatch": clip}})
     answers = run_ranks(tmp_path, script, artifacts=artifacts, ranks=2, zero=2)
     assert answers[0][3:] == answers[1][3:]
     alone = Trainer(tmp_path / "alone")
     alone.create()
-    expected = steps(alone, 2, loss=python(P3O, **FAR), tokens_max=100)
-    same([answer["steps"][0] for answer in answers[0][3:]], expected)
+    expected = steps(alone, 2, loss=python(P3O, **FAR), tokens_max=100, mismatch=clip)
+    taken = [answer["steps"][0] for answer in answers[0][3:]]
+    same(taken, expected)
+    assert {*MISMATCH} < {*expected[0]["metrics"]}
+    for ours, one in zip(taken, expected, strict=True):
+        assert ours["metrics"] == pytest.approx(one["metrics"], rel=1e-4)

@@ -14,12 +14,12 @@ from holdfast_worker.trainer.create_model import create_model
 @pytest.fixture(scope="module")
 def tied(tmp_path_factory):
     directory = tmp_path_factory.mktemp("tied") / "model"
-    return directory, create_model("tiny_qwen", seed=1, directory=str(directory))
+    return directory, create_model("tiny_qwen", seed=1, directory=str(directory), home=str(directory.parent))
 
 
 def test_create_model_makes_the_same_bits_for_a_seed_and_others_for_another(tied, tmp_path):
-    assert create_model("tiny_qwen", seed=1, directory=str(tmp_path / "again")) == tied[1]
-    assert create_model("tiny_qwen", seed=2, directory=str(tmp_path / "other")) != tied[1]
+    assert create_model("tiny_qwen", seed=1, directory=str(tmp_path / "again"), home=str(tmp_path)) == tied[1]
+    assert create_model("tiny_qwen", seed=2, directory=str(tmp_path / "other"), home=str(tmp_path)) != tied[1]
 
 
 def test_create_model_opens_with_from_pretrained(tied):
@@ -32,7 +32,7 @@ def test_create_model_opens_with_from_pretrained(tied):
 
 
 def test_create_model_untied_has_its_own_output_head(tmp_path):
-    create_model("tiny_qwen_untied", seed=1, directory=str(tmp_path / "model"))
+    create_model("tiny_qwen_untied", seed=1, directory=str(tmp_path / "model"), home=str(tmp_path))
     assert "lm_head.weight" in [tensor.name for tensor in weights.locate_tensors(tmp_path / "model")]
 
 
@@ -56,4 +56,4 @@ def test_create_model_chat_template_ends_a_turn_as_a_completion_ends(tied):
 
 def test_create_model_refuses_an_unknown_recipe(tmp_path):
     with pytest.raises(BadDataError, match="'huge' as there is no such recipe: use one of"):
-        create_model("huge", seed=1, directory=str(tmp_path / "model"))
+        create_model("huge", seed=1, directory=str(tmp_path / "model"), home=str(tmp_path))

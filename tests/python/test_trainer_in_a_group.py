@@ -6,6 +6,8 @@ import asyncio
 from pathlib import Path
 
 from fake_engine import FakeEngine
+from holdfast_worker.process_table import descendants
+from listening import LOOPBACK, listening
 from trainer_harness import OPTIMIZER, POLICY_LOSS, SPEC, Artifacts, deepspeed_python, trajectory_batch
 
 
@@ -35,6 +37,10 @@ def test_two_ranks_under_an_agent_train_and_publish_and_name_bad_input(tmp_path:
             await engine.call("create_model", {"recipe": "tiny_qwen", "seed": 1, "dir": model})
             loaded = await engine.call("load", load)
             assert [output["numerics"]["world_size"] for output in loaded["outputs"]] == [2, 2]
+            group = [engine.agents[-1].pid, *descendants(engine.agents[-1].pid)]
+            sockets = listening(group)
+            assert len(sockets) >= 3, sockets  # The store's, and one of gloo for each rank.
+            assert set(sockets) <= LOOPBACK, sockets
             trained = await engine.call("train", train)
             assert trained["outputs"][0] == trained["outputs"][1]
             published = (await engine.call("publish", {"version": "v1", "dir": str(tmp_path / "out")}))["outputs"][0]

@@ -13,6 +13,7 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from holdfast_worker import weights
+from holdfast_worker.loss.mismatch import NAMES as MISMATCH
 from holdfast_worker.operation import BadDataError, OperationIO
 from holdfast_worker.trainer.engine import NonFiniteError
 from holdfast_worker.trainer.model_source import ModelSource
@@ -179,6 +180,26 @@ def test_train_needs_old_logp_once_a_batch_serves_several_updates(trainer):
 def test_train_without_old_logp_reads_the_current_policy(trainer):
     step = trainer.train(trajectory_batch(trainer.artifacts, LENGTHS), between=("v0", "v1"))["steps"][0]
     assert step["metrics"] == {"policy/ratio": 1.0}
+
+
+def test_train_measures_how_far_the_policy_is_from_the_sampler_and_takes_the_same_step(trainer):
+    batch = trajectory_batch(trainer.artifacts, LENGTHS)
+    plain = trainer.train(batch, between=("v0", "v1"))["steps"][0]
+    trainer.load()
+    clip = {"low": 0.2, "high": 0.2, "ratio": "token"}
+    step = trainer.train(batch, between=("v0", "v1"), mismatch=clip)["steps"][0]
+    measured = {name: step["metrics"].pop(name) for name in MISMATCH}
+    assert step == plain
+    assert measured["policy/mismatch_abs"] > 0 and measured["policy/mismatch_kl"] > 0
+    assert 0 < measured["policy/clip_ratio"] <= 1  # An untrained model is far from what sampled.
+
+
+def test_supervised_rows_have_no_sampler_to_be_measured_by(trainer):
+    row = {"row_id": "0", "prompt": "copy 1 =", "completion": "1", "columns": {}}
+    batch = {"kind": "supervised", "rows": [row], "temperature": 1, "coef": {}, "updates": [[0]]}
+    clip = {"low": 0.2, "high": 0.2, "ratio": "token"}
+    step = trainer.train(batch, between=("v0", "v1"), loss=SUPERVISED_LOSS, mismatch=clip)["steps"][0]
+    assert step["metrics"] == {}
 
 
 def broken(trainer, advantage=1e300, seed=0):

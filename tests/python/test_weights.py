@@ -82,7 +82,7 @@ def test_replace_directory_puts_the_new_one_whole_in_place_of_the_old(tmp_path):
     for path in (old, new):
         path.mkdir()
         (path / f"{path.name}.txt").write_text("x")
-    weights.replace_directory(new, old)
+    weights.replace_directory(new, old, home=tmp_path)
     assert [path.relative_to(tmp_path).as_posix() for path in sorted(tmp_path.rglob("*"))] == ["out", "out/new.txt"]
 
 

@@ -73,6 +73,9 @@ POLICY_LOSS: dict[str, Any] = {
 }
 
 
+OPTIONAL = ("non_finite_max", "packing", "logits_chunk_tokens", "mismatch")
+
+
 class Artifacts:
     """A content-addressed directory, as the engine writes it."""
 
@@ -137,7 +140,7 @@ def trajectory_batch(artifacts: Artifacts, lengths: list[list[int]], **fields: A
 
 
 def start_worker(artifacts: Artifacts, **spec: Any) -> Any:
-    """A booted one-rank worker in this process."""
+    """A booted one-rank worker in this process. Its home is the directory that holds the artifacts."""
     from holdfast_worker.trainer.worker import Worker
 
     worker = Worker(
@@ -149,6 +152,7 @@ def start_worker(artifacts: Artifacts, **spec: Any) -> Any:
             world_size=1,
             spec={**SPEC, **spec},
             artifacts_dir=str(artifacts.directory),
+            home=str(artifacts.directory.parent),
         )
     )
     worker.boot()
@@ -186,7 +190,7 @@ class Trainer:
             loss=self.artifacts.put_json(options.get("loss", POLICY_LOSS)),
             optimizer={**self.optimizer, **options.get("optimizer", {})},
             micro_batch_tokens_max=options.get("tokens_max", 64),
-            **{name: options[name] for name in ("non_finite_max", "packing", "logits_chunk_tokens") if name in options},
+            **{name: options[name] for name in OPTIONAL if name in options},
         )
 
 
@@ -211,6 +215,7 @@ def run_ranks(
         "world_size": ranks,
         "spec": {**SPEC, "engine": "deepspeed", **spec},
         "artifacts_dir": str(artifacts.directory),
+        "home": str(artifacts.directory.parent),
         "master_addr": "127.0.0.1",
         "master_port": port,
     }

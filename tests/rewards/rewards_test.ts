@@ -1,57 +1,30 @@
-import { deepStrictEqual, rejects, strictEqual, throws } from "node:assert/strict";
+import { deepStrictEqual, strictEqual, throws } from "node:assert/strict";
 import { z } from "zod";
 import {
+  charactersInPlace,
   checkedScore,
   defineReward,
   exactMatch,
-  gsm8k,
   length,
   parsePythonReward,
   RewardConfig,
   scoringFunctions,
 } from "../../rewards/mod.ts";
 
-const NONE = { fallback: "none" } as const;
-const LAST = { fallback: "last_number" } as const;
-const says = (completion: string, answer: string, config: { fallback: "none" | "last_number" } = NONE) =>
-  gsm8k.score({ completion, row: { answer } }, config);
-
-Deno.test("gsm8k.score() is 1 when the last #### number is the answer", () => {
-  strictEqual(says("so #### 1,042", "1042"), 1);
-  strictEqual(says("#### 3\nno, wait\n#### 4", "4"), 1);
-  strictEqual(says("#### 3\nno, wait\n#### 4", "3"), 0);
-  strictEqual(says("####-7.", "-7"), 1);
-  strictEqual(says("#### $12.50 in all", "12.5"), 1);
-  strictEqual(says("#### 10", "1"), 0);
-});
-
-Deno.test("gsm8k.score() takes an unmarked number only as a configured fall-back", () => {
-  strictEqual(says("first 3, so it is 4.", "4"), 0);
-  strictEqual(says("first 3, so it is 4.", "4", LAST), 1);
-  strictEqual(says("#### 3, not 4", "4", LAST), 0);
-  strictEqual(says("no number", "4", LAST), 0);
-  strictEqual(says("it is -7", "-7", LAST), 1);
-  strictEqual(says("from 5-7", "7", LAST), 1);
-});
-
-Deno.test("gsm8k.score() keeps all digits of a long integer", () => {
-  strictEqual(says("#### 9007199254740993", "9007199254740992"), 0);
-});
-
-Deno.test("gsm8k.score() throws when the row's answer is not a number", () => {
-  throws(() => says("#### 4", "four"), /RangeError: Cannot score with gsm8k .* it is "four"/);
-  throws(() => gsm8k.score({ completion: "#### 4", row: {} }, NONE), RangeError);
-});
-
 Deno.test("exactMatch.score() compares whole texts as configured", () => {
   const score = (completion: string, options = {}) =>
     exactMatch.score({ completion, row: { answer: "Ab" } }, exactMatch.config.parse(options));
   deepStrictEqual([score(" Ab\n"), score("ab"), score("Abc")], [1, 0, 0]);
   deepStrictEqual([score(" Ab", { trim: false }), score("aB", { ignore_case: true })], [0, 1]);
-  throws(
-    () => exactMatch.score({ completion: "a", row: {} }, { trim: true, ignore_case: false }),
-    /the row has no answer/,
-  );
+  strictEqual(exactMatch.score({ completion: "x", row: {} }, { trim: true, ignore_case: false }), null);
+});
+
+Deno.test("charactersInPlace.score() is the share in place, and 0 for what has none, however short", () => {
+  const score = (completion: string, answer = "12345") => charactersInPlace.score({ completion, row: { answer } }, {});
+  deepStrictEqual([score("12345"), score(" 12354\n"), score("123"), score("12345x")], [1, 0.6, 0.6, 5 / 6]);
+  deepStrictEqual([score(""), score("x"), score("no idea at all"), score("512345")], [0, 0, 0, 0]);
+  deepStrictEqual([score("é👍", "é👍"), score("👍é", "👎é"), score("", "")], [1, 0.5, 0]);
+  throws(() => charactersInPlace.score({ completion: "a", row: {} }, {}), /the row has no answer/);
 });
 
 Deno.test("length.score() is a share of max in code points or tokens", () => {
@@ -90,7 +63,20 @@ Deno.test("scoringFunctions() gives engine rewards the reference answer, and Pyt
     ["fn", "process", "/x/my.py:Fn", 5],
   );
   throws(() => python!.score(sample), /Cannot score with 'fn' in the engine/);
-  await rejects(async () => await marked!.score({ ...sample, answer: undefined }), RangeError);
+  strictEqual(await marked!.score({ ...sample, answer: undefined }), null);
+});
+
+Deno.test("scoringFunctions() hands a condition on, and refuses one that names no reward", () => {
+  const right = RewardConfig.parse({ name: "gsm8k" });
+  const others = [
+    { name: "length", when: "gsm8k" },
+    { name: "python", source: "/x/my.py:fn", when: "gsm8k" },
+    { name: "reward_model", path: "/rm", when: "gsm8k" },
+  ].map((entry) => RewardConfig.parse(entry));
+  const functions = scoringFunctions([right, ...others]);
+  deepStrictEqual(functions.map(({ when }) => when), [undefined, "gsm8k", "gsm8k", "gsm8k"]);
+  strictEqual("when" in functions[3]!.model!, false);
+  throws(() => scoringFunctions(others), /Cannot pay 'length' .* there are length, fn, reward_model, not 'gsm8k'/);
 });
 
 Deno.test("scoringFunctions() gives a reward model's settings to the reward worker", () => {
@@ -98,7 +84,7 @@ Deno.test("scoringFunctions() gives a reward model's settings to the reward work
   const [judge] = scoringFunctions([entry]);
   deepStrictEqual([judge!.name, judge!.weight, judge!.runs_on, judge!.source], ["judge", 2, "process", null]);
   const settings = { path: "/rm", dtype: "float32", device: "cpu", threads: 1, batch_tokens_max: 8192 };
-  deepStrictEqual(judge!.model, settings);
+  deepStrictEqual(judge!.model, { ...settings, template_arguments: {}, turn_end: "template" });
   throws(() => RewardConfig.parse({ name: "reward_model" }), /path/);
 });
 

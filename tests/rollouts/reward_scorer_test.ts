@@ -45,15 +45,29 @@ function pool(results: unknown[], calls: { args: unknown; options: CallOptions }
   };
 }
 
+/** Of rows that are short: nothing is put away. */
+const scorerOf = (pool: Operator | null, put = () => Promise.reject(new Error("nothing is long here"))) =>
+  new RewardScorer({ pool, artifacts: { put } });
+
 Deno.test("RewardScorer: a reward is the sum of weight x score, and each part is kept unweighted", async () => {
   const functions = [
     here("right", ({ completion, answer }) => completion === answer ? 1 : 0),
     here("short", ({ completion, row, tokens }) => completion.length * (row.extra as number) + tokens, 0.5),
   ];
-  deepStrictEqual(await new RewardScorer({ pool: null }).score(group(functions), options), [
+  deepStrictEqual(await scorerOf(null).score(group(functions), options), [
     { reward: 4.5, parts: { right: 0, short: 9 }, failed: null, detail: null },
     { reward: 9, parts: { right: 1, short: 16 }, failed: null, detail: null },
   ]);
+});
+
+Deno.test("RewardScorer: a reward with a condition is paid only where the named one gives more than 0, and shown everywhere", async () => {
+  const functions = [
+    { ...here("short", ({ completion }) => -completion.length), when: "right" },
+    here("right", ({ completion }) => ({ a: 0, bb: 1, ccc: -1, dddd: 0.5 })[completion]!),
+  ];
+  const scores = await scorerOf(null).score(group(functions, ["a", "bb", "ccc", "dddd"]), options);
+  deepStrictEqual(scores.map(({ reward }) => reward), [0, -1, -1, -3.5]);
+  deepStrictEqual(scores.map(({ parts }) => parts.short), [-1, -2, -3, -4]);
 });
 
 Deno.test("RewardScorer: numbers that a function gives beside its score are parts of their own, and never weigh", async () => {
@@ -61,7 +75,7 @@ Deno.test("RewardScorer: numbers that a function gives beside its score are part
     { id: "0", outcome: "ok", score: 1, metrics: { steps: 3 } },
     { id: "1", outcome: "ok", score: 0, metrics: {} },
   ];
-  const scores = await new RewardScorer({ pool: pool(results) }).score(group([there("judge")]), options);
+  const scores = await scorerOf(pool(results)).score(group([there("judge")]), options);
   deepStrictEqual(scores.map(({ reward, parts }) => ({ reward, parts })), [
     { reward: 1, parts: { judge: 1, "judge/steps": 3 } },
     { reward: 0, parts: { judge: 0 } },
@@ -73,7 +87,7 @@ Deno.test("RewardScorer: a throw is reward_error with its words for that sample 
     if (completion === "a") throw new RangeError("the row's answer is not a number");
     return 1;
   });
-  const [broken, whole] = await new RewardScorer({ pool: null }).score(group([here("one", () => 1), picky]), options);
+  const [broken, whole] = await scorerOf(null).score(group([here("one", () => 1), picky]), options);
   deepStrictEqual(broken, {
     reward: null,
     parts: {},
@@ -95,13 +109,14 @@ Deno.test("RewardScorer: a reward model is asked with the prompt before any temp
   const judge: ScoringFunction = { ...there("judge"), source: null, model };
   const prompt = [{ role: "user", content: "p" }];
   const asked = group([judge]);
-  const scored = await new RewardScorer({ pool: pool(results, calls) })
+  const scored = await scorerOf(pool(results, calls))
     .score({ ...asked, row: { ...asked.row, prompt } }, options);
   deepStrictEqual(calls[0]!.args, {
     model,
+    shared: { json: JSON.stringify({ prompt }) },
     items: [
-      { id: "0", prompt, completion: "a", token_ids: [2, 3] },
-      { id: "1", prompt, completion: "bb", token_ids: [2, 3] },
+      { id: "0", completion: "a", token_ids: [2, 3] },
+      { id: "1", completion: "bb", token_ids: [2, 3] },
     ],
   });
   deepStrictEqual(scored.map(({ reward, failed, detail }) => [reward, failed, detail]), [
@@ -113,14 +128,34 @@ Deno.test("RewardScorer: a reward model is asked with the prompt before any temp
 Deno.test("RewardScorer: process rewards go to the pool under a key of their own, and find their sample by id", async () => {
   const calls: { args: unknown; options: CallOptions }[] = [];
   const results = [{ id: "1", outcome: "ok", score: 0.25 }, { id: "0", outcome: "ok", score: 0 }];
-  const scorer = new RewardScorer({ pool: pool(results, calls) });
+  const scorer = scorerOf(pool(results, calls));
   const scores = await scorer.score(group([there("mine")]), options);
   deepStrictEqual(scores.map(({ reward, failed }) => [reward, failed]), [[0, null], [0.25, null]]);
   strictEqual(calls[0]!.options.key, "score_group/x/mine");
-  const { function: source, timeout_ms, items } = calls[0]!.args as Record<string, unknown>;
+  const { function: source, timeout_ms, shared, items } = calls[0]!.args as Record<string, unknown>;
   deepStrictEqual([source, timeout_ms], ["my.py:score", 1000]);
   const row = { extra: 7, answer: "bb" };
-  deepStrictEqual((items as unknown[])[1], { id: "1", prompt: "p", completion: "bb", tokens: 2, row });
+  deepStrictEqual(shared, { json: JSON.stringify({ prompt: "p", row }) });
+  deepStrictEqual((items as unknown[])[1], { id: "1", completion: "bb", tokens: 2 });
+});
+
+Deno.test("RewardScorer: a long row travels once for all samples of all functions, as one artifact", async () => {
+  const calls: { args: unknown; options: CallOptions }[] = [];
+  const put: Uint8Array[] = [];
+  const ref = { sha256: "0".repeat(64), bytes: 1 };
+  const artifacts = { put: (bytes: Uint8Array) => (put.push(bytes), Promise.resolve(ref)) };
+  const unused = "x".repeat(660_000);
+  const asked = group([there("one"), there("two")], Array(8).fill("a"));
+  const row = { ...asked.row, columns: { unused } };
+  await new RewardScorer({ pool: pool([], calls), artifacts }).score({ ...asked, row }, options);
+  deepStrictEqual(calls.map(({ args }) => (args as { shared: unknown }).shared), [{ artifact: ref }, {
+    artifact: ref,
+  }]);
+  strictEqual(calls.every(({ args }) => JSON.stringify(args).length < 2000), true);
+  deepStrictEqual(put.map((bytes) => JSON.parse(new TextDecoder().decode(bytes)).row.unused.length), [
+    660_000,
+    660_000,
+  ]);
 });
 
 Deno.test("RewardScorer: the pool gets a context's signal and durability, though they lie on its prototype", async () => {
@@ -139,7 +174,7 @@ Deno.test("RewardScorer: the pool gets a context's signal and durability, though
     }
   }
   const calls: { args: unknown; options: CallOptions }[] = [];
-  await new RewardScorer({ pool: pool([], calls) }).score(group([there("mine")]), new Context());
+  await scorerOf(pool([], calls)).score(group([there("mine")]), new Context());
   const given = calls[0]!.options;
   strictEqual(given.signal!.aborted, true);
   await rejects(given.durable!(), /score_group\/x is not durable/);
@@ -148,7 +183,7 @@ Deno.test("RewardScorer: the pool gets a context's signal and durability, though
 Deno.test("RewardScorer: a pool that was replaced is recorded as restarted", async () => {
   const losses: Loss[] = [{ cause: "out_of_memory", seconds: 3 }];
   const replaced = { ...pool([]), takeLoss: () => losses.shift() ?? null };
-  const scorer = new RewardScorer({ pool: replaced });
+  const scorer = scorerOf(replaced);
   for (let n = 0; n < 2; n++) await scorer.score(group([there("mine")]), options);
   const value = { cause: "out_of_memory", action: "restart", version: null, batches_redone: 0, seconds: 3 };
   deepStrictEqual(recoveries, [["score_group/x/mine", value]]);
@@ -160,7 +195,7 @@ Deno.test("RewardScorer: a hang, a crash, no answer and an answer without a scor
     { id: "1", outcome: "crash", error: "exit code 139" },
     { id: "2", outcome: "ok", score: null },
   ];
-  const scorer = new RewardScorer({ pool: pool(results) });
+  const scorer = scorerOf(pool(results));
   const scores = await scorer.score(group([there("mine")], ["a", "b", "c", "d"]), options);
   deepStrictEqual(scores.map(({ reward }) => reward), [null, null, null, null]);
   deepStrictEqual(scores.map(({ failed }) => failed), [
@@ -173,5 +208,5 @@ Deno.test("RewardScorer: a hang, a crash, no answer and an answer without a scor
 });
 
 Deno.test("RewardScorer: without reward processes a process reward fails the stage, not the sample", async () => {
-  await rejects(new RewardScorer({ pool: null }).score(group([there("mine")]), options), { code: "infrastructure" });
+  await rejects(scorerOf(null).score(group([there("mine")]), options), { code: "infrastructure" });
 });

@@ -39,8 +39,9 @@ const ENGINE_BLOWS: Blow[] = ["kill", "freeze", "freeze", "drain", "jump"];
 /** They cost no operation: the next engine takes up what was begun. */
 const SPARING_BLOWS: Blow[] = ["kill", "freeze", "jump", "cut"];
 const WORKER_BLOWS: Blow[] = ["rank_loss", "cut", "cut", "silence"];
-/** More of them without a completed operation and the workers are given up. */
+/** More of them without a completed operation and the workers are given up: a silent line costs the agent, as its death does. */
 const AGENT_BLOWS_MAX = 2;
+const COSTS_AGENT: Blow[] = ["agent_kill", "agent_freeze", "silence"];
 
 /** What goes wrong in a history. */
 export type Chaos = {
@@ -81,8 +82,9 @@ export function chaosOf(seed: number): Chaos {
     blows.push(...some(3, () => blow(WORKER_BLOWS[between(0, WORKER_BLOWS.length - 1)]!)));
     blows.push(...some(AGENT_BLOWS_MAX, agentBlow));
   }
+  const costly = blows.filter(({ kind }) => COSTS_AGENT.includes(kind)).slice(AGENT_BLOWS_MAX);
   return {
-    ...{ workers, blows, hosts: random() < 0.25 ? 1 : between(2, 3) },
+    ...{ workers, blows: blows.filter((blow) => !costly.includes(blow)), hosts: random() < 0.25 ? 1 : between(2, 3) },
     kills: some(3, () => ({ append: between(1, 60), moment: random() < 0.5 ? "before" : "after" })),
     lost: spare || random() < 0.5 ? 0 : random() * 0.05,
     unanswered: spare || random() < 0.5 ? 0 : random() * 0.05,

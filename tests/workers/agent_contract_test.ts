@@ -29,7 +29,7 @@ const fake: Launcher = {
 
 async function real(home: string): Promise<Launcher> {
   const nonce = ownNonce(await homeNonce(home), "run");
-  const dirs = { artifactsDir: `${home}/artifacts`, faultsDir: `${home}/faults` };
+  const dirs = { home, artifactsDir: `${home}/artifacts`, faultsDir: `${home}/faults` };
   return localLauncher({ python, nonce, ...dirs, clock: systemClock });
 }
 
@@ -48,7 +48,10 @@ function said(message: AgentMessage): unknown {
         ]),
       };
     case "result":
-      return { type: "result", seq: message.seq, task: message.task, outputs: message.outputs, blobs: message.blobs };
+      return {
+        ...message,
+        outputs: message.outputs.map((output) => "json" in output ? JSON.parse(output.json) : output),
+      };
     case "error":
       return { ...message, failures: message.failures.map(({ rank, cause }) => ({ rank, cause })) };
     case "group":
@@ -70,7 +73,7 @@ class Side {
   task(op: string, args: unknown): string {
     const task = `trainer/g1/t${this.epoch}.${++this.#tasks}`;
     const work = { group: "trainer", generation: 1, key: `k${this.#tasks}`, attempt: 1, args_hash: `h${this.#tasks}` };
-    this.link.send({ type: "task", task, ...work, op, args });
+    this.link.send({ type: "task", task, ...work, op, args: { json: JSON.stringify(args) } });
     return task;
   }
 
@@ -90,7 +93,7 @@ async function play(home: string, launcher: Launcher): Promise<{ first: unknown[
   const agent = await launcher.start({ agentId: AGENT, hubFile: hub.file, logPath: join(home, "agent.log") });
   await Deno.mkdir(join(home, "logs"), { recursive: true });
   const what = { group: "trainer", role: "trainer", ranks: 1, python, module: "echo_worker", spec: {} };
-  const how = { generation: 1, spec_hash: "s", log_dir: join(home, "logs"), start_timeout_ms: 60_000 };
+  const how = { generation: 1, spec_hash: "s", interface: null, log_dir: join(home, "logs"), start_timeout_ms: 60_000 };
   one.link.send({ type: "start_group", ...what, ...how, env: { PYTHONPATH: ECHO_PATH } });
   await one.heard.until((m) => m.type === "group" && m.state === "ready");
   const released = one.task("echo", { x: 1 });

@@ -1,9 +1,10 @@
 import { encode } from "@msgpack/msgpack";
 import fc from "fast-check";
-import { deepStrictEqual, ok, strictEqual, throws } from "node:assert/strict";
-import { ManualClock } from "../../engine/mod.ts";
+import { deepStrictEqual, match, ok, strictEqual, throws } from "node:assert/strict";
+import { BadDataError, InfrastructureError, ManualClock } from "../../engine/mod.ts";
 import { AgentLink, type Hello } from "../../workers/agent_link.ts";
 import type { AgentMessage, EngineMessage, HeldTask, Phase } from "../../workers/mod.ts";
+import { LIMITS } from "../../workers/limits.ts";
 import { PROTOCOL_VERSION } from "../../workers/protocol.ts";
 
 class FakeSocket {
@@ -46,7 +47,7 @@ function linkWith() {
 }
 
 const text = (message: unknown) => new TextEncoder().encode(JSON.stringify(message));
-const result = (seq: number, task = "t") => ({ type: "result", seq, task, outputs: [seq], blobs: [] });
+const result = (seq: number, task = "t") => ({ type: "result", seq, task, outputs: [{ json: `${seq}` }], blobs: [] });
 const task = (name: string) => ({
   type: "task" as const,
   task: name,
@@ -55,7 +56,7 @@ const task = (name: string) => ({
   key: "k",
   attempt: 1,
   op: "train",
-  args: {},
+  args: { json: "{}" },
   args_hash: "h",
 });
 const held = (name: string, state: HeldTask["state"], fields: Partial<HeldTask> = {}): HeldTask => {
@@ -179,14 +180,41 @@ Deno.test("AgentLink.silentMs counts from the last frame of any kind", async () 
   strictEqual(link.silentMs, 0);
 });
 
-Deno.test("AgentLink drops a socket that does not read, and refuses a message larger than a frame", () => {
+Deno.test("AgentLink drops a socket that does not read, and refuses by name what is larger than a message", () => {
   const { link } = linkWith();
   const socket = new FakeSocket();
   link.attach(socket, hello());
-  throws(() => link.send({ ...task("t"), args: "x".repeat(5_000_000) }), RangeError);
+  const json = "x".repeat(LIMITS.message_bytes_max);
+  throws(() => link.send({ ...task("t"), args: { json } }), (error) => {
+    ok(error instanceof BadDataError);
+    match(
+      error.message,
+      /^Cannot send operation 'train' to agent 'a' because it has \d+ bytes: a message holds at most/,
+    );
+    return true;
+  });
   socket.bufferedAmount = 65 * 1024 * 1024;
   link.send(task("t"));
   strictEqual(socket.closed, 1013);
+});
+
+Deno.test("AgentLink bounds what waits for an agent, below what a reconnect may send at once; words about tasks always fit", () => {
+  const { link } = linkWith();
+  const json = "x".repeat(LIMITS.message_bytes_max / 4);
+  for (const name of ["t1", "t2", "t3"]) link.send({ ...task(name), args: { json } });
+  throws(() => link.send({ ...task("t4"), args: { json } }), (error) => {
+    ok(
+      error instanceof InfrastructureError &&
+        /3 messages of \d+ bytes wait for its acknowledgement/.test(error.message),
+    );
+    return true;
+  });
+  for (let i = 0; i < 2000; i++) link.send({ type: "cancel", task: "t1" });
+  const socket = new FakeSocket();
+  link.attach(socket, hello());
+  strictEqual(socket.sent.length, 1 + 3 + 2000);
+  link.receive(socket, text({ type: "ack", received_seq: 2003 }), false);
+  link.send({ ...task("t4"), args: { json } });
 });
 
 Deno.test("AgentLink delivers every message exactly once and in order, whatever is lost, repeated, swapped or cut off", () => {

@@ -30,6 +30,7 @@ Deno.test("WorkersConfig: workers wait 30 s for a lost engine, and the hub liste
     preempt_grace_s: 25,
     host: "127.0.0.1",
     port: 0,
+    interface: null,
   });
 });
 
@@ -102,6 +103,6 @@ Deno.test("environmentOf() picks the packages by engine and device", () => {
       environmentOf({ engine: "vllm", device: "cuda" }),
       environmentKind("vllm", false),
     ],
-    ["torch", "deepspeed", "torch", "vllm_cpu", "vllm", "vllm_cpu"],
+    ["torch_cpu", "deepspeed_cuda", "torch_cpu", "vllm_cpu", "vllm_cuda", "vllm_cpu"],
   );
 });

@@ -1,36 +1,78 @@
-import { deepStrictEqual, ok, rejects, strictEqual } from "node:assert/strict";
+import { deepStrictEqual, match, ok, rejects, strictEqual } from "node:assert/strict";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { InfrastructureError, InvalidInputError } from "../../engine/mod.ts";
 import {
   checkPython,
+  describePython,
   ensureEnvironment,
   ensureRequirements,
-  environmentPath,
-  Environments,
   findPython,
-  pythonVersion,
+  PYTHON_MINOR_MAX,
+  PYTHON_MINOR_MIN,
 } from "../../workers/mod.ts";
+import { placeOf } from "../../workers/made_once.ts";
+import { Making } from "../../workers/making.ts";
+import { Uv } from "../../workers/uv.ts";
+import { HOME } from "../environments.ts";
 import { withHome } from "./fixtures.ts";
 
-/** A wheel with one empty module, made by hand: an installation that needs no network. */
-const WHEEL = `
-import sys, zipfile
-with zipfile.ZipFile(sys.argv[1], "w") as wheel:
-    wheel.writestr("tiny_module.py", "value = 1\\n")
-    wheel.writestr("tiny-1.0.dist-info/METADATA", "Metadata-Version: 2.1\\nName: tiny\\nVersion: 1.0\\n")
-    wheel.writestr("tiny-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\\nGenerator: test\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n")
-    wheel.writestr("tiny-1.0.dist-info/RECORD", "")
+/** Wheels with one module each, made by hand: an installation that needs no network. Prints their hashes. */
+const WHEELS = `
+import hashlib, sys, zipfile
+directory, value, *names = sys.argv[1:]
+for name in names:
+    path = f"{directory}/{name}-1.0-py3-none-any.whl"
+    with zipfile.ZipFile(path, "w") as wheel:
+        def add(file, text):
+            wheel.writestr(zipfile.ZipInfo(file), text)  # Of a fixed date: the same content has the same hash at any time.
+        add(f"{name}.py", f"value = {value}\\n")
+        add(f"{name}-1.0.dist-info/METADATA", f"Metadata-Version: 2.1\\nName: {name}\\nVersion: 1.0\\n")
+        add(f"{name}-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n")
+        add(f"{name}-1.0.dist-info/RECORD", "")
+    print(hashlib.sha256(open(path, "rb").read()).hexdigest())
 `;
 
-async function requirements(home: string, text?: string): Promise<string> {
+/** Writes the wheels; returns the lines that lock each of them. */
+async function wheels(dir: string, names: string[], value = 1): Promise<string[]> {
+  await Deno.mkdir(dir, { recursive: true });
+  const { success, stdout } = await new Deno.Command("python3", { args: ["-c", WHEELS, dir, `${value}`, ...names] })
+    .output();
+  ok(success);
+  const hashes = new TextDecoder().decode(stdout).trim().split("\n");
+  return names.map((name, i) => `--no-index\n--find-links ${dir}\n${name}==1.0 --hash=sha256:${hashes[i]}\n`);
+}
+
+const NOWHERE = `--no-index\nnone_such==1.0 --hash=sha256:${"0".repeat(64)}\n`;
+
+/** Requirement files of the kind `torch_cpu`, of two tiny packages, and what of the two builds of PyTorch can be had. */
+async function requirements(home: string, changed: Partial<Record<string, string>> = {}): Promise<URL> {
+  const locked = await wheels(join(home, "wheels"), ["tiny_pytorch", "tiny_cuda", "tiny_module"]);
+  const files = { pytorch_cpu: locked[0], pytorch_cuda: locked[1], torch: locked[2], ...changed };
   const dir = join(home, "requirements");
   await Deno.mkdir(dir, { recursive: true });
-  const wheel = join(dir, "tiny-1.0-py3-none-any.whl");
-  const made = await new Deno.Command("python3", { args: ["-c", WHEEL, wheel] }).output();
-  ok(made.success);
-  await Deno.writeTextFile(join(dir, "torch.txt"), text ?? `--no-index\n${wheel}\n`);
-  return dir;
+  for (const [name, text] of Object.entries(files)) await Deno.writeTextFile(join(dir, `${name}.txt`), text!);
+  return pathToFileURL(`${dir}/`);
+}
+
+/** The repository's own uv, so that no test fetches one; and what is said. */
+async function options(home: string, changed: Partial<Record<string, string>> = {}) {
+  const text = await Deno.readTextFile(new URL("../../workers/python/requirements/uv.txt", import.meta.url));
+  const [mine, shared] = [home, HOME].map((dir) => placeOf(dir, { name: "uv", text }));
+  await Uv.of(HOME, { python: await findPython(), making: new Making(shared!, {}) });
+  await Deno.mkdir(join(home, "env"));
+  await Deno.symlink(shared!.path, mine!.path);
+  await Deno.symlink(shared!.marker, mine!.marker);
+  const said: string[] = [];
+  const onProgress = ({ text, passing }: { text: string; passing: boolean }) => void (passing || said.push(text));
+  return { home, requirementsDir: await requirements(home, changed), onProgress, said };
+}
+
+async function modules(python: string): Promise<string> {
+  const probe =
+    "import importlib.util as u; print(*[n for n in ('tiny_pytorch', 'tiny_cuda', 'tiny_module') if u.find_spec(n)])";
+  const { stdout } = await new Deno.Command(python, { args: ["-c", probe] }).output();
+  return new TextDecoder().decode(stdout).trim();
 }
 
 /** An executable that answers as `text` says. */
@@ -42,85 +84,161 @@ async function fakePython(home: string, text: string): Promise<string> {
 
 Deno.test("ensureEnvironment() makes an environment once, also for two at a time, and again if it was cut short", () =>
   withHome(async (home) => {
-    const steps: string[] = [];
-    const options = {
-      home,
-      requirementsDir: await requirements(home),
-      onProgress: ({ step, detail }: { step: string; detail: string }) => void (detail === "" && steps.push(step)),
-    };
+    const chosen = await options(home);
     const [first, second] = await Promise.all([
-      ensureEnvironment("torch", options),
-      ensureEnvironment("torch", options),
+      ensureEnvironment("torch_cpu", chosen),
+      ensureEnvironment("torch_cpu", chosen),
     ]);
     strictEqual(first, second);
-    deepStrictEqual(steps, ["venv", "install"]);
-    const probe = await new Deno.Command(first, { args: ["-c", "import tiny_module; print(tiny_module.value)"] })
-      .output();
-    strictEqual(new TextDecoder().decode(probe.stdout), "1\n");
-    const { path, marker } = await environmentPath("torch", options);
-    ok(first.startsWith(join(home, "env", "torch-")) && first.startsWith(path));
-    await Deno.remove(marker); // As if its maker had died before the last write.
+    strictEqual(chosen.said.filter((text) => text.includes("ready after")).length, 1);
+    strictEqual(await modules(first), "tiny_pytorch tiny_module");
+    const path = first.slice(0, -"/bin/python".length);
+    ok(path.startsWith(join(home, "env", "torch_cpu-")));
+    await Deno.remove(`${path}.ready`); // As if its maker had died before the last write.
     await Deno.writeTextFile(join(path, "leftover"), "");
-    await ensureEnvironment("torch", options);
+    await ensureEnvironment("torch_cpu", chosen);
     await rejects(Deno.stat(join(path, "leftover")), Deno.errors.NotFound);
-    const file = pathToFileURL(join(options.requirementsDir, "torch.txt"));
-    strictEqual(await ensureRequirements(file, options), first, "the name and the text of a file are all that counts");
-    strictEqual(steps.length, 4);
   }));
 
-Deno.test("environmentPath() changes with the requirements, those they include too", () =>
+Deno.test("another text of any requirement file is another environment", () =>
   withHome(async (home) => {
-    const dir = await requirements(home);
-    const pathOf = async () => (await environmentPath("deepspeed", { home, requirementsDir: dir })).path;
-    await Deno.writeTextFile(join(dir, "deepspeed.txt"), "-r torch.txt\n");
-    const first = await pathOf();
-    await Deno.writeTextFile(join(dir, "torch.txt"), "another\n");
-    const second = await pathOf();
-    ok(first !== second && /\/env\/deepspeed-[0-9a-f]{12}$/.test(second));
+    const chosen = await options(home);
+    const made = new Set([await ensureEnvironment("torch_cpu", chosen)]);
+    for (const name of ["torch", "pytorch_cpu"]) {
+      const file = new URL(`${name}.txt`, chosen.requirementsDir);
+      await Deno.writeTextFile(file, `# another\n${await Deno.readTextFile(file)}`);
+      made.add(await ensureEnvironment("torch_cpu", chosen));
+    }
+    strictEqual(made.size, 3);
   }));
 
-Deno.test("ensureEnvironment() that fails in pip says the cause first, then its last lines and the log", () =>
+Deno.test("a file that is not the locked one is refused, and the error says what to do", () =>
   withHome(async (home) => {
-    const requirementsDir = await requirements(home, "--no-index\nno-such-package-anywhere==1.0\n");
-    await rejects(ensureEnvironment("torch", { home, requirementsDir }), (error: Error) => {
-      ok(error instanceof InfrastructureError);
-      strictEqual(error.retryable, false);
-      ok(
-        /^Cannot make the Python environment 'torch' as step 'install' failed: ERROR: .*no-such-package/.test(
-          error.message,
-        ),
+    const chosen = await options(home);
+    await wheels(join(home, "wheels"), ["tiny_module"], 2);
+    await rejects(ensureEnvironment("torch_cpu", chosen), (error: Error) => {
+      match(
+        error.message,
+        /^Cannot make the Python environment 'torch_cpu' because the installation failed: .*Fix: .*mirror/,
       );
-      const log = error.message.split("log: ")[1]!;
-      return Deno.readTextFileSync(log).includes("no-such-package-anywhere");
+      return /Hash mismatch/.test(error.message);
     });
   }));
 
-Deno.test("findPython() names a Python that is too old, broken or missing in one sentence", () =>
+Deno.test("an installation that fails says the cause first, then a fix, the last lines and the log", () =>
   withHome(async (home) => {
-    const old = await fakePython(home, "echo 3.8.1");
-    const broken = await fakePython(home, "echo oops >&2; exit 1");
+    const chosen = await options(home, { torch: NOWHERE });
+    await rejects(ensureEnvironment("torch_cpu", chosen), (error: Error) => {
+      ok(error instanceof InfrastructureError);
+      strictEqual(error.retryable, false);
+      const [head] = error.message.split("\n");
+      match(head!, /^Cannot make the Python environment 'torch_cpu' because .*none-such.*\. Fix: check the network/);
+      const log = error.message.split("log: ")[1]!;
+      return Deno.readTextFileSync(log).includes("none-such");
+    });
+  }));
+
+Deno.test("where the CPU's build of PyTorch is in no index, the CUDA build is taken, and its size is said before", () =>
+  withHome(async (home) => {
+    const chosen = await options(home, { pytorch_cpu: NOWHERE });
+    const python = await ensureEnvironment("torch_cpu", chosen);
+    strictEqual(await modules(python), "tiny_cuda tiny_module");
+    const warned = chosen.said.findIndex((text) => /CPU build is neither .* taking the CUDA build/.test(text));
+    ok(warned > 0);
+    match(chosen.said[warned + 1]!, /it takes about \d+\.\d GiB .*; up to \d+\.\d GiB are downloaded/);
+    await rejects(
+      ensureEnvironment("torch_cpu", {
+        ...chosen,
+        // Another text, so that what was made above is not found again.
+        requirementsDir: await requirements(home, { pytorch_cpu: `${NOWHERE}# again\n`, pytorch_cuda: NOWHERE }),
+      }),
+      /because looking up PyTorch failed: .*none-such/,
+    );
+  }));
+
+Deno.test("PyTorch's own index is asked where the user's has no CPU build, before the CUDA build is", () =>
+  withHome(async (home) => {
+    const text = await Deno.readTextFile(new URL("../../workers/python/requirements/uv.txt", import.meta.url));
+    const { path, marker } = placeOf(home, { name: "uv", text });
+    await Deno.mkdir(join(path, "bin"), { recursive: true });
+    await Deno.symlink((await findPython()).path, join(path, "bin", "python"));
+    const asked = join(home, "asked");
+    const answer =
+      `#!/bin/sh\necho "$@" >> '${asked}'\ncase "$*" in *dry-run*torch-backend*|*torch-backend*dry-run*) exit 0;; *dry-run*) exit 1;; esac\n`;
+    await Deno.writeTextFile(join(path, "bin", "uv"), answer, { mode: 0o755 });
+    await Deno.writeTextFile(marker, "");
+    await ensureEnvironment("torch_cpu", { home, requirementsDir: await requirements(home) });
+    const calls = (await Deno.readTextFile(asked)).trim().split("\n");
+    const short = calls.map((call) =>
+      ["--dry-run", "--torch-backend cpu", "pytorch_cpu", "pytorch_cuda", "/torch.txt"].filter((part) =>
+        call.includes(part)
+      ).join(" ")
+    );
+    deepStrictEqual(short, [
+      "--dry-run pytorch_cpu",
+      "--dry-run --torch-backend cpu pytorch_cpu",
+      "--torch-backend cpu pytorch_cpu",
+      "/torch.txt",
+    ]);
+    ok(calls.every((call) => call.includes("--require-hashes")));
+  }));
+
+Deno.test("a disk without room is found before anything is fetched", () =>
+  withHome(async (home) => {
+    const chosen = await options(home);
+    await rejects(
+      ensureEnvironment("torch_cpu", { ...chosen, freeBytes: () => 2 ** 29 }),
+      /^InfrastructureError: Cannot make the Python environment 'torch_cpu' because the disk has no room: it takes about 1\.\d GiB in .*, which has 0\.5 GiB free\. Fix: .*--home/,
+    );
+    deepStrictEqual(chosen.said, []);
+  }));
+
+Deno.test("ensureRequirements() names an environment after its file", () =>
+  withHome(async (home) => {
+    const chosen = await options(home);
+    const python = await ensureRequirements(new URL("torch.txt", chosen.requirementsDir), chosen);
+    strictEqual(python, await ensureEnvironment("torch_cpu", chosen));
+  }));
+
+Deno.test("findPython() names a Python that is too old, too new, broken or missing in one sentence", () =>
+  withHome(async (home) => {
     const sentence = (text: RegExp) => (error: Error) =>
       error instanceof InvalidInputError && text.test(error.message) && !error.message.includes("\n");
-    await rejects(findPython(old), sentence(/Python 3\.10 or newer is needed: '.*' is 3\.8\.1 \(install one/));
-    await rejects(findPython(broken), sentence(/'.*' does not run/));
+    for (const version of ["2.7.18", "3.8.1", `3.${PYTHON_MINOR_MIN - 1}.13`, `3.${PYTHON_MINOR_MAX + 1}.0`, "4.0.0"]) {
+      const unfit = await fakePython(home, `echo ${version} $0`);
+      const says = new RegExp(
+        `Python 3\\.11 to 3\\.14 is needed: '.*' is ${version.replaceAll(".", "\\.")}\\. Fix: install`,
+      );
+      await rejects(findPython(unfit), sentence(says));
+    }
+    for (const minor of [PYTHON_MINOR_MIN, PYTHON_MINOR_MAX]) {
+      const fit = await fakePython(home, `echo 3.${minor}.2 $0`);
+      deepStrictEqual(await findPython(fit), { path: fit, version: `3.${minor}.2` });
+    }
+    await rejects(findPython(await fakePython(home, "echo oops >&2; exit 1")), sentence(/'.*' does not run/));
     await rejects(findPython("/no/such/python"), sentence(/'\/no\/such\/python' does not run/));
-    const found = await findPython();
-    ok(/^3\.1\d\./.test(await pythonVersion(found) ?? ""));
+    const { path, version } = await findPython();
+    deepStrictEqual(await describePython(path), { path, version });
   }));
 
 Deno.test("checkPython() accepts what has the modules and names those that are missing", async () => {
-  await checkPython("python3", ["json", "sqlite3"]);
+  const { path } = await findPython();
+  await checkPython(path, ["json", "sqlite3"]);
   await rejects(
-    checkPython("python3", ["json", "no_such_module_a", "no_such_module_b"]),
+    checkPython(path, ["json", "no_such_module_a", "no_such_module_b"]),
     (error: Error) =>
       error instanceof InvalidInputError && error.message.includes("lacks no_such_module_a, no_such_module_b"),
   );
-  await rejects(checkPython("/no/such/python", ["json"]), /as it does not run/);
+  await rejects(checkPython("/no/such/python", ["json"]), /because it does not run/);
+  await withHome(async (home) => {
+    const old = await fakePython(home, "echo 3.10.4 $0");
+    await rejects(checkPython(old, []), /because Python 3\.11 or newer is needed: it is 3\.10\.4/);
+  });
 });
 
-Deno.test("Environments.python() only checks a user's own environment, and makes nothing", () =>
+Deno.test("ensureEnvironment() only checks a user's own environment, and makes nothing", () =>
   withHome(async (home) => {
-    const own = await fakePython(home, `case "$2" in *version_info*) echo 3.12.0;; *) echo;; esac`);
-    strictEqual(await new Environments(home).python("deepspeed", own), own);
+    const own = await fakePython(home, `case "$2" in *version_info*) echo 3.12.0 $0;; *) echo;; esac`);
+    strictEqual(await ensureEnvironment("deepspeed_cpu", { home, own }), own);
     await rejects(Deno.stat(join(home, "env")), Deno.errors.NotFound);
   }));

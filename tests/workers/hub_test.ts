@@ -5,7 +5,8 @@ import { join } from "node:path";
 // @ts-types="@types/ws"
 import { type ClientOptions, WebSocket } from "ws";
 import { InvalidInputError, ManualClock } from "../../engine/mod.ts";
-import { FRAME_BYTES_MAX, Hub } from "../../workers/mod.ts";
+import { Hub } from "../../workers/mod.ts";
+import { LIMITS } from "../../workers/limits.ts";
 import { PROTOCOL_VERSION } from "../../workers/protocol.ts";
 import { withHome } from "./fixtures.ts";
 
@@ -128,21 +129,40 @@ Deno.test("Hub closes a socket whose first frame is no hello, or of another prot
 
 Deno.test("Hub closes a socket that says nothing within 10 s", () =>
   withHub(async (hub, clock) => {
-    const outcome = visit(hub.url, bearer(hub));
-    await clock.untilSleeping(1);
+    const socket = new WebSocket(hub.url, bearer(hub));
+    const closed = new Promise((resolve) => socket.on("close", resolve));
+    await new Promise((resolve) => socket.on("open", resolve));
     await clock.advance(10_000);
-    deepStrictEqual(await outcome, { closed: 1008, messages: [] });
+    strictEqual(await closed, 1008);
   }));
 
-Deno.test("Hub drops a socket whose frame is larger than a blob frame may be", () =>
+Deno.test("Hub drops a socket whose frame is larger than any message, and says so to the link", () =>
   withHub(async (hub) => {
-    hub.expect("a");
-    const outcome = await visit(hub.url, bearer(hub), [
-      JSON.stringify(HELLO),
-      new Uint8Array(FRAME_BYTES_MAX + 10_000),
-    ]);
-    ok("closed" in outcome);
-    ok([1006, 1009].includes(outcome.closed), String(outcome.closed));
+    const violations: [string, boolean][] = [];
+    hub.expect("a").onViolation = (...violation) => violations.push(violation);
+    const too_large = new Uint8Array(LIMITS.message_bytes_max + 1);
+    for (const engine_boot of [null, hub.engineBoot, hub.engineBoot]) {
+      const outcome = await visit(hub.url, bearer(hub), [JSON.stringify({ ...HELLO, engine_boot }), too_large]);
+      ok("closed" in outcome);
+      ok([1006, 1009].includes(outcome.closed), String(outcome.closed));
+    }
+    const reason = "Max payload size exceeded";
+    deepStrictEqual(violations, [[reason, false], [reason, false], [reason, true]]);
+  }));
+
+Deno.test("Hub takes a hello of any number of tasks, and answers every one of them", () =>
+  withHub(async (hub) => {
+    hub.expect("a", { adopted: true });
+    const held = { group: "g", generation: 1, key: "k".repeat(200), attempt: 1, epoch: 1, op: "o", args_hash: "h" };
+    const tasks = Array.from(
+      { length: 20_000 },
+      (_, i) => ({ ...held, task: `t${i}`, cancelled: false, state: "running" }),
+    );
+    const socket = new WebSocket(hub.url, bearer(hub));
+    socket.on("open", () => socket.send(JSON.stringify({ ...HELLO, tasks })));
+    const welcome = await new Promise<Uint8Array>((resolve) => socket.once("message", resolve));
+    strictEqual(JSON.parse(new TextDecoder().decode(welcome)).tasks.length, tasks.length);
+    socket.terminate();
   }));
 
 Deno.test("Hub.start() writes hub.json for its owner alone, and close() removes it", () =>

@@ -9,7 +9,7 @@ async function launched(script: string) {
   const python = `${home}/python`;
   await Deno.writeTextFile(python, `#!/bin/sh\n${script}\n`, { mode: 0o755 });
   const nonce = ownNonce(await homeNonce(home), "run");
-  const places = { artifactsDir: `${home}/artifacts`, faultsDir: `${home}/faults` };
+  const places = { home, artifactsDir: `${home}/artifacts`, faultsDir: `${home}/faults` };
   const launcher = localLauncher({ python, nonce, clock: systemClock, ...places });
   return { home, agent: await launcher.start({ agentId: "a", hubFile: "", logPath: `${home}/logs/agent.log` }) };
 }

@@ -22,10 +22,13 @@ from typing import Any
 
 from holdfast_worker import __version__
 from holdfast_worker.agent_group import Group, Task
-from holdfast_worker.agent_link import EngineGone, Link, Reliable, log
-from holdfast_worker.failures import report
+from holdfast_worker.agent_link import UNSENDABLE, EngineGone, Link, Reliable, keep_own_log_small, log
+from holdfast_worker.failures import fitting, report
 from holdfast_worker.faults import phase_of
-from holdfast_worker.protocol import PROTOCOL_VERSION, ProtocolError
+from holdfast_worker.limits import ANSWER_BYTES_MAX, BLOBS_MAX, INLINE_BYTES_MAX
+from holdfast_worker.linux import PR_SET_CHILD_SUBREAPER, prctl
+from holdfast_worker.process_table import end_below
+from holdfast_worker.protocol import PROTOCOL_VERSION, ProtocolError, TooLarge
 
 STOP_GRACE_S = 2.0
 FLUSH_S = 0.5
@@ -76,12 +79,13 @@ class Agent:
         except EngineGone as gone:
             log(f"Ending: {gone}")
             code = 0 if "verdict drop" in str(gone) else 3
-        except ProtocolError as error:
-            log(f"Ending: the engine speaks another protocol. {error}")
+        except (ProtocolError, TooLarge) as error:  # Whoever comes next is told the same.
+            log(f"Ending: {error}")
             code = 2
         finally:
             for group in self._groups.values():
                 group.ranks.kill_now()
+            end_below(os.getpid())  # What left its rank is ours, as we are a subreaper.
             line.cancel()
             ending.cancel()
         return code
@@ -242,24 +246,45 @@ class Agent:
 
     def group_changed(self, group: Group) -> None:
         log(f"{group.name} generation {group.generation} is {group.state}")
-        self._link.send({"type": "group", **group.describe(), "info": group.info, "failures": group.failures})
+        self._link.send({"type": "group", **group.describe(), "info": group.info, "failures": fitting(group.failures)})
 
     def task_progress(self, message: dict[str, Any]) -> None:
         self._link.offer(message)
 
     def task_result(self, task: Task) -> None:
-        outputs = [output for _, output in sorted(task.outputs.items())]
-        blobs = [{"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)} for data in task.blobs]
-        self._finish(task, {"type": "result", "task": task.task, "outputs": outputs, "blobs": blobs}, task.blobs)
+        blobs = list(task.blobs)
+        outputs = [carried(output, blobs) for _, output in sorted(task.outputs.items())]
+        size = sum(map(len, blobs))
+        if len(blobs) > BLOBS_MAX or size > ANSWER_BYTES_MAX:
+            message = (
+                f"Cannot send the answer of '{task.op}' because it has {len(blobs)} blobs of {size} bytes together: the "
+                f"limit is {BLOBS_MAX} of {ANSWER_BYTES_MAX}. Fix: give it less at once"
+            )
+            return self.task_error(task, [report(rank, cause="bad_data", message=message) for rank in task.outputs])
+        named = [{"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)} for data in blobs]
+        self._finish(task, {"type": "result", "task": task.task, "outputs": outputs, "blobs": named}, blobs)
 
     def task_error(self, task: Task, failures: list[dict[str, Any]]) -> None:
-        self._finish(task, {"type": "error", "task": task.task, "failures": failures}, [])
+        self._finish(task, {"type": "error", "task": task.task, "failures": fitting(failures)}, [])
 
     def _finish(self, task: Task, message: dict[str, Any], blobs: list[bytes]) -> None:
         self._running.pop(task.task, None)
-        sent = self._link.send(message, blobs)
+        try:
+            sent = self._link.send(message, blobs)
+        except UNSENDABLE as error:  # Its own task fails, and by name: the line is everybody's.
+            failure = report(0, cause="other", message=f"Cannot send the answer of '{task.op}': {error}")
+            message, blobs = {"type": "error", "task": task.task, "failures": [failure]}, []
+            sent = self._link.send(message)
         if task.wanted:
             self._finished[task.task] = Answer(task, message, blobs, sent)
+
+
+def carried(output: str, blobs: list[bytes]) -> dict[str, Any]:
+    """An output as the protocol has it: what is too long for the result's message is added to the blobs."""
+    if len(output) <= INLINE_BYTES_MAX:
+        return {"json": output}
+    blobs.append(output.encode())
+    return {"blob": len(blobs) - 1}
 
 
 def preempt_grace_s(configured: float) -> float:
@@ -285,6 +310,9 @@ def main() -> None:
     )
     parser.add_argument("--agent-id", required=True, help="this host's name in the run")
     arguments = parser.parse_args()
+    prctl(PR_SET_CHILD_SUBREAPER, 1)
+
+    keep_own_log_small()
 
     async def live() -> int:
         return await Agent(arguments.hub_file, arguments.agent_id).run()

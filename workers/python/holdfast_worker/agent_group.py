@@ -4,7 +4,6 @@ whether a new one follows is the engine's decision."""
 from __future__ import annotations
 
 import asyncio
-import json
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -38,9 +37,9 @@ class Task:
     attempt: int
     epoch: int
     op: str
-    args: Any
+    args: dict[str, Any]  # As the protocol has them: for the rank to read.
     args_hash: str
-    outputs: dict[int, Any] = field(default_factory=dict)
+    outputs: dict[int, str] = field(default_factory=dict)  # JSON, for the engine to read.
     failures: dict[int, dict[str, Any]] = field(default_factory=dict)
     blobs: list[bytes] = field(default_factory=list)
     cancelled: bool = False
@@ -245,7 +244,7 @@ class Group:
         elif kind == "blob":
             task.blobs.append(message["data"])
         elif kind == "result":
-            task.outputs[rank] = json.loads(message["output"])
+            task.outputs[rank] = message["output"]
             return self._answered(task)
         elif kind == "error":
             task.failures[rank] = message["failure"]

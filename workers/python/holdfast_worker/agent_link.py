@@ -13,17 +13,22 @@ from pathlib import Path
 from typing import Any
 
 from websockets.asyncio.client import ClientConnection, connect
-from websockets.exceptions import WebSocketException
+from websockets.exceptions import ConnectionClosedError, WebSocketException
 
 from holdfast_worker.faults import Faults
-from holdfast_worker.protocol import ProtocolError, blob_frames, decode_engine, encode_agent
+from holdfast_worker.limits import MESSAGE_BYTES_MAX
+from holdfast_worker.protocol import ProtocolError, TooLarge, blob_frames, decode_engine, encode_agent
+from holdfast_worker.rank_log import RotatingLog
 
-MAX_SIZE = 32 * 1024 * 1024
 HANDSHAKE_S = 10.0  # An engine that accepts connections is alive; it may be busy.
 RETRY_S = 0.1
 POLL_S = 0.5  # How often the hub's file is looked at while an engine, which may be frozen, holds the line.
 DROPPABLE_MAX = 1_000
+# What an engine says that does not take what it was sent. Of a broken network come others.
+REFUSALS = {1002: "protocol error", 1003: "unsupported data", 1007: "invalid data", 1008: "refused", 1009: "too large"}
+REFUSALS_MAX = 3  # In a row: what waits to be sent would be refused for ever.
 DEFAULT_GRACE_S = 2.0
+UNSENDABLE = (TooLarge, ProtocolError, ValueError)  # What `send` raises for a message that the line cannot carry.
 ANSWERS = {"result", "error"}  # Of tasks. The agent keeps them for longer than the line does.
 COUNTED = {
     "hello",
@@ -54,12 +59,13 @@ class Reliable:
 
     seq: int
     message: dict[str, Any]
+    text: str
     blobs: list[bytes]
 
     def frames(self) -> Iterator[str | bytes]:
         for index, data in enumerate(self.blobs):
             yield from blob_frames(self.message["task"], index, data)
-        yield encode_agent(self.message)
+        yield self.text
 
 
 class Link:
@@ -86,24 +92,30 @@ class Link:
         self._last_seq = 0
         self._sent_seq = 0  # On this connection.
         self._received_seq = 0  # Of this engine boot.
-        self._droppable: deque[dict[str, Any]] = deque(maxlen=DROPPABLE_MAX)
+        self._droppable: deque[tuple[str, str]] = deque(maxlen=DROPPABLE_MAX)  # Kind and text.
         self._wake = asyncio.Event()
         self._seen_at = time.monotonic()
         self._hub_stamp: tuple[int, int] | None = None  # Of the file as it was read last.
+        self._refusals = 0  # In a row.
+        self._said = ""  # Why there is no line, as it was logged last.
 
     # Sending.
 
     def send(self, message: dict[str, Any], blobs: list[bytes] | None = None) -> Reliable:
-        """Resent after a reconnect until acknowledged."""
+        """Resent after a reconnect until acknowledged. Raises one of UNSENDABLE."""
+        numbered = {**message, "seq": self._last_seq + 1}
+        item = Reliable(self._last_seq + 1, numbered, encode_agent(numbered), blobs or [])
         self._last_seq += 1
-        item = Reliable(self._last_seq, {**message, "seq": self._last_seq}, blobs or [])
         self._outbox.append(item)
         self._wake.set()
         return item
 
     def offer(self, message: dict[str, Any]) -> None:
         """May be lost: progress, heartbeats, acks. Goes out before reliable messages and between blobs' frames."""
-        self._droppable.append(message)
+        try:
+            self._droppable.append((message["type"], encode_agent(message)))
+        except UNSENDABLE as error:
+            return log(str(error))
         self._wake.set()
 
     def forget(self, sent: Reliable) -> None:
@@ -146,9 +158,23 @@ class Link:
                 continue
             except (OSError, WebSocketException, asyncio.TimeoutError, ValueError) as error:
                 reason = f"{type(error).__name__}: {error}"
+                self._count_refusal(error)
+            if reason != self._said:
+                log(f"No line to an engine: {reason}")
+                self._said = reason
             if time.monotonic() - self._seen_at > self.grace_s:
                 raise EngineGone(f"no engine for {self.grace_s} s: {reason}")
             await asyncio.sleep(RETRY_S)
+
+    def _count_refusal(self, error: Exception) -> None:
+        """Ends what would go on for ever: an engine that closes the line for what it is sent, which is sent again."""
+        closed = error.rcvd if isinstance(error, ConnectionClosedError) else None
+        if closed is None or closed.code not in REFUSALS:
+            return
+        self._refusals += 1
+        if self._refusals >= REFUSALS_MAX:
+            what = f"{closed.code}, {REFUSALS[closed.code]}: {closed.reason or 'no reason'}"
+            raise ProtocolError(f"Cannot stay on the line because the engine closed it {self._refusals} times ({what})")
 
     async def _session_until_superseded(self) -> None:
         """A session with one engine. It ends at once when another takes the run over: a frozen engine closes nothing."""
@@ -175,7 +201,7 @@ class Link:
         hub = self._read_hub()
         headers = {"Authorization": f"Bearer {hub['token']}"}
         options: dict[str, Any] = {
-            "max_size": MAX_SIZE,
+            "max_size": MESSAGE_BYTES_MAX,
             "compression": None,
             "proxy": None,
             "open_timeout": HANDSHAKE_S,
@@ -194,6 +220,8 @@ class Link:
         """Before every connect: a new engine writes a new address and token."""
         self._hub_stamp = self._stamp()
         hub = json.loads(self._hub_file.read_text())
+        if not isinstance(hub, dict):
+            raise ValueError(f"Cannot use {self._hub_file} as it is not what an engine writes")
         missing = [name for name in ("url", "token", "epoch") if name not in hub]
         if missing:
             raise ValueError(f"Cannot use {self._hub_file} as it has no {', '.join(missing)}")
@@ -222,6 +250,7 @@ class Link:
         self._acknowledged(welcome["received_seq"])
         self._sent_seq = welcome["received_seq"]
         self._droppable.clear()
+        self._said = ""
         self._receive(welcome)
         return welcome["heartbeat_ms"] / 1000
 
@@ -252,6 +281,7 @@ class Link:
     def _take(self, message: dict[str, Any]) -> None:
         if message["seq"] > self._received_seq:
             self._received_seq = message["seq"]
+            self._refusals = 0
             self._receive(message)
         self.offer({"type": "ack", "received_seq": self._received_seq})
 
@@ -271,9 +301,9 @@ class Link:
 
     async def _send_droppable(self, connection: ClientConnection) -> None:
         while self._droppable:
-            message = self._droppable.popleft()
-            self._count(message["type"])
-            await connection.send(encode_agent(message))
+            kind, text = self._droppable.popleft()
+            self._count(kind)
+            await connection.send(text)
 
     async def _beat(self, heartbeat_s: float) -> None:
         while True:
@@ -284,7 +314,10 @@ class Link:
         return [item for item in self._outbox if item.seq > self._sent_seq]
 
     def _acknowledged(self, seq: int) -> None:
-        self._outbox = [item for item in self._outbox if item.seq > seq]
+        left = [item for item in self._outbox if item.seq > seq]
+        if len(left) < len(self._outbox):
+            self._refusals = 0
+        self._outbox = left
 
     def _count(self, kind: str) -> None:
         """Frames are a fault's events. Those that come with time (heartbeats, progress, acks) are not counted, or N
@@ -308,4 +341,18 @@ async def until_one_ends(*work: Coroutine[Any, Any, None]) -> None:
 
 def log(text: str) -> None:
     """Into the agent's own log."""
-    print(f"{time.strftime('%H:%M:%S')} {text}", file=sys.stderr, flush=True)
+    line = f"{time.strftime('%H:%M:%S')} {text}\n"
+    if _own_log:
+        _own_log[0].write(line.encode("utf-8", "replace"))
+    else:
+        print(line, end="", file=sys.stderr, flush=True)
+
+
+_own_log: list[RotatingLog] = []
+
+
+def keep_own_log_small() -> None:
+    """Whoever started this process has opened its log, if it has one."""
+    path = Path("/proc/self/fd/2").resolve()
+    if path.is_file():
+        _own_log.append(RotatingLog(path, follow=(1, 2)))

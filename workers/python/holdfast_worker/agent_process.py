@@ -16,7 +16,8 @@ from typing import Any
 
 from holdfast_worker.channel import CHANNEL_VARIABLE, GUARD_VARIABLE, AsyncChannel
 from holdfast_worker.machine import kernel_lines, memory_kills
-from holdfast_worker.process_table import alive_in_group, carriers, process_start, process_state
+from holdfast_worker.process_table import alive_in_group, carriers, descendants, process_start, process_state, reap
+from holdfast_worker.rank_log import RankLog, RotatingLog
 
 PACKAGE_ROOT = str(Path(__file__).resolve().parent.parent)
 GROUP_VARIABLE = "HOLDFAST_GROUP"  # In every process of a generation, so that one that left the process group is found.
@@ -27,6 +28,7 @@ KILL_WAIT_S = 5.0
 # A killed process gives its GPU memory back before it is gone, which takes seconds where it holds much. The next one
 # must not start into what is still taken.
 DEAD_WAIT_S = 30.0
+LOG_END_S = 1.0  # All who could print are dead: this is for a process that has left its group.
 
 
 def rank_environment(base: Mapping[str, str], given: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
@@ -39,13 +41,6 @@ def rank_environment(base: Mapping[str, str], given: Mapping[str, str], own: Map
     return {**env, "PYTHONPATH": os.pathsep.join(paths), "PYTHONUNBUFFERED": "1", "PYTHONFAULTHANDLER": "1", **own}
 
 
-def free_port() -> int:
-    """A port that was free a moment ago. Whoever binds it may still lose the race: then the group starts on another."""
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return sock.getsockname()[1]
-
-
 class RankProcess:
     """A started rank. `returncode` is None while it runs, negative for a signal."""
 
@@ -55,23 +50,24 @@ class RankProcess:
         self.state = "starting"
         self.returncode: int | None = None
         self.killed_by_us = False
+        self._below: set[int] = set()  # What it had started when it was killed.
         self._nonce = f"{GROUP_VARIABLE}={env[GROUP_VARIABLE]}".encode()
+        self._log = RankLog(RotatingLog(log_path))
         ours, theirs = socket.socketpair()
         self._socket = ours
         self.channel: AsyncChannel | None = None
-        log_path.parent.mkdir(parents=True, exist_ok=True)
         path = os.pathsep.join([str(Path(python).parent), env.get("PATH", os.defpath)])
         self._memory_kills = memory_kills()
         self._gpus = env.get("CUDA_VISIBLE_DEVICES")
         guard, self._alive = os.pipe()  # Never written to: the guard wakes when this agent's end closes.
         own = {"PATH": path, CHANNEL_VARIABLE: str(theirs.fileno()), GUARD_VARIABLE: str(guard)}
         try:
-            with log_path.open("ab") as log, theirs:
+            with theirs:
                 self._popen = subprocess.Popen(
                     [python, "-m", "holdfast_worker.rank"],
                     env={**env, **own},
                     stdin=subprocess.DEVNULL,
-                    stdout=log,
+                    stdout=self._log.inlet,
                     stderr=subprocess.STDOUT,
                     pass_fds=[theirs.fileno(), guard],
                     start_new_session=True,
@@ -79,9 +75,12 @@ class RankProcess:
         except OSError:
             ours.close()
             os.close(self._alive)
+            os.close(self._log.inlet)
+            self._log.close(LOG_END_S)
             raise
         finally:
             os.close(guard)
+        os.close(self._log.inlet)
         self.pid = self._popen.pid
         self.process_start = process_start(self.pid) or ""
 
@@ -124,8 +123,7 @@ class RankProcess:
         """Asks a rank that hangs where it is; the answer is in its log. A stopped process says nothing, so we do."""
         if self.state in ("starting", "exited"):  # It may not listen yet, and would die of the signal.
             return
-        with open(self.log_path, "a", encoding="utf-8") as log:
-            log.write(f"\nholdfast: rank {self.rank} (pid {self.pid}) hangs in state {process_state(self.pid)}; stacks:\n")
+        self._log.write(f"\nholdfast: rank {self.rank} (pid {self.pid}) hangs in state {process_state(self.pid)}; stacks:\n")
         try:
             os.kill(self.pid, signal.SIGUSR1)
         except ProcessLookupError:
@@ -135,11 +133,12 @@ class RankProcess:
         """SIGKILL to the rank and all it started. At once; `wait_dead` waits until they are gone."""
         if self.state != "exited":
             self.killed_by_us = True
+        self._below.update(descendants(self.pid))  # While the rank lives: then they become children of this agent.
         try:
             os.killpg(self.pid, signal.SIGKILL)
         except (ProcessLookupError, PermissionError):
             pass
-        for pid in carriers(self._nonce):
+        for pid in {*self._below, *carriers(self._nonce)}:
             try:
                 os.kill(pid, signal.SIGKILL)
             except ProcessLookupError:
@@ -150,11 +149,14 @@ class RankProcess:
         deadline = time.monotonic() + DEAD_WAIT_S
         while time.monotonic() < deadline and (self._popen.poll() is None or alive_in_group(self.pid)):
             await asyncio.sleep(0.01)
+        for child in (-self.pid, *self._below):
+            reap(child)
         if self.channel:
             await asyncio.wait([self._following], timeout=1)
             self.channel.close()
         else:
             self._socket.close()
+        self._log.close(LOG_END_S)
         if self._alive >= 0:
             os.close(self._alive)
             self._alive = -1
@@ -166,6 +168,11 @@ class RankProcess:
             self._popen.wait(timeout=KILL_WAIT_S)
         except subprocess.TimeoutExpired:
             pass  # Uninterruptible in the kernel: it dies when it comes back.
+        self._log.drain()
+
+    def drain_log(self) -> None:
+        """What the rank has printed until now is in its log."""
+        self._log.drain()
 
     def describe(self) -> dict[str, Any]:
         """The protocol's RankState."""

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from holdfast_worker import flight_recorder
-from holdfast_worker.agent_process import GROUP_VARIABLE, RankProcess, free_port, rank_environment
+from holdfast_worker import flight_recorder, rendezvous
+from holdfast_worker.agent_process import GROUP_VARIABLE, RankProcess, rank_environment
 from holdfast_worker.failures import report, with_log
 
 FLIGHT_RECORDER_S = 2.0  # For a GPU's ranks to write which collectives they were in.
@@ -36,25 +36,30 @@ class Ranks:
         a report if one cannot be started; those before it run until `kill`.
         """
         self.processes = []
-        port = free_port()
+        try:
+            address = rendezvous.interface_address(self._start["interface"])
+        except ValueError as error:
+            return report(0, cause="bad_data", message=str(error))
+        place = (address, rendezvous.free_port(address))
         for rank in range(self.size):
             try:
-                process = self._spawn(rank, port)
+                process = self._spawn(rank, place)
             except OSError as error:  # No such Python, no disk for the log: the same for every rank.
                 message = f"Cannot start {self._start['python']}: {error}"
                 return report(rank, cause="import_error", message=message)
             self.processes.append(process)
             await _attach(process, tell)
-            process.send({"type": "start", "module": self._start["module"], "context": self._context(rank, port)})
+            process.send({"type": "start", "module": self._start["module"], "context": self._context(rank, place)})
         return None
 
-    def _spawn(self, rank: int, port: int) -> RankProcess:
+    def _spawn(self, rank: int, place: tuple[str, int]) -> RankProcess:
+        address, port = place
         own = {
             "RANK": str(rank),
             "LOCAL_RANK": str(rank),
             "WORLD_SIZE": str(self.size),
             "LOCAL_WORLD_SIZE": str(self.size),
-            "MASTER_ADDR": "127.0.0.1",
+            **rendezvous.environment(self._start["interface"], address),
             "MASTER_PORT": str(port),
             "HOLDFAST_ROLE": self._start["role"],
             GROUP_VARIABLE: self._nonce,
@@ -64,9 +69,9 @@ class Ranks:
         env = rank_environment(os.environ, given, own)
         return RankProcess(rank, python=self._start["python"], env=env, log_path=Path(self._log_dir) / name)
 
-    def _context(self, rank: int, port: int) -> dict[str, Any]:
+    def _context(self, rank: int, place: tuple[str, int]) -> dict[str, Any]:
         """RankContext's fields."""
-        artifacts = self._start["env"].get("HOLDFAST_ARTIFACTS") or os.environ.get("HOLDFAST_ARTIFACTS", "")
+        given = {**os.environ, **self._start["env"]}
         return {
             "role": self._start["role"],
             "group": self._group,
@@ -74,9 +79,11 @@ class Ranks:
             "rank": rank,
             "world_size": self.size,
             "spec": self._start["spec"],
-            "artifacts_dir": artifacts,
-            "master_port": port,
+            "artifacts_dir": given.get("HOLDFAST_ARTIFACTS", ""),
+            "master_addr": place[0],
+            "master_port": place[1],
             "log_dir": self._log_dir,
+            "home": given.get("HOLDFAST_HOME_DIR", ""),
         }
 
     def send(self, message: dict[str, Any]) -> None:
@@ -130,4 +137,7 @@ async def _attach(process: RankProcess, tell: Callable[[Item], None]) -> None:
 
 
 def _with_evidence(item: dict[str, Any], process: RankProcess | None) -> dict[str, Any]:
-    return {**with_log(item, process.log_path), **process.machine_evidence()} if process else item
+    if process is None:
+        return item
+    process.drain_log()
+    return {**with_log(item, process.log_path), **process.machine_evidence()}

@@ -15,7 +15,9 @@ from typing import Any
 import msgpack
 
 HEADER = struct.Struct("<I")
-FRAME_MAX = 1 << 30  # One blob; more is a mistake.
+FRAME_MAX = (1 << 30) + (1 << 16)  # The largest blob of an answer, and the words around it.
+BIG_INTEGER = 1  # Extension type.
+UNICODE_ERRORS = "surrogatepass"  # Half a character, as JSON may hold and Python keep.
 CHANNEL_VARIABLE = "HOLDFAST_CHANNEL_FD"
 GUARD_VARIABLE = "HOLDFAST_GUARD_FD"  # The reading end of a pipe that the agent holds open while it lives.
 
@@ -25,15 +27,28 @@ class ChannelClosed(Exception):
 
 
 def pack(message: Any) -> bytes:
-    """One frame."""
-    body = msgpack.packb(message, use_bin_type=True)
+    """One frame. Raises ValueError where a message has too many bytes or levels."""
+    body = msgpack.packb(message, use_bin_type=True, default=_packed, unicode_errors=UNICODE_ERRORS)
     if len(body) > FRAME_MAX:
         raise ValueError(f"Cannot send a message of {len(body)} bytes as the limit is {FRAME_MAX}")
     return HEADER.pack(len(body)) + body
 
 
 def unpack(body: bytes) -> Any:
-    return msgpack.unpackb(body, raw=False, strict_map_key=False, max_bin_len=FRAME_MAX, max_str_len=FRAME_MAX)
+    lengths = {"max_bin_len": FRAME_MAX, "max_str_len": FRAME_MAX, "max_ext_len": FRAME_MAX}
+    options = {"strict_map_key": False, "ext_hook": _unpacked, "unicode_errors": UNICODE_ERRORS}
+    return msgpack.unpackb(body, raw=False, **options, **lengths)
+
+
+def _packed(value: Any) -> msgpack.ExtType:
+    """An integer that JSON can write and MessagePack cannot: 1e20 of a row arrives as one."""
+    if isinstance(value, int):
+        return msgpack.ExtType(BIG_INTEGER, b"%x" % value)
+    raise TypeError(f"Cannot send a {type(value).__name__}")
+
+
+def _unpacked(code: int, data: bytes) -> Any:
+    return int(data, 16) if code == BIG_INTEGER else msgpack.ExtType(code, data)
 
 
 def checked_length(header: bytes) -> int:

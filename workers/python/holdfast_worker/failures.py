@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
 import signal
 import time
@@ -9,9 +11,13 @@ import traceback
 from pathlib import Path
 from typing import Any
 
+from holdfast_worker.limits import MESSAGE_BYTES_MAX
 from holdfast_worker.operation import BadDataError, Cancelled, DiskFullError, UserCodeError
+from holdfast_worker.rank_log import files_of
 
+NAME_CHARS_MAX = 200
 MESSAGE_CHARS_MAX = 4_000
+REPORTS_BYTES_MAX = MESSAGE_BYTES_MAX // 4
 TRACEBACK_CHARS_MAX = 12_000
 LOG_TAIL_LINES = 20
 LOG_TAIL_BYTES = 32_768
@@ -67,14 +73,28 @@ def report(rank: int, *, cause: str, message: str, log_path: str = "", **fields:
 
 
 def report_of_exception(rank: int, error: BaseException, *, booting: bool = False) -> dict[str, Any]:
-    text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+    name = type(error).__name__[:NAME_CHARS_MAX]
+    try:
+        text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+        message = str(error) or name
+    except Exception as of_error:  # User code's own: what it raises here must not hide that it failed.
+        text = message = f"{name}, whose text cannot be read ({type(of_error).__name__[:NAME_CHARS_MAX]})"
     return report(
         rank,
         cause=cause_of(error, booting=booting),
-        message=str(error) or type(error).__name__,
-        exception=type(error).__name__,
+        message=message,
+        exception=name,
         traceback=text[-TRACEBACK_CHARS_MAX:],
     )
+
+
+def fitting(reports: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Reports that a message has room for, of however many ranks. What goes first says least."""
+    for field, nothing in (("log_errors", []), ("log_tail", []), ("kernel", []), ("traceback", None), ("message", "")):
+        if len(json.dumps(reports)) <= REPORTS_BYTES_MAX:
+            break
+        reports = [{**item, field: nothing} for item in reports]
+    return reports
 
 
 def report_of_exit(rank: int, returncode: int) -> dict[str, Any]:
@@ -111,10 +131,15 @@ def log_tail(path: str, lines: int = LOG_TAIL_LINES) -> list[str]:
 
 
 def _log_end(path: str, size: int) -> list[str]:
+    data = b""
     try:
-        with Path(path).open("rb") as file:
-            file.seek(0, 2)
-            file.seek(max(0, file.tell() - size))
-            return [line[:2_000] for line in file.read().decode("utf-8", "replace").splitlines()]
+        for part in files_of(Path(path)):
+            with part.open("rb") as file:
+                left = size - len(data)
+                file.seek(max(0, file.seek(0, os.SEEK_END) - left))
+                data = file.read(left) + data
+            if len(data) >= size:
+                break
     except OSError:
-        return []
+        pass
+    return [line[:2_000] for line in data.decode("utf-8", "replace").splitlines()]

@@ -7,6 +7,7 @@ A worker module has a class `Worker(context)` with `boot() -> dict` (heavy impor
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 import threading
 import time
@@ -15,7 +16,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from holdfast_worker.limits import ANSWER_BYTES_MAX, BLOBS_MAX
+
 PROGRESS_INTERVAL_S = 0.1  # At most ten a second leave a rank; a change of phase always does.
+PHASE_CHARS_MAX = 200
+PROGRESS_METRICS_MAX = 1_000
 
 
 class UserCodeError(Exception):
@@ -24,6 +29,10 @@ class UserCodeError(Exception):
 
 class BadDataError(Exception):
     """An input is broken (a data row, a model directory, another hash): a second try would fail the same way."""
+
+
+class TooLargeError(BadDataError):
+    """An answer that the line to the engine does not carry."""
 
 
 class DiskFullError(Exception):
@@ -49,6 +58,7 @@ class RankContext:
     master_addr: str = "127.0.0.1"
     master_port: int = 0
     log_dir: str = ""
+    home: str = ""  # The tree that this rank may remove something in; empty: nowhere.
 
 
 @dataclass
@@ -68,6 +78,7 @@ class OperationIO:
     def __post_init__(self) -> None:
         self._lock = threading.Lock()
         self._last: tuple[str, float] = ("", -math.inf)
+        self._blob_bytes = 0
 
     @classmethod
     def alone(cls, artifacts_dir: str = "", **fields: Any) -> OperationIO:
@@ -83,12 +94,28 @@ class OperationIO:
                 return
             self._last = (phase, now)
         finite = {name: float(value) for name, value in metrics.items() if math.isfinite(value)}
+        known = total if total is not None and math.isfinite(total) else None
         self.send_progress(
-            {"phase": phase, "done": float(done), "total": None if total is None else float(total), "metrics": finite}
+            {
+                "phase": phase[:PHASE_CHARS_MAX],
+                "done": float(done) if math.isfinite(done) else 0.0,
+                "total": None if known is None else float(known),
+                "metrics": dict(list(finite.items())[:PROGRESS_METRICS_MAX]),
+            }
         )
 
     def blob(self, data: bytes | bytearray | memoryview) -> int:
-        """Adds bytes to the result and returns their index. Delivered with it, from rank 0 only."""
+        """
+        Adds bytes to the result and returns their index. Delivered with it, from rank 0 only. Raises TooLargeError
+        where an answer holds no more.
+        """
+        self._blob_bytes += len(data)
+        if len(self.blobs) >= BLOBS_MAX or self._blob_bytes > ANSWER_BYTES_MAX:
+            raise TooLargeError(
+                f"Cannot add blob {len(self.blobs)} of {len(data)} bytes to the answer of task {self.task} because it "
+                f"would have {self._blob_bytes} bytes: an answer holds at most {BLOBS_MAX} blobs of {ANSWER_BYTES_MAX} "
+                "bytes together. Fix: give the operation less at once, or write files"
+            )
         self.blobs.append(bytes(data) if self.keep_blobs else b"")
         return len(self.blobs) - 1
 
@@ -106,6 +133,10 @@ class OperationIO:
         if found != sha256 or len(data) != ref.get("bytes", len(data)):
             raise BadDataError(f"Cannot read artifact {sha256} as {path} holds {len(data)} bytes with sha256 {found}")
         return data
+
+    def read_given(self, given: dict[str, Any]) -> Any:
+        """What the engine gives an operation as JSON: {json}, or {artifact} where it is long."""
+        return json.loads(given["json"] if "json" in given else self.read_artifact(given["artifact"]))
 
     def check_cancelled(self) -> None:
         """Raises `Cancelled` once the engine has asked for this task to end. Call it between pieces of work."""

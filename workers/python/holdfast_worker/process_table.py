@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import os
+import signal
+import time
+from collections.abc import Callable, Collection
 from pathlib import Path
+
+END_BELOW_S = 5.0
+END_BELOW_PASS_S = 0.002
 
 
 def process_start(pid: int) -> str | None:
@@ -39,8 +45,7 @@ def _pids() -> list[int]:
 def alive_in_group(pgid: int) -> bool:
     """Whether a process of this group is neither dead nor a zombie."""
     for pid in _pids():
-        fields = _stat(pid)
-        if fields and fields[0] not in "ZX" and fields[2] == str(pgid):
+        if _group(pid) == pgid and _is_alive(pid):
             return True
     return False
 
@@ -57,14 +62,74 @@ def carriers(assignment: bytes) -> list[int]:
     return found
 
 
-def descendants(pid: int) -> list[int]:
-    """All processes below this one that have not been given another parent, the nearest first."""
-    parents: dict[int, list[int]] = {}
-    for other in _pids():
-        fields = _stat(other)
+Tree = dict[int, list[int]]
+
+
+def process_tree() -> Tree:
+    """Every process's children, by pid."""
+    children: Tree = {}
+    for pid in _pids():
+        fields = _stat(pid)
         if fields:
-            parents.setdefault(int(fields[1]), []).append(other)
-    found = list(parents.get(pid, []))
+            children.setdefault(int(fields[1]), []).append(pid)
+    return children
+
+
+def descendants(pid: int, tree: Tree | None = None) -> list[int]:
+    """All processes below this one that have not been given a different parent, the nearest first."""
+    children = process_tree() if tree is None else tree
+    found = list(children.get(pid, []))
     for child in found:  # Grows while it is walked.
-        found.extend(parents.get(child, []))
+        found.extend(children.get(child, []))
     return found
+
+
+def end_below(pid: int, *, spared: Collection[int] = (), within_s: float = END_BELOW_S) -> bool:
+    """Kills every process below this one, with its process group, until none is left: what was forked meanwhile is found
+    by the next pass. False if the time was over first."""
+    deadline = time.monotonic() + within_s
+    own_group = _group(pid)
+    while True:
+        living = [below for below in descendants(pid) if below not in spared and _is_alive(below)]
+        if not living:
+            return True
+        for below in living:
+            group = _group(below)
+            if group > 1 and group != own_group and not spared:
+                kill_group(group)
+            _kill(os.kill, below)
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(END_BELOW_PASS_S)
+
+
+def kill_group(group: int) -> None:
+    """All of it at once: a process that forks and ends outruns a list of pids."""
+    _kill(os.killpg, group)
+
+
+def reap(child: int) -> None:
+    """Takes the status of a child that has ended, or of all in a group (a negative id). Does nothing for others."""
+    try:
+        while os.waitpid(child, os.WNOHANG)[0] != 0:
+            pass
+    except ChildProcessError:
+        pass
+
+
+def _is_alive(pid: int) -> bool:
+    fields = _stat(pid)
+    return fields is not None and fields[0] not in "ZX"
+
+
+def _group(pid: int) -> int:
+    """Below 1 for one that is about to be gone, and for a group of another namespace."""
+    fields = _stat(pid)
+    return int(fields[2]) if fields else -1
+
+
+def _kill(kill: Callable[[int, int], None], target: int) -> None:
+    try:
+        kill(target, signal.SIGKILL)
+    except (ProcessLookupError, PermissionError):
+        pass

@@ -3,6 +3,9 @@
 A prompt is plain text or a list of chat messages `{"role", "content"}` (`data/prompt.ts`). Text is encoded as it is,
 with the special tokens that the tokenizer itself puts in front (Llama's begin-of-sequence). Messages are rendered by
 the model's chat template, which writes its own special tokens.
+
+`chat` is the record of how messages are rendered (`data/chat.ts`). Runs that were recorded before there was one have
+None: their assistant turns are the content and the tokenizer's end-of-sequence token, whatever the template writes.
 """
 
 from __future__ import annotations
@@ -10,37 +13,52 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from holdfast_worker.chat import ChatFormat
 from holdfast_worker.operation import BadDataError
 
 Prompt = str | Sequence[dict[str, Any]]
+Chat = dict[str, Any] | None
+Encoded = tuple[list[int], list[int]]  # Tokens [T] and mask [T].
 
 
-def encode_prompt(tokenizer: Any, prompt: Prompt) -> tuple[str, list[int]]:
+def encode_prompt(tokenizer: Any, prompt: Prompt, chat: Chat = None) -> tuple[str, list[int]]:
     """The text that the model is shown, and its tokens, ready for the first sampled token to follow."""
     if isinstance(prompt, str):
         text, tokens = prompt, _encode_opening(tokenizer, prompt)
     else:
-        text = _render(tokenizer, prompt)
+        text = chat_format(tokenizer, chat).asked(prompt)
         tokens = _encode(tokenizer, text)
     if not tokens:
         raise BadDataError(f"Cannot encode a prompt as it has no tokens: current value is {prompt!r}")
     return text, tokens
 
 
-def encode_supervised(tokenizer: Any, prompt: Prompt, completion: Prompt) -> tuple[list[int], list[int]]:
-    """Tokens [T] and mask [T] of a supervised row: the mask is 1 on what the model would have sampled.
+def encode_supervised(tokenizer: Any, prompt: Prompt, completion: Prompt, chat: Chat = None) -> Encoded:
+    """Tokens and mask of a row that is one sequence: the mask is 1 on what the model would have sampled."""
+    sequences = encode_rows(tokenizer, prompt, completion, chat)
+    if len(sequences) > 1:
+        raise BadDataError(
+            "Cannot encode a chat with several assistant turns as one sequence as the chat template does not keep earlier "
+            "turns as they were taught: give each assistant turn a row of its own, which ends with it"
+        )
+    return sequences[0]
 
-    Each assistant turn is its content followed by the end-of-sequence token, as a sampler would have recorded it:
-    prompt and completion are encoded apart, so that no token spans the border.
+
+def encode_rows(tokenizer: Any, prompt: Prompt, completion: Prompt, chat: Chat = None) -> list[Encoded]:
     """
-    end = end_token(tokenizer)
+    The sequences of a supervised row: one, or where the chat template does not keep the turns before (drops thoughts,
+    say) one for each assistant turn, after what the model is shown there. Prompt and completion meet where the first
+    sampled token would stand: no token spans the border.
+    """
+    if not isinstance(prompt, str) and chat is not None:
+        return _encode_chat(tokenizer, [*prompt, *_messages(completion)], {"first": len(prompt), "chat": chat})
     if isinstance(completion, str):
-        tokens = encode_prompt(tokenizer, prompt)[1]
-        taught = [*_encode(tokenizer, completion), end]
-        return tokens + taught, [0] * len(tokens) + [1] * len(taught)
+        tokens = encode_prompt(tokenizer, prompt, chat)[1]
+        taught = [*_encode(tokenizer, completion), end_token(tokenizer)]
+        return [(tokens + taught, [0] * len(tokens) + [1] * len(taught))]
     if isinstance(prompt, str):
-        return encode_supervised(tokenizer, prompt, _joined(completion))
-    return _encode_turns(tokenizer, prompt, {"completion": completion, "end": end})
+        return encode_rows(tokenizer, prompt, _joined(completion), chat)
+    return [_encode_turns(tokenizer, prompt, completion)]
 
 
 def end_token(tokenizer: Any) -> int:
@@ -53,16 +71,67 @@ def end_token(tokenizer: Any) -> int:
     return int(tokenizer.eos_token_id)
 
 
-def _encode_turns(tokenizer: Any, prompt: Sequence[dict], parts: dict[str, Any]) -> tuple[list[int], list[int]]:
-    """Every assistant turn of the completion is taught; what other roles say in between is context."""
-    completion, end = parts["completion"], parts["end"]
-    messages, seen = [*prompt, *completion], ""
+def turn_end(tokenizer: Any, prompt: Prompt, chat: Chat) -> int:
+    """The token that ends what the model says to this prompt."""
+    if isinstance(prompt, str) or chat is None:
+        return end_token(tokenizer)
+    end = chat_format(tokenizer, chat).end
+    return end_token(tokenizer) if end is None else end[1]
+
+
+def chat_format(tokenizer: Any, chat: Chat) -> ChatFormat:
+    return ChatFormat(tokenizer, (chat or {}).get("template_arguments"))
+
+
+def _encode_chat(tokenizer: Any, messages: Sequence[dict], how: dict[str, Any]) -> list[Encoded]:
+    """Every assistant turn of the completion is taught; what stands before and between is context."""
+    form = chat_format(tokenizer, how["chat"])
+    turns = form.turns(messages, how["first"])
+    if not turns:
+        raise _nothing_taught()
+    sequences: list[Encoded] = []
+    seen = None
+    for turn in turns:
+        # Where the template writes no end, the one that is taught stands in no later prompt.
+        if seen is None or form.end is None or not turn.asked.startswith(seen):
+            sequences.append(([], []))
+            seen = ""
+        _append(tokenizer, sequences[-1], {"turn": turn, "seen": seen, "end": form.end})
+        seen = turn.asked + turn.written
+    return sequences
+
+
+def _append(tokenizer: Any, sequence: Encoded, part: dict[str, Any]) -> None:
+    """One more turn. `seen`: the text that the sequence has so far, which ends with the turn before."""
+    turn, seen, end = part["turn"], part["seen"], part["end"]
+    before = end[0] if seen and end else ""
+    context = turn.asked[len(seen) :]
+    asked = _following(tokenizer, before, context)
+    written = _following(tokenizer, context, turn.written)
+    if end is None:
+        written.append(end_token(tokenizer))
+    tokens, mask = sequence
+    tokens += asked + written
+    mask += [0] * len(asked) + [1] * len(written)
+
+
+def _following(tokenizer: Any, before: str, text: str) -> list[int]:
+    """The tokens of a text after another one: some tokenizers put a space before what they take for a beginning."""
+    own = _encode(tokenizer, before)
+    both = _encode(tokenizer, before + text)
+    return both[len(own) :] if both[: len(own)] == own else _encode(tokenizer, text)
+
+
+def _encode_turns(tokenizer: Any, prompt: Sequence[dict], completion: Sequence[dict]) -> Encoded:
+    """As it was before chats had a record: content and end-of-sequence token, where the template allows that."""
+    messages, seen, end = [*prompt, *completion], "", end_token(tokenizer)
+    form = ChatFormat(tokenizer)
     tokens: list[int] = []
     mask: list[int] = []
     for place in range(len(prompt), len(messages)):
         if messages[place]["role"] != "assistant":
             continue
-        context = _render(tokenizer, messages[:place])
+        context = form.asked(messages[:place])
         if not context.startswith(seen):
             raise BadDataError(
                 "Cannot encode a chat with several assistant turns as the chat template rewrites earlier turns: "
@@ -74,8 +143,16 @@ def _encode_turns(tokenizer: Any, prompt: Sequence[dict], parts: dict[str, Any])
         mask += [0] * len(before) + [1] * len(taught)
         seen = context + messages[place]["content"] + tokenizer.eos_token
     if not mask:
-        raise BadDataError("Cannot encode a supervised row as its completion has no message of role 'assistant'")
+        raise _nothing_taught()
     return tokens, mask
+
+
+def _nothing_taught() -> BadDataError:
+    return BadDataError("Cannot encode a supervised row as its completion has no message of role 'assistant'")
+
+
+def _messages(completion: Prompt) -> Sequence[dict]:
+    return [{"role": "assistant", "content": completion}] if isinstance(completion, str) else completion
 
 
 def _joined(completion: Sequence[dict]) -> str:
@@ -85,15 +162,6 @@ def _joined(completion: Sequence[dict]) -> str:
             "messages: give the prompt as messages too"
         )
     return completion[0]["content"]
-
-
-def _render(tokenizer: Any, messages: Sequence[dict]) -> str:
-    if not getattr(tokenizer, "chat_template", None):
-        raise BadDataError(
-            "Cannot render chat messages as the model's tokenizer has no chat template: use plain-text prompts or a "
-            "chat model"
-        )
-    return tokenizer.apply_chat_template(list(messages), tokenize=False, add_generation_prompt=True)
 
 
 def _encode(tokenizer: Any, text: str) -> list[int]:

@@ -1,6 +1,6 @@
 """The messages between a host's agent and the engine's hub, checked with the schema made from `workers/protocol.ts`.
 
-Control is JSON in text frames. Data is MessagePack in binary frames of at most `FRAME_BYTES_MAX`.
+Control is JSON in text frames. Data is MessagePack in binary frames. Sizes are those of `workers/limits.ts`.
 """
 
 from __future__ import annotations
@@ -8,16 +8,15 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from functools import cache
-from pathlib import Path
 from typing import Any, Literal
 
 import msgpack
 from jsonschema import Draft202012Validator
 
-PROTOCOL_VERSION = 3
-FRAME_BYTES_MAX = 4 * 1024 * 1024
+from holdfast_worker.limits import FRAME_BYTES_MAX, MESSAGE_BYTES_MAX, SCHEMA
+
+PROTOCOL_VERSION: int = SCHEMA["version"]
 BLOB_CHUNK = FRAME_BYTES_MAX - 4_096  # Leaves room for the frame's own keys and task id.
-SCHEMA_PATH = Path(__file__).with_name("protocol.schema.json")
 
 Side = Literal["AgentMessage", "EngineMessage"]
 
@@ -26,10 +25,14 @@ class ProtocolError(Exception):
     """A message does not have the shape that both sides agreed on: the two are of different versions."""
 
 
+class TooLarge(Exception):
+    """A message that the line does not carry."""
+
+
 @cache
 def _validators(side: Side) -> dict[str, Draft202012Validator]:
     """One validator per message type: a union's own error would not say which branch was meant."""
-    branches = json.loads(SCHEMA_PATH.read_text())["$defs"][side]["oneOf"]
+    branches = SCHEMA["$defs"][side]["oneOf"]
     return {branch["properties"]["type"]["const"]: Draft202012Validator(branch) for branch in branches}
 
 
@@ -59,8 +62,13 @@ def decode_engine(text: str | bytes) -> dict[str, Any]:
 
 
 def encode_agent(message: dict[str, Any]) -> str:
-    """A control frame to the engine."""
-    return json.dumps(check("AgentMessage", message), separators=(",", ":"), allow_nan=False)
+    """A control frame to the engine, in ASCII. Raises TooLarge."""
+    text = json.dumps(check("AgentMessage", message), separators=(",", ":"), allow_nan=False)
+    if len(text) > MESSAGE_BYTES_MAX:
+        raise TooLarge(
+            f"Cannot send '{message['type']}' because it has {len(text)} bytes: a message holds at most {MESSAGE_BYTES_MAX}"
+        )
+    return text
 
 
 def blob_frames(task: str, blob: int, data: bytes) -> Iterator[bytes]:

@@ -6,7 +6,6 @@ agent's death is seen while the main thread computes. Prints go to the log: the 
 
 from __future__ import annotations
 
-import ctypes
 import faulthandler
 import importlib
 import json
@@ -21,15 +20,11 @@ from typing import Any
 from holdfast_worker.channel import CHANNEL_VARIABLE, GUARD_VARIABLE, Channel, ChannelClosed
 from holdfast_worker.failures import report_of_exception
 from holdfast_worker.faults import Faults, phase_of
-from holdfast_worker.operation import Cancelled, OperationIO, RankContext
-
-PR_SET_PDEATHSIG = 1
-PR_SET_NAME = 15
-
-
-def _prctl(option: int, argument: Any) -> None:
-    if sys.platform == "linux":
-        ctypes.CDLL(None, use_errno=True).prctl(option, argument, 0, 0, 0)
+from holdfast_worker.linux import PR_SET_CHILD_SUBREAPER, PR_SET_NAME, PR_SET_PDEATHSIG, prctl
+from holdfast_worker.limits import ANSWER_BYTES_MAX, INLINE_BYTES_MAX
+from holdfast_worker.operation import Cancelled, OperationIO, RankContext, TooLargeError
+from holdfast_worker.private_files import keep_private
+from holdfast_worker.process_table import end_below
 
 
 def kill_own_group() -> None:
@@ -48,7 +43,7 @@ def start_guard(fd: int, channel_fd: int) -> None:
     os.close(channel_fd)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    _prctl(PR_SET_NAME, b"holdfast-guard")
+    prctl(PR_SET_NAME, b"holdfast-guard")
     poll = select.poll()
     poll.register(fd, 0)  # No events asked for: a hang-up always wakes it.
     while not poll.poll():
@@ -76,7 +71,7 @@ class Rank:
         try:
             self._worker = importlib.import_module(self._module).Worker(self._context)
             info = self._worker.boot() or {}
-            json.dumps(info, allow_nan=False)
+            checked_info(info)
         except BaseException as error:  # A SystemExit of user code is a failure too; it is reported, never swallowed.
             print_traceback(error)
             self._channel.send(
@@ -125,7 +120,12 @@ class Rank:
         try:
             self._faults.at("op", phase)
             io.check_cancelled()
-            output = json.dumps(self._operation(op)(task["args"], io), allow_nan=False)
+            output = json.dumps(self._operation(op)(io.read_given(task["args"]), io), allow_nan=False)
+            if len(output) > ANSWER_BYTES_MAX:
+                raise TooLargeError(
+                    f"Cannot answer '{op}' because its output has {len(output)} bytes: an answer holds at most "
+                    f"{ANSWER_BYTES_MAX}. Fix: give it less at once"
+                )
             self._faults.at("op", phase)
         except BaseException as error:
             if not isinstance(error, Cancelled):
@@ -148,6 +148,16 @@ class Rank:
         return operations[op]
 
 
+def checked_info(info: dict[str, Any]) -> None:
+    """It travels in every hello."""
+    size = len(json.dumps(info, allow_nan=False))
+    if size > INLINE_BYTES_MAX:
+        raise TooLargeError(
+            f"Cannot start because what `boot` tells has {size} bytes: it may have {INLINE_BYTES_MAX}. "
+            "Fix: return less from `boot`"
+        )
+
+
 def raise_out_of_memory() -> None:
     """What torch raises where a device has no room."""
     import torch
@@ -162,11 +172,13 @@ def print_traceback(error: BaseException) -> None:
 
 
 def main() -> None:
+    keep_private()
     fd = int(os.environ.pop(CHANNEL_VARIABLE))
     if os.getpgrp() != os.getpid():
         os.setsid()  # Started by hand: `kill_own_group` must not reach the shell.
     start_guard(int(os.environ.pop(GUARD_VARIABLE)), fd)
-    _prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    prctl(PR_SET_CHILD_SUBREAPER, 1)  # What detaches itself stays below this process, and the agent finds it there.
     faulthandler.register(signal.SIGUSR1, all_threads=True)  # Into the log, even while C code holds the GIL.
     channel = Channel.from_fd(fd)
     try:
@@ -175,6 +187,7 @@ def main() -> None:
         kill_own_group()
     sys.stdout.flush()
     sys.stderr.flush()
+    end_below(os.getpid())
     os._exit(0)  # DeepSpeed's and gloo's threads abort about half of ordinary exits after the result was handed over.
 
 

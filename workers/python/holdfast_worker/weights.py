@@ -11,13 +11,13 @@ import hashlib
 import json
 import math
 import os
-import shutil
 import struct
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from holdfast_worker import removal
 from holdfast_worker.operation import BadDataError
 
 INDEX_NAME = "model.safetensors.index.json"
@@ -25,6 +25,7 @@ SINGLE_NAME = "model.safetensors"
 ADAPTER_NAME, ADAPTER_CONFIG_NAME = "adapter_model.safetensors", "adapter_config.json"  # Of a PEFT directory.
 BASE_NAME = "base_model.json"  # Ours, beside an adapter: path and digest of the model that it was trained beside.
 CHUNK_BYTES = 1 << 24
+OLD = r"\..+\.\d+\.old"  # A directory whose place a new one has taken.
 HEADER_BYTES_MAX = 100_000_000  # The limit of the safetensors format itself.
 
 
@@ -274,24 +275,30 @@ def check_model_directory(directory: str | Path) -> dict[str, Any]:
     return config
 
 
-def replace_directory(temporary: str | Path, target: str | Path) -> None:
-    """Makes `temporary` durable and moves it to `target`, which readers see whole. An older `target` is removed."""
+def replace_directory(temporary: str | Path, target: str | Path, *, home: str | Path) -> None:
+    """
+    Makes `temporary` durable and moves it to `target`, which readers see whole. An older `target` is removed, if it is a
+    directory inside `home`.
+    """
     temporary, target = Path(temporary), Path(target)
     fsync_tree(temporary)
-    if target.exists():
+    if os.path.lexists(target):
+        removal.inside(target, home)
+        if target.is_symlink() or not target.is_dir():
+            raise removal.refused(target, "a directory goes there and it is a link or a file")
         old = target.with_name(f".{target.name}.{os.getpid()}.old")
-        shutil.rmtree(old, ignore_errors=True)
+        removal.remove_tree(old, home=home, named=OLD)
         os.rename(target, old)
         os.rename(temporary, target)
-        shutil.rmtree(old)
+        removal.remove_tree(old, home=home, named=OLD)
     else:
         os.rename(temporary, target)
     fsync_path(target.parent)
 
 
-def clear_directory(directory: str | Path) -> None:
-    """An empty directory, whatever stood there."""
-    shutil.rmtree(directory, ignore_errors=True)
+def clear_directory(directory: str | Path, *, home: str | Path, named: str) -> None:
+    """An empty directory. What stood there is removed, if it is ours."""
+    removal.remove_tree(directory, home=home, named=named)
     Path(directory).mkdir(parents=True)
 
 

@@ -1,10 +1,12 @@
 """The loss interpreter: one optimizer step's arithmetic, without any model code."""
 
+from holdfast_worker.loss.mismatch import BEHAVIOUR
 from holdfast_worker.loss.program import LossProgram
 from holdfast_worker.loss.recorded import program_of
 from holdfast_worker.loss.step import Counts, Culprit, MicroBatch, Program, StepOutcome, count_step, run_step, steepest
 
 __all__ = [
+    "BEHAVIOUR",
     "Counts",
     "Culprit",
     "LossProgram",

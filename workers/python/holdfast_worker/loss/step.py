@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from holdfast_worker.loss.interpreter import MicroBatchValues
+from holdfast_worker.loss.mismatch import mismatch
 from holdfast_worker.loss.program import COUNTS, LENGTHS, LIVE, LossProgram
 from holdfast_worker.loss.ragged import StepValues, ragged
 
@@ -125,12 +126,14 @@ def run_step(
     world_size: int,
     coef: Mapping[str, float] | None = None,
     logp_current: str | None = None,
+    clip: Mapping[str, Any] | None = None,
 ) -> StepOutcome:
     """
     Gradient of one optimizer step. `forward(mb, need)` gives the live inputs [B, T] with gradient; `backward(loss,
     boundary)` gets each micro-batch's share times `world_size`, boundary on the last. All ranks bring equally many
     micro-batches. `coef`: values by name, without the prefix. `logp_current` names a column that holds `logp` under
-    the parameters as they are, which saves the forward of a statistic.
+    the parameters as they are, which saves the forward of a statistic. `clip`: `mismatch` is among the metrics, unless
+    the loss has one of that name; None: it is not.
     """
     work = program.open_step(micro_batches, counts, dict(coef or {}), gather)
     work.resolve(forward, logp_current)
@@ -153,6 +156,8 @@ def run_step(
         return StepOutcome(math.nan, {}, False, found[0])
     outcome = work.report(kept)
     outcome.slopes = slopes
+    if clip is not None:
+        outcome.metrics = {**mismatch(micro_batches, kept, clip=clip, gather=gather), **outcome.metrics}
     return outcome
 
 

@@ -1,4 +1,4 @@
-"""One process of the reward pool: `python -m holdfast_worker.rewards.process`.
+"""One process of the reward pool: `python -m holdfast_worker.rewards.process REWARD_CODE_AS_JSON`.
 
 Imports a user's function and calls it on its main thread (graders that set alarms need that). What the user's code
 prints goes to the log: the channel has its own descriptor.
@@ -12,19 +12,25 @@ import importlib.util
 import inspect
 import math
 import os
-import select
+import resource
 import signal
 import sys
-import threading
-import time
 import traceback
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from holdfast_worker.channel import CHANNEL_VARIABLE, Channel, ChannelClosed
+from holdfast_worker.process_table import descendants, end_below, reap
+from holdfast_worker.rewards.confinement import confine
+from holdfast_worker.rewards.reward_code import RewardCode
 
 ERROR_CHARS_MAX = 4_000
+FRAMES_MAX = 64
+METRICS_MAX = 100
+NAME_CHARS_MAX = 200
+GIVEN = ("prompt", "completion", "row", "tokens")
 OWN_FRAMES = (str(Path(__file__).resolve().parent), str(Path(asyncio.__file__).parent), "<frozen importlib")
 
 
@@ -58,13 +64,34 @@ def _load_file(path: Path) -> Any:
     return module
 
 
-def accepted(function: Callable[..., Any], item: dict[str, Any]) -> dict[str, Any]:
-    """The keyword arguments that a function takes of `prompt`, `completion`, `row`, `tokens`."""
-    given = {name: item.get(name) for name in ("prompt", "completion", "row", "tokens")}
-    parameters = inspect.signature(function).parameters.values()
-    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
-        return given
-    return {name: value for name, value in given.items() if name in {parameter.name for parameter in parameters}}
+@dataclass(frozen=True)
+class Parameters:
+    """What a function takes by name: of a sample (`GIVEN`), and columns of its row, of which some have a default."""
+
+    given: tuple[str, ...]
+    columns: tuple[str, ...]
+    needs: tuple[str, ...]
+
+    @classmethod
+    def of(cls, function: Callable[..., Any]) -> Parameters:
+        every = inspect.signature(function).parameters.values()
+        takes_all = any(one.kind is one.VAR_KEYWORD for one in every)
+        by_place = [one.name for one in every if one.kind is one.POSITIONAL_ONLY and one.default is one.empty]
+        if by_place:
+            raise TypeError(f"Cannot call it as it takes {by_place[0]!r} by its place only: arguments are given by name")
+        by_name = [one for one in every if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)]
+        names = {one.name for one in by_name}
+        columns = [one for one in by_name if one.name not in GIVEN]
+        return cls(
+            given=tuple(name for name in GIVEN if takes_all or name in names),
+            columns=tuple(one.name for one in columns),
+            needs=tuple(one.name for one in columns if one.default is one.empty),
+        )
+
+    def accepted(self, item: dict[str, Any]) -> dict[str, Any]:
+        """The keyword arguments for a sample."""
+        row = item.get("row") or {}
+        return {name: item.get(name) for name in self.given} | {name: row[name] for name in self.columns if name in row}
 
 
 def checked(returned: Any) -> tuple[float, dict[str, float]]:
@@ -73,8 +100,14 @@ def checked(returned: Any) -> tuple[float, dict[str, float]]:
         return _number("score", returned), {}
     if "score" not in returned:
         raise BadReturn(f"returned a dict without 'score': its keys are {sorted(map(str, returned))}")
-    more = {**returned, **(returned.get("metrics") or {})}
-    metrics = {str(key): _number(str(key), value) for key, value in more.items() if key not in ("score", "metrics")}
+    inner = returned.get("metrics") or {}
+    if not isinstance(inner, dict):
+        raise BadReturn(f"returned metrics that are a {type(inner).__name__}: expected a dict of numbers")
+    more = {**returned, **inner}
+    if len(more) > METRICS_MAX:
+        raise BadReturn(f"returned {len(more)} numbers: expected at most {METRICS_MAX}")
+    named = {printable(str(key), NAME_CHARS_MAX): value for key, value in more.items()}
+    metrics = {name: _number(name, value) for name, value in named.items() if name not in ("score", "metrics")}
     return _number("score", returned["score"]), metrics
 
 
@@ -86,24 +119,43 @@ def _number(name: str, value: Any) -> float:
             pass
     if not isinstance(value, (int, float)):  # bool is an int: a grader may say True.
         raise BadReturn(f"returned {name} {value!r:.200}, a {type(value).__name__}: expected a number")
-    if not math.isfinite(value):
-        raise BadReturn(f"returned {name} {value}: expected a finite number")
-    return float(value)
+    try:
+        number = float(value)
+    except OverflowError:
+        raise BadReturn(f"returned {name}, an integer that no float can hold: expected a finite number") from None
+    if not math.isfinite(number):
+        raise BadReturn(f"returned {name} {number}: expected a finite number")
+    return number
 
 
 def user_traceback(error: BaseException) -> str:
-    """The error with the user's own frames only."""
-    frames = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith(OWN_FRAMES)]
+    """The error with the user's own frames only, the innermost ones."""
+    every = traceback.extract_tb(error.__traceback__, limit=-FRAMES_MAX)
+    frames = [frame for frame in every if not frame.filename.startswith(OWN_FRAMES)]
     lines = traceback.format_exception_only(type(error), error) + traceback.format_list(frames)
-    return "".join(lines).rstrip()[:ERROR_CHARS_MAX]
+    return printable("".join(lines).rstrip(), ERROR_CHARS_MAX)
+
+
+def printable(text: str, chars_max: int) -> str:
+    """A text that can be sent: half of a surrogate pair is no UTF-8."""
+    return text[:chars_max].encode("utf-8", "backslashreplace").decode()
+
+
+# User code may put its own things where modules hold theirs. What must not fail is held here.
+_chdir, _exit, _getcwd, _getpid = os.chdir, os._exit, os.getcwd, os.getpid
+_setitimer, _waitid = signal.setitimer, getattr(os, "waitid", None)
 
 
 class Process:
     """Answers `load` and `call` messages until the channel closes."""
 
-    def __init__(self, channel: Channel) -> None:
+    def __init__(self, channel: Channel, code: RewardCode, *, isolated: bool) -> None:
         self._channel = channel
-        self._functions: dict[str, Callable[..., Any]] = {}
+        self._code = code
+        self._isolated = isolated
+        self._pid = _getpid()
+        self._cwd = _getcwd()
+        self._helpers: frozenset[int] = frozenset()
         self._loop = asyncio.new_event_loop()
 
     def serve(self) -> None:
@@ -111,57 +163,108 @@ class Process:
         while True:
             message = self._channel.receive()
             answer = handlers[message["type"]](message)
-            # An alarm that the user's code left behind would kill this process while it waits.
-            signal.setitimer(signal.ITIMER_REAL, 0)
-            self._channel.send(answer)
+            if _getpid() != self._pid:
+                _exit(0)  # A child that the user's code forked, and that came back as if it were its parent.
+            is_clear = self._clear_up(keep=message["type"] == "load")
+            self._channel.send({**answer, "nonce": message["nonce"]})
+            if not is_clear:
+                _exit(0)
 
     def _load(self, message: dict[str, Any]) -> dict[str, Any]:
         try:
-            self._functions[message["source"]] = load_function(message["source"])
+            self._function = load_function(self._code.function)
+            self._parameters = Parameters.of(self._function)
         except BaseException as error:  # User code runs at import: whatever it raises is the answer.
             return {"error": user_traceback(error)}
-        return {"error": None}
+        return {"error": None, "needs": list(self._parameters.needs), "isolated": self._isolated}
 
     def _call(self, message: dict[str, Any]) -> dict[str, Any]:
-        function = self._functions[message["source"]]
-        started = time.perf_counter()
         score: float | None = None
         metrics: dict[str, float] = {}
         outcome, text = "ok", None
         try:
-            returned = function(**accepted(function, message["item"]))
-            if inspect.isawaitable(returned):
-                returned = self._loop.run_until_complete(_awaited(returned))
-            score, metrics = checked(returned)
+            self._allow_cpu()
+            try:
+                score, metrics = checked(self._returned(message["item"]))
+            finally:
+                _setitimer(signal.ITIMER_REAL, 0)  # An alarm that is left behind would kill this process while it waits.
         except BadReturn as error:
-            outcome, text = "bad_return", str(error)
+            outcome, text = "bad_return", printable(str(error), ERROR_CHARS_MAX)
         except BaseException as error:
             outcome, text = "error", user_traceback(error)
-        ms = (time.perf_counter() - started) * 1000
-        return {"outcome": outcome, "score": score, "metrics": metrics, "error": text, "ms": ms}
+        return {"outcome": outcome, "score": score, "metrics": metrics, "error": text}
+
+    def _returned(self, item: dict[str, Any]) -> Any:
+        returned = self._function(**self._parameters.accepted(item))
+        return self._awaited(returned) if inspect.isawaitable(returned) else returned
+
+    def _awaited(self, awaitable: Any) -> Any:
+        """One loop for all calls, as clients that a module keeps belong to theirs. Tasks end with their call."""
+        if self._loop.is_closed():
+            self._loop = asyncio.new_event_loop()
+        try:
+            return self._loop.run_until_complete(_result_of(awaitable))
+        finally:
+            left = asyncio.all_tasks(self._loop)
+            for task in left:
+                task.cancel()
+            if left:
+                self._loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+
+    def _allow_cpu(self) -> None:
+        """So much from now on: the system's limit counts from the process's start."""
+        if self._code.cpu_s is None:
+            return
+        used = resource.getrusage(resource.RUSAGE_SELF)
+        _, hard = resource.getrlimit(resource.RLIMIT_CPU)
+        soft = math.ceil(used.ru_utime + used.ru_stime + self._code.cpu_s)
+        resource.setrlimit(resource.RLIMIT_CPU, (soft if hard == resource.RLIM_INFINITY else min(soft, hard), hard))
+
+    def _clear_up(self, *, keep: bool) -> bool:
+        """What a call leaves behind does not reach the next one: its directory, and what it started. What the import
+        started stays (`keep`). False: something is left that cannot be caught, and must end with this process."""
+        try:
+            _chdir(self._cwd)
+        except OSError:
+            pass  # Removed by whoever; the next call finds itself there, too.
+        if not _has_children():
+            return True
+        if keep:
+            self._helpers = frozenset(descendants(self._pid))
+            return True
+        left = [pid for pid in descendants(self._pid) if pid not in self._helpers]
+        end_below(self._pid, spared=self._helpers)
+        for child in left if self._helpers else [-1]:  # -1: every one.
+            reap(child)
+        return len(self._helpers) > 0 or not _has_children()
 
 
-async def _awaited(value: Any) -> Any:
+def _has_children() -> bool:
+    """Orphans of calls among them, as this process is a subreaper."""
+    if _waitid is None:
+        return True
+    try:
+        _waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return False
+    return True
+
+
+async def _result_of(value: Any) -> Any:
     return await value
 
 
-def _end_with(fd: int) -> None:
-    """Ends this process when the pool is gone, also in the middle of a user's function."""
-    poll = select.poll()
-    poll.register(fd, 0)
-    while not poll.poll():
-        pass
-    os._exit(0)
-
-
 def main() -> None:
-    channel = Channel.from_fd(int(os.environ.pop(CHANNEL_VARIABLE)))
-    threading.Thread(target=_end_with, args=(channel.fileno(),), daemon=True).start()
+    channel_fd = int(os.environ.pop(CHANNEL_VARIABLE))
+    code = RewardCode.from_json(sys.argv[1])
+    isolated = confine(code, channel_fd=channel_fd)
+    channel = Channel.from_fd(channel_fd)
+    os.register_at_fork(after_in_child=channel.close)
     try:
-        Process(channel).serve()
+        Process(channel, code, isolated=isolated).serve()
     except ChannelClosed:
         pass
-    os._exit(0)
+    _exit(0)
 
 
 if __name__ == "__main__":

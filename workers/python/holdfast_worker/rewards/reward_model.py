@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from holdfast_worker.operation import BadDataError
-from holdfast_worker.prompts import encode_prompt, encode_supervised, end_token
+from holdfast_worker.prompts import encode_prompt, encode_supervised, turn_end
 from holdfast_worker.sampler.stopping import decode, end_tokens
 
 Item = dict[str, Any]
@@ -17,9 +17,10 @@ Result = dict[str, Any]
 
 class RewardModel:
     """
-    The model of a directory that ends in one number. `settings`: {path, dtype, device, threads, batch_tokens_max}.
+    The model of a directory that ends in one number. `settings`: {path, dtype, device, threads, batch_tokens_max, template_arguments,
+    turn_end}.
     A sample is encoded as the rows that it was trained on: the prompt by its own chat template, the completion, the
-    end-of-sequence token, of which the score is read.
+    token that ends it, of which the score is read.
     """
 
     def __init__(self, settings: dict[str, Any]) -> None:
@@ -33,6 +34,8 @@ class RewardModel:
         source = ModelSource(path, head="score")
         require_head(path)
         self.tokenizer = source.tokenizer
+        ends_by_template = settings.get("turn_end") == "template"
+        self.chat = {"template_arguments": settings.get("template_arguments")} if ends_by_template else None
         self.ends = end_tokens(self.tokenizer, path)
         self.model = source.open_model(settings["dtype"]).to(self.device).eval().requires_grad_(False)
         self.tokens_max: int = settings["batch_tokens_max"]
@@ -70,11 +73,12 @@ class RewardModel:
         with the policy's own tokenizer; else its text is encoded. A completion that was cut ends like any other.
         """
         prompt, text = item["prompt"], item["completion"]
-        sampled = self._spelled(item.get("token_ids") or [], text)
+        end = turn_end(self.tokenizer, prompt, self.chat)
+        sampled = self._spelled(item.get("token_ids") or [], {"text": text, "ends": self.ends | {end}})
         if sampled is None:
-            tokens = encode_supervised(self.tokenizer, prompt, text)[0]
+            tokens = encode_supervised(self.tokenizer, prompt, text, self.chat)[0]
         else:
-            tokens = [*encode_prompt(self.tokenizer, prompt)[1], *sampled, end_token(self.tokenizer)]
+            tokens = [*encode_prompt(self.tokenizer, prompt, self.chat)[1], *sampled, end]
         if len(tokens) > self.tokenizer.model_max_length:
             raise BadDataError(
                 f"Cannot score a sample of {len(tokens)} tokens as the reward model has room for "
@@ -82,9 +86,10 @@ class RewardModel:
             )
         return tokens
 
-    def _spelled(self, tokens: list[int], text: str) -> list[int] | None:
+    def _spelled(self, tokens: list[int], completion: dict[str, Any]) -> list[int] | None:
         """The tokens without the one that ended them, if they are this text in this vocabulary."""
-        kept = tokens[:-1] if tokens and tokens[-1] in self.ends else tokens
+        text = completion["text"]
+        kept = tokens[:-1] if tokens and tokens[-1] in completion["ends"] else tokens
         known = all(0 <= token < len(self.tokenizer) for token in kept)
         return kept if kept and known and decode(self.tokenizer, kept) == text else None
 

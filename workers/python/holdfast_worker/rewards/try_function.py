@@ -1,7 +1,7 @@
 """A reward function tried alone, as the pool would run it, or a reward model.
 
-`python -m holdfast_worker.rewards.try_function path.py:fn|DIRECTORY [--timeout-ms N]` reads items as JSON lines {id,
-prompt, completion, row, tokens?} and writes one result with its time for each.
+`python -m holdfast_worker.rewards.try_function path.py:fn --process JSON [--timeout-ms N]`, or with a DIRECTORY alone,
+reads items as JSON lines {id, prompt, completion, row, tokens?} and writes one result with its time for each.
 """
 
 from __future__ import annotations
@@ -14,25 +14,26 @@ from typing import Any
 
 from holdfast_worker.operation import BadDataError, UserCodeError
 from holdfast_worker.rewards.pool import RewardPool
+from holdfast_worker.rewards.reward_code import RewardCode
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m holdfast_worker.rewards.try_function")
     parser.add_argument("function", help="path.py:function, or a reward model's directory")
+    parser.add_argument("--process", type=json.loads, help="what its process may use, as JSON: RewardCode's fields")
     parser.add_argument("--timeout-ms", type=float, default=10_000)
     arguments = parser.parse_args()
-    pool = RewardPool(1)
+    model = pool = None
     try:
-        model = _model(arguments.function)
+        if Path(arguments.function).is_dir():
+            model = _model(arguments.function)
+        else:
+            pool = RewardPool(RewardCode.of(arguments.function, arguments.process), 1)
         for number, line in enumerate(sys.stdin, 1):
             if not line.strip():
                 continue
             item = {"id": str(number), **json.loads(line)}
-            if model is None:
-                results = pool.score(arguments.function, [item], timeout_ms=arguments.timeout_ms)
-            else:
-                results = model.score([item])
-            for result in results:
+            for result in model.score([item]) if model else pool.score([item], timeout_ms=arguments.timeout_ms):
                 print(json.dumps(result), flush=True)
     except (UserCodeError, BadDataError) as error:
         print(error, file=sys.stderr)
@@ -41,14 +42,12 @@ def main() -> int:
         print(f"Cannot read line {number} of the input as a JSON object: {error}", file=sys.stderr)
         return 2
     finally:
-        pool.close()
+        if pool:
+            pool.close()
     return 0
 
 
 def _model(path: str) -> Any:
-    """The reward model of a directory; None for a function."""
-    if not Path(path).is_dir():
-        return None
     from holdfast_worker.rewards.reward_model import RewardModel
 
     alone = {"dtype": "float32", "device": "cpu", "threads": 1, "batch_tokens_max": 1}

@@ -8,6 +8,7 @@ from typing import Any
 
 from holdfast_worker.operation import OperationIO, RankContext
 from holdfast_worker.rewards.pool import RewardPool
+from holdfast_worker.rewards.reward_code import RewardCode
 
 DEFAULT_PROCESSES_MAX = 4
 
@@ -17,7 +18,7 @@ class Worker:
 
     def __init__(self, context: RankContext) -> None:
         self._processes: int = context.spec.get("processes") or min(DEFAULT_PROCESSES_MAX, os.cpu_count() or 1)
-        self._pool = RewardPool(self._processes)
+        self._pools: dict[RewardCode, RewardPool] = {}
         self._models: dict[str, Any] = {}  # Reward models by their settings, each read once.
         self.operations = {"score": self.score}
 
@@ -25,9 +26,13 @@ class Worker:
         return {"device": "cpu", "processes": self._processes}
 
     def score(self, args: dict[str, Any], io: OperationIO) -> dict[str, Any]:
-        """args {function, items: [{id, prompt, completion, row, tokens?}], timeout_ms}, or
-        {model: settings, items: [{id, prompt, completion, token_ids?}]} ->
-        {results: [{id, outcome, score, metrics, error, ms}]}, outcome of ok | timeout | error | bad_return | crash."""
+        """args {function, process, shared, items: [{id, completion, tokens?}], timeout_ms}, or
+        {model: settings, shared, items: [{id, completion, token_ids?}]} ->
+        {results: [{id, outcome, score, metrics, error, ms}]}, outcome of ok | timeout | error | bad_return | crash |
+        bad_answer. `process`: RewardCode's fields beside the function. `shared`: what all items have in common, their
+        {prompt, row}, so that a long row travels once."""
+        shared = io.read_given(args["shared"])
+        items = [{**shared, **item} for item in args["items"]]
         total = len(args["items"])
 
         def between(done: int) -> None:
@@ -35,9 +40,15 @@ class Worker:
             io.progress("scoring", done, total)
 
         if "model" in args:
-            return {"results": self._model(args["model"]).score(args["items"], between)}
-        results = self._pool.score(args["function"], args["items"], timeout_ms=args["timeout_ms"], between=between)
-        return {"results": results}
+            return {"results": self._model(args["model"]).score(items, between)}
+        pool = self._pool(RewardCode.of(args["function"], args["process"]))
+        return {"results": pool.score(items, timeout_ms=args["timeout_ms"], between=between)}
+
+    def _pool(self, code: RewardCode) -> RewardPool:
+        """Each function has processes of its own: one cannot harm another's."""
+        if code not in self._pools:
+            self._pools[code] = RewardPool(code, self._processes)
+        return self._pools[code]
 
     def _model(self, settings: dict[str, Any]) -> Any:
         from holdfast_worker.rewards.reward_model import RewardModel
@@ -48,4 +59,5 @@ class Worker:
         return self._models[key]
 
     def close(self) -> None:
-        self._pool.close()
+        for pool in self._pools.values():
+            pool.close()

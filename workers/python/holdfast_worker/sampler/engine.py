@@ -48,9 +48,18 @@ class Engine(Protocol):
         the engine."""
 
     def sample(
-        self, requests: Sequence[SampleRequest], sampling: dict[str, Any], *, seed: int, watch: Watch
+        self,
+        requests: Sequence[SampleRequest],
+        sampling: dict[str, Any],
+        *,
+        seed: int,
+        watch: Watch,
+        ends: frozenset[int] = frozenset(),
     ) -> list[Completion]:
-        """One completion for each request, in order. A request's randomness is of (seed, draw, sample, token) alone."""
+        """
+        One completion for each request, in order. A request's randomness is of (seed, draw, sample, token) alone. `ends`:
+        tokens that end a completion besides the model's own.
+        """
 
     def close(self) -> None:
         """Ends everything that the engine started."""

@@ -192,17 +192,24 @@ class HuggingFaceEngine:
             drop_garbage(self.device)
 
     def sample(
-        self, requests: Sequence[SampleRequest], sampling: dict[str, Any], *, seed: int, watch: Watch
+        self,
+        requests: Sequence[SampleRequest],
+        sampling: dict[str, Any],
+        *,
+        seed: int,
+        watch: Watch,
+        ends: frozenset[int] = frozenset(),
     ) -> list[Completion]:
         import torch
 
         pieces = [list(requests[start : start + ROWS_MAX]) for start in range(0, len(requests), ROWS_MAX)]
+        how = {"sampling": sampling, "seed": seed, "watch": watch, "ends": self.ends | ends}
         try:
             with torch.inference_mode():
                 return [
                     completion
                     for piece in pieces
-                    for completion in _Piece(self, piece, {"sampling": sampling, "seed": seed, "watch": watch}).run()
+                    for completion in _Piece(self, piece, how).run()
                 ]
         finally:
             give_back(self.device)
@@ -221,7 +228,7 @@ class _Piece:
         self.sampling, self.watch = how["sampling"], how["watch"]
         self.seed = how["seed"]
         self.rows = [(request.draw, request.sample) for request in requests]
-        self.ending = Ending(engine.tokenizer, engine.ends, self.sampling["stop"])
+        self.ending = Ending(engine.tokenizer, how["ends"], self.sampling["stop"])
         prompt_lengths = torch.tensor([len(request.prompt) for request in requests])
         self.limits = (engine.length_max - prompt_lengths).clamp(max=self.sampling["tokens_max"])  # [R]
         self.steps = int(self.limits.max())
@@ -230,7 +237,7 @@ class _Piece:
         self.counts = torch.zeros(len(requests), dtype=torch.int64)  # [R] tokens of each completion
         self.stopped = torch.zeros(len(requests), dtype=torch.bool)
         self.ends = torch.zeros(engine.vocabulary, dtype=torch.bool)
-        self.ends[[token for token in engine.ends if token < engine.vocabulary]] = True
+        self.ends[[token for token in how["ends"] if token < engine.vocabulary]] = True
 
     def run(self) -> list[Completion]:
         import torch

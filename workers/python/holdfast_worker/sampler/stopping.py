@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from holdfast_worker.prompts import Chat, Prompt, turn_end
+
 
 def end_tokens(tokenizer: Any, model_path: str) -> frozenset[int]:
     """The tokens that end a sequence: the tokenizer's, and those of generation_config.json."""
@@ -16,6 +18,12 @@ def end_tokens(tokenizer: Any, model_path: str) -> frozenset[int]:
         named = json.loads(path.read_text()).get("eos_token_id")
         ends.update([named] if isinstance(named, int) else named or [])
     return frozenset(ends)
+
+
+def turn_ends(tokenizer: Any, prompts: Sequence[Prompt], chat: Chat) -> frozenset[int]:
+    """What ends the model's turn in these prompts' chats beside that, by the chat template; empty: there are none."""
+    chats = [prompt for prompt in prompts if not isinstance(prompt, str)]
+    return frozenset({turn_end(tokenizer, chats[0], chat)}) if chats and chat is not None else frozenset()
 
 
 def decode(tokenizer: Any, tokens: Sequence[int]) -> str:

@@ -258,13 +258,19 @@ class VllmEngine:
         return self.probe(sequences)
 
     def sample(
-        self, requests: Sequence[SampleRequest], sampling: dict[str, Any], *, seed: int, watch: Watch
+        self,
+        requests: Sequence[SampleRequest],
+        sampling: dict[str, Any],
+        *,
+        seed: int,
+        watch: Watch,
+        ends: frozenset[int] = frozenset(),
     ) -> list[Completion]:
         total = len(requests) * sampling["tokens_max"]
         sampled = [0]
 
         async def everything() -> list[Completion]:
-            ending = Ending(self.tokenizer, self.ends, sampling["stop"])
+            ending = Ending(self.tokenizer, self.ends | ends, sampling["stop"])
             how = {"sampling": sampling, "ending": ending, "seed": seed, "sampled": sampled}
             tasks = [asyncio.ensure_future(self._sample_one(request, how)) for request in requests]
             try:

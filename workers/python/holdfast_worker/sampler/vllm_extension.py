@@ -10,7 +10,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from holdfast_worker.operation import BadDataError
+from holdfast_worker.rendezvous import bind_stores_of_libraries
 from holdfast_worker.sampler.publication import read_tensors
+
+bind_stores_of_libraries()  # Each of vLLM's workers imports this before it joins its group.
 
 
 class PublicationExtension:

@@ -13,6 +13,7 @@ from holdfast_worker.sampler import publication as publications
 from holdfast_worker.sampler.adapters import check_base
 from holdfast_worker.sampler.engine import Engine, Watch
 from holdfast_worker.sampler.slab import PromptGroup, SampleRequest, pack_slab
+from holdfast_worker.sampler.stopping import turn_ends
 
 SAMPLING_DEFAULTS: dict[str, Any] = {"temperature": 1, "top_p": 1, "top_k": -1, "tokens_max": 128, "stop": []}
 
@@ -102,7 +103,10 @@ class Worker:
             return {"not_resident": self.version}
         started = time.monotonic()
         sampling = {**SAMPLING_DEFAULTS, **args["sampling"]}
-        groups = [self._group(draw) for draw in args["slab"]["draws"]]
+        draws = args["slab"]["draws"]
+        groups = [self._group(draw) for draw in draws]
+        prompts, chat = [draw["row"]["prompt"] for draw in draws], draws[0].get("chat")  # All are of one split.
+        ends = turn_ends(self.engine.tokenizer, prompts, chat)
         requests = [
             SampleRequest(group.draw, sample, group.prompt)
             for group in groups
@@ -112,7 +116,7 @@ class Worker:
             progress=lambda tokens, total: io.progress("generate", tokens, total),
             check=io.check_cancelled,
         )
-        completions = iter(self.engine.sample(requests, sampling, seed=args["seed"], watch=watch))
+        completions = iter(self.engine.sample(requests, sampling, seed=args["seed"], watch=watch, ends=ends))
         for group in groups:
             group.completions = [next(completions) for _ in range(args["samples_per_prompt"])]
         io.blob(pack_slab(args["slab"]["id"], groups, version=version, sampling=sampling))
@@ -127,11 +131,16 @@ class Worker:
 
     def _group(self, draw: dict[str, Any]) -> PromptGroup:
         row = draw["row"]
-        text, tokens = encode_prompt(self.engine.tokenizer, row["prompt"])
+        text, tokens = encode_prompt(self.engine.tokenizer, row["prompt"], draw.get("chat"))
+        most = draw.get("prompt_tokens_max")
+        if most is not None and len(tokens) > most:
+            tokens = tokens[-most:]
+            text = self.engine.tokenizer.decode(tokens)
         if len(tokens) >= self.engine.length_max:
             raise BadDataError(
                 f"Cannot sample row '{row['row_id']}' as its prompt has {len(tokens)} tokens: "
-                f"the model takes at most {self.engine.length_max} with the completion"
+                f"the model takes at most {self.engine.length_max} with the completion. Fix: bound prompts by "
+                "data.prompt_tokens_max and data.on_long_prompt in a new run"
             )
         return PromptGroup(draw["draw"], row["row_id"], text, tokens)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -42,15 +43,25 @@ def read_sequences(batch: dict[str, Any], read: ReadArtifact, tokenizer: Any) ->
 
 
 def _supervised_sequences(batch: dict[str, Any], tokenizer: Any) -> list[SequenceData]:
-    from holdfast_worker.prompts import encode_supervised
+    from holdfast_worker.prompts import encode_rows
 
     sequences = []
     for place, row in enumerate(batch["rows"]):
         if row.get("completion") is None:
             raise BadDataError(f"Cannot train on row '{row['row_id']}' as it has no completion")
-        tokens, mask = encode_supervised(tokenizer, row["prompt"], row["completion"])
-        sequences.append(SequenceData(np.asarray(tokens, np.int32), _mask(mask), place))
+        with _row_named(row):
+            encoded = encode_rows(tokenizer, row["prompt"], row["completion"], batch.get("chat"))
+        sequences.extend(SequenceData(np.asarray(tokens, np.int32), _mask(mask), place) for tokens, mask in encoded)
     return sequences
+
+
+@contextmanager
+def _row_named(row: dict[str, Any]) -> Iterator[None]:
+    """What cannot be encoded says of which row."""
+    try:
+        yield
+    except BadDataError as error:
+        raise BadDataError(f"Cannot train on row '{row['row_id']}': {error}") from error
 
 
 def _pair_sequences(batch: dict[str, Any], read: ReadArtifact, tokenizer: Any) -> list[SequenceData]:
@@ -60,7 +71,8 @@ def _pair_sequences(batch: dict[str, Any], read: ReadArtifact, tokenizer: Any) -
     sequences = []
     for place, pair in enumerate(batch["pairs"]):
         for side in ("chosen", "rejected"):
-            tokens, mask = encode_supervised(tokenizer, pair["prompt"], pair[side])
+            with _row_named(pair):
+                tokens, mask = encode_supervised(tokenizer, pair["prompt"], pair[side], batch.get("chat"))
             if len(tokens) > tokenizer.model_max_length:
                 raise BadDataError(
                     f"Cannot train on row '{pair['row_id']}' as its {side} side has {len(tokens)} tokens, prompt and "

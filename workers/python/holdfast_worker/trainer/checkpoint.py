@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from holdfast_worker import weights
+from holdfast_worker import private_files, weights
 from holdfast_worker.operation import BadDataError
 from holdfast_worker.trainer import disk_room, numerics
 from holdfast_worker.trainer.engine import TrainingEngine
 
 STATE_RECORD = "trainer.json"
+UNFINISHED = r"\..+\.tmp"  # A publication that is being written.
+CHECKPOINT = r"\d{6,}-[0-9a-f]{12}-[0-9a-z-]+"  # As the engine names them: `nameOf` in flows/stages/checkpoint_policy.ts.
 MUST_MATCH = ("engine", "zero", "dtype", "lora")  # Another number of ranks is converted.
 
 
@@ -32,26 +33,25 @@ def write_hf(engine: TrainingEngine, source: Any, *, directory: Path, dtype: str
     tensors = engine.full_weights(adapter.names(engine.module) if alone else None)
     if engine.rank != 0:
         return None
-    if adapter is None:
-        source.write(directory, model=engine.module, tensors=tensors, dtype=dtype)
-        return None
-    own = adapter.tensors(tensors)
+    own = None if adapter is None else adapter.tensors(tensors)
     if alone:
         adapter.write(directory, adapted=engine.module, tensors=own, files=source.files)
     else:
-        merged = adapter.merged(engine.module, tensors, dtype)
-        source.write(directory, model=engine.module.get_base_model(), tensors=merged, dtype=dtype)
-    return adapter.digest(own)
+        model = engine.module if adapter is None else engine.module.get_base_model()
+        whole = tensors if adapter is None else adapter.merged(engine.module, tensors, dtype)
+        source.write(directory, model=model, tensors=whole, dtype=dtype)
+    private_files.open_as_usual(directory)
+    return None if adapter is None else adapter.digest(own)
 
 
 def publish(
-    engine: TrainingEngine, source: Any, *, target: Path, dtype: str, form: str = "merged"
+    engine: TrainingEngine, source: Any, *, target: Path, home: str, dtype: str, form: str = "merged"
 ) -> dict[str, Any]:
     """Writes the weights as `target`, there whole or not at all. Returns {digest, tensors, files} on every rank."""
     temporary = target.with_name(f".{target.name}.tmp")
-    with disk_room.leaving_nothing_behind(temporary):
+    with disk_room.leaving_nothing_behind(temporary, home=home, named=UNFINISHED):
         if engine.rank == 0:
-            weights.clear_directory(temporary)
+            weights.clear_directory(temporary, home=home, named=UNFINISHED)
         disk_room.require_room(engine, target, disk_room.weights_bytes(engine, source, form))
         of_adapter = write_hf(engine, source, directory=temporary, dtype=dtype, form=form)
         publication = None
@@ -62,13 +62,17 @@ def publish(
             publication = {"digest": of_adapter or digest, "tensors": tensors, "files": files.result()}
             if source.adapter is not None and form == "adapter":
                 publication["base"] = {"dir": str(source.adapter.base), "digest": source.adapter.base_digest}
-            weights.replace_directory(temporary, target)
+            weights.replace_directory(temporary, target, home=home)
     return engine.gather(publication)[0]
 
 
-def save(engine: TrainingEngine, source: Any, *, directory: Path, record: dict[str, Any]) -> dict[str, Any]:
+def save(
+    engine: TrainingEngine, source: Any, *, directory: Path, home: str, record: dict[str, Any]
+) -> dict[str, Any]:
     """Writes DIR/hf and DIR/state. Returns {digest, files}: the files that this rank wrote, durable."""
-    with disk_room.leaving_nothing_behind(directory):
+    with disk_room.leaving_nothing_behind(directory, home=home, named=CHECKPOINT):
+        if engine.rank == 0:  # The rest of an attempt that was never committed goes.
+            weights.clear_directory(directory, home=home, named=CHECKPOINT)
         return _save(engine, source, directory=directory, record=record)
 
 
@@ -77,8 +81,7 @@ def _save(engine: TrainingEngine, source: Any, *, directory: Path, record: dict[
 
     state = directory / "state"
     if engine.rank == 0:
-        shutil.rmtree(directory, ignore_errors=True)  # The rest of an attempt that was never committed.
-        state.mkdir(parents=True)
+        state.mkdir()
     form = "merged" if source.adapter is None else "adapter"
     own_bytes = disk_room.weights_bytes(engine, source, form) + engine.state_bytes() + disk_room.BESIDE_TENSORS_BYTES
     disk_room.require_room(engine, directory, own_bytes)  # Nobody writes before the directory is there.

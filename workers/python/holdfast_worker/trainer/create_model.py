@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import string
 from pathlib import Path
 from typing import Any
 
-from holdfast_worker import weights
+from holdfast_worker import private_files, weights
 from holdfast_worker.operation import BadDataError
 
+UNFINISHED = r"\..+\.\d+\.tmp"  # A model that is being written.
 PAD, EOS, UNKNOWN = "<pad>", "<eos>", "<unk>"
 ROLES = ("<system>", "<user>", "<assistant>")
 SPECIAL_TOKENS = (PAD, EOS, UNKNOWN, *ROLES)
@@ -67,10 +67,10 @@ def character_tokenizer() -> Any:
     )
 
 
-def create_model(recipe: str, *, seed: int, directory: str) -> str:
+def create_model(recipe: str, *, seed: int, directory: str, home: str) -> str:
     """
     Writes a model directory and returns the digest of its weights: float32, the same bits for the same seed and
-    package versions. An existing directory is replaced whole.
+    package versions. An existing directory inside `home` is replaced whole.
     """
     import torch
     from transformers import GenerationConfig, Qwen2Config, Qwen2ForCausalLM
@@ -87,12 +87,12 @@ def create_model(recipe: str, *, seed: int, directory: str) -> str:
 
     target = Path(directory)
     temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-    shutil.rmtree(temporary, ignore_errors=True)
-    temporary.parent.mkdir(parents=True, exist_ok=True)
+    weights.clear_directory(temporary, home=home, named=UNFINISHED)
     model.save_pretrained(temporary)
     tokenizer.save_pretrained(temporary)
     add_chat_template(temporary)
-    weights.replace_directory(temporary, target)
+    private_files.open_as_usual(temporary)
+    weights.replace_directory(temporary, target, home=home)
     return weights.digest_of_directory(target)
 
 

@@ -6,11 +6,12 @@ import errno
 import re
 import shutil
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from holdfast_worker.operation import DiskFullError
+from holdfast_worker.removal import RemovalRefused, remove_tree
 from holdfast_worker.trainer.engine import TrainingEngine
 
 BESIDE_TENSORS_BYTES = 1 << 20  # Of one rank: random generators, headers, names, shapes.
@@ -69,20 +70,29 @@ def free_bytes(directory: Path) -> int:
 
 
 @contextmanager
-def leaving_nothing_behind(directory: Path) -> Iterator[None]:
-    """Where the disk is or runs full, what was written of `directory` is removed, and the error names it."""
+def leaving_nothing_behind(directory: Path, *, home: str, named: str) -> Iterator[None]:
+    """
+    Where the disk is or runs full, what was written of `directory` is removed, and the error names it. `home`, `named`:
+    as of `remove_tree`; what may not be removed stays.
+    """
     try:
         yield
     except Exception as error:
         if isinstance(error, DiskFullError):
-            shutil.rmtree(directory, ignore_errors=True)
+            _remove(directory, home=home, named=named)
             raise
         if not _is_disk_full(error):
             raise
         free = free_bytes(directory)
-        shutil.rmtree(directory, ignore_errors=True)
+        _remove(directory, home=home, named=named)
         text = f"Cannot write '{directory}' as its disk is full: {free} bytes are free. {MEND}"
         raise DiskFullError(f"{text} ({error})") from error
+
+
+def _remove(directory: Path, *, home: str, named: str) -> None:
+    """The disk's error is what matters, whatever becomes of this. All ranks come here: one removes what another has."""
+    with suppress(OSError, RemovalRefused):
+        remove_tree(directory, home=home, named=named)
 
 
 def _is_disk_full(error: BaseException | None) -> bool:

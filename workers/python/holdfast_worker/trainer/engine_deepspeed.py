@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from datetime import timedelta
@@ -14,6 +13,7 @@ from typing import Any
 import torch
 
 from holdfast_worker.gpu_memory import drop_garbage
+from holdfast_worker.rendezvous import join_group
 from holdfast_worker.trainer.disk_room import trained_bytes
 from holdfast_worker.trainer.engine import adamw_settings, change_settings, parameter_groups
 from holdfast_worker.trainer.model_source import ModelSource, saved_names
@@ -38,9 +38,6 @@ def prepare_environment(context: Any, device: str) -> None:
     os.environ["DS_ACCELERATOR"] = "cpu" if device == "cpu" else "cuda"  # Else DeepSpeed would look for itself.
     # Sums inside the switch come in no fixed order.
     os.environ.setdefault("NCCL_NVLS_ENABLE", "0")
-    if context.master_addr == "127.0.0.1" and sys.platform == "linux":  # One host: nothing of it leaves by a network.
-        os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
-        os.environ.setdefault("NCCL_SOCKET_IFNAME", "lo")
 
 
 def forget_zero_3() -> None:
@@ -66,14 +63,15 @@ class DeepSpeedEngine:
         import torch.distributed as dist
 
         self.spec, self.device = spec, device
-        self.rank, self.world_size = context.rank, context.world_size
+        self.rank, self.world_size, self.home = context.rank, context.world_size, context.home
         self.stage = spec.get("zero", 2)
         self.model: Any = None
         self.module: Any = None
         if device == "cpu":  # Serves only inference, and would be compiled here by every rank at once.
             deepspeed.ops.__compatible_ops__["deepspeed_shm_comm"] = False
         backend = "gloo" if device == "cpu" else "nccl"
-        deepspeed.init_distributed(
+        join_group(context, backend=backend, timeout=COLLECTIVE_TIMEOUT)
+        deepspeed.init_distributed(  # Takes up the group that is there.
             dist_backend=backend, auto_mpi_discovery=False, timeout=COLLECTIVE_TIMEOUT, verbose=False
         )
         # Python objects go over gloo: NCCL would send them through the GPU.
@@ -103,7 +101,7 @@ class DeepSpeedEngine:
             self._undo_first_step()
         if state is None:
             return
-        with universal(state, engine=self) if convert else nullcontext(state) as directory:
+        with universal(state, engine=self, home=self.home) if convert else nullcontext(state) as directory:
             path, _ = self.model.load_checkpoint(str(directory), tag=TAG, load_module_strict=not self.adapts)
         if path is None:
             raise RuntimeError(f"Cannot load '{state}' as DeepSpeed found no checkpoint with tag '{TAG}' in it")

@@ -12,7 +12,7 @@ from typing import Any
 import msgpack
 import torch
 
-from holdfast_worker.loss import Program, StepOutcome, count_step, program_of, run_step, steepest
+from holdfast_worker.loss import BEHAVIOUR, Program, StepOutcome, count_step, program_of, run_step, steepest
 from holdfast_worker.operation import BadDataError, OperationIO
 from holdfast_worker.trainer import numerics
 from holdfast_worker.trainer.batch import SequenceData, Update, cut, cut_pairs, read_sequences, updates_of
@@ -38,6 +38,7 @@ class Work:
     tokens_max: int
     pairs: bool  # Sequences stand in pairs, which are never parted.
     how: dict[str, Any]  # What the forward is told besides.
+    clip: dict[str, Any] | None = None  # Where the policy's distance from the one that sampled is measured.
 
 
 @dataclass(frozen=True)
@@ -85,6 +86,9 @@ class TrainingOperations:
         program = self._program(args["loss"], io, is_current)
         updates = updates_of(batch, sequences)
         columns = check_columns(program.columns, sequences)
+        clip = args.get("mismatch") if "logp" in program.live and batch["kind"] == "trajectories" else None
+        if clip is not None:
+            columns = columns | {BEHAVIOUR}
         how = self._how(args)
         if how.get("packed"):
             self._pack(self.engine.model)
@@ -98,6 +102,7 @@ class TrainingOperations:
             tokens_max=args["micro_batch_tokens_max"],
             pairs=batch["kind"] == "preference",
             how=how,
+            clip=clip,
         )
 
     def _how(self, args: dict[str, Any]) -> dict[str, Any]:
@@ -206,7 +211,8 @@ class TrainingOperations:
             done += 1
             io.progress("micro_batch", done, len(mine))
 
-        first = update is work.updates[0]  # Only it still has the parameters that old_logp was computed with.
+        # Only the first step still has the parameters that old_logp was computed with, and only where nothing is stale.
+        current = update is work.updates[0] and not any(one.sequence_columns.get("staleness") for one in sequences)
         how = {"temperature": work.temperature, **work.how}
         cut_of = partial(micro_batch, sequences, columns=work.columns, device=engine.device, pairs=work.pairs)
         outcome = run_step(
@@ -218,7 +224,8 @@ class TrainingOperations:
             gather=engine.gather,
             world_size=engine.world_size,
             coef=work.coef,
-            logp_current="old_logp" if first and "old_logp" in work.columns else None,
+            logp_current="old_logp" if current and "old_logp" in work.columns else None,
+            clip=work.clip,
         )
         return outcome, {
             "n_tokens": counts.n_tokens,

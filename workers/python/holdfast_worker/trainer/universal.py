@@ -6,18 +6,20 @@ another number of ranks gradients are added in another order.
 
 from __future__ import annotations
 
-import shutil
 from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from holdfast_worker.removal import remove_tree
+
+TWIN = r"\.universal\..+"
 TAG = "step"  # Of the one checkpoint in a state directory. `latest` is not written: DeepSpeed writes it without fsync.
 
 
 @contextmanager
-def universal(state: Path, *, engine: Any) -> Iterator[Path]:
+def universal(state: Path, *, engine: Any, home: str) -> Iterator[Path]:
     """
     The universal twin of the state directory `state`, on every rank: rank 0 writes it beside the checkpoint, and removes
     it when all ranks have read it. A crash leaves a directory that no checkpoint is named by: the next save removes it.
@@ -25,13 +27,13 @@ def universal(state: Path, *, engine: Any) -> Iterator[Path]:
     checkpoint = state.parent
     twin = checkpoint.with_name(f".universal.{checkpoint.name}")
     if engine.rank == 0:
-        shutil.rmtree(twin, ignore_errors=True)
+        remove_tree(twin, home=home, named=TWIN)
         _convert(state / TAG, twin / TAG)
     engine.gather(None)  # Nobody reads before it is there.
     yield twin
     engine.gather(None)  # All have read it.
     if engine.rank == 0:
-        shutil.rmtree(twin)
+        remove_tree(twin, home=home, named=TWIN)
 
 
 def _convert(source: Path, target: Path) -> None:

@@ -33,11 +33,13 @@ class Worker:
         self.source: Any = None
         self.trained: Answer | None = None  # The answer of the step that made `held`, for an engine that lost it.
         self.engine: Any = None
+        self.row_lengths: Any = None
         self.trainer: Any = None
         self.device = "cpu"
         self.operations: dict[str, Operation] = {
             "create_model": self.create_model,
             "inspect_model": self.inspect_model,
+            "measure_rows": self.measure_rows,
             "open_algorithm": self.open_algorithm,
             "credit": self.credit,
             "load": self._giving_back(self.load),
@@ -120,7 +122,9 @@ class Worker:
 
         digest = ""
         if self.context.rank == 0:
-            digest = create_model(args["recipe"], seed=args["seed"], directory=args["dir"])
+            digest = create_model(
+                args["recipe"], seed=args["seed"], directory=args["dir"], home=self.context.home
+            )
         return {"dir": args["dir"], "digest": self.engine.gather(digest)[0]}
 
     def inspect_model(self, args: dict[str, Any], io: OperationIO) -> Answer:
@@ -129,6 +133,16 @@ class Worker:
         tensors, digest = weights.manifest_of_directory(args["dir"])
         parameters = sum(weights.count_elements(tensor["shape"]) for tensor in tensors)
         return {"digest": digest, "parameters": parameters, "architecture": config["architectures"][0]}
+
+    def measure_rows(self, args: dict[str, Any], io: OperationIO) -> Answer:
+        """Counts the tokens of rows on rank 0. Needs no version."""
+        if self.context.rank != 0:
+            return {"rows": 0, "model_tokens_max": None}
+        if self.row_lengths is None:
+            from holdfast_worker.trainer.row_lengths import RowLengths
+
+            self.row_lengths = RowLengths()
+        return self.row_lengths.measure(args, io)
 
     def open_algorithm(self, args: dict[str, Any], io: OperationIO) -> Answer:
         """Tries an algorithm's file and says what it reads. Needs no model."""
@@ -244,7 +258,12 @@ class Worker:
             return {"not_resident": self.held}
         form = args.get("form") or (self.spec.get("lora") or {}).get("publish", "merged")
         publication = checkpoint.publish(
-            self.engine, self.source, target=Path(args["dir"]), dtype=self.spec["dtype"], form=form
+            self.engine,
+            self.source,
+            target=Path(args["dir"]),
+            home=self.context.home,
+            dtype=self.spec["dtype"],
+            form=form,
         )
         return {"version": self.held, "dir": args["dir"], **publication}
 
@@ -261,5 +280,7 @@ class Worker:
             "numerics": self.numerics,
             **({"skipped": self.skipped} if self.skipped else {}),
         }
-        saved = checkpoint.save(self.engine, self.source, directory=Path(args["dir"]), record=record)
+        saved = checkpoint.save(
+            self.engine, self.source, directory=Path(args["dir"]), home=self.context.home, record=record
+        )
         return {"version": self.held, "dir": args["dir"], "world_size": self.context.world_size, **saved}

@@ -1,0 +1,113 @@
+/** A worker's log on the disk: PATH, and what came before it in PATH.1, PATH.2, as its agent turns them over. */
+
+const BLOCK_BYTES = 64 * 1024;
+/** The last lines are sought this far back, and a longer line is shown in pieces: so much is in memory at once. */
+const READ_BYTES_MAX = 4 * 1024 * 1024;
+const NEWLINE = 10;
+const OLDER = /\.log\.\d+$/;
+
+/** Whether a file's name is that of a log, and not of an older part of one. */
+export function isNewestPart(name: string): boolean {
+  return !OLDER.test(name);
+}
+
+/** The last `count` lines, read from the end. */
+export async function lastLines(path: string, count: number): Promise<string[]> {
+  const blocks: Uint8Array[] = [];
+  let newlines = 0;
+  let bytes = 0;
+  for await (const part of partsOf(path)) {
+    for (let end = part.size; end > 0 && newlines <= count && bytes < READ_BYTES_MAX; end -= BLOCK_BYTES) {
+      const block = await part.read(Math.max(0, end - BLOCK_BYTES), end);
+      blocks.unshift(block);
+      newlines += block.reduce((sum, byte) => sum + (byte === NEWLINE ? 1 : 0), 0);
+      bytes += block.length;
+    }
+    if (newlines > count || bytes >= READ_BYTES_MAX) break;
+  }
+  const text = await new Blob(blocks as BlobPart[]).text();
+  return text.trimEnd().split("\n").slice(-count);
+}
+
+/** Gives what is added to a log, in whole lines. */
+export class FollowedLog {
+  readonly #path: string;
+  /** Of the part that was read last, and how far. */
+  #id: string | null = null;
+  #offset = 0;
+
+  constructor(path: string) {
+    this.#path = path;
+  }
+
+  /** What came since the last call; at the first, all that there is. What was removed between two calls is lost. */
+  async *added(): AsyncGenerator<string> {
+    const unread: Part[] = [];
+    try {
+      for await (const part of partsOf(this.#path, { keepOpen: true })) {
+        unread.unshift(part);
+        if (part.id === this.#id && part.size >= this.#offset) break;
+      }
+      for (const part of unread) yield* this.#lines(part, { finished: part !== unread.at(-1) });
+    } finally {
+      for (const part of unread) part.close();
+    }
+  }
+
+  /** A line whose end is not there yet is left for later, unless nobody writes to this part any more. */
+  async *#lines(part: Part, { finished }: { finished: boolean }): AsyncGenerator<string> {
+    if (part.id !== this.#id || part.size < this.#offset) [this.#id, this.#offset] = [part.id, 0];
+    while (this.#offset < part.size) {
+      const bytes = await part.read(this.#offset, Math.min(part.size, this.#offset + READ_BYTES_MAX));
+      const whole = bytes.lastIndexOf(NEWLINE) + 1;
+      const taken = whole > 0 ? whole : finished || bytes.length === READ_BYTES_MAX ? bytes.length : 0;
+      if (taken === 0) return;
+      this.#offset += taken;
+      yield* new TextDecoder().decode(bytes.subarray(0, taken)).replace(/\n$/, "").split("\n");
+    }
+  }
+}
+
+/** One file of a log. Its name may pass on to another one while it is open. */
+type Part = { id: string; size: number; read(from: number, to: number): Promise<Uint8Array>; close(): void };
+
+/** The parts, the newest first, each once: one that is turned over meanwhile comes up again under its next name. */
+async function* partsOf(path: string, { keepOpen = false } = {}): AsyncGenerator<Part> {
+  const seen = new Set<string>();
+  // For a moment of its turning over, a log lacks one of its names.
+  for (let number = 0, missing = 0; missing < 2; number++) {
+    const part = await opened(number === 0 ? path : `${path}.${number}`);
+    missing = part ? 0 : missing + 1;
+    if (!part) continue;
+    try {
+      if (!seen.has(part.id)) yield part;
+    } finally {
+      if (!keepOpen || seen.has(part.id)) part.close();
+    }
+    seen.add(part.id);
+  }
+}
+
+async function opened(name: string): Promise<Part | null> {
+  const file = await Deno.open(name).catch((error) => {
+    if (error instanceof Deno.errors.NotFound) return null;
+    throw error;
+  });
+  if (!file) return null;
+  const { ino, birthtime, size } = await file.stat();
+  return {
+    id: `${ino} ${birthtime?.getTime()}`, // A number alone may be given to another file once this one is gone.
+    size,
+    async read(from, to) {
+      await file.seek(from, Deno.SeekMode.Start);
+      const bytes = new Uint8Array(to - from);
+      for (let filled = 0; filled < bytes.length;) {
+        const count = await file.read(bytes.subarray(filled));
+        if (count === null) return bytes.subarray(0, filled); // It was cut short since.
+        filled += count;
+      }
+      return bytes;
+    },
+    close: () => file.close(),
+  };
+}

@@ -1,0 +1,46 @@
+import { labelOf } from "../rewards/mod.ts";
+import type { Issue } from "./issue_text.ts";
+import type { Blocks } from "./rules.ts";
+import { didYouMean } from "./suggest.ts";
+
+/** Rules between the entries of `reward:`. */
+export const REWARD_RULES = [rewardsDiffer, conditionsHold];
+
+function rewardsDiffer({ reward }: Blocks): Issue[] {
+  if (reward === undefined || reward.length === 0) return [];
+  const labels = reward.map(labelOf);
+  const twice = labels.flatMap((label, i) =>
+    labels.indexOf(label) === i
+      ? []
+      : [{ path: ["reward", i], message: `a second reward called '${label}'; give it a label of its own` }]
+  );
+  if (reward.some(({ weight }) => weight !== 0)) return twice;
+  return [...twice, { path: ["reward"], message: "every weight is 0, so every reward is 0; give one another weight" }];
+}
+
+/** `when` names another entry, and what it waits for does not wait for it. */
+function conditionsHold({ reward = [] }: Blocks): Issue[] {
+  const labels = reward.map(labelOf);
+  const conditions = new Map(reward.map((entry, i) => [labels[i]!, entry.when]));
+  return reward.flatMap((entry, i): Issue[] => {
+    if (entry.when === undefined) return [];
+    const path = ["reward", i, "when"];
+    if (entry.when === labels[i]) return [{ path, message: "is the reward itself; name another one" }];
+    if (!conditions.has(entry.when)) {
+      const message = `there is no reward '${entry.when}' in the list${didYouMean(entry.when, labels)}`;
+      return [{ path, message }];
+    }
+    const chain = chainFrom(entry.when, conditions);
+    if (!chain.includes(labels[i]!)) return [];
+    return [{ path, message: `'${chain.join("' waits for '")}', which is this one; let one of them be paid always` }];
+  });
+}
+
+/** The names that a condition leads to, each once. */
+function chainFrom(first: string, conditions: ReadonlyMap<string, string | undefined>): string[] {
+  const chain: string[] = [];
+  for (let at: string | undefined = first; at !== undefined && !chain.includes(at); at = conditions.get(at)) {
+    chain.push(at);
+  }
+  return chain;
+}

@@ -1,0 +1,36 @@
+import { z } from "zod";
+import { beforeItWas } from "./before_it_was.ts";
+
+/** Arguments that the worker itself gives when it renders a template. */
+const OWN = [
+  "conversation",
+  "tokenize",
+  "add_generation_prompt",
+  "continue_final_message",
+  "return_dict",
+  "return_tensors",
+];
+
+/** Settings of how a model's chat template is used; they stand beside the model. */
+export const chatSettings = {
+  template_arguments: z.record(
+    z.string().refine((name) => !OWN.includes(name), "is given by the worker that renders the template; leave it out"),
+    z.unknown(),
+  ).default({}).describe("Arguments of the model's chat template, e.g. { enable_thinking: false }."),
+  turn_end: z.enum(["template", "eos_token"]).default("template").register(beforeItWas, { value: "eos_token" })
+    .describe(
+      "What ends the model's turn in a chat. template: what its chat template writes there. eos_token: the tokenizer's " +
+        "end-of-sequence token, as in runs recorded before there was a choice.",
+    ),
+};
+type ChatSettings = { template_arguments?: Record<string, unknown>; turn_end?: "template" | "eos_token" };
+
+/** How the chats of rows are rendered, as it travels with them. Rows without one end turns with the end-of-sequence token. */
+export const Chat = z.strictObject({ template_arguments: z.record(z.string(), z.unknown()) });
+export type Chat = z.infer<typeof Chat>;
+
+/** The record of a model's settings; nothing, where it has none, as a model that is made on the spot, or ends turns as before. */
+export function chatOf(model: object = {}): { chat?: Chat } {
+  const { template_arguments = {}, turn_end } = model as ChatSettings;
+  return turn_end === "template" ? { chat: { template_arguments } } : {};
+}

@@ -1,0 +1,11 @@
+import { z } from "zod";
+
+/** The range that a ratio of two policies is to stay in: within [1 - low, 1 + high]. */
+export const RatioBounds = z.strictObject({
+  low: z.number().nullable().describe("null: no lower bound."),
+  high: z.number().nullable().describe("null: no upper bound."),
+  ratio: z.enum(["token", "sequence", "sequence_mean"]).describe(
+    "Of a token; of a whole completion, the product over its tokens; or that product's geometric mean.",
+  ),
+});
+export type RatioBounds = z.infer<typeof RatioBounds>;

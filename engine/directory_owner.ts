@@ -1,0 +1,91 @@
+/** Whose a run's directory is, written into it: whoever comes to it by another way does not take it for theirs. */
+import { readdirSync } from "node:fs";
+import { join } from "node:path";
+import { z } from "zod";
+import { InvalidInputError } from "./errors.ts";
+import { PRIVATE_DIRECTORY, PRIVATE_FILE } from "./private_files.ts";
+import { RunId } from "./run_id.ts";
+
+export const DirectoryOwner = z.strictObject({
+  home: z.string().describe("Identity of the home."),
+  store: z.string().describe("Identity of the journal that the run is recorded in."),
+  run: RunId,
+  place: z.string().describe("Where the home was, resolved: tells a home from its copy where both link one directory."),
+});
+export type DirectoryOwner = z.infer<typeof DirectoryOwner>;
+
+/** Folders of a home in which each run has a directory of its own, by its id. */
+export const RUN_FOLDERS = ["runs", "checkpoints", "logs"] as const;
+
+/** Its name in the directory. */
+export const OWNER_FILE = "owner.json";
+
+/** Null: it has none that can be read. */
+export function ownerOf(dir: string): DirectoryOwner | null {
+  try {
+    return DirectoryOwner.safeParse(JSON.parse(Deno.readTextFileSync(join(dir, OWNER_FILE)))).data ?? null;
+  } catch (error) {
+    if (error instanceof SyntaxError || isNothing(error)) return null;
+    throw error;
+  }
+}
+
+/**
+ * @throws {InvalidInputError} If it cannot be made: a link that leads nowhere stands there, or it may not be written
+ *   to.
+ */
+export function makeDirectory(dir: string): void {
+  try {
+    Deno.mkdirSync(dir, { recursive: true, mode: PRIVATE_DIRECTORY });
+  } catch (cause) {
+    const why = (cause as Error).message;
+    throw new InvalidInputError(
+      `Cannot make ${dir} because of what stands in its way: ${why}. Fix: put a directory there that you may write to`,
+      { dir },
+      { cause },
+    );
+  }
+}
+
+/** Makes the directory if it is missing. A reader sees a whole owner or none. */
+export function writeOwner(dir: string, owner: DirectoryOwner): void {
+  makeDirectory(dir);
+  const path = join(dir, OWNER_FILE);
+  const fresh = `${path}.${crypto.randomUUID()}`;
+  Deno.writeTextFileSync(fresh, `${JSON.stringify(owner)}\n`, { mode: PRIVATE_FILE });
+  Deno.renameSync(fresh, path);
+}
+
+/** Whether nothing but an owner is in the directory, or it is not there. */
+export function isUnused(dir: string): boolean {
+  try {
+    return readdirSync(dir).every((name) => name.startsWith(OWNER_FILE));
+  } catch (error) {
+    if ((error as { code?: string }).code === "ENOENT") return true;
+    throw error;
+  }
+}
+
+/** Whether a first-level folder of a home is a directory of its own, and no link to another place. */
+export function isOwnFolder(home: string, folder: string): boolean {
+  try {
+    return Deno.realPathSync(join(home, folder)) === join(Deno.realPathSync(home), folder);
+  } catch (error) {
+    if (isNothing(error)) return true; // It will be made here.
+    throw error;
+  }
+}
+
+/** Whether `found` stands for the run that `wanted` is of, as the owner of a directory in that folder of `home`. */
+export function isOwnedBy(
+  found: DirectoryOwner,
+  wanted: DirectoryOwner,
+  at: { home: string; folder: string },
+): boolean {
+  if (found.store !== wanted.store || found.run !== wanted.run) return false;
+  return isOwnFolder(at.home, at.folder) || (found.home === wanted.home && found.place === wanted.place);
+}
+
+function isNothing(error: unknown): boolean {
+  return error instanceof Deno.errors.NotFound || error instanceof Deno.errors.NotADirectory;
+}

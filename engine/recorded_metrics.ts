@@ -1,0 +1,28 @@
+/** Metrics as rows of the journal: what a body emitted, recorded with what it made. */
+import type { Emission } from "./context.ts";
+
+/** The round of the innermost loop around a scope. `loop`: its path, `round` or `outer/2/inner`. */
+export type InRound = { loop: string; round: number };
+
+/** Value of a `metrics` row; its key is that of the stage or step. */
+export type RecordedMetrics = {
+  at_ms: number;
+  stage: string;
+  /** Null outside loops. */
+  loop: string | null;
+  round: number | null;
+  /** What the numbers are of, as the stage named it: a policy's version. */
+  version: string | null;
+  metrics: Record<string, number>;
+};
+
+type Place = { at_ms: number; stage: string; in_round: InRound | null };
+
+/** What is recorded of an emission; null where it has no number to record. One that is not finite is left out. */
+export function recordedMetrics({ metrics = {}, version }: Emission, place: Place): RecordedMetrics | null {
+  const finite = Object.entries(metrics).filter(([, value]) => Number.isFinite(value));
+  if (finite.length === 0) return null;
+  const { at_ms, stage, in_round } = place;
+  const { loop = null, round = null } = in_round ?? {};
+  return { at_ms, stage, loop, round, version: version ?? null, metrics: Object.fromEntries(finite) };
+}

@@ -1,0 +1,130 @@
+/**
+ * The one place that removes directories. Everything else asks here: a lint rule (`tests/lint/removals.ts`) sees to it.
+ */
+import { basename, dirname, join, relative, resolve, sep } from "node:path";
+import { type DirectoryOwner, isOwnedBy, ownerOf } from "./directory_owner.ts";
+import { RemovalRefusedError } from "./errors.ts";
+
+export type Removal = {
+  /**
+   * The tree that the path belongs to: a home, or another root. Its first-level folders (`checkpoints`, `env`, ...) may
+   * be links that their owner made; below them none is followed.
+   */
+  home: string;
+  /** What the last name of the path must look like, whole: only what we named ourselves is ours to remove. */
+  named: RegExp;
+  /** Who the directory of the run, the second on the way from the home, must belong to. Null: it is no run's. */
+  owner: DirectoryOwner | null;
+  /** Only looks: true if it would go. */
+  dry_run?: boolean;
+};
+
+/** Where a removal has moved its directory: nobody else knows the name, so nobody can swap what is being removed. */
+export const REMOVING = /\.removing-[0-9a-f-]{36}/;
+/** A first-level folder and a name in it. */
+const DEPTH_MIN = 2;
+
+/**
+ * Removes a file or a directory with all that is in it, following no link. It is moved aside first and looked at once
+ * more: what took its place meanwhile is put back. False: it was not there. A removal that was killed is finished by
+ * the next one beside it.
+ * @throws {RemovalRefusedError} If the path is not strictly inside the home, is or goes through a link, has another
+ *   name, or lies in a directory that belongs to another run, or to nobody.
+ */
+export async function removeTree(path: string, { dry_run = false, ...removal }: Removal): Promise<boolean> {
+  const parent = realParent(path, removal);
+  if (parent === null) return false;
+  const found = moveAside(join(parent, basename(path)), dry_run);
+  if (dry_run) return found;
+  for (const { name } of [...Deno.readDirSync(parent)]) {
+    if (isNamed(name, REMOVING)) await removeMoved(join(parent, name));
+  }
+  return found;
+}
+
+/** The directory that holds the path, resolved; null if it is not there. */
+function realParent(path: string, { home, named, owner }: Removal): string | null {
+  const full = resolve(path);
+  const name = basename(full);
+  const parts = relative(resolve(home), full).split(sep);
+  if (home === "" || parts.length < DEPTH_MIN || parts.includes("..") || parts.includes("")) {
+    throw refused(path, `it is not inside '${home}'`);
+  }
+  if (!isNamed(name, named)) {
+    throw refused(path, `'${name}' is not a name that Holdfast gives`);
+  }
+  try {
+    const folder = Deno.realPathSync(join(resolve(home), parts[0]!));
+    const expected = join(folder, ...parts.slice(1, -1));
+    const found = Deno.realPathSync(dirname(full));
+    if (found !== expected) throw refused(path, `it is reached through a link: '${found}' is where it lies`);
+    if (owner !== null) refuseOthers(path, { home, folder: parts[0]!, dir: join(folder, parts[1]!), owner });
+    return found;
+  } catch (error) {
+    if (isMissing(error)) return null;
+    throw error;
+  }
+}
+
+type Place = { home: string; folder: string; dir: string; owner: DirectoryOwner };
+
+function refuseOthers(path: string, { home, folder, dir, owner }: Place): void {
+  if (!exists(dir)) return; // What is not there is no error.
+  const found = ownerOf(dir);
+  if (found === null) throw refused(path, `'${dir}' does not say which run it belongs to`);
+  if (isOwnedBy(found, owner, { home, folder })) return;
+  throw refused(path, `'${dir}' belongs to run '${found.run}' of ${found.place}, recorded in journal ${found.store}`);
+}
+
+function exists(path: string): boolean {
+  try {
+    Deno.lstatSync(path);
+    return true;
+  } catch (error) {
+    if (isMissing(error)) return false;
+    throw error;
+  }
+}
+
+/** Moves it to a name of its own beside it. A swap by another process between the two looks is seen by the inode. */
+function moveAside(path: string, dry_run: boolean): boolean {
+  const aside = join(dirname(path), `.removing-${crypto.randomUUID()}`);
+  try {
+    const before = Deno.lstatSync(path);
+    if (before.isSymlink) throw refused(path, "it is a link");
+    if (dry_run) return true;
+    Deno.renameSync(path, aside);
+    const after = Deno.lstatSync(aside);
+    const swapped = after.ino !== before.ino || after.dev !== before.dev || Deno.realPathSync(aside) !== aside;
+    if (!swapped) return true;
+  } catch (error) {
+    if (isMissing(error)) return false;
+    throw error;
+  }
+  Deno.renameSync(aside, path);
+  throw refused(path, "something else has taken its place");
+}
+
+async function removeMoved(path: string): Promise<void> {
+  try {
+    await Deno.remove(path, { recursive: true });
+  } catch (error) {
+    if (!(error instanceof Deno.errors.NotFound)) throw error; // Another removal finished it.
+  }
+}
+
+/** Whether a name is of a pattern from its first character to its last. */
+export function isNamed(name: string, pattern: RegExp): boolean {
+  return new RegExp(`^(?:${pattern.source})$`).test(name);
+}
+
+function isMissing(error: unknown): boolean {
+  return error instanceof Deno.errors.NotFound || error instanceof Deno.errors.NotADirectory;
+}
+
+function refused(path: string, why: string): RemovalRefusedError {
+  return new RemovalRefusedError(
+    `Cannot remove '${path}' because ${why}. Fix: look at it, and remove it by hand if it is not needed`,
+    { path, why },
+  );
+}

@@ -1,0 +1,27 @@
+import type { TrainingData } from "../configs/mod.ts";
+import type { z } from "zod";
+import { chatOf } from "../data/mod.ts";
+import type { GraphBuilder, Ref } from "../engine/mod.ts";
+import { boundRows, type RowUse } from "./stages/bound_rows.ts";
+import { openData, type OpenedSplit } from "./stages/open_data.ts";
+
+/** What opening rows reads of a configuration. Rows that are made on the spot have no `data` block, and no long prompts. */
+export type RowsConfig = {
+  data?: Pick<z.infer<typeof TrainingData>, "prompt_tokens_max" | "on_long_prompt">;
+  sampler?: { max_model_len: number | null };
+  /** With `chatSettings`, where it has them. */
+  model?: object;
+};
+
+/** Opens a split and bounds its rows before anything is generated from them. */
+export function openRows(
+  g: GraphBuilder,
+  { data, sampler, model }: RowsConfig,
+  { split, use, model_path }: { split: string; use: RowUse; model_path: Ref<string> | string },
+): Ref<OpenedSplit> {
+  const opened = g.stage(openData, { split, ...chatOf(model) });
+  if (data === undefined || data.on_long_prompt === "unchecked") return opened;
+  const { prompt_tokens_max, on_long_prompt } = data;
+  const sequence_tokens_max = use === "prompt" ? sampler?.max_model_len ?? null : null;
+  return g.stage(boundRows, { data: opened, use, model_path, sequence_tokens_max, prompt_tokens_max, on_long_prompt });
+}

@@ -1,0 +1,101 @@
+/** The directories that a run has in its home, `runs/RUN`, `checkpoints/RUN` and `logs/RUN`: whose they are. */
+import { existsSync, lstatSync } from "node:fs";
+import {
+  type DirectoryOwner,
+  InvalidInputError,
+  isOwnedBy,
+  isOwnFolder,
+  isUnused,
+  makeDirectory,
+  ownerOf,
+  RUN_FOLDERS,
+  type RunHead,
+  writeOwner,
+} from "../engine/mod.ts";
+import { homeNonce } from "../workers/mod.ts";
+import type { Home } from "./home.ts";
+
+/** @throws {InvalidInputError} If the run was recorded in another home: what it needs lies there. */
+export async function refuseOtherHome(home: Home, { id, home: recorded }: RunHead): Promise<void> {
+  const here = await homeNonce(home.dir);
+  if (recorded === null || recorded === here) return;
+  throw new InvalidInputError(
+    `Cannot work on run '${id}' in ${home.dir} because its files are in another home: this one is ${here}, the run's is ` +
+      `${recorded}. Fix: name the run's home with --home`,
+    { run: id, home: here, recorded },
+  );
+}
+
+/**
+ * @throws {InvalidInputError} If a new run of this id would find somebody's files in its directories, or could not have
+ *   them.
+ */
+export function refuseUsed(home: Home, owner: DirectoryOwner): void {
+  for (const folder of RUN_FOLDERS) {
+    makeDirectory(`${home.dir}/${folder}`);
+    const dir = `${home.dir}/${folder}/${owner.run}`;
+    const found = ownerOf(dir);
+    const ours = found !== null && isOwnedBy(found, owner, { home: home.dir, folder });
+    // A fork that was killed before its run was recorded has left links.
+    const free = isUnused(dir) || (ours && folder === "checkpoints");
+    if (!free || (found !== null && !ours)) throw belongsTo(dir, { owner, found });
+  }
+}
+
+/**
+ * Writes into the run's directories whose they are, before anything else is written there. One with files of an older
+ * version is taken if the run has recorded that it keeps files there; else it stays as it is, and nothing in it will be
+ * removed. `make`: also directories that are not there yet.
+ * @throws {InvalidInputError} If one of them is another run's.
+ */
+export async function claimDirectories(home: Home, head: RunHead, { make }: { make: boolean }): Promise<void> {
+  const owner = await home.owner(head.id);
+  let told: boolean | undefined;
+  for (const folder of RUN_FOLDERS) {
+    const dir = `${home.dir}/${folder}/${head.id}`;
+    const found = ownerOf(dir);
+    if (found !== null && !isOwnedBy(found, owner, { home: home.dir, folder }) && !await hasMoved(found, owner)) {
+      throw belongsTo(dir, { owner, found });
+    }
+    if ((found?.home === owner.home && found.place === owner.place) || isLink(dir)) continue;
+    if (found === null && !isUnused(dir)) {
+      told ??= await hasRecorded(home, head);
+      if (!told || !isOwnFolder(home.dir, folder)) continue;
+    }
+    if (make || existsSync(dir)) writeOwner(dir, owner);
+  }
+}
+
+/** Nothing is written, or removed, behind a link that somebody has put there. */
+function isLink(path: string): boolean {
+  return lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() === true;
+}
+
+/** Whether it is the same run's, and the home has only been moved: a copy still has the home that it was made of. */
+async function hasMoved(found: DirectoryOwner, owner: DirectoryOwner): Promise<boolean> {
+  if (found.store !== owner.store || found.run !== owner.run || found.home !== owner.home) return false;
+  return !existsSync(`${found.place}/nonce`) || await homeNonce(found.place) !== found.home;
+}
+
+/** Whether a row of the run names a file in this home's directories of it. */
+async function hasRecorded(home: Home, { id }: RunHead): Promise<boolean> {
+  const kinds = ["note/checkpoint", "note/publication", "note/reference", "note/exported"] as const;
+  const rows = await home.store.read(id, { kinds: [...kinds] });
+  const homes = [home.dir, Deno.realPathSync(home.dir)];
+  const dirs = homes.flatMap((dir) =>
+    RUN_FOLDERS.map((folder) => JSON.stringify(`${dir}/${folder}/${id}/`).slice(1, -1))
+  );
+  return rows.some(({ value }) => dirs.some((dir) => value.includes(`"${dir}`)));
+}
+
+type Belonging = { owner: DirectoryOwner; found: DirectoryOwner | null };
+
+function belongsTo(dir: string, { owner, found }: Belonging): InvalidInputError {
+  const whose = found === null
+    ? "it holds files of a run that this journal does not know"
+    : `it belongs to run '${found.run}' of ${found.place}, recorded in journal ${found.store}`;
+  return new InvalidInputError(
+    `Cannot use ${dir} for run '${owner.run}' because ${whose}. Fix: choose another --id, or move the directory away`,
+    { dir, run: owner.run, found },
+  );
+}

@@ -1,0 +1,31 @@
+import { z } from "zod";
+import { defineReward } from "./define.ts";
+
+/**
+ * The share of characters that stand where the row's answer has them, from 0 to 1: 1 is the answer itself, 0 has no
+ * character right, however short it is. Of the longer of the two texts, in Unicode code points, white space around both
+ * left out. For young models, which are never all right.
+ * @throws {RangeError} If the row has no answer: the row is broken, not the model.
+ * @example
+ * ```ts
+ * strictEqual(charactersInPlace.score({ completion: "12354", row: { answer: "12345" } }, {}), 0.6);
+ * ```
+ */
+export const charactersInPlace = defineReward({
+  name: "characters_in_place",
+  runs_on: "engine",
+  config: z.strictObject({}),
+  check: (row) => void wantedOf(row),
+  score({ completion, row }: { completion: string; row: { answer?: string } }) {
+    const [given, wanted] = [[...completion.trim()], [...wantedOf(row).trim()]];
+    const right = wanted.filter((character, i) => given[i] === character).length;
+    return right / Math.max(given.length, wanted.length, 1);
+  },
+});
+
+function wantedOf({ answer }: { answer?: string }): string {
+  if (answer !== undefined) return answer;
+  throw new RangeError(
+    "Cannot score with characters_in_place as the row has no answer: add an `answer`, or name its field",
+  );
+}

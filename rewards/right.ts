@@ -1,0 +1,28 @@
+/** Which samples of an evaluation are right: a reward says so itself, or its score is high enough. */
+import { labelOf, type RewardConfig } from "./config.ts";
+import { REWARDS } from "./table.ts";
+
+/** From which score on a sample of a function in Python is right, where nothing says more: midway between 0 and 1. */
+const PYTHON_RIGHT_AT = 0.5;
+
+/** `by`: the reward that says what is right, by its name in metrics; null: none does. `says`: its own `right` comes first. */
+export type Rightness = { by: string | null; at: number; says: boolean };
+
+/**
+ * What is right under these rewards. `right_at`: a score for the first reward; null: the first reward that declares one decides,
+ * by that score or by the `right` that a function returns beside its score.
+ */
+export function rightness(rewards: readonly RewardConfig[], right_at: number | null): Rightness {
+  if (right_at !== null) return { by: labelOf(rewards[0]!), at: right_at, says: false };
+  for (const reward of rewards) {
+    const at = declaredRightAt(reward);
+    if (at !== null) return { by: labelOf(reward), at, says: reward.name === "python" };
+  }
+  return { by: null, at: 1, says: false };
+}
+
+function declaredRightAt(reward: RewardConfig): number | null {
+  if (reward.name === "python") return PYTHON_RIGHT_AT;
+  if (reward.name === "reward_model") return null;
+  return (REWARDS[reward.name] as { right_at?: number }).right_at ?? null;
+}

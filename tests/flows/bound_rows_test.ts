@@ -1,0 +1,122 @@
+import { deepStrictEqual, match, ok, strictEqual } from "node:assert/strict";
+import fc from "fast-check";
+import { type Row, type RowTable, tableOf } from "../../data/mod.ts";
+import type { ErrorJson } from "../../engine/mod.ts";
+import { recordedDefinition, runView } from "../../flows/mod.ts";
+import { FLOW_GRAPHS } from "../../flows/table.ts";
+import { FakeTrainer } from "../../flows/testing.ts";
+import { execute, onlineConfig, stores } from "./fixtures.ts";
+
+const { evaluate, online, preference, supervised } = FLOW_GRAPHS;
+
+/** Rows whose prompts have so many characters: the fake model's tokens. */
+function prompts(lengths: readonly number[]): RowTable {
+  const rows = lengths.map((length, n): Row => ({
+    row_id: `row-${n}`,
+    prompt: String(n).padStart(length, "x"),
+    answer: "1",
+    columns: {},
+  }));
+  return tableOf(rows, `prompts-${lengths.join()}`);
+}
+
+type Bounds = { prompt_tokens_max?: number | null; on_long_prompt?: string };
+
+async function ran(lengths: readonly number[], bounds: Bounds, { tokens_max = null as number | null } = {}) {
+  const home = await stores();
+  const config = onlineConfig(home.model, { data: { train: [{ path: "t" }], ...bounds }, checkpoints: {} });
+  const trainer = new FakeTrainer({ artifacts: home.artifacts, tokens_max });
+  const ended = await execute(online, config, { ...home, trainer, rows: { train: prompts(lengths) } });
+  const view = await runView(home.store, (await home.store.head("run"))!, { workers: [], metrics: {} });
+  const slabs = ended.samplers.flatMap(({ calls }) => calls).filter(({ op }) => op === "generate");
+  const draws = slabs.flatMap(({ args }) =>
+    (args as { slab: { draws: { row: Row; prompt_tokens_max?: number }[] } }).slab.draws
+  );
+  return { ...ended, view, draws };
+}
+
+Deno.test("rows that are too long fail a run before anything is generated, and are named", async () => {
+  const { outcome, draws, view } = await ran([4, 9, 4, 12], { prompt_tokens_max: 8 });
+  strictEqual(outcome.status, "failed");
+  deepStrictEqual(draws, []);
+  const { message } = view.error as ErrorJson;
+  match(
+    message,
+    /2 of 4 are too long: 'row-1' \(9\), 'row-3' \(12\). A prompt may have 8 tokens. Nothing was generated/,
+  );
+});
+
+Deno.test("without a bound of its own a prompt leaves the model room for one token", async () => {
+  for (const [tokens_max, status] of [[10, "done"], [9, "failed"]] as const) {
+    strictEqual((await ran([9, 9], {}, { tokens_max })).outcome.status, status);
+  }
+});
+
+Deno.test("drop: the run has exactly the rows within the bound, each epoch all of them, and says how many it left out", async () => {
+  const lengths = fc.array(fc.integer({ min: 1, max: 20 }), { minLength: 1, maxLength: 12 });
+  await fc.assert(
+    fc.asyncProperty(lengths, fc.integer({ min: 1, max: 20 }), async (lengths, most) => {
+      const { outcome, draws, view } = await ran(lengths, { prompt_tokens_max: most, on_long_prompt: "drop" });
+      const kept = lengths.flatMap((length, n) => (length <= most ? [`row-${n}`] : []));
+      if (kept.length === 0) {
+        strictEqual(outcome.status, "failed");
+        return match((view.error as ErrorJson).message, /every one of them is too long/);
+      }
+      strictEqual(outcome.status, "done");
+      const drawn = draws.map(({ row }) => row.row_id);
+      ok(drawn.every((id) => kept.includes(id)));
+      if (kept.length <= drawn.length) deepStrictEqual(new Set(drawn.slice(0, kept.length)), new Set(kept));
+      deepStrictEqual(view.rows, [{
+        split: "train",
+        rows: lengths.length,
+        longest_prompt_tokens: Math.max(...lengths),
+        dropped: lengths.length - kept.length,
+        truncated: 0,
+      }]);
+    }),
+    { numRuns: 25 },
+  );
+});
+
+Deno.test("truncate_left: every row is drawn, and says what its prompt is cut to", async () => {
+  const { outcome, draws, view } = await ran([4, 9, 12], { prompt_tokens_max: 8, on_long_prompt: "truncate_left" });
+  strictEqual(outcome.status, "done");
+  deepStrictEqual(new Set(draws.map(({ prompt_tokens_max }) => prompt_tokens_max)), new Set([8]));
+  deepStrictEqual(view.rows.map(({ truncated, dropped }) => [truncated, dropped]), [[2, 0]]);
+});
+
+Deno.test("rows of every flow are bounded, held-out ones too", () => {
+  const model = { path: "m" };
+  const data = { train: [{ path: "t" }], eval: [{ path: "e" }] };
+  const reward = [{ name: "exact_match" as const }];
+  const graphs = [
+    online.build({ ...onlineConfig("m"), data, evaluate: {} } as never),
+    supervised.build({ flow: "supervised", rounds: 1, rows_per_round: 1, model, data, reward, evaluate: {} }),
+    evaluate.build({ flow: "evaluate", model, data: { eval: data.eval }, reward }),
+    preference.build({ flow: "preference", rounds: 1, pairs_per_round: 1, model, data, evaluate: {} }),
+  ];
+  for (const graph of graphs) {
+    const [opened, bounded] = ["open_data", "bound_rows"].map((stage) =>
+      graph.lines.filter((line) => line.includes(stage)).length
+    );
+    ok(opened! > 0 && bounded! >= opened!, graph.lines.join("\n"));
+  }
+});
+
+Deno.test("a run that was recorded before rows were bounded keeps its graph", async () => {
+  const home = await stores();
+  const config = onlineConfig(home.model, { data: { train: [{ path: "t" }], on_long_prompt: "unchecked" } });
+  const before = online.build(config);
+  ok(!before.lines.some((line) => line.includes("bound_rows")));
+  await execute(online, config, home);
+  const head = (await home.store.head("run"))!;
+  const recorded = JSON.parse(head.config);
+  delete recorded.data.on_long_prompt;
+  delete recorded.data.prompt_tokens_max;
+  const { definition, config: read } = await recordedDefinition({
+    ...head,
+    entry: "holdfast:online",
+    config: JSON.stringify(recorded),
+  });
+  strictEqual(definition.build(read).hash, before.hash);
+});

@@ -1,0 +1,125 @@
+"""Chats are taught and sampled as the model's template writes them, for the shapes of published templates."""
+
+import pytest
+from chat_templates import OPENED, SHAPES, ask, loop, tokenizer_for, tokenizer_of
+
+from holdfast_worker.operation import BadDataError
+from holdfast_worker.prompts import encode_prompt, encode_rows, encode_supervised, turn_end
+from holdfast_worker.sampler.stopping import end_tokens, turn_ends
+
+CHAT = {"template_arguments": {}}
+shapes = pytest.mark.parametrize("shape", list(SHAPES))
+
+
+def says(*texts):
+    """A conversation that the user begins."""
+    return [{"role": ("user", "assistant")[place % 2], "content": text} for place, text in enumerate(texts)]
+
+
+def text_of(tokenizer, tokens, mask=None, bit=1):
+    return tokenizer.decode([token for i, token in enumerate(tokens) if mask is None or mask[i] == bit])
+
+
+@shapes
+def test_what_is_taught_is_what_the_template_writes_after_the_prompt(shape):
+    tokenizer, form = tokenizer_for(shape), SHAPES[shape]
+    tokens, mask = encode_supervised(tokenizer, says("hi"), "yo", CHAT)
+    assert text_of(tokenizer, tokens, mask, 0) == form.asked
+    assert text_of(tokenizer, tokens, mask, 1) == form.written
+    assert mask == sorted(mask)
+    assert encode_supervised(tokenizer, says("hi"), says("hi", "yo")[1:], CHAT) == (tokens, mask)
+
+
+@shapes
+def test_a_taught_row_is_what_a_sampler_would_have_recorded(shape):
+    tokenizer, form = tokenizer_for(shape), SHAPES[shape]
+    end = tokenizer.convert_tokens_to_ids(form.end)
+    text, prompt = encode_prompt(tokenizer, says("hi"), CHAT)
+    tokens, mask = encode_supervised(tokenizer, says("hi"), "yo", CHAT)
+    assert text == form.asked and tokens[: len(prompt)] == prompt and mask.index(1) == len(prompt)
+    assert tokens[-1] == end == turn_end(tokenizer, says("hi"), CHAT)
+    assert end not in tokens[len(prompt) : -1]
+    assert turn_ends(tokenizer, ["hi", says("hi")], CHAT) == {end}
+    assert end_tokens(tokenizer, "/nowhere") == {tokenizer.eos_token_id}
+
+
+@shapes
+def test_every_turn_of_several_is_taught_after_what_the_model_is_shown_there(shape):
+    tokenizer = tokenizer_for(shape)
+    chat = says("a", "bb", "c", "dd", "e", "ff")
+    sequences = encode_rows(tokenizer, chat[:1], chat[1:], CHAT)
+    for turn, said in ((1, "bb"), (3, "dd"), (5, "ff")):
+        alone, alone_mask = encode_supervised(tokenizer, chat[:turn], said, CHAT)
+        begins = alone_mask.index(1)
+        same = [mask for tokens, mask in sequences if tokens[: len(alone)] == alone]
+        assert [mask[begins : len(alone)] for mask in same] == [alone_mask[begins:]]
+    taught = [text_of(tokenizer, tokens, mask) for tokens, mask in sequences]
+    one = SHAPES[shape].written
+    assert "".join(taught) == "".join(one.replace("yo", said) for said in ("bb", "dd", "ff"))
+    assert len(sequences) == (3 if shape in ("qwen3", "no end of its own") else 1)
+
+
+def test_thoughts_are_taught_in_the_turn_that_has_them_and_left_out_of_later_prompts():
+    tokenizer = tokenizer_for("qwen3")
+    chat = says("a", "<think>\nhm\n</think>\n\nb", "c", "<think>\noh\n</think>\n\nd")
+    first, second = encode_rows(tokenizer, chat[:1], chat[1:], CHAT)
+    assert text_of(tokenizer, *first) == "<think>\nhm\n</think>\n\nb<|im_end|>"
+    assert text_of(tokenizer, *second) == "<think>\noh\n</think>\n\nd<|im_end|>"
+    assert "hm" not in text_of(tokenizer, second[0])
+
+
+def test_a_pair_is_one_sequence_a_side_so_a_template_that_rewrites_turns_is_refused():
+    chat = says("a", "bb", "c", "dd")
+    with pytest.raises(BadDataError, match="does not keep earlier turns .*: give each assistant turn a row of its own"):
+        encode_supervised(tokenizer_for("qwen3"), chat[:1], chat[1:], CHAT)
+
+
+def test_template_arguments_reach_the_template():
+    tokenizer = tokenizer_for("qwen3")
+    chat = {"template_arguments": {"enable_thinking": False}}
+    text, _ = encode_prompt(tokenizer, says("hi"), chat)
+    assert text.endswith("<|im_start|>assistant\n<think>\n\n</think>\n\n")
+    tokens, mask = encode_supervised(tokenizer, says("hi"), "yo", chat)
+    assert text_of(tokenizer, tokens, mask) == "yo<|im_end|>"
+    assert text_of(tokenizer, tokens, mask, 0) == text
+
+
+def test_a_completion_that_the_prompt_does_not_lead_to_is_refused():
+    tokenizer = tokenizer_of(OPENED, ("<|im_start|>", "<|im_end|>"), "<|im_end|>")
+    assert encode_prompt(tokenizer, says("hi"), CHAT)[0].endswith("<think>\n")
+    for completion in ("yo", "<think>\nhm\n</think>\n\nyo"):
+        with pytest.raises(BadDataError, match=r"asks for it with '<think>\\n' where the whole conversation has"):
+            encode_supervised(tokenizer, says("hi"), completion, CHAT)
+
+
+def test_a_template_that_refuses_the_messages_says_so_with_their_roles():
+    tokenizer = tokenizer_of("{{ raise_exception('roles must alternate') }}", (), "<eos>")
+    with pytest.raises(BadDataError, match="refuses them: roles must alternate. Their roles are user, user"):
+        encode_prompt(tokenizer, says("a")[:1] * 2, CHAT)
+
+
+@shapes
+def test_rows_recorded_before_chats_had_a_record_are_encoded_as_then(shape):
+    tokenizer, form = tokenizer_for(shape), SHAPES[shape]
+    tokens, mask = encode_supervised(tokenizer, says("hi"), "yo")
+    assert text_of(tokenizer, tokens, mask) == f"yo{form.eos}"
+    assert text_of(tokenizer, tokens, mask, 0) == form.asked
+    assert turn_ends(tokenizer, [says("hi")], None) == set()
+
+
+def test_plain_text_is_not_touched_by_a_template():
+    tokenizer = tokenizer_for("gemma")
+    tokens, mask = encode_supervised(tokenizer, "hi", "yo", CHAT)
+    assert text_of(tokenizer, tokens) == "hiyo<eos>"
+    assert (tokens, mask) == encode_supervised(tokenizer, "hi", "yo")
+    assert turn_ends(tokenizer, ["hi"], CHAT) == set()
+
+
+def test_a_tokenizer_that_puts_a_space_before_a_beginning_does_not_put_one_in_the_middle():
+    from tokenizers import pre_tokenizers
+
+    tokenizer = tokenizer_of(loop("{{ m.role }}:{{ m.content }}\n", ask("assistant:")), (), "<eos>")
+    tokenizer.backend_tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True, use_regex=False)
+    assert text_of(tokenizer, tokenizer.encode("b", add_special_tokens=False)) == " b"
+    tokens, mask = encode_supervised(tokenizer, says("a"), "b", CHAT)
+    assert text_of(tokenizer, tokens, mask) == "b<eos>"

@@ -1,0 +1,65 @@
+"""Tokens of rows as the model and the sampler will see them."""
+
+import json
+
+import numpy as np
+import pytest
+import sampler_fixtures as fixtures
+from trainer_harness import Artifacts, io_of
+from transformers import AutoTokenizer
+
+from holdfast_worker.operation import BadDataError
+from holdfast_worker.prompts import encode_prompt, encode_supervised
+from holdfast_worker.trainer.row_lengths import RowLengths
+
+CHAT = [{"role": "user", "content": "hi there"}]
+ROWS = [
+    {"row_id": "plain", "prompt": "sort 321", "completion": " 123", "rejected": " 3"},
+    {"row_id": "chat", "prompt": CHAT, "completion": "yes", "rejected": "not at all"},
+]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    return fixtures.make_model(tmp_path_factory.mktemp("model") / "tiny")
+
+
+def measure(tmp_path, model, use, rows=ROWS):
+    artifacts = Artifacts(tmp_path)
+    io = io_of(artifacts)
+    answer = RowLengths().measure({"model_path": str(model), "use": use, "rows": artifacts.put_json(rows)}, io)
+    return answer, np.frombuffer(io.blobs[0], "<i4").reshape(-1, 2).tolist()
+
+
+@pytest.mark.parametrize("use", ["prompt", "completion", "preference"])
+def test_measure_rows_counts_what_the_model_is_shown(tmp_path, model, use):
+    tokenizer = AutoTokenizer.from_pretrained(model)
+    sides = {"prompt": [], "completion": ["completion"], "preference": ["completion", "rejected"]}[use]
+    expected = []
+    for row in ROWS:
+        prompt = len(encode_prompt(tokenizer, row["prompt"])[1])
+        whole = [len(encode_supervised(tokenizer, row["prompt"], row[side])[0]) for side in sides]
+        expected.append([prompt, max(whole, default=prompt)])
+    answer, lengths = measure(tmp_path, model, use)
+    positions = json.loads((model / "config.json").read_text())["max_position_embeddings"]
+    assert (answer, lengths) == ({"rows": 2, "model_tokens_max": positions}, expected)
+
+
+def test_measure_rows_names_the_row_that_cannot_be_encoded(tmp_path, model):
+    with pytest.raises(BadDataError, match="Cannot use row 'empty': Cannot encode a prompt as it has no tokens"):
+        measure(tmp_path, model, "prompt", [{"row_id": "empty", "prompt": ""}])
+
+
+def test_generate_shows_the_model_the_last_tokens_of_a_bounded_prompt(model):
+    worker = fixtures.make_worker()
+    fixtures.load(worker, model, fixtures.publish(model, "v1"))
+    arguments = fixtures.slab_arguments("v1", draws=2, samples=1)
+    whole = fixtures.trajectories(fixtures.generate(worker, arguments)[1])
+    for draw in arguments["slab"]["draws"]:
+        draw["prompt_tokens_max"] = 4
+    cut = fixtures.trajectories(fixtures.generate(worker, arguments)[1])
+    for before, after in zip(whole, cut):
+        prompt = before["tokens"][~before["action_mask"].astype(bool)]
+        shown = after["tokens"][~after["action_mask"].astype(bool)]
+        assert len(prompt) > 4
+        assert shown.tolist() == prompt[-4:].tolist()

@@ -1,0 +1,36 @@
+import { ok, strictEqual } from "node:assert/strict";
+import { processOf, PythonRewardConfig } from "../../rewards/mod.ts";
+
+const ROOT = new URL("../../", import.meta.url);
+const page = await Deno.readTextFile(new URL("docs/rewards.md", ROOT));
+const pool = await Deno.readTextFile(new URL("workers/python/holdfast_worker/rewards/pool_process.py", ROOT));
+
+Deno.test("the page on rewards has every setting of a function's processes with its default", () => {
+  const { timeout_ms } = PythonRewardConfig.parse({ name: "python", source: "a.py:f" });
+  for (const [name, value] of Object.entries({ timeout_ms, ...processOf({}) })) {
+    const shown = typeof value === "number" ? String(value) : `\`${JSON.stringify(value)}\``;
+    ok(page.includes(`| \`${name}\` | ${shown} |`), `${name}: ${shown}`);
+  }
+});
+
+Deno.test("the page on rewards names every environment variable that user code inherits", () => {
+  const table = pool.slice(pool.indexOf("INHERITED = {"), pool.indexOf("Item = "));
+  const [names, prefixes] = table.split("INHERITED_PREFIXES");
+  const quoted = (text: string) => [...text.matchAll(/"([A-Z_]+)"/g)].map((match) => match[1]!);
+  strictEqual(quoted(names!).length > 20, true);
+  for (const name of quoted(names!)) ok(page.includes(`\`${name}\``), name);
+  for (const prefix of quoted(prefixes!)) ok(page.includes(`\`${prefix}*\``), prefix);
+});
+
+Deno.test("processOf() keeps what is said, null too, and refuses the store's variables", () => {
+  const { memory_gib, cpu_s, env } = processOf({ memory_gib: null, env: ["HF_TOKEN"] });
+  strictEqual(JSON.stringify([memory_gib, cpu_s, env]), `[null,60,["HF_TOKEN"]]`);
+  for (const name of ["HOLDFAST_STORE", "PGPASSWORD", "DATABASE_URL", "A=B"]) {
+    strictEqual(PythonRewardConfig.safeParse({ name: "python", source: "a.py:f", env: [name] }).success, false, name);
+  }
+});
+
+Deno.test("a recorded reward in Python keeps its fields: the hash of a stage's input stays", () => {
+  const recorded = { name: "python", source: "/a.py:f", timeout_ms: 10_000 };
+  strictEqual(JSON.stringify(PythonRewardConfig.parse(recorded)), JSON.stringify(recorded));
+});

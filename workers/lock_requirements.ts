@@ -1,0 +1,47 @@
+/**
+ * `deno task lock`: writes the requirements of every `.in` file with their versions and the hashes of all platforms into the `.txt`
+ * beside it. A version that is locked stays unless its `.in` asks for another: delete the `.txt` for the newest.
+ */
+import { fileURLToPath } from "node:url";
+import { placeOf } from "./made_once.ts";
+import { Making } from "./making.ts";
+import { findPython, PYTHON_MINOR_MIN } from "./python_interpreter.ts";
+import { Uv } from "./uv.ts";
+
+const ROOT = fileURLToPath(new URL("../", import.meta.url));
+const HOME = ".holdfast";
+const WORKERS = "workers/python/requirements";
+
+const UNLOCKED = ["--excludes", `${WORKERS}/not_locked.txt`];
+const LIKE_TORCH = [...UNLOCKED, "--constraints", `${WORKERS}/torch.txt`];
+/** What PyTorch asks for beside CUDA's libraries: it stands in each environment's own requirements. */
+const NEEDS = [
+  ...["filelock", "typing-extensions", "setuptools", "sympy", "mpmath", "networkx", "jinja2", "markupsafe", "fsspec"],
+];
+
+/** In this order: some are bound by one before them. */
+export const LOCKS: { path: string; args: string[] }[] = [
+  { path: `${WORKERS}/uv`, args: [] },
+  { path: `${WORKERS}/torch`, args: UNLOCKED },
+  { path: `${WORKERS}/deepspeed`, args: LIKE_TORCH },
+  { path: "tests/requirements/trl", args: LIKE_TORCH },
+  { path: `${WORKERS}/vllm_cpu`, args: UNLOCKED },
+  { path: `${WORKERS}/vllm_cuda`, args: [] },
+  {
+    path: `${WORKERS}/pytorch_cuda`,
+    args: ["--constraints", `${WORKERS}/vllm_cuda.txt`, ...NEEDS.flatMap((name) => ["--no-emit-package", name])],
+  },
+];
+
+if (import.meta.main) {
+  Deno.chdir(ROOT);
+  const making = new Making(placeOf(HOME, { name: "lock", text: "" }), {
+    onProgress: ({ text }) => console.error(text),
+  });
+  const uv = await Uv.of(HOME, { python: await findPython(), making });
+  const common = ["--universal", "--generate-hashes", "--python-version", `3.${PYTHON_MINOR_MIN}`, "--quiet"];
+  for (const { path, args } of LOCKS) {
+    const output = ["--custom-compile-command", "deno task lock", "--output-file", `${path}.txt`, `${path}.in`];
+    await uv.compile([...common, ...args, ...output], making);
+  }
+}

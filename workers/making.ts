@@ -1,0 +1,125 @@
+import { type Clock, InfrastructureError, systemClock } from "../engine/mod.ts";
+import type { Place } from "./made_once.ts";
+import { type CommandOutcome, runCommand } from "./run_command.ts";
+
+/** What is said while an environment is made. `passing`: the next one replaces it. */
+export type EnvironmentProgress = { text: string; passing: boolean };
+export type OnEnvironmentProgress = (progress: EnvironmentProgress) => void;
+
+/** How often a step that lasts says what it is at. */
+const SAY_MS = 5_000;
+
+/** Last lines of a failed step that its error shows. */
+const LINES_SHOWN = 8;
+
+/** What a step's output says of its failure, and what helps. The first that fits. */
+const FIXES: [RegExp, string][] = [
+  [/ensurepip|No module named venv/, "install Python's venv module: on Debian and Ubuntu, python3-venv"],
+  [/no space left|disk quota/i, "free some space, or name another home with --home"],
+  [
+    /certificate|\bssl/i,
+    "if your network has its own certificates, name their file: `pip config set global.cert FILE`, or SSL_CERT_FILE",
+  ],
+  [
+    /hash mismatch|hashes? .*match/i,
+    "your package index serves other files than the locked ones: name one that mirrors PyPI, `pip config set global.index-url URL`",
+  ],
+  [
+    /dns|connect|network|timed out|resolve host|retries|no matching distribution|no solution/i,
+    "check the network; behind a mirror or proxy, name it: `pip config set global.index-url URL`, `global.proxy URL`",
+  ],
+];
+const OTHER_FIX = "look at the log, then run the same command again";
+
+type StepOptions = {
+  /** The whole of it. */
+  env?: Record<string, string>;
+  onLine?: (line: string) => void;
+  doing?: () => string;
+};
+
+export type MakingOptions = { signal?: AbortSignal; clock?: Clock; onProgress?: OnEnvironmentProgress };
+
+/** The steps that make one environment: each is logged whole, says every few seconds what it is at, and fails with its cause. */
+export class Making {
+  readonly name: string;
+  readonly #log: string;
+  readonly #options: MakingOptions;
+  #logged = false;
+
+  constructor({ name, path }: Place, options: MakingOptions) {
+    this.name = name;
+    this.#log = `${path}.log`;
+    this.#options = options;
+  }
+
+  /** The steps of another environment, which this one needs. */
+  of(place: Place): Making {
+    return new Making(place, this.#options);
+  }
+
+  say(text: string, passing = false): void {
+    this.#options.onProgress?.({ text: `Python environment '${this.name}': ${text}`, passing });
+  }
+
+  /** Runs a command; its failure is an outcome. */
+  async try(argv: string[], { env, onLine, doing }: StepOptions = {}): Promise<CommandOutcome> {
+    this.#write(`$ ${argv.join(" ")}`);
+    const ended = new AbortController();
+    const saying = doing ? this.#sayOften(doing, ended.signal) : Promise.resolve();
+    try {
+      return await runCommand(argv, {
+        ...{ env, clearEnv: env !== undefined, signal: this.#options.signal },
+        onLine: (line) => {
+          this.#write(line);
+          onLine?.(line);
+        },
+      });
+    } finally {
+      ended.abort();
+      await saying;
+    }
+  }
+
+  /** Runs a command. @throws {InfrastructureError} If it fails: the cause, a fix and the last lines. */
+  async must(step: string, argv: string[], options: StepOptions = {}): Promise<void> {
+    const outcome = await this.try(argv, options);
+    if (!outcome.success) throw this.failure(step, outcome);
+  }
+
+  failure(step: string, { lines }: CommandOutcome): InfrastructureError {
+    const at = lines.findIndex((line) => /^\s*error\b/i.test(line));
+    const cause = at < 0 ? lines.at(-1) ?? "no output" : causeAt(lines, at);
+    const fix = FIXES.find(([pattern]) => lines.some((line) => pattern.test(line)))?.[1] ?? OTHER_FIX;
+    const head =
+      `Cannot make the Python environment '${this.name}' because ${step} failed: ${cause.trim()}. Fix: ${fix}`;
+    const shown = lines.slice(-LINES_SHOWN).map((line) => `  | ${line}`);
+    const facts = { environment: this.name, step, log: this.#log };
+    return new InfrastructureError([head, ...shown, `  log: ${this.#log}`].join("\n"), facts, { retryable: false });
+  }
+
+  async #sayOften(doing: () => string, ended: AbortSignal): Promise<void> {
+    const clock = this.#options.clock ?? systemClock;
+    const began = clock.monotonic();
+    while (!ended.aborted) {
+      try {
+        await clock.sleep(SAY_MS, ended);
+      } catch {
+        return; // The step has ended.
+      }
+      this.say(`${doing()}, ${Math.round((clock.monotonic() - began) / 1000)} s`, true);
+    }
+  }
+
+  #write(line: string): void {
+    Deno.writeTextFileSync(this.#log, `${line}\n`, { append: this.#logged });
+    this.#logged = true;
+  }
+}
+
+/** An error of uv with its deepest cause, which says more: it writes each on a line of its own. */
+function causeAt(lines: string[], at: number): string {
+  const causes = lines.slice(at + 1).filter((line) => /^\s*(cause|caused by):/i.test(line));
+  const deepest = causes.at(-1)?.replace(/^\s*\w[\w ]*:\s*/, "");
+  return deepest === undefined ? lines[at]! : `${lines[at]} (${deepest})`;
+}

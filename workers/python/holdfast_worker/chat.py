@@ -1,0 +1,97 @@
+"""A model's chat template as a run uses it: what the model is asked with, and what it then has to write.
+
+A template is asked twice: for the messages before an assistant's turn, ready for its first token, and for the
+conversation up to and with that turn. What the second has after the first is what the model writes: content and the
+end of the turn, which is a token of the template's own in many models (`<end_of_turn>`, `<|im_end|>`), not the
+tokenizer's end-of-sequence token.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from holdfast_worker.operation import BadDataError
+
+Message = dict[str, Any]
+PROBE = "holdfastprobe"  # Letters alone, which no template changes.
+SHOWN = 60
+
+
+@dataclass(frozen=True)
+class Turn:
+    """`asked`: all text before the assistant's turn, as it is sampled after; `written`: what the turn adds to it."""
+
+    asked: str
+    written: str
+
+
+class ChatFormat:
+    """`arguments` go to the template beside the messages, as `enable_thinking` of Qwen3's."""
+
+    def __init__(self, tokenizer: Any, arguments: dict[str, Any] | None = None) -> None:
+        if not getattr(tokenizer, "chat_template", None):
+            raise BadDataError(
+                "Cannot render chat messages as the model's tokenizer has no chat template: use plain-text prompts or "
+                "a chat model"
+            )
+        self.tokenizer = tokenizer
+        self.arguments = arguments or {}
+
+    def asked(self, messages: Sequence[Message]) -> str:
+        """The text that the assistant's next turn is sampled after."""
+        return self._render(messages, add_generation_prompt=True)
+
+    @cached_property
+    def end(self) -> tuple[str, int] | None:
+        """
+        Text and id of the special token that the template writes first after what an assistant says; None if it writes
+        none, so that a turn ends with the tokenizer's end-of-sequence token.
+        """
+        question, answer = {"role": "user", "content": PROBE}, {"role": "assistant", "content": PROBE}
+        rendered = self._render([question, answer], add_generation_prompt=False)
+        after = rendered[rendered.rfind(PROBE) + len(PROBE) :]
+        found = [(after.find(text), text) for text in self._special_tokens() if text in after]
+        if not found:
+            return None
+        text = min(found, key=lambda one: (one[0], -len(one[1])))[1]
+        return text, int(self.tokenizer.convert_tokens_to_ids(text))
+
+    def turns(self, messages: Sequence[Message], first: int) -> list[Turn]:
+        """Every assistant turn from message number `first` on, in order."""
+        places = [place for place in range(first, len(messages)) if messages[place]["role"] == "assistant"]
+        return [self._turn(messages[: place + 1]) for place in places]
+
+    def _turn(self, messages: Sequence[Message]) -> Turn:
+        asked, whole = self.asked(messages[:-1]), self._render(messages, add_generation_prompt=False)
+        if not whole.startswith(asked):
+            same = next(place for place, both in enumerate(zip(asked + "\0", whole + "\1")) if both[0] != both[1])
+            raise BadDataError(
+                f"Cannot teach message {len(messages)} of a chat as the chat template asks for it with "
+                f"{asked[same:][:SHOWN]!r} where the whole conversation has {whole[same:][:SHOWN]!r}. Give completions "
+                "the form that the model is asked for, a reasoning model's thoughts too, or change "
+                "model.template_arguments"
+            )
+        rest = whole[len(asked) :]
+        if self.end is None:
+            return Turn(asked, rest.rstrip())
+        return Turn(asked, rest[: rest.rfind(self.end[0]) + len(self.end[0])])
+
+    def _special_tokens(self) -> set[str]:
+        added = getattr(self.tokenizer, "added_tokens_decoder", {}).values()
+        return {*self.tokenizer.all_special_tokens, *(token.content for token in added if token.special)} - {""}
+
+    def _render(self, messages: Sequence[Message], *, add_generation_prompt: bool) -> str:
+        from jinja2 import TemplateError
+
+        try:
+            return self.tokenizer.apply_chat_template(
+                list(messages), tokenize=False, add_generation_prompt=add_generation_prompt, **self.arguments
+            )
+        except (TemplateError, TypeError) as error:
+            roles = ", ".join(message["role"] for message in messages)
+            raise BadDataError(
+                f"Cannot render chat messages as the model's chat template refuses them: {error}. Their roles are {roles}"
+            ) from error

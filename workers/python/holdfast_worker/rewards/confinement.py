@@ -1,0 +1,149 @@
+"""How a reward's process is kept to itself.
+
+It becomes two: a supervisor, which runs no user code and ends everything below it when the pool or the user's process
+ends; and the process for user code, with namespaces of its own where the machine allows that, and with limits. The
+supervisor is a subreaper, so what leaves its parent by `setsid` and double forks stays below it.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import select
+import signal
+import sys
+from pathlib import Path
+
+from holdfast_worker import linux
+from holdfast_worker.process_table import end_below, kill_group
+from holdfast_worker.rewards.reward_code import RewardCode
+
+STDIN = 0
+WOKEN_BYTES = 4096
+OOM_SCORE_MAX = 1000  # When memory runs out, the kernel takes these processes before any of ours.
+SIGNAL_EXIT = 128  # As shells do: a process that was ended by signal N has the exit code 128 + N.
+GIB, MIB = 1 << 30, 1 << 20
+
+
+def isolation_works() -> str | None:
+    """None if a process can have namespaces of its own here; else why not. Tried in a child, for half of it is no way
+    back."""
+    if sys.platform != "linux":
+        return f"{sys.platform} has no process namespaces"
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            _unshare()
+            inner = os.fork()
+            if inner == 0:
+                _mount_proc()
+                os._exit(0)
+            said = b"" if os.waitpid(inner, 0)[1] == 0 else b"/proc cannot be mounted"
+        except OSError as error:
+            said = str(error).encode()
+        os.write(writing, said)
+        os._exit(0)
+    os.close(writing)
+    os.waitpid(child, 0)
+    with os.fdopen(reading, "rb") as pipe:
+        return pipe.read().decode() or None
+
+
+def confine(code: RewardCode, *, channel_fd: int) -> bool:
+    """Returns only in the process that is to run user code: whether it is isolated. Its standard input, which the pool
+    holds open, stays with the supervisor. Must run before any thread starts."""
+    isolated = code.isolate and isolation_works() is None
+    linux.prctl(linux.PR_SET_CHILD_SUBREAPER, 1)
+    if isolated:
+        _unshare()
+    _fork_below(channel_fd)
+    if isolated:
+        _mount_proc()
+        _fork_below(channel_fd)  # The first process of a namespace ignores most signals: user code is not it.
+        if os.getuid() != 0:
+            linux.drop_capabilities()  # Those that the user namespace gave: with them /proc could be taken off again.
+    os.setsid()  # So that `kill(0, ...)` reaches nobody else.
+    linux.prctl(linux.PR_SET_CHILD_SUBREAPER, 1)  # What a call leaves behind is below its process, and is found there.
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, STDIN)
+    os.close(null)
+    _limit(code)
+    return isolated
+
+
+def _unshare() -> None:
+    """The next child is the first process of a namespace. It sees no process of ours, and dies with it whatever it does."""
+    uid, gid = os.getuid(), os.getgid()
+    linux.unshare(linux.CLONE_NEWPID | (linux.CLONE_NEWUSER if uid != 0 else 0))
+    if uid != 0:
+        Path("/proc/self/setgroups").write_text("deny")
+        Path("/proc/self/uid_map").write_text(f"{uid} {uid} 1")
+        Path("/proc/self/gid_map").write_text(f"{gid} {gid} 1")
+
+
+def _mount_proc() -> None:
+    """In the first process of a namespace: its own /proc, for it and what is below it. What the machine mounts later is
+    still seen."""
+    linux.unshare(linux.CLONE_NEWNS)
+    linux.mount(None, b"/", linux.MS_REC | linux.MS_SLAVE)
+    linux.mount(b"proc", b"/proc", linux.MS_NOSUID | linux.MS_NODEV | linux.MS_NOEXEC)
+
+
+def _fork_below(channel_fd: int) -> None:
+    """Returns in the child. The parent stays until the child has ended, or the pool has closed our standard input; it ends
+    what is left below it and takes over the child's exit code."""
+    child = os.fork()
+    if child == 0:
+        linux.prctl(linux.PR_SET_PDEATHSIG, signal.SIGKILL)
+        return
+    os.close(channel_fd)
+    code = _watch(child)
+    kill_group(child)
+    end_below(os.getpid())
+    os._exit(code)
+
+
+def _watch(child: int) -> int:
+    """Without a thread: a process whose children are to have a namespace may have none."""
+    woken, wake = os.pipe()
+    os.set_blocking(wake, False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)  # It must be caught, or no byte is written.
+    signal.set_wakeup_fd(wake)
+    poll = select.poll()
+    poll.register(STDIN, 0)  # No events asked for: a hang-up always wakes it.
+    poll.register(woken, select.POLLIN)
+    while True:
+        pid, status = os.waitpid(-1, os.WNOHANG)
+        if pid == child:
+            return os.WEXITSTATUS(status) if os.WIFEXITED(status) else SIGNAL_EXIT + os.WTERMSIG(status)
+        if pid != 0:
+            continue  # An orphan.
+        events = dict(poll.poll())
+        if STDIN in events:
+            return 0
+        os.read(woken, WOKEN_BYTES)
+
+
+def _limit(code: RewardCode) -> None:
+    """@see RewardCode. Memory is what is written to, not what is reserved: CUDA reserves more than any machine has."""
+    try:
+        Path("/proc/self/oom_score_adj").write_text(str(OOM_SCORE_MAX))
+    except OSError:
+        pass
+    _at_most(resource.RLIMIT_CORE, 0)
+    if code.memory_gib is not None:
+        _at_most(resource.RLIMIT_DATA, int(code.memory_gib * GIB))
+    if code.file_mib is not None:
+        _at_most(resource.RLIMIT_FSIZE, int(code.file_mib * MIB))
+
+
+def _at_most(kind: int, value: int) -> None:
+    """A lower limit that is there already stays."""
+    _, hard = resource.getrlimit(kind)
+    bound = value if hard == resource.RLIM_INFINITY else min(value, hard)
+    resource.setrlimit(kind, (bound, bound))
+
+
+if __name__ == "__main__":
+    print(isolation_works() or "")

@@ -1,0 +1,101 @@
+"""The pool's end of a process's channel: one request and its answer at a time, within one time limit.
+
+Each request has a nonce which its answer repeats. What else comes is an answer to nothing: somebody writes to the channel
+who may not (a fork of the user's code), so no byte of it can be trusted any more.
+"""
+
+from __future__ import annotations
+
+import secrets
+import select
+import socket
+import time
+from typing import Any
+
+from holdfast_worker.channel import HEADER, ChannelClosed, pack, unpack
+
+ANSWER_BYTES_MAX = 1 << 20
+CHUNK_BYTES = 1 << 16
+
+
+class Silent(Exception):
+    """No answer, or no whole one, in time."""
+
+
+class BadAnswer(Exception):
+    """What came is not the answer to the request."""
+
+
+class Exchange:
+    """Over one end of a socket pair. After any exception it is of no use."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        sock.setblocking(False)
+        self._sock = sock
+        self._poll = select.poll()
+
+    def is_idle(self) -> bool:
+        """Nothing has come that nobody asked for, and the other end is there."""
+        self._poll.register(self._sock, select.POLLIN)
+        return not self._poll.poll(0)
+
+    def ask(self, message: dict[str, Any], timeout_s: float) -> dict[str, Any]:
+        """The answer, without its nonce. `timeout_s` is for all of it, from the first byte of the request to the last of
+        the answer. Raises Silent, BadAnswer, ChannelClosed."""
+        deadline = time.monotonic() + timeout_s
+        nonce = secrets.token_hex(16)
+        self._send(pack({**message, "nonce": nonce}), deadline)
+        (length,) = HEADER.unpack(self._receive(HEADER.size, deadline))
+        if length > ANSWER_BYTES_MAX:
+            raise BadAnswer(f"it says to have {length} bytes, more than {ANSWER_BYTES_MAX}")
+        answer = _unpacked(self._receive(length, deadline))
+        if answer.pop("nonce", None) != nonce:
+            raise BadAnswer("it is not the answer to this call")
+        if not self.is_idle() and self._sock.recv(1, socket.MSG_PEEK):  # Nothing: it has ended since.
+            raise BadAnswer("more came than the answer")
+        return answer
+
+    def close(self) -> None:
+        self._sock.close()
+
+    def _send(self, frame: bytes, deadline: float) -> None:
+        rest = memoryview(frame)
+        while rest:
+            self._wait(select.POLLOUT, deadline)
+            try:
+                rest = rest[self._sock.send(rest) :]
+            except BlockingIOError:
+                continue
+            except OSError as error:
+                raise ChannelClosed(str(error)) from None
+
+    def _receive(self, length: int, deadline: float) -> bytes:
+        data = bytearray()
+        while len(data) < length:
+            self._wait(select.POLLIN, deadline)
+            try:
+                part = self._sock.recv(min(CHUNK_BYTES, length - len(data)))
+            except BlockingIOError:
+                continue
+            except OSError as error:
+                raise ChannelClosed(str(error)) from None
+            if not part:
+                raise ChannelClosed("the other end closed the channel")
+            data += part
+        return bytes(data)
+
+    def _wait(self, event: int, deadline: float) -> None:
+        left_s = deadline - time.monotonic()
+        self._poll.register(self._sock, event)
+        if left_s <= 0 or not self._poll.poll(left_s * 1000):
+            raise Silent
+
+
+def _unpacked(body: bytes) -> dict[str, Any]:
+    try:
+        answer = unpack(body)
+    except Exception:  # msgpack raises many kinds, ValueError and UnicodeDecodeError among them.
+        raise BadAnswer("it cannot be read") from None
+    if not isinstance(answer, dict):
+        raise BadAnswer("it is no message")
+    return answer

@@ -1,0 +1,201 @@
+"""One process of the reward pool as the pool holds it: started when it is needed, ended whole, started again."""
+
+from __future__ import annotations
+
+import math
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from holdfast_worker.channel import CHANNEL_VARIABLE, ChannelClosed
+from holdfast_worker.operation import UserCodeError
+from holdfast_worker.process_table import Tree, descendants, end_below
+from holdfast_worker.rewards.confinement import SIGNAL_EXIT
+from holdfast_worker.rewards.exchange import BadAnswer, Exchange, Silent
+from holdfast_worker.rewards.reward_code import RewardCode
+
+IMPORT_TIMEOUT_S = 120.0  # A grader may import torch on a busy machine.
+END_S = 5.0
+OUTPUT_BYTES_MAX = 64 << 10  # Of what one call prints, as much reaches the log.
+STDERR = 2
+
+# What every reward inherits of our environment. docs/rewards.md says so.
+INHERITED = {
+    *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TMPDIR", "XDG_CACHE_HOME"),
+    *("LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE"),
+    *("HF_HOME", "HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "TOKENIZERS_PARALLELISM"),
+    *("HOLDFAST_NONCE", "HOLDFAST_GROUP"),  # By these a later engine finds what was left.
+}
+INHERITED_PREFIXES = ("LC_", "PYTHON", "OMP_", "MKL_", "OPENBLAS_", "NUMEXPR_")
+
+Item = dict[str, Any]
+Result = dict[str, Any]
+
+
+class PoolProcess:
+    """For one thread at a time; `interrupt` is for any."""
+
+    def __init__(self, code: RewardCode) -> None:
+        self._code = code
+        self._popen: subprocess.Popen[bytes] | None = None
+        self._exchange: Exchange | None = None
+        self._output: _Output | None = None
+        self._loaded: dict[str, Any] | None = None
+        self._stopped_for: str | None = None
+
+    def load(self) -> dict[str, Any]:
+        """Imports the function: {needs: columns that it takes of a row, isolated}. Raises UserCodeError with the user's
+        frames if that fails."""
+        if self._exchange and not self._exchange.is_idle():
+            self.end()  # It has died, or somebody wrote who was not asked: nobody is to be blamed for that now.
+        if self._loaded:
+            return self._loaded
+        source = self._code.function
+        try:
+            answer = self._started().ask({"type": "load"}, IMPORT_TIMEOUT_S)
+        except (Silent, BadAnswer, ChannelClosed) as error:
+            how = {
+                Silent: f"took longer than {IMPORT_TIMEOUT_S:g} s",
+                BadAnswer: f"answered for us: {error}",
+            }.get(type(error), f"ended the process ({self._fate()})")
+            self.end()
+            raise UserCodeError(f"Cannot import reward '{source}': the import {how}") from None
+        if answer["error"] is not None:
+            self.end()  # Half an import may stay in sys.modules.
+            raise UserCodeError(f"Cannot import reward '{source}':\n{answer['error']}")
+        self._loaded = answer
+        return answer
+
+    def call(self, item: Item, timeout_ms: float) -> Result:
+        """One call, within the time limit whatever the code does."""
+        self.load()
+        started = time.monotonic()
+        assert self._exchange and self._output
+        self._output.begin_call()
+        try:
+            answer = _checked(self._exchange.ask({"type": "call", "item": item}, timeout_ms / 1000))
+            return {**answer, "ms": (time.monotonic() - started) * 1000}
+        except Silent:
+            outcome, text = "timeout", f"no answer after {timeout_ms:g} ms: the process was killed"
+        except BadAnswer as error:
+            outcome, text = "bad_answer", f"the process wrote to its answer's channel itself: {error}"
+        except ChannelClosed:
+            outcome, text = "crash", f"the process ended during the call: {self._stopped_for or self._fate()}"
+        self.end()
+        ms = (time.monotonic() - started) * 1000
+        return {"outcome": outcome, "score": None, "metrics": {}, "error": text, "ms": ms}
+
+    def bound(self, tree: Tree) -> None:
+        """Ends the process if it and what it started are too many. From any thread."""
+        popen, count = self._popen, self._code.processes_max
+        if popen and len(descendants(popen.pid, tree)) > count + 2:  # Itself, and a namespace's first process.
+            self._stopped_for = f"it had started more than {count} processes (processes_max)"
+            self.interrupt()
+
+    def interrupt(self) -> None:
+        """Ends what runs there. From any thread: who waits for an answer sees the channel close."""
+        popen = self._popen
+        if popen and popen.returncode is None:
+            end_below(popen.pid)
+
+    def end(self) -> None:
+        """Ends the process and all that it started; the next call starts a new one. For the thread that uses it."""
+        if self._popen is None or self._exchange is None or self._output is None:
+            return
+        end_below(self._popen.pid)
+        self._popen.kill()
+        self._popen.wait()
+        assert self._popen.stdin
+        self._popen.stdin.close()
+        self._exchange.close()
+        self._output.end()
+        self._popen, self._exchange, self._output = None, None, None
+        self._loaded, self._stopped_for = None, None
+
+    def _started(self) -> Exchange:
+        """Its standard input is a pipe that nobody writes to: it ends when ours closes. In a session of its own, so that it
+        outlives a kill of our process group for as long as it needs to end what is below it."""
+        if self._exchange:
+            return self._exchange
+        ours, theirs = socket.socketpair()
+        with theirs:
+            env = {**reward_environment(os.environ, self._code.env), CHANNEL_VARIABLE: str(theirs.fileno())}
+            self._popen = subprocess.Popen(
+                [sys.executable, "-m", "holdfast_worker.rewards.process", self._code.to_json()],
+                env=env,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                pass_fds=[theirs.fileno()],
+                start_new_session=True,
+            )
+        self._output = _Output(self._popen)
+        self._exchange = Exchange(ours)
+        return self._exchange
+
+    def _fate(self) -> str:
+        """How the process ended. It has closed its channel, so it is about to."""
+        if self._popen is None:
+            return "unknown"
+        try:
+            code = self._popen.wait(timeout=1)
+        except subprocess.TimeoutExpired:
+            return "it closed its channel"
+        number = -code if code < 0 else code - SIGNAL_EXIT
+        if number not in set(signal.Signals):
+            return f"exit code {code}"
+        more = f": it used more than {self._code.cpu_s:g} s of CPU time (cpu_s)" if number == signal.SIGXCPU else ""
+        return f"killed by {signal.Signals(number).name}{more}"
+
+
+def reward_environment(base: Mapping[str, str], names: tuple[str, ...]) -> dict[str, str]:
+    """What user code sees of our environment: what it cannot do without, and what the reward's settings name."""
+    kept = {n: v for n, v in base.items() if n in INHERITED or n in names or n.startswith(INHERITED_PREFIXES)}
+    return {**kept, "PYTHONUNBUFFERED": "1"}  # What it printed is in the log when it is killed.
+
+
+def _checked(answer: dict[str, Any]) -> Result:
+    """A call's answer, if it is one: user code can reach whatever writes it."""
+    outcome, score, metrics, error = (answer.get(name) for name in ("outcome", "score", "metrics", "error"))
+    numbers = {"score": score} if outcome == "ok" else {}
+    numbers |= metrics if isinstance(metrics, dict) else {"metrics": None}
+    said = outcome == "ok" if error is None else outcome in ("error", "bad_return") and isinstance(error, str)
+    if not said or not all(isinstance(n, float) and math.isfinite(n) for n in numbers.values()):
+        raise BadAnswer("it is no result")
+    if not all(isinstance(name, str) for name in numbers):
+        raise BadAnswer("it is no result")
+    return {"outcome": outcome, "score": score if outcome == "ok" else None, "metrics": metrics, "error": error}
+
+
+class _Output:
+    """Copies what a process prints to our log, as much as a call may print."""
+
+    def __init__(self, popen: subprocess.Popen[bytes]) -> None:
+        assert popen.stdout
+        self._pipe = popen.stdout
+        self._left = OUTPUT_BYTES_MAX
+        self._thread = threading.Thread(target=self._copy, name=f"holdfast-output-{popen.pid}", daemon=True)
+        self._thread.start()
+
+    def begin_call(self) -> None:
+        self._left = OUTPUT_BYTES_MAX
+
+    def end(self) -> None:
+        self._thread.join(END_S)
+
+    def _copy(self) -> None:
+        with self._pipe:
+            while data := self._pipe.read1(OUTPUT_BYTES_MAX):
+                if self._left <= 0:
+                    continue
+                kept = data[: self._left]
+                self._left -= len(kept)
+                os.write(STDERR, kept)
+                if self._left <= 0:
+                    os.write(STDERR, f"\n[a reward call prints more than {OUTPUT_BYTES_MAX} bytes: left out]\n".encode())

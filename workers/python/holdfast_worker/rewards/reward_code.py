@@ -1,0 +1,34 @@
+"""A reward function and what its processes may use: what the `process` part of a reward's settings says."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class RewardCode:
+    """`function`: path.py:function, or package.module:function. `env`: names that its processes inherit beside the usual
+    ones. Sizes are of one process, `cpu_s` of one call, `processes_max` of what a call may have started at once; None: no
+    limit."""
+
+    function: str
+    env: tuple[str, ...]
+    memory_gib: float | None
+    cpu_s: float | None
+    file_mib: float | None
+    processes_max: int
+    isolate: bool
+
+    @classmethod
+    def of(cls, function: str, process: dict[str, Any]) -> RewardCode:
+        return cls(function=function, **{**process, "env": tuple(process["env"])})
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> RewardCode:
+        fields = json.loads(text)
+        return cls.of(fields.pop("function"), fields)

@@ -1,0 +1,72 @@
+"""Tokens of rows before anything is generated from them: what is too long is found at the start, not in round 300."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from holdfast_worker.operation import BadDataError, OperationIO
+from holdfast_worker.prompts import encode_prompt, encode_rows, encode_supervised
+
+PROGRESS_ROWS = 1000
+
+
+class RowLengths:
+    """Measures, and keeps what it measured: an evaluation inside a loop asks for the same rows each time."""
+
+    def __init__(self) -> None:
+        self.known: dict[tuple[str, ...], np.ndarray] = {}
+
+    def measure(self, args: dict[str, Any], io: OperationIO) -> dict[str, Any]:
+        """Blob 0: int32 [N, 2], tokens of the prompt and of the longest sequence that the row makes."""
+        model_path, use, ref = args["model_path"], args["use"], args["rows"]
+        chat = args.get("chat")
+        key = (model_path, use, ref["sha256"], json.dumps(chat, sort_keys=True))
+        if key not in self.known:
+            rows = json.loads(io.read_artifact(ref))
+            self.known[key] = _lengths(rows, how={"use": use, "chat": chat}, tokenizer=_tokenizer(model_path), io=io)
+        lengths = self.known[key]
+        io.blob(lengths.tobytes())
+        return {"rows": len(lengths), "model_tokens_max": _positions(model_path)}
+
+
+def _lengths(rows: list[dict[str, Any]], *, how: dict[str, Any], tokenizer: Any, io: OperationIO) -> np.ndarray:
+    lengths = np.zeros((len(rows), 2), dtype="<i4")
+    for place, row in enumerate(rows):
+        try:
+            lengths[place] = _of_row(row, how, tokenizer)
+        except BadDataError as error:
+            raise BadDataError(f"Cannot use row '{row['row_id']}': {error}") from error
+        if place % PROGRESS_ROWS == 0:
+            io.check_cancelled()
+            io.progress("measure", place, len(rows))
+    return lengths
+
+
+def _of_row(row: dict[str, Any], how: dict[str, Any], tokenizer: Any) -> tuple[int, int]:
+    use, chat = how["use"], how["chat"]
+    prompt = len(encode_prompt(tokenizer, row["prompt"], chat)[1])
+    if use == "prompt":
+        return prompt, prompt
+    sides = [row["completion"]] if use == "completion" else [row["completion"], row["rejected"]]
+    encode = encode_rows if use == "completion" else lambda *of: [encode_supervised(*of)]
+    encoded = [one for side in sides for one in encode(tokenizer, row["prompt"], side, chat)]
+    return prompt, max(len(tokens) for tokens, _ in encoded)
+
+
+def _tokenizer(model_path: str) -> Any:
+    from transformers import AutoTokenizer
+
+    return AutoTokenizer.from_pretrained(Path(model_path), local_files_only=True)
+
+
+def _positions(model_path: str) -> int | None:
+    """Positions that the model was made for; None: its configuration names no number."""
+    from transformers import AutoConfig
+
+    config = AutoConfig.from_pretrained(Path(model_path), local_files_only=True)
+    text = getattr(config, "text_config", None) or config
+    return getattr(text, "max_position_embeddings", None)

@@ -1,0 +1,36 @@
+import { PYTHON_ROOT } from "./local_launcher.ts";
+import { workerEnvironment } from "./worker_environment.ts";
+
+export type PythonOutput = { code: number; stdout: string; stderr: string };
+
+/** Runs a module of our Python package to its end, with `input` on its standard input. */
+export async function runPython(
+  python: string,
+  options: { module: string; args?: string[]; input: string },
+): Promise<PythonOutput> {
+  const { module, args = [], input } = options;
+  const child = new Deno.Command(python, {
+    args: ["-m", module, ...args],
+    clearEnv: true,
+    env: { ...workerEnvironment(), PYTHONPATH: PYTHON_ROOT, OMP_NUM_THREADS: "1" },
+    stdin: "piped",
+    stdout: "piped",
+    stderr: "piped",
+  }).spawn();
+  const fed = feed(child.stdin, input);
+  const { code, stdout, stderr } = await child.output();
+  await fed;
+  const text = new TextDecoder();
+  return { code, stdout: text.decode(stdout), stderr: text.decode(stderr) };
+}
+
+/** One that ends without reading says why itself. */
+async function feed(stdin: WritableStream<Uint8Array>, input: string): Promise<void> {
+  const writer = stdin.getWriter();
+  try {
+    await writer.write(new TextEncoder().encode(input));
+    await writer.close();
+  } catch (error) {
+    if (!(error instanceof Deno.errors.BrokenPipe)) throw error;
+  }
+}
