@@ -1,6 +1,6 @@
 import { createServer } from "node:net";
 import { dirname, resolve } from "node:path";
-import { EngineError, freeBytes, InvalidInputError, PostgresStore } from "../engine/mod.ts";
+import { EngineError, freeBytes, InvalidInputError, isNothing, PostgresStore } from "../engine/mod.ts";
 import { findPython, PYTHON_ROOT } from "../workers/mod.ts";
 import { print, printJson } from "./output.ts";
 
@@ -113,7 +113,7 @@ async function* environments(home: string): AsyncGenerator<string> {
   try {
     for await (const entry of Deno.readDir(`${home}/env`)) if (entry.isDirectory) yield `${home}/env/${entry.name}`;
   } catch (error) {
-    if (!(error instanceof Deno.errors.NotFound || error instanceof Deno.errors.NotADirectory)) throw error;
+    if (!isNothing(error)) throw error;
   }
 }
 
@@ -156,7 +156,7 @@ function statOf(path: string): Deno.FileInfo | null {
   try {
     return Deno.statSync(path);
   } catch (error) {
-    if (error instanceof Deno.errors.NotFound || error instanceof Deno.errors.NotADirectory) return null;
+    if (isNothing(error)) return null;
     throw error;
   }
 }

@@ -1,5 +1,6 @@
 import { InvalidInputError } from "../engine/mod.ts";
 import { forkRun, type Home, recordedDefinition } from "../flows/mod.ts";
+import { loopAndRound } from "./loop_and_round.ts";
 import { follow, leaveQueued, type Queued } from "./run.ts";
 import { findRun } from "./runs.ts";
 
@@ -20,12 +21,10 @@ export async function forkCommand(home: Home, id: string, flags: ForkFlags): Pro
 
 /** `3`, counted in the graph's last loop, or `step/3` in a loop of that name. */
 function roundOf(text: string): { round: number; loop?: string } {
-  const [, loop, round] = /^(?:(.+)\/)?(\d+)$/.exec(text) ?? [];
-  if (round === undefined) {
-    throw new InvalidInputError(
-      `Cannot fork at round '${text}': give a whole number, or a loop and a number as in step/3 (0: before its first round)`,
-      { round: text },
-    );
-  }
-  return loop === undefined ? { round: Number(round) } : { round: Number(round), loop };
+  const place = loopAndRound(text);
+  if (place !== null) return place;
+  throw new InvalidInputError(
+    `Cannot fork at round '${text}': give a whole number, or a loop and a number as in step/3 (0: before its first round)`,
+    { round: text },
+  );
 }

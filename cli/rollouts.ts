@@ -1,6 +1,7 @@
 import { decodeSlab, type GroupRef } from "../data/mod.ts";
 import { InvalidInputError, type JournalRow, type ReadQuery } from "../engine/mod.ts";
 import { type Home, readTakenOver, ScoredGroup } from "../flows/mod.ts";
+import { loopAndRound } from "./loop_and_round.ts";
 import { print, printJson } from "./output.ts";
 import { findRun, newestRun } from "./runs.ts";
 
@@ -74,8 +75,8 @@ export async function readRollouts(home: Home, id: string | undefined, options: 
 
 /** `3`, or `sampling/3` of the loop called sampling. */
 export function placeOfRound(text: string): { loop?: string; round: number } {
-  const [, loop, round] = /^(?:([^/]+)\/)?(\d+)$/.exec(text) ?? [];
-  if (round !== undefined && Number(round) > 0) return { ...(loop && { loop }), round: Number(round) };
+  const place = loopAndRound(text);
+  if (place !== null && place.round > 0) return place;
   throw new InvalidInputError(`Cannot use '${text}' for --round: give a whole number of at least 1, or LOOP/N`, {});
 }
 

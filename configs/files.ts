@@ -1,4 +1,5 @@
 import { isAbsolute, resolve } from "node:path";
+import { isNothing } from "../engine/mod.ts";
 import { parsePythonReward } from "../rewards/mod.ts";
 import type { Issue } from "./issue_text.ts";
 import { type Path, valueAt } from "./schema_walk.ts";
@@ -91,7 +92,7 @@ async function kindOf(path: string): Promise<"file" | "directory" | "none"> {
   try {
     return (await Deno.stat(path)).isDirectory ? "directory" : "file";
   } catch (error) {
-    if (error instanceof Deno.errors.NotFound || error instanceof Deno.errors.NotADirectory) return "none";
+    if (isNothing(error)) return "none";
     throw error;
   }
 }

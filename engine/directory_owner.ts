@@ -2,6 +2,7 @@
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
+import { isNothing, readDerivedJson } from "./derived_file.ts";
 import { InvalidInputError } from "./errors.ts";
 import { PRIVATE_DIRECTORY, PRIVATE_FILE } from "./private_files.ts";
 import { RunId } from "./run_id.ts";
@@ -22,12 +23,7 @@ export const OWNER_FILE = "owner.json";
 
 /** Null: it has none that can be read. */
 export function ownerOf(dir: string): DirectoryOwner | null {
-  try {
-    return DirectoryOwner.safeParse(JSON.parse(Deno.readTextFileSync(join(dir, OWNER_FILE)))).data ?? null;
-  } catch (error) {
-    if (error instanceof SyntaxError || isNothing(error)) return null;
-    throw error;
-  }
+  return DirectoryOwner.safeParse(readDerivedJson(join(dir, OWNER_FILE))).data ?? null;
 }
 
 /**
@@ -84,8 +80,4 @@ export function isOwnedBy(
 ): boolean {
   if (found.store !== wanted.store || found.run !== wanted.run) return false;
   return isOwnFolder(at.home, at.folder) || (found.home === wanted.home && found.place === wanted.place);
-}
-
-function isNothing(error: unknown): boolean {
-  return error instanceof Deno.errors.NotFound || error instanceof Deno.errors.NotADirectory;
 }

@@ -3,6 +3,7 @@ export * from "./artifacts.ts";
 export * from "./canonical.ts";
 export * from "./clock.ts";
 export type * from "./context.ts";
+export { isNothing, readDerivedJson } from "./derived_file.ts";
 export * from "./directory_owner.ts";
 export * from "./engine.ts";
 export * from "./errors.ts";

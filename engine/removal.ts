@@ -2,6 +2,7 @@
  * The one place that removes directories. Everything else asks here: a lint rule (`tests/lint/removals.ts`) sees to it.
  */
 import { basename, dirname, join, relative, resolve, sep } from "node:path";
+import { isNothing } from "./derived_file.ts";
 import { type DirectoryOwner, isOwnedBy, ownerOf } from "./directory_owner.ts";
 import { RemovalRefusedError } from "./errors.ts";
 
@@ -61,7 +62,7 @@ function realParent(path: string, { home, named, owner }: Removal): string | nul
     if (owner !== null) refuseOthers(path, { home, folder: parts[0]!, dir: join(folder, parts[1]!), owner });
     return found;
   } catch (error) {
-    if (isMissing(error)) return null;
+    if (isNothing(error)) return null;
     throw error;
   }
 }
@@ -81,7 +82,7 @@ function exists(path: string): boolean {
     Deno.lstatSync(path);
     return true;
   } catch (error) {
-    if (isMissing(error)) return false;
+    if (isNothing(error)) return false;
     throw error;
   }
 }
@@ -98,7 +99,7 @@ function moveAside(path: string, dry_run: boolean): boolean {
     const swapped = after.ino !== before.ino || after.dev !== before.dev || Deno.realPathSync(aside) !== aside;
     if (!swapped) return true;
   } catch (error) {
-    if (isMissing(error)) return false;
+    if (isNothing(error)) return false;
     throw error;
   }
   Deno.renameSync(aside, path);
@@ -116,10 +117,6 @@ async function removeMoved(path: string): Promise<void> {
 /** Whether a name is of a pattern from its first character to its last. */
 export function isNamed(name: string, pattern: RegExp): boolean {
   return new RegExp(`^(?:${pattern.source})$`).test(name);
-}
-
-function isMissing(error: unknown): boolean {
-  return error instanceof Deno.errors.NotFound || error instanceof Deno.errors.NotADirectory;
 }
 
 function refused(path: string, why: string): RemovalRefusedError {

@@ -11,12 +11,13 @@ import {
   PostgresStore,
   PRIVATE_DIRECTORY,
   PRIVATE_FILE,
+  readDerivedJson,
   type RunHead,
   SqliteStore,
   type Store,
   takeFromOthers,
 } from "../engine/mod.ts";
-import { homeNonce, readDerivedJson, readWorkerStates } from "../workers/mod.ts";
+import { homeNonce, readWorkerStates } from "../workers/mod.ts";
 import { lastMetrics } from "./run_metrics.ts";
 import type { LiveFacts } from "./run_view.ts";
 

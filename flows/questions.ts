@@ -1,4 +1,6 @@
+import { z } from "zod";
 import type { Config } from "../configs/mod.ts";
+import { readDerivedJson } from "../engine/mod.ts";
 import type { RowTables } from "./resources.ts";
 
 type Sized = {
@@ -50,15 +52,14 @@ function roundsBeyondRows(sized: Sized, { train }: RowTables): string[] {
   );
 }
 
-/** Positions that a model directory's configuration names; null: it names none, or there is none to read. */
+const Positions = z.looseObject({ max_position_embeddings: z.number() });
+const ModelConfig = z.union([z.looseObject({ text_config: Positions }).transform((c) => c.text_config), Positions]);
+
+/**
+ * Positions that a model directory's configuration names; null: it names none, or there is none to read. Whether the directory is
+ * a model is checked elsewhere, with a sentence of its own.
+ */
 function positionsOf(dir: string): number | null {
-  try {
-    const config = JSON.parse(Deno.readTextFileSync(`${dir}/config.json`)) as Record<string, unknown>;
-    const text = (config.text_config ?? config) as Record<string, unknown>;
-    return typeof text.max_position_embeddings === "number" ? text.max_position_embeddings : null;
-  } catch (error) {
-    // Whether the directory is a model is checked elsewhere, with a sentence of its own.
-    if (error instanceof Deno.errors.NotFound || error instanceof SyntaxError) return null;
-    throw error;
-  }
+  const { data } = ModelConfig.safeParse(readDerivedJson(`${dir}/config.json`));
+  return data?.max_position_embeddings ?? null;
 }

@@ -6,9 +6,8 @@ import type { Duplex } from "node:stream";
 import { z } from "zod";
 // @ts-types="@types/ws"
 import { type RawData, type WebSocket, WebSocketServer } from "ws";
-import { type Clock, InfrastructureError, InvalidInputError, PRIVATE_FILE } from "../engine/mod.ts";
+import { type Clock, InfrastructureError, InvalidInputError, PRIVATE_FILE, readDerivedJson } from "../engine/mod.ts";
 import type { FrameSocket } from "./agent_link.ts";
-import { readDerivedJson } from "./derived_file.ts";
 import { LIMITS } from "./limits.ts";
 import { Strangers } from "./strangers.ts";
 

@@ -32,7 +32,6 @@ export * from "./testing.ts";
 export * from "./trainer_config.ts";
 export * from "./value_model_config.ts";
 export { workerEnvironment } from "./worker_environment.ts";
-export { readDerivedJson } from "./derived_file.ts";
 export { readWorkerStates, WorkerState } from "./worker_states.ts";
 export * from "./workers.ts";
 export * from "./workers_config.ts";

@@ -1,8 +1,7 @@
 import { dirname, join } from "node:path";
 import process from "node:process";
 import { z } from "zod";
-import { PRIVATE_FILE } from "../engine/mod.ts";
-import { readDerivedJson } from "./derived_file.ts";
+import { PRIVATE_FILE, readDerivedJson } from "../engine/mod.ts";
 import { processStart } from "./process_sweep.ts";
 
 /** What `show` says of one rank, or of a group that has none. */

@@ -17,7 +17,9 @@ Deno.test("questionsOf() asks about tokens_max beyond the model's context, or be
   match(asked({ tokens_max: 600, max_model_len: 1024 })[0]!, /room for 512/);
   const nested = await modelOf({ text_config: { max_position_embeddings: 64 } });
   strictEqual(asked({ tokens_max: 64 }, nested).length, 1);
-  for (const unknown of ["", "{}", "[]", "{"]) deepStrictEqual(asked({ tokens_max: 1e9 }, await modelOf(unknown)), []);
+  for (const unknown of ["", "{}", "[]", "{", "null", "3", '{"text_config":null}', '{"text_config":3}']) {
+    deepStrictEqual(asked({ tokens_max: 1e9 }, await modelOf(unknown)), []);
+  }
 });
 
 Deno.test("questionsOf() asks about a round of more rows than there are", () => {

@@ -5,8 +5,13 @@
 export function readDerivedJson(path: string): unknown {
   try {
     return JSON.parse(Deno.readTextFileSync(path));
-  } catch (error) {
-    if (error instanceof Deno.errors.NotFound || error instanceof SyntaxError) return null;
-    throw error;
+  } catch (cause) {
+    if (cause instanceof SyntaxError || isNothing(cause)) return null;
+    throw cause;
   }
+}
+
+/** Whether an error of the file system says that nothing is at a path: a file may stand where a directory would. */
+export function isNothing(cause: unknown): boolean {
+  return cause instanceof Deno.errors.NotFound || cause instanceof Deno.errors.NotADirectory;
 }
