@@ -3,7 +3,7 @@ import { loadRows, type Row } from "../data/mod.ts";
 import { InvalidInputError } from "../engine/mod.ts";
 import { tryPythonReward } from "../flows/mod.ts";
 import { parsePythonReward, RewardConfig, REWARDS, type ScoringFunction, scoringFunctions } from "../rewards/mod.ts";
-import { print, printJson } from "./output.ts";
+import { fixed, print, printJson } from "./output.ts";
 
 export type RewardTestOptions = { data: string; count: number; timeout_ms: number; home: string };
 /** What `reward test --json` prints. */
@@ -118,6 +118,6 @@ async function tryHere(reward: ScoringFunction, rows: Row[]): Promise<Tried[]> {
 
 function histogram(tried: Tried[]): Record<string, number> {
   const counts: Record<string, number> = {};
-  for (const { score } of tried) if (score !== null) counts[score.toFixed(2)] = (counts[score.toFixed(2)] ?? 0) + 1;
+  for (const { score } of tried) if (score !== null) counts[fixed(score, 2)] = (counts[fixed(score, 2)] ?? 0) + 1;
   return Object.fromEntries(Object.entries(counts).toSorted(([a], [b]) => Number(a) - Number(b)));
 }

@@ -139,12 +139,11 @@ export async function follow(
       onSetup: (progress) => live.setup(progress),
     });
     live.end();
-    if (outcome.status === "done") await warnIfUntrained(home, head, note);
-    return report(head, { outcome, home, note });
+    return await reportEnd(head, { outcome, home, note });
   } catch (error) {
     if (!(error instanceof EngineError) || isBadInput(error)) throw error;
     live.end();
-    return report(head, { outcome: { status: "failed", error: error.toJSON() }, home, note });
+    return await reportEnd(head, { outcome: { status: "failed", error: error.toJSON() }, home, note });
   } finally {
     live.end();
     release();
@@ -163,9 +162,11 @@ async function warnIfUntrained(home: Home, head: RunHead, note: (text: string) =
 
 type Reporting = { outcome: Outcome; home: Home; note: (text: string) => void };
 
-function report(head: RunHead, { outcome, home, note }: Reporting): number {
+/** The last lines of a run, by how it ended. Returns the exit code. */
+export async function reportEnd(head: RunHead, { outcome, home, note }: Reporting): Promise<number> {
   switch (outcome.status) {
     case "done":
+      await warnIfUntrained(home, head, note);
       note(
         `run ${head.id} is done.${modelIn(home.runDir(head.id))} Look at it with: ${command(home, `show ${head.id}`)}`,
       );

@@ -110,7 +110,7 @@ export async function showRun(home: Home, id: string | undefined, options: { jso
   const head = await findRun(home, id ?? (await newestRun(home)));
   const view = await runView(home.store, head, await home.liveFacts(head.id));
   if (options.json) return printJson(view);
-  print(describe(view, home));
+  print(runText(view, home));
 }
 
 /** Id of the run that was started last. */
@@ -125,7 +125,8 @@ function versionText({ version, digest }: NonNullable<RunView["policy"]>): strin
   return `${version.slice(0, 12)} digest ${digest ?? "-"}`;
 }
 
-function describe(view: RunView, home: Home): string {
+/** What `show` prints: a line for everything that is known of a run. */
+export function runText(view: RunView, home: Home): string {
   const { ledger, generated } = view;
   const reasons = (counts: Record<string, number>) =>
     Object.entries(counts).map(([reason, n]) => `${reason} ${n}`).join(", ") || "0";
