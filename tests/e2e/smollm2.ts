@@ -1,11 +1,9 @@
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { ensureEnvironment, environmentKind, findPython } from "../../workers/mod.ts";
-import { HOME } from "../environments.ts";
+import { ensureRequirements } from "../../workers/mod.ts";
+import { HOME, TRL } from "../environments.ts";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
-/** What transformers wants besides itself to open a GGUF file. Their other dependencies are in the environment. */
-const GGUF_PACKAGES = ["gguf==0.19.0", "accelerate==1.15.0"];
 
 /** A real model and real problems for tests, from the folder beside the repository. */
 export type RealInput = { tool: string; train: string; test: string };
@@ -26,14 +24,9 @@ export async function realInput(): Promise<RealInput | null> {
 export async function smollm2({ tool }: RealInput): Promise<string> {
   const directory = join(HOME, "tests/smollm2");
   if (await isThere(directory)) return directory;
-  const python = await ensureEnvironment(environmentKind("deepspeed"), { home: HOME });
-  // Into a folder of its own, seen by one command: a managed environment is never changed.
-  const packages = join(HOME, "tests/gguf");
-  const pip = ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps", "--upgrade"];
-  const { path: base } = await findPython(); // Managed environments have no pip.
-  await runPython(base, [...pip, "--target", packages, ...GGUF_PACKAGES], {});
+  const python = await ensureRequirements(TRL, { home: HOME }); // It has gguf, which transformers opens the weights with.
   const partial = `${directory}.${Deno.pid}.tmp`;
-  await runPython(python, [tool, partial], { PYTHONPATH: packages });
+  await runPython(python, [tool, partial], { HF_HUB_OFFLINE: "1" });
   await Deno.rename(partial, directory);
   return directory;
 }
