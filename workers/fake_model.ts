@@ -169,9 +169,10 @@ export class FakeTrainer extends FakeWorker {
     return { sequences: reward.length };
   }
 
-  async #load({ version, model_path, checkpoint }: FakeLoad): Promise<unknown> {
+  async #load({ version, model_path, checkpoint, model_digest }: FakeLoad): Promise<unknown> {
     this.held = null;
     if (checkpoint) await verify(checkpoint);
+    else await checkModel(model_path, model_digest);
     this.held = { version, weights: await read(checkpoint?.dir ?? model_path) };
     return { version, numerics: await this.numerics(1) };
   }
@@ -195,9 +196,13 @@ export class FakeTrainer extends FakeWorker {
     return this.#last;
   }
 
-  async #score({ version, batch, columns, reference_path }: FakeScore, blobs: Uint8Array[]): Promise<unknown> {
+  async #score(
+    { version, batch, columns, reference_path, reference_digest }: FakeScore,
+    blobs: Uint8Array[],
+  ): Promise<unknown> {
     const here = this.resident(version);
     if ("not_resident" in here) return here;
+    if (reference_path !== null && columns.includes("ref_logp")) await checkModel(reference_path, reference_digest);
     const parsed = Batch.parse(await this.#artifacts.getJson(batch));
     const rows = parsed.kind === "preference" ? parsed.pairs.flatMap(fakeSides) : await this.#trajectoryTokens(parsed);
     for (const column of columns) {
@@ -346,6 +351,16 @@ export class FakeSampler extends FakeWorker {
 async function verify({ dir, files }: Checkpoint | Publication): Promise<void> {
   const problem = await firstProblem(dir, files);
   if (problem) throw new BadDataError(`Cannot open '${dir}' as ${problemText(problem)}`);
+}
+
+/** As the real trainer does before it opens a model directory. */
+async function checkModel(dir: string, recorded: string | undefined): Promise<void> {
+  const found = digestOf(await read(dir));
+  if (recorded === undefined || recorded === found) return;
+  throw new BadDataError(
+    `Cannot open model '${dir}' because its weights are not those that the run recorded: their digest is ` +
+      `${found.slice(0, 12)}, recorded ${recorded.slice(0, 12)}. Fix: put the recorded weights back`,
+  );
 }
 
 /** Writes a model directory that fake workers can read. */

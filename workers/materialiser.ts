@@ -135,7 +135,9 @@ export class Materialiser {
 
   async #load(operator: Operator, { id, note, record, checkpoint }: Start, caller: Caller): Promise<void> {
     const saved = checkpoint && Checkpoint.strip().parse(checkpoint);
-    const args = { version: id, model_path: note.model_path, optimizer: record.optimizer, checkpoint: saved };
+    const start = { version: id, model_path: note.model_path, optimizer: record.optimizer, checkpoint: saved };
+    const { model_digest } = record.kind === "base" ? record : {};
+    const args = { ...start, ...(saved === null && model_digest && { model_digest }) };
     try {
       await operator.call("load", args, caller);
     } catch (error) {

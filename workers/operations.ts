@@ -90,6 +90,10 @@ export const EvaluatedBatch = z.strictObject({
 });
 export type EvaluatedBatch = z.infer<typeof EvaluatedBatch>;
 
+const ModelDigest = z.string().optional().describe(
+  "Digest that the directory's weights were recorded with: others are refused when they are opened. Left out: not known.",
+);
+
 const trainer = {
   /** Makes a small randomly initialised model and its tokenizer on the spot (quickstart, tests). */
   create_model: {
@@ -135,6 +139,7 @@ const trainer = {
       model_path: z.string(),
       optimizer: Optimizer,
       checkpoint: Checkpoint.nullable().describe("null: start from the model directory, with fresh optimizer state."),
+      model_digest: ModelDigest,
     }),
     output: z.strictObject({ version: z.string(), numerics: Numerics }),
   },
@@ -163,6 +168,7 @@ const trainer = {
       batch: ArtifactRef,
       columns: z.array(ScoredColumn).min(1),
       reference_path: z.string().nullable().describe("null: the model itself, its adapter switched off."),
+      reference_digest: ModelDigest,
       reference_offload: z.boolean().optional().describe("The reference is on the CPU between two uses."),
       micro_batch_tokens_max: z.int().positive(),
       ...StepCut.shape,

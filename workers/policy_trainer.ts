@@ -15,6 +15,7 @@ import {
 import { type ArtifactStore, canonicalJson, type Clock, InfrastructureError, sha256Hex } from "../engine/mod.ts";
 import { type CallOptions, callOptions } from "./call.ts";
 import { checkpointName, Materialiser } from "./materialiser.ts";
+import { ModelDigests } from "./model_digests.ts";
 import type { Caller, Operator } from "./operator.ts";
 import { EvaluatedBatch, NotResident, OPERATIONS, Publication, wholeCheckpoint } from "./operations.ts";
 import type { Loss, Recovery, RestartCause } from "./recovery.ts";
@@ -59,6 +60,7 @@ export class PolicyTrainer {
   readonly #artifacts: ArtifactStore;
   readonly #chain: VersionChain;
   readonly #materialiser: Materialiser;
+  readonly #models: ModelDigests;
   /** Directories of checkpoints that are being written: not recorded yet, and nobody's to remove. */
   readonly writing = new Set<string>();
   #tail: Promise<unknown> = Promise.resolve();
@@ -72,6 +74,7 @@ export class PolicyTrainer {
     this.#operator = operator;
     this.#artifacts = artifacts;
     const chain = this.#chain = new VersionChain(artifacts, recorded);
+    this.#models = new ModelDigests(artifacts, options.recorded);
     const loadedBefore = recorded.some((row) => row.kind === "note/version");
     const worldSize = async () => (await options.numerics(1)).world_size;
     const places = { checkpointsDir, writing: this.writing };
@@ -91,6 +94,7 @@ export class PolicyTrainer {
     );
     const note = { ...this.#mark, record, model_path: modelPath, number: 0, steps: [] };
     this.#chain.add(record.sha256, note);
+    this.#models.add(note);
     return { policy: { version: record.sha256, record, number: 0, model_path: modelPath }, note };
   }
 
@@ -158,7 +162,9 @@ export class PolicyTrainer {
     return await this.#fitting(input, caller, async (micro_batch_tokens_max) => {
       const { policy, ...rest } = input;
       const cut = stepCut(await this.#options.numerics(micro_batch_tokens_max));
-      const args = { version: policy.version, ...rest, micro_batch_tokens_max, ...cut };
+      const reference_digest = await this.#models.digestOf(rest.reference_path);
+      const known = { ...rest, ...(reference_digest && { reference_digest }) };
+      const args = { version: policy.version, ...known, micro_batch_tokens_max, ...cut };
       let blobs: Uint8Array[] = [];
       const output = await this.#resident(policy.version, caller, () =>
         askedRoom(caller, async (watched) => {

@@ -9,6 +9,7 @@ import torch
 
 from holdfast_worker.failures import cause_of
 from holdfast_worker.operation import BadDataError
+from holdfast_worker.trainer.model_digests import ModelDigests
 from holdfast_worker.trainer.references import References
 
 
@@ -28,7 +29,7 @@ class Large(torch.nn.Linear):
 
 @pytest.mark.parametrize("offload, mend", [(False, "reference.offload: true"), (True, "a smaller reference")])
 def test_a_reference_that_does_not_fit_is_no_matter_of_micro_batches(offload, mend):
-    references = References(SimpleNamespace(device="cuda:0", module=torch.nn.Linear(2, 2)))
+    references = References(SimpleNamespace(device="cuda:0", module=torch.nn.Linear(2, 2)), ModelDigests())
     references.path, references.model = "/ref", Large()
     with pytest.raises(BadDataError, match=f"no room for the reference model '/ref'.*{mend}") as raised:
         with references.borrowed("/ref", dtype="float32", offload=offload):

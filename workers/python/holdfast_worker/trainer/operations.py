@@ -19,6 +19,7 @@ from holdfast_worker.trainer.batch import SequenceData, Update, cut, cut_pairs, 
 from holdfast_worker.trainer.engine import NonFiniteError, TrainingEngine
 from holdfast_worker.trainer.families import Family, cut_packed, families_of
 from holdfast_worker.trainer.micro_batches import check_columns, micro_batch
+from holdfast_worker.trainer.model_digests import ModelDigests
 from holdfast_worker.trainer.model_source import ModelSource
 from holdfast_worker.trainer.output_head import CHUNK_TOKENS
 from holdfast_worker.trainer.references import References
@@ -50,14 +51,14 @@ class Piece:
 
 
 class TrainingOperations:
-    """What needs torch. `head`: what the model ends in, None: a vocabulary."""
+    """What needs torch. `head`: what the model ends in, None: a vocabulary. `models`: what is known of directories."""
 
-    def __init__(self, engine: TrainingEngine, *, head: str | None = None) -> None:
+    def __init__(self, engine: TrainingEngine, *, models: ModelDigests, head: str | None = None) -> None:
         self.engine = engine
         self.head = head
         self.forward = FORWARDS[head]
         self.programs: dict[tuple[str, bool], Program] = {}
-        self.references = References(engine)
+        self.references = References(engine, models)
         self.has_dropout = numerics.has_dropout(engine.spec)
         self.cut: dict[str, int] = {}  # Of the micro-batches that run now, or ran last.
 
@@ -261,7 +262,8 @@ class TrainingOperations:
         if columns != ("ref_logp",):
             return nullcontext(self.engine.model)
         offload = args.get("reference_offload", False)
-        return self.references.borrowed(args["reference_path"], dtype=dtype, offload=offload)
+        digest = args.get("reference_digest")
+        return self.references.borrowed(args["reference_path"], dtype=dtype, offload=offload, digest=digest)
 
     def _score_rows(
         self,

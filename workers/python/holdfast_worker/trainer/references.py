@@ -12,22 +12,27 @@ import torch
 from holdfast_worker.gpu_memory import drop_garbage
 from holdfast_worker.operation import BadDataError
 from holdfast_worker.trainer.engine import TrainingEngine
+from holdfast_worker.trainer.model_digests import ModelDigests
 from holdfast_worker.trainer.model_source import ModelSource
 
 
 class References:
     """One reference model, opened when it is first asked for; another path takes its place."""
 
-    def __init__(self, engine: TrainingEngine) -> None:
+    def __init__(self, engine: TrainingEngine, models: ModelDigests) -> None:
         self.engine = engine
+        self.models = models
         self.path: str | None = None
         self.model: Any = None
 
     @contextmanager
-    def borrowed(self, path: str | None, *, dtype: str, offload: bool) -> Iterator[Any]:
+    def borrowed(
+        self, path: str | None, *, dtype: str, offload: bool, digest: str | None = None
+    ) -> Iterator[Any]:
         """
         The reference on the device; with `offload` it goes back to the CPU afterwards, which changes no bit. Without a
-        path, or at the path of an adapter's base, it is the model itself, its adapter switched off.
+        path, or at the path of an adapter's base, it is the model itself, its adapter switched off. `digest`: of the
+        weights, as recorded.
         """
         if path is None or self._is_base(path):
             with self._without_adapter() as model:
@@ -36,6 +41,7 @@ class References:
         if path != self.path:
             self.path, self.model = None, None  # The old one goes before the new one comes.
             drop_garbage(self.engine.device)
+            self.models.check(path, digest, self.engine)
             self.model = ModelSource(path).open_model(dtype).eval().requires_grad_(False)
             self.path = path
         try:

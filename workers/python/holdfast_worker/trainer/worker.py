@@ -15,6 +15,7 @@ from holdfast_worker.failures import cause_of
 from holdfast_worker.gpu_memory import give_back
 from holdfast_worker.operation import OperationIO, RankContext
 from holdfast_worker.trainer import numerics
+from holdfast_worker.trainer.model_digests import ModelDigests
 
 Answer = dict[str, Any]
 Operation = Callable[[dict[str, Any], OperationIO], Answer]
@@ -35,6 +36,7 @@ class Worker:
         self.engine: Any = None
         self.row_lengths: Any = None
         self.trainer: Any = None
+        self.models = ModelDigests()
         self.device = "cpu"
         self.operations: dict[str, Operation] = {
             "create_model": self.create_model,
@@ -86,7 +88,7 @@ class Worker:
         self.engine = self._make_engine(device)
         from holdfast_worker.trainer.operations import TrainingOperations
 
-        self.trainer = TrainingOperations(self.engine, head=self.spec.get("head"))
+        self.trainer = TrainingOperations(self.engine, head=self.spec.get("head"), models=self.models)
         self.numerics = numerics.describe(self.spec, device=device, world_size=self.context.world_size)
         return {"device": device, "packages": numerics.package_versions(), "numerics": self.numerics}
 
@@ -130,7 +132,8 @@ class Worker:
     def inspect_model(self, args: dict[str, Any], io: OperationIO) -> Answer:
         """Reads the directory on every rank: one that does not see it fails here, not later."""
         config = weights.check_model_directory(args["dir"])
-        tensors, digest = weights.manifest_of_directory(args["dir"])
+        tensors: list[dict[str, Any]] = []
+        digest = self.models.of(args["dir"], manifest=tensors)
         parameters = sum(weights.count_elements(tensor["shape"]) for tensor in tensors)
         return {"digest": digest, "parameters": parameters, "architecture": config["architectures"][0]}
 
@@ -172,6 +175,10 @@ class Worker:
             steps_done, world_size = record["steps_done"], record["numerics"]["world_size"]
             skipped = record.get("skipped", 0)
             state = Path(saved["dir"]) / "state"
+        else:
+            io.progress("verify", 0)
+            weights.check_model_directory(args["model_path"])
+            self.models.check(args["model_path"], args.get("model_digest"), self.engine)
         io.progress("load", 0)
         self.source = self._source(Path(args["model_path"]), saved and Path(saved["dir"]) / "hf")
         self.engine.open(self.source, optimizer=args["optimizer"], state=state, world_size=world_size)
