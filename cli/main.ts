@@ -10,6 +10,7 @@ import { printSchema, showConfig } from "./config.ts";
 import { previewData } from "./data_preview.ts";
 import { diffCommand } from "./diff.ts";
 import { doctor } from "./doctor.ts";
+import { fetchCommand } from "./fetch.ts";
 import { forkCommand } from "./fork.ts";
 import { gcCommand, type GcFlags } from "./gc.ts";
 import { lossTryCommand, type LossTryOptions } from "./loss_try.ts";
@@ -291,6 +292,8 @@ function toolVerbs(rl: Command): void {
     .action(async (file: string, overrides: string[], flags: { json?: boolean; format?: string }) => {
       await printPlan(await loadConfig(file, { overrides, cwd: Deno.cwd() }), flags);
     });
+  verb(rl, "fetch <config> [overrides...]", "download the model and the data that a shipped configuration reads")
+    .action(async (file: string, overrides: string[]) => print(await fetchCommand(file, { overrides })));
   const reward = rl.command("reward").description("work on rewards");
   reads(verb(
     reward,

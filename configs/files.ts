@@ -3,6 +3,7 @@ import { isNothing } from "../engine/mod.ts";
 import { parsePythonReward } from "../rewards/mod.ts";
 import type { Issue } from "./issue_text.ts";
 import { type Path, valueAt } from "./schema_walk.ts";
+import { holds, shippedFiles } from "./shipped_files.ts";
 import { didYouMean } from "./suggest.ts";
 
 type Kind = "model" | "rows" | "reward" | "algorithm" | "python";
@@ -38,10 +39,12 @@ export function absolute({ kind, text }: Pick<Named, "kind" | "text">, dir: stri
   return isAbsolute(text) ? text : resolve(dir, text);
 }
 
-/** What is wrong with a file that a configuration names; null if it can be used. */
-export async function fileIssue({ path, kind, text }: Named): Promise<Issue | null> {
+/** What is wrong with a file that `config` names; null if it can be used. */
+export async function fileIssue({ path, kind, text }: Named, config: string): Promise<Issue | null> {
   const message = await CHECKS[kind](text);
-  return message === null ? null : { path, message };
+  if (message === null) return null;
+  const known = (kind === "model" || kind === "rows") && shippedFiles().some((files) => holds(files, text));
+  return { path, message: known ? `${message}; fetch it: deno task rl fetch ${config}` : message };
 }
 
 const CHECKS: Record<Kind, (text: string) => Promise<string | null>> = {

@@ -18,6 +18,8 @@ export type LoadOptions = {
   overrides?: readonly string[];
   /** What relative paths in overrides start from. Those in the file start from the file. */
   cwd?: string;
+  /** What the command that makes the missing files needs: they are not looked for. */
+  files_missing?: boolean;
 };
 
 /** Where a leaf's value comes from. `where`: `file:line:col`, `override a.b`, a profile with either of these, or empty. */
@@ -58,7 +60,8 @@ export async function parseConfig(text: string, options: LoadOptions & { file: s
   if (problems.some(({ fatal }) => fatal)) throw new ConfigError(problems.map(({ problem }) => problem));
   const value = await withFileFacts(source.value);
   const { config, issues } = check(value);
-  const files = await Promise.all(namedFiles(config ?? value).map(fileIssue));
+  const named = options.files_missing ? [] : namedFiles(config ?? value);
+  const files = await Promise.all(named.map((one) => fileIssue(one, options.file)));
   const known = new Set(issues.map(({ path }) => path.join(".")));
   const all = [...issues, ...files.filter((issue) => issue !== null && !known.has(issue.path.join(".")))] as Issue[];
   const found = [...problems.map(({ problem }) => problem), ...all.map((issue) => source.problem(issue))];

@@ -1,4 +1,13 @@
-const NOT_COPIED = new Set([".git", ".holdfast", ".pytest_cache", ".ruff_cache", "__pycache__", "node_modules"]);
+const NOT_COPIED = new Set([
+  ".git",
+  ".holdfast",
+  ".pytest_cache",
+  ".ruff_cache",
+  "__pycache__",
+  "node_modules",
+  "models",
+  "datasets",
+]);
 
 /** Copies what a checkout holds, without what was made in it. Both end in a slash; `to` is there. */
 export async function copyTree(from: string, to: string): Promise<void> {

@@ -2,7 +2,7 @@ import { deepStrictEqual, ok, strictEqual } from "node:assert/strict";
 import { Ajv } from "ajv";
 import { parse } from "yaml";
 import { creditOf, ONLINE_ALGORITHMS } from "../../algs/mod.ts";
-import { configJsonSchema, configSchemaText, loadConfig } from "../../configs/mod.ts";
+import { configJsonSchema, configSchemaText, holds, loadConfig, namedFiles, shippedFiles } from "../../configs/mod.ts";
 import type { Trajectory } from "../../data/mod.ts";
 import { ArtifactStore } from "../../engine/mod.ts";
 import { scoringFunctions } from "../../rewards/mod.ts";
@@ -43,6 +43,18 @@ for (const name of SHIPPED) {
     ok(/^# Run it: {2}deno task rl/m.test(text));
   });
 }
+
+Deno.test("'fetch' knows all that shipped configurations read and the repository does not have", async () => {
+  const known = shippedFiles();
+  const read = (await Promise.all(SHIPPED.map(async (name) => {
+    const { config } = await loadConfig(`${ROOM}/${name}`, { files_missing: true });
+    return namedFiles(config).map(({ text }) => text);
+  }))).flat();
+  ok(read.length >= 5, `${read}`);
+  deepStrictEqual(read.filter((path) => !known.some((files) => holds(files, path))), []);
+  const files = known.flatMap(({ dir, files }) => [dir, ...files.map(({ path }) => path)]);
+  deepStrictEqual(read.filter((path) => !files.includes(path)), []);
+});
 
 /** Wrong answers to a row whose answer is 72, of many forms and lengths. */
 const WRONG = [

@@ -34,6 +34,18 @@ export const NOT_RUN: NotRun[] = [
     covered_by: ".ci/run",
   },
   {
+    command: "deno task rl fetch configs/gsm8k_grpo.yaml",
+    why: "downloads 264 MiB",
+    instead: null,
+    covered_by: "tests/cli/fetch_test.ts",
+  },
+  {
+    command: "deno task rl run configs/gsm8k_grpo.yaml",
+    why: "needs what was downloaded, and minutes",
+    instead: `deno task rl plan configs/gsm8k_grpo.yaml ${MODEL} data.eval.0.path=${FIXTURES}/rows.jsonl`,
+    covered_by: "tests/e2e/gsm8k_test.ts",
+  },
+  {
     command: "deno task rl run configs/sft.yaml model.path=MODEL data.train.0.path=TRAIN.jsonl",
     why: "needs a model directory",
     instead: `deno task rl plan configs/sft.yaml ${MODEL}`,
