@@ -1,10 +1,11 @@
 /** One run in this engine: its state, what is in flight, and how it comes to a stop. */
 import type { ArtifactStore } from "./artifacts.ts";
 import type { Clock } from "./clock.ts";
-import { DrainedError } from "./errors.ts";
+import { DrainedError, InvalidInputError } from "./errors.ts";
 import type { EngineEventBody, EventListener } from "./events.ts";
 import type { Journal } from "./journal.ts";
 import type { Configs } from "./recorded_input.ts";
+import type { Resource } from "./resource.ts";
 import type { Backoff } from "./retry.ts";
 import type { Slots } from "./slots.ts";
 
@@ -66,6 +67,16 @@ export class Execution {
       // A watcher must not be able to end a run; it is still told on the console.
       console.error("An event listener threw:", error);
     }
+  }
+
+  /** @throws {InvalidInputError} If the engine was not given it. `key`: who asks. */
+  resource<T>(token: Resource<T>, key: string): T {
+    const { resources } = this.settings;
+    if (resources.has(token.name)) return resources.get(token.name) as T;
+    const known = [...resources.keys()].join(", ") || "none";
+    throw new InvalidInputError(
+      `Cannot give resource '${token.name}' to '${key}' as the engine has: ${known}. Add provide(...) to its resources`,
+    );
   }
 
   /** Waits until the run stops, then rejects: for work that must not start while the run drains. */

@@ -261,14 +261,7 @@ export class Frame implements Context {
   }
 
   resource<T>(token: Resource<T>): T {
-    const { resources } = this.execution.settings;
-    if (!resources.has(token.name)) {
-      const known = [...resources.keys()].join(", ") || "none";
-      throw new InvalidInputError(
-        `Cannot give resource '${token.name}' to '${this.key}' as the engine has: ${known}. Add provide(...) to its resources`,
-      );
-    }
-    return resources.get(token.name) as T;
+    return this.execution.resource(token, this.key);
   }
 
   /** Rows of what was emitted and of the notes taken so far. */

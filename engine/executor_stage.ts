@@ -1,7 +1,8 @@
 /** Runs one stage to its recorded result: replay, attempts, limits, retries. */
 import { z } from "zod";
 import { canonicalJson } from "./canonical.ts";
-import { BadDataError, type ErrorJson, errorToJson, NoProgressError, TimeoutError_, UserCodeError } from "./errors.ts";
+import { BadDataError, type ErrorJson, errorToJson, NoProgressError, RedoDriftError } from "./errors.ts";
+import { TimeoutError_, UserCodeError } from "./errors.ts";
 import { errorFromJson, StageFailedError } from "./errors.ts";
 import { type Execution, quietly } from "./executor.ts";
 import { checkChildren, checkInput, forget, isReopened } from "./executor_drift.ts";
@@ -10,6 +11,7 @@ import { partsOf, type StageTask } from "./executor_task.ts";
 import { addTally, type Entry, type Failure, type Intent } from "./journal_tree.ts";
 import { randomStream } from "./random.ts";
 import { inputHash } from "./recorded_input.ts";
+import type { Resource } from "./resource.ts";
 import { nextAttempt } from "./retry.ts";
 import type { Release } from "./slots.ts";
 import type { Stage } from "./stage.ts";
@@ -20,23 +22,28 @@ const INTENT_INPUT_MAX = 4096;
 /** How long a body that was told to stop may hold up its next attempt. */
 const ABANDON_MS = 5000;
 
-type Checked = StageTask & { input_hash: string; input_text: string };
+/** `recorded`: an output whose files are gone; what comes out now must be the same. */
+type Checked = StageTask & { input_hash: string; input_text: string; recorded?: unknown };
 
 /** The stage's output, from the journal if it is there. Rejects when the stage has failed for good. */
 export async function runStage(execution: Execution, task: StageTask): Promise<unknown> {
   const { entry, stage } = task;
   const input_text = canonicalJson(task.input);
   const input_hash = inputHash(stage, input_text);
-  const checked = { ...task, input_hash, input_text };
+  const checked: Checked = { ...task, input_hash, input_text };
   if (entry.input_hash !== undefined && entry.input_hash !== input_hash) {
     checkInput(checked, execution.settings);
   }
   if (await saysFailed(execution, task)) forget(task);
   if (entry.result !== undefined) {
     const output = await execution.settings.journal.output(entry.result);
-    const row = task.staged?.(output);
-    if (row) await execution.settings.journal.append([row], stage.phase);
-    return output;
+    if (await hasItsFiles(execution, { task, output })) {
+      const row = task.staged?.(output);
+      if (row) await execution.settings.journal.append([row], stage.phase);
+      return output;
+    }
+    checked.recorded = output;
+    forget(task);
   }
   for (;;) {
     const last = entry.failures.at(-1);
@@ -46,6 +53,31 @@ export async function runStage(execution: Execution, task: StageTask): Promise<u
     const outcome = await attempt(execution, checked);
     if ("output" in outcome) return outcome.output;
   }
+}
+
+/** An execution that starts nothing takes every record as it is. */
+async function hasItsFiles(execution: Execution, { task, output }: { task: StageTask; output: unknown }) {
+  const { stage: { leaves }, entry } = task;
+  if (!leaves || execution.state !== "open") return true;
+  const there = await leaves.areThere(output, {
+    resource: <T>(token: Resource<T>) => execution.resource(token, entry.key),
+  });
+  if (!there) {
+    execution.event({ type: "log", key: entry.key, text: `what ${entry.key} left is gone: it is made again` });
+  }
+  return there;
+}
+
+/** @throws {RedoDriftError} If it is not what the run went on from. */
+function checkMadeAgain({ stage: { leaves }, entry, recorded }: Checked, output: unknown): void {
+  if (!leaves || recorded === undefined) return;
+  const [before, now] = [leaves.identity(recorded), leaves.identity(output)];
+  if (before === now) return;
+  throw new RedoDriftError(
+    `Cannot make what '${entry.key}' left again because it came out differently: ${now}, recorded ${before}. Fix: put its ` +
+      "files back from a copy, or resume on the same hardware and package versions",
+    { key: entry.key, recorded: before, found: now },
+  );
 }
 
 /** Whether the recorded result is what a failed run failed of, so that a resume makes it again. */
@@ -160,6 +192,7 @@ async function runBody(execution: Execution, { task, frame }: { task: Checked; f
       `Cannot record '${entry.key}' as its output does not fit: ${z.prettifyError(output.error)}`,
     );
   }
+  checkMadeAgain(task, output.data);
   frame.checkAwaited();
   checkChildren(task, { frame, journal: execution.settings.journal });
   return output.data;

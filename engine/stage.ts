@@ -24,6 +24,13 @@ const ATTEMPTS_DEFAULT: Record<Cause, number> = {
   bad_data: 1,
 };
 
+/** Files that a stage leaves beside its record, and what of them must come out the same when they are made again. */
+export type Leaves<O = unknown> = {
+  /** Whether they are there. Asked at every replay, so it looks at names and sizes; what they hold is checked where they are read. */
+  areThere(output: O, ctx: Pick<Context, "resource">): Promise<boolean>;
+  identity(output: O): string;
+};
+
 /** A stage as graphs and the executor see it. I is what may be wired into it, O what comes out. */
 export interface Stage<I = unknown, O = unknown> {
   readonly name: string;
@@ -42,6 +49,7 @@ export interface Stage<I = unknown, O = unknown> {
   /** Its body may start before what it was given is durable. */
   readonly eager: boolean;
   failed?(output: unknown): boolean;
+  readonly leaves?: Leaves;
   body(input: unknown, ctx: Context): Promise<unknown>;
   /** Never set: carries the types. */
   readonly types?: { input: I; output: O };
@@ -74,6 +82,8 @@ export type StageOptions<In extends z.ZodType, Out extends z.ZodType> = {
    * resume makes such an output again.
    */
   failed?: (output: z.output<Out>) => boolean;
+  /** Where the files that it left are gone, a replay runs the body again. Its output then has the recorded identity, or the run fails. */
+  leaves?: Leaves<z.output<Out>>;
   run(input: z.output<In>, ctx: Context): Promise<z.input<Out>> | z.input<Out>;
 };
 
@@ -81,7 +91,8 @@ export type StageOptions<In extends z.ZodType, Out extends z.ZodType> = {
 export function defineStage<In extends z.ZodType, Out extends z.ZodType>(
   options: StageOptions<In, Out>,
 ): Stage<z.input<In>, z.output<Out>> {
-  const { run, runs_on = "engine", phase = "other", replay = "error", eager = false, failed, ...rest } = options;
+  const { run, runs_on = "engine", phase = "other", replay = "error", eager = false, failed, leaves, ...rest } =
+    options;
   if (!/^[A-Za-z0-9_.-]+$/.test(options.name)) {
     throw new RangeError(
       `Cannot define stage '${options.name}' as its name is part of keys: use letters, digits, _ . -`,
@@ -99,6 +110,7 @@ export function defineStage<In extends z.ZodType, Out extends z.ZodType>(
     replay,
     eager,
     ...(failed && { failed: (output: unknown) => failed(output as z.output<Out>) }),
+    ...(leaves && { leaves: leaves as Leaves }),
     // `async` turns a synchronous throw into a rejection like any other.
     async body(input: unknown, ctx: Context): Promise<unknown> {
       return await run(input as z.output<In>, ctx);

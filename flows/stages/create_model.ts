@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { defineStage } from "../../engine/mod.ts";
+import { holds } from "../own_directories.ts";
 import { Paths, Trainer } from "../resources.ts";
 
 /** Makes a small model and its tokenizer on the spot. The seed fixes every bit: a second run makes the same files. */
@@ -9,6 +10,10 @@ export const createModel = defineStage({
   input: z.strictObject({ recipe: z.string(), seed: z.int() }),
   output: z.strictObject({ path: z.string(), digest: z.string() }),
   runs_on: "trainer",
+  leaves: {
+    areThere: ({ path }, ctx) => holds(path, { ctx }),
+    identity: ({ digest }) => `digest ${digest}`,
+  },
   async run({ recipe, seed }, ctx) {
     const made = await ctx.resource(Trainer).createModel(
       { recipe, seed, dir: `${ctx.resource(Paths).run}/model` },

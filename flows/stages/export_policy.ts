@@ -2,6 +2,7 @@ import { z } from "zod";
 import { Policy } from "../../data/mod.ts";
 import { defineStage, type Resource, RUN_ID } from "../../engine/mod.ts";
 import { type PolicyTrainer, Publication, type PublishTarget } from "../../workers/mod.ts";
+import { holds } from "../own_directories.ts";
 import { Critic, Paths, Trainer } from "../resources.ts";
 
 /** A directory of its own in the run's: what stood there is replaced whole, so it is none that the run keeps other things in. */
@@ -20,6 +21,10 @@ function exporting(name: string, trainer: Resource<PolicyTrainer>, form: Publish
     output: Publication,
     runs_on: trainer.name,
     phase: "publication",
+    leaves: {
+      areThere: ({ dir, files }, ctx) => holds(dir, { ctx, files }),
+      identity: ({ digest }) => `digest ${digest}`,
+    },
     async run({ policy, name }, ctx) {
       const dir = `${ctx.resource(Paths).run}/${name}`;
       const exported = await ctx.resource(trainer).publish(policy, { dir, form }, ctx);
