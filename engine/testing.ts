@@ -26,8 +26,10 @@ export { ManualClock };
 type Shared = { identity: StoreIdentity; heads: Map<string, RunHead>; journals: Map<string, JournalRow[]> };
 export type MemoryStoreOptions = {
   clock?: Clock;
-  /** The store throws `Crashed` at every use once this many appends are durable. */
+  /** The store throws `Crashed` at every use once this many appends are durable. What each of them holds depends on timing. */
   crash_after_appends?: number;
+  /** The same once an append is durable of whose rows this is true: by a row's key, the same point of a run at any speed. */
+  crash_after?: (rows: readonly JournalRow[]) => boolean;
 };
 
 /** What a `MemoryStore` throws after its crash. */
@@ -45,12 +47,16 @@ export class MemoryStore implements Store {
   readonly #shared: Shared;
   readonly #clock: Clock;
   readonly #limit: number;
+  readonly #isLast: (rows: readonly JournalRow[]) => boolean;
+  #crashed: boolean;
 
   constructor(options: MemoryStoreOptions = {}, shared?: Shared) {
     this.#clock = options.clock ?? systemClock;
     const identity = { id: crypto.randomUUID(), since_ms: this.#clock.now() };
     this.#shared = shared ?? { identity, heads: new Map(), journals: new Map() };
     this.#limit = options.crash_after_appends ?? Infinity;
+    this.#isLast = options.crash_after ?? (() => false);
+    this.#crashed = this.#limit <= 0;
   }
 
   /** The same data for a new engine, as a new process would find it: owners are gone. */
@@ -143,7 +149,9 @@ export class MemoryStore implements Store {
       this.appends++;
       const at_ms = this.#clock.now();
       const journal = this.#shared.journals.get(run)!;
-      for (const row of rows) journal.push({ ...row, seq: ++head.last_seq, epoch, at_ms });
+      const added = rows.map((row) => ({ ...row, seq: ++head.last_seq, epoch, at_ms }));
+      journal.push(...added);
+      this.#crashed = this.#isLast(added) || this.appends >= this.#limit;
       return { fenced: false, last_seq: head.last_seq };
     });
   }
@@ -244,7 +252,7 @@ export class MemoryStore implements Store {
 
   // deno-lint-ignore require-await -- async, so that every error is a rejection
   async #do<T>(body: () => T): Promise<T> {
-    if (this.appends >= this.#limit) throw new Crashed();
+    if (this.#crashed) throw new Crashed();
     return body();
   }
 }

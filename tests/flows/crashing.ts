@@ -6,11 +6,13 @@ import { type Ledger, runView } from "../../flows/mod.ts";
 import { online } from "../../flows/online.ts";
 import { FakeSampler, FakeTrainer } from "../../flows/testing.ts";
 import type { FakeCall, FakeHook } from "../../workers/mod.ts";
+import { type Death, unsavedOf, watched } from "./deaths.ts";
 import { execute, onlineConfig, stores } from "./fixtures.ts";
 
-/** Where engines die (appends of each start) and where worker groups are lost (operations of the whole history). */
-export type Trouble = { crashes: number[]; losses: Partial<Record<Group, number[]>> };
-type Group = "trainer" | "critic" | "sampler";
+/** Where engines die (one life each) and where worker groups are lost (operations of the whole history). */
+export type Trouble = { crashes: Death[]; losses: Partial<Record<Group, number[]>> };
+type Model = "trainer" | "critic";
+type Group = Model | "sampler";
 export const NO_TROUBLE: Trouble = { crashes: [], losses: {} };
 /** Problems of the evaluation, and with it the largest slab. */
 export const SLAB_GROUPS_MAX = 2;
@@ -23,7 +25,11 @@ export type Ended = {
   generated: number;
   started_again: string[];
   recoveries: { group?: string; batches_redone: number }[];
+  /** Of each life that ended in a crash: versions that were recorded and in no checkpoint. */
+  unsaved: Record<Model, number>[];
   appends: number;
+  /** Rows after which an engine may die: see `watched`. */
+  moments: string[];
   operations: Record<Group, number>;
 };
 
@@ -47,15 +53,17 @@ export async function troubled({ crashes, losses }: Trouble, overrides: Record<s
   });
   const counts = { trainer: { count: 0 }, critic: { count: 0 }, sampler: { count: 0 } };
   const started_again: string[] = [];
+  const unsaved: Ended["unsaved"] = [];
+  const moments = new Set<string>();
   let store: MemoryStore = first;
-  const trainerOf = (group: "trainer" | "critic") => {
+  const trainerOf = (group: Model) => {
     const trainer = new FakeTrainer({ artifacts });
     trainer.hook = losing(losses[group] ?? [], counts[group], () => trainer.forget());
     return trainer;
   };
   try {
-    for (const crash of [...crashes, undefined]) {
-      store = store.restarted({ crash_after_appends: crash });
+    for (const death of [...crashes, watched(moments)]) {
+      store = store.restarted(death);
       const sampler = new FakeSampler();
       const lose = losing(losses.sampler ?? [], counts.sampler, () => sampler.forget());
       sampler.hook = (call, moment) => {
@@ -70,6 +78,7 @@ export async function troubled({ crashes, losses }: Trouble, overrides: Record<s
         break;
       } catch (error) {
         if (!(error instanceof Crashed)) throw error;
+        unsaved.push({ trainer: unsavedOf(store, "trainer"), critic: unsavedOf(store, "critic") });
       }
     }
     const view = await runView(store, (await store.head("run"))!, { workers: [], metrics: {} });
@@ -80,7 +89,7 @@ export async function troubled({ crashes, losses }: Trouble, overrides: Record<s
       sampler: counts.sampler.count,
     };
     const told = { policy, critic, ledger, evaluations, generated, recoveries };
-    return { ...told, started_again, appends: store.appends, operations };
+    return { ...told, started_again, unsaved, appends: store.appends, moments: [...moments], operations };
   } finally {
     await Deno.remove(dir, { recursive: true });
   }
