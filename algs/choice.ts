@@ -57,6 +57,9 @@ export type SupervisedAlgorithm = z.infer<typeof SupervisedAlgorithm>;
 export const PreferenceAlgorithm = choiceOf(PREFERENCE_ALGORITHMS);
 export type PreferenceAlgorithm = z.infer<typeof PreferenceAlgorithm>;
 
+/** Any algorithm with its settings, as a new run is given them. */
+export const NewAlgorithm: Choice<typeof ALGORITHMS> = choiceOf(ALGORITHMS);
+
 /** Any algorithm with its settings, as runs record it. */
 export const AlgorithmChoice = choiceOf(ALGORITHMS, asRecorded);
 export type AlgorithmChoice = z.infer<typeof AlgorithmChoice>;

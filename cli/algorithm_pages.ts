@@ -81,7 +81,9 @@ function profilesText(algorithm: string): string {
   if (profiles.length === 0) return "None of the frameworks that profiles are of has it.";
   const rows = profiles.map(({ name, about, source, settings }) => [
     `\`${name}\``,
-    "commit" in source ? `[${about}](${source.repository}/tree/${source.commit})` : about,
+    "commit" in source
+      ? `[${about}](${source.repository}/tree/${source.commit})`
+      : `${about}, sha256 \`${source.sha256}\``,
     settingsText(settings),
   ]);
   const table = [["profile", "of", "sets"], ["---", "---", "---"], ...rows].map((cells) => `| ${cells.join(" | ")} |`);

@@ -1,8 +1,9 @@
 import {
-  AlgorithmChoice,
+  type AlgorithmChoice,
   ALGORITHMS,
   expressionsOf,
   expressionText,
+  NewAlgorithm,
   parsePythonAlgorithm,
   profileOf,
   torchModule,
@@ -41,7 +42,7 @@ export function choiceOf(name: string, overrides: readonly string[], doing = "sh
   }
   const written = settingsOf(overrides);
   const profile = profileOf(String(written.profile), name);
-  const parsed = AlgorithmChoice.safeParse({ name, ...profile?.settings, ...written });
+  const parsed = NewAlgorithm.safeParse({ name, ...profile?.settings, ...written });
   if (parsed.success) return parsed.data;
   const problems = parsed.error.issues.map(({ path, message }) => `${path.join(".") || name}: ${message}`);
   throw new InvalidInputError(`Cannot ${doing} '${name}' with these settings:\n  ${problems.join("\n  ")}`);

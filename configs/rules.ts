@@ -1,4 +1,4 @@
-import { EVAL_PROBLEMS, type Optimizer } from "../data/mod.ts";
+import { type ChatSettings, EVAL_PROBLEMS, type Optimizer } from "../data/mod.ts";
 import type { RewardConfig } from "../rewards/mod.ts";
 import type { RolloutsConfig } from "../rollouts/config.ts";
 import { type AlgorithmChoice, groupMin } from "../algs/mod.ts";
@@ -51,6 +51,7 @@ const RULES: ((blocks: Blocks) => Issue[])[] = [
   digitsAreEnough,
   onlyPromptsAreCut,
   everyIsOfSaved,
+  templateIsRendered,
   ...ALGORITHM_RULES,
   ...PREFERENCE_RULES,
   ...REWARD_RULES,
@@ -217,4 +218,20 @@ function everyIsOfSaved({ checkpoints }: Blocks): Issue[] {
     path: ["checkpoints", "keep_every"],
     message: `is ${keep_every}; a checkpoint is saved every ${every_rounds} rounds: use a multiple of it`,
   }];
+}
+
+/** Turns that end by the tokenizer's token have no record of a template's arguments: nothing would be rendered with them. */
+function templateIsRendered({ model = {}, reward = [] }: Blocks): Issue[] {
+  const blocks: [Issue["path"], object][] = [
+    [["model"], model],
+    ...reward.map((entry, i): [Issue["path"], object] => [["reward", i], entry]),
+  ];
+  return blocks.flatMap(([path, block]) => {
+    const { turn_end, template_arguments = {} } = block as ChatSettings;
+    const [name] = Object.keys(template_arguments);
+    if (turn_end !== "eos_token" || name === undefined) return [];
+    const message = `is eos_token; chats are then rendered without template_arguments, and '${name}' would be ` +
+      "ignored: leave turn_end out, or template_arguments";
+    return [{ path: [...path, "turn_end"], message }];
+  });
 }

@@ -23,7 +23,7 @@ export const chatSettings = {
         "end-of-sequence token, as in runs recorded before there was a choice.",
     ),
 };
-type ChatSettings = { template_arguments?: Record<string, unknown>; turn_end?: "template" | "eos_token" };
+export type ChatSettings = { template_arguments?: Record<string, unknown>; turn_end?: "template" | "eos_token" };
 
 /** How the chats of rows are rendered, as it travels with them. Rows without one end turns with the end-of-sequence token. */
 export const Chat = z.strictObject({ template_arguments: z.record(z.string(), z.unknown()) });

@@ -1,8 +1,16 @@
-import { deepStrictEqual, match, strictEqual } from "node:assert/strict";
-import { AlgorithmChoice, expressionsOf, expressionText, torchModule } from "../../algs/mod.ts";
+import { deepStrictEqual, match, ok, strictEqual } from "node:assert/strict";
+import {
+  AlgorithmChoice,
+  ALGORITHMS,
+  expressionsOf,
+  expressionText,
+  NewAlgorithm,
+  torchModule,
+} from "../../algs/mod.ts";
+import { choiceOf } from "../../cli/loss.ts";
 import { json, rl } from "./fixtures.ts";
 
-const CHOICE = AlgorithmChoice.parse({ name: "grpo", kl_coef: 0.04 });
+const CHOICE = NewAlgorithm.parse({ name: "grpo", kl_coef: 0.04 });
 
 Deno.test("loss show prints an algorithm's loss with the settings that it was given", async () => {
   const { code, out } = await rl(["loss", "show", "grpo", "algorithm.kl_coef=0.04"]);
@@ -26,6 +34,7 @@ Deno.test("loss show fills in a profile where nothing is written, and refuses wh
   for (
     const [args, said] of [
       [["grpo", "kl_estimator=k1"], /k1 in the loss/],
+      [["grpo", "kl_coef=0.1", "kl_in=reward", "kl_estimator=k1"], /kl_in: puts the KL under the group's standard/],
       [["gspp"], /there is no such algorithm \(did you mean gspo\?\)/],
       [["grpo", "clip"], /PATH=VALUE/],
       [["grpo", "--value"], /value loss of 'grpo' as it has none/],
@@ -35,4 +44,14 @@ Deno.test("loss show fills in a profile where nothing is written, and refuses wh
     strictEqual(code, 2);
     match(err, said);
   }
+});
+
+Deno.test("loss show has the settings of a new run, also where a recorded one means others", () => {
+  let differ = 0;
+  for (const [name, { config }] of Object.entries(ALGORITHMS)) {
+    const shown = choiceOf(name, []);
+    deepStrictEqual(shown, { name, ...config.parse({}) });
+    if (JSON.stringify(shown) !== JSON.stringify(AlgorithmChoice.parse({ name }))) differ++;
+  }
+  ok(differ > 0, "no setting has another meaning in a record: this shows nothing");
 });

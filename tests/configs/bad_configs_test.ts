@@ -37,6 +37,7 @@ const BEYOND_THE_SCHEMA = new Set([
   "reward_when.yaml",
   "schedule_without_end.yaml",
   "small_group.yaml",
+  "template_ignored.yaml",
   "torch_ranks.yaml",
   "truncated_sampling.yaml",
   "uneven_updates.yaml",

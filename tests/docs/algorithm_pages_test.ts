@@ -1,7 +1,15 @@
 import { deepStrictEqual, match, ok, strictEqual } from "node:assert/strict";
 import { fileURLToPath } from "node:url";
 import { parse } from "yaml";
-import { ALGORITHMS, type AnyAlgorithm, clipSettings, termSettings, traceAlgorithm } from "../../algs/mod.ts";
+import {
+  ALGORITHMS,
+  type AnyAlgorithm,
+  clipSettings,
+  profileOf,
+  profilesOf,
+  termSettings,
+  traceAlgorithm,
+} from "../../algs/mod.ts";
 import { algorithmPage, algorithmPageUrl, listPage } from "../../cli/algorithm_pages.ts";
 import { GAIN_MIN } from "../../bench/learning.ts";
 import { learningTable, seedResult } from "../../bench/learning_docs.ts";
@@ -79,6 +87,21 @@ for (const [name, algorithm] of Object.entries(ALGORITHMS) as [string, AnyAlgori
     const shown = parsePage(page).blocks.map(({ attributes }) => attributes.shows);
     deepStrictEqual(shown.filter((path) => path !== undefined), [`algs/${name}.ts`]);
     strictEqual(page, algorithmPage(name, page), "run deno task schema");
+  });
+
+  Deno.test(`${name}'s page names the commit, or the file of the release, that each profile was read from`, () => {
+    const told = section(pageOf(name), "Profiles");
+    for (const profile of profilesOf(name)) {
+      const { source } = profileOf(profile, name)!;
+      const row = told.find((line) => line.startsWith(`| \`${profile}\` |`)) ?? "";
+      if ("commit" in source) {
+        match(source.commit, /^[0-9a-f]{40}$/);
+        ok(row.includes(`](${source.repository}/tree/${source.commit})`), `${profile}: ${row}`);
+      } else {
+        match(source.sha256, /^[0-9a-f]{64}$/);
+        ok(row.includes(source.release) && row.includes(source.sha256), `${profile}: ${row}`);
+      }
+    }
   });
 
   Deno.test(`${name}'s page gives every setting with its default, and no other`, () => {
