@@ -214,6 +214,7 @@ export {
   GeneratedGroup,
   generateSlab,
   greedyOf,
+  type HeldOutPairs,
   heldOutPairs,
   Home,
   learned,

@@ -1,5 +1,5 @@
 import { hasValueModel, refillOf } from "../algs/mod.ts";
-import type { Config, LoadedConfig } from "../configs/mod.ts";
+import { type Config, evaluationSets, type LoadedConfig } from "../configs/mod.ts";
 import { buildFlow, questionsOf, rowTables } from "../flows/mod.ts";
 import type { Graph } from "../engine/mod.ts";
 import { type TrainerConfig, valueTrainer } from "../workers/mod.ts";
@@ -63,8 +63,16 @@ export function batchArithmetic(config: Config): string[] {
         `${config.pairs_per_round} pairs x ${config.rounds} rounds = ${config.pairs_per_round * config.rounds} pairs`,
       ];
     case "evaluate":
-      return [`${config.evaluate.problems ?? "all"} problems x ${config.evaluate.samples_per_prompt} samples`];
+      return [evaluationLine(config)];
   }
+}
+
+function evaluationLine(config: Extract<Config, { flow: "evaluate" }>): string {
+  const { problems, samples_per_prompt } = config.evaluate;
+  const sets = evaluationSets(config).length;
+  return `${problems ?? "all"} problems${
+    sets === 1 ? "" : ` of each of ${sets} files`
+  } x ${samples_per_prompt} samples`;
 }
 
 function warmupLine({ rounds, rows_per_round: rows }: { rounds: number; rows_per_round: number }): string {

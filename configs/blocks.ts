@@ -21,7 +21,8 @@ export const ModelOrRecipe = z.strictObject({
 });
 export type ModelOrRecipe = z.infer<typeof ModelOrRecipe>;
 
-const EVAL = "Problems to evaluate on, in file order.";
+const EVAL =
+  "Rows to evaluate on, in file order. Several files are several results, unless evaluate.files says otherwise.";
 
 /** How long prompts may be. Checked with the model's tokenizer before anything is generated. */
 const promptBounds = {
@@ -67,13 +68,18 @@ export const judging = {
   ).register(beforeItWas, { value: 1 }),
 };
 
+const files = z.enum(["apart", "together"]).default("apart").describe(
+  "Whether each file of data.eval has a result of its own, called by its `name` or else its file name, or all have one.",
+).register(beforeItWas, { value: "together" });
+
 /** Evaluation of one policy. Training evaluates the one it starts from and the one it ends with. */
 export const EvaluationConfig = z.strictObject({
-  problems: z.int().positive().nullable().default(null).describe("Only the first problems; null: all of them."),
+  problems: z.int().positive().nullable().default(null).describe("Only the first problems of each result; null: all."),
   samples_per_prompt: z.int().positive().default(1).describe(
     "Samples per problem: avg@k, and pass@k for every k up to it.",
   ),
   greedy: z.boolean().default(true).describe("Also the accuracy of the most likely completion."),
+  files,
   ...judging,
 });
 export type EvaluationConfig = z.infer<typeof EvaluationConfig>;
@@ -102,6 +108,9 @@ export type RecoveryConfig = z.infer<typeof RecoveryConfig>;
 
 /** Evaluation on pairs that were held out: how often, and by how much, the better completion is preferred. */
 export const PairEvaluationConfig = z.strictObject({
-  pairs: z.int().positive().nullable().default(null).describe("Only the first pairs; null: all. Of a task: 128."),
+  pairs: z.int().positive().nullable().default(null).describe(
+    "Only the first pairs of each result; null: all. Of a task: 128.",
+  ),
+  files,
 });
 export type PairEvaluationConfig = z.infer<typeof PairEvaluationConfig>;

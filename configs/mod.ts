@@ -1,4 +1,5 @@
 export * from "./blocks.ts";
+export { type Evaluated, evaluationName, type EvaluationSet, evaluationSets } from "./evaluation_sets.ts";
 export { changedAlgorithm } from "./algorithm_file.ts";
 export { configJsonSchema, configSchemaText } from "./json_schema.ts";
 export { loadConfig, type LoadedConfig, type LoadOptions, type Origin, parseConfig, readConfig } from "./loader.ts";

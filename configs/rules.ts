@@ -1,8 +1,9 @@
-import { type ChatSettings, EVAL_PROBLEMS, type Optimizer } from "../data/mod.ts";
+import { type ChatSettings, EVAL_PROBLEMS, type Optimizer, type SourceConfig } from "../data/mod.ts";
 import type { RewardConfig } from "../rewards/mod.ts";
 import type { RolloutsConfig } from "../rollouts/config.ts";
 import { type AlgorithmChoice, groupMin } from "../algs/mod.ts";
 import { ALGORITHM_RULES } from "./algorithm_rules.ts";
+import { type Evaluated, setsHaveNames } from "./evaluation_sets.ts";
 import type { CheckpointsConfig, ModelOrRecipe, ReferenceConfig } from "./blocks.ts";
 import type { Issue } from "./issue_text.ts";
 import type { SamplerConfig } from "../workers/sampler_config.ts";
@@ -23,8 +24,14 @@ export type Blocks = {
   reference?: ReferenceConfig;
   value_model?: ValueModelConfig;
   reward?: RewardConfig[];
-  data?: { train?: unknown[]; eval: unknown[]; on_long_prompt?: string };
-  evaluate?: { samples_per_prompt?: number; problems?: number | null; pairs?: number | null } | null;
+  data?: { train?: unknown[]; eval: SourceConfig[]; on_long_prompt?: string };
+  evaluate?:
+    | NonNullable<Evaluated["evaluate"]> & {
+      samples_per_prompt?: number;
+      problems?: number | null;
+      pairs?: number | null;
+    }
+    | null;
   prompts_per_round?: number;
   samples_per_prompt?: number;
   rows_per_round?: number;
@@ -47,6 +54,7 @@ const RULES: ((blocks: Blocks) => Issue[])[] = [
   groupsAreLargeEnough,
   lagIsZero,
   evaluationHasProblems,
+  setsHaveNames,
   greedyRepeats,
   digitsAreEnough,
   onlyPromptsAreCut,

@@ -4,7 +4,8 @@ import { z } from "zod";
 export const SourceConfig = z.strictObject({
   path: z.string().min(1).describe("A JSONL file: one JSON object per line."),
   name: z.string().min(1).optional().describe(
-    "Put before every row id (`name/id`), for files whose ids would collide.",
+    "Put before every row id (`name/id`), for files whose ids would collide; of an evaluation file also what its results are " +
+      "called.",
   ),
   limit: z.int().positive().optional().describe("Read only the first rows of the file."),
   duplicates: z.enum(["refuse", "skip"]).default("refuse").describe(

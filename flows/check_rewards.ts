@@ -1,6 +1,6 @@
 /** Rewards and the rows that they are to score, looked at before a run is made: what is wrong with them is bad input. */
 import { z } from "zod";
-import type { Config } from "../configs/mod.ts";
+import { type Config, type Evaluated, evaluationSets } from "../configs/mod.ts";
 import type { Row } from "../data/mod.ts";
 import { InvalidInputError } from "../engine/mod.ts";
 import { processOf, RewardConfig, rowCheck } from "../rewards/mod.ts";
@@ -31,18 +31,25 @@ export async function checkRewards(config: Partial<Config>, options: CheckReward
     : await loaded(rewards.data, config, options);
   const checks = rewards.data.map((reward): Check => rowCheck(reward, needs.get(reward)));
   const generated = "task" in config && config.task !== undefined; // All of its rows are alike.
-  for (const split of splits) checkRows(split, options.rows[split], { checks, generated });
+  for (const split of splits) checkRows(split, options.rows[split.name], { checks, generated });
 }
 
-/** The splits whose rows are scored. */
-function scoredSplits(config: Partial<Config>): ("train" | "eval")[] {
-  const evaluated = (config as { evaluate?: unknown }).evaluate ? ["eval" as const] : [];
-  if (config.flow === "online" || config.flow === "quickstart") return ["train", ...evaluated];
-  return config.flow === "evaluate" || config.flow === "supervised" ? evaluated : [];
+/** Rows that are scored. `from`: where a configuration names them; `fields`: and their fields. */
+type Split = { name: string; from: string; fields: string };
+
+function scoredSplits(config: Partial<Config>): Split[] {
+  const evaluated = (config as Evaluated).evaluate ? evaluationSets(config as Evaluated) : [];
+  const sets = evaluated.map(({ split, name }, i): Split => {
+    const entry = `data.eval[${name === null ? "" : i}]`;
+    return { name: split, from: name === null ? "data.eval" : entry, fields: `${entry}.fields` };
+  });
+  const train = { name: "train", from: "data.train", fields: "data.train[].fields" };
+  if (config.flow === "online" || config.flow === "quickstart") return [train, ...sets];
+  return config.flow === "evaluate" || config.flow === "supervised" ? sets : [];
 }
 
 function checkRows(
-  split: string,
+  { name: split, from, fields }: Split,
   table: RowTables[string] | undefined,
   { checks, generated }: { checks: Check[]; generated: boolean },
 ): void {
@@ -53,13 +60,13 @@ function checkRows(
     const row = table!.row(place);
     const fault = checks.map((check) => check(row)).find((text) => text !== null);
     if (fault === undefined) continue;
-    first ??= `row '${row.row_id}' of data.${split}: ${fault}`;
+    first ??= `row '${row.row_id}' of ${from}: ${fault}`;
     broken++;
   }
   if (first === null) return;
   throw new InvalidInputError(
     `Cannot start as ${broken} of ${size} rows cannot be scored, the first of them ${first}. ` +
-      `Fix: correct or remove them, or name the field that has it in data.${split}[].fields`,
+      `Fix: correct or remove them, or name the field that has it in ${fields}`,
     { split, broken },
   );
 }

@@ -15,7 +15,7 @@ export { type Opened, openedOf } from "./open_algorithm.ts";
 export { onlineRounds, scoredRollouts, trainedOn } from "./online.ts";
 export { MetricsFile } from "./metrics_file.ts";
 export * from "./resources.ts";
-export { heldOutPairs, preferenceRounds } from "./preference.ts";
+export { type HeldOutPairs, heldOutPairs, preferenceRounds } from "./preference.ts";
 export { type KeepPolicy, type KeepReason, kept } from "./retention.ts";
 export { claimDirectories } from "./run_directories.ts";
 export * from "./run_graph.ts";

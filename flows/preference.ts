@@ -1,13 +1,13 @@
 import { needsOf } from "../algs/mod.ts";
-import { PreferenceConfig } from "../configs/mod.ts";
-import type { ArtifactRef, Policy } from "../data/mod.ts";
+import { evaluationName, evaluationSets, PreferenceConfig } from "../configs/mod.ts";
+import type { ArtifactRef, Policy, SourceConfig } from "../data/mod.ts";
 import { graph, type GraphBuilder, type Ref } from "../engine/mod.ts";
 import { type Opened, openedOf } from "./open_algorithm.ts";
 import { openRows, type RowsConfig } from "./open_rows.ts";
 import { checkpointPolicy } from "./stages/checkpoint_policy.ts";
 import { createModel } from "./stages/create_model.ts";
 import { drawEvaluationPairs, drawPairs } from "./stages/draw_pairs.ts";
-import { evaluatePairs } from "./stages/evaluate_pairs.ts";
+import { evaluatePairs, type PairEvaluation } from "./stages/evaluate_pairs.ts";
 import { exportModel, exportPolicy } from "./stages/export_policy.ts";
 import { preparePolicy } from "./stages/prepare_policy.ts";
 import { scorePairs } from "./stages/score_pairs.ts";
@@ -57,16 +57,39 @@ export function preferenceRounds(g: GraphBuilder, config: PreferenceRounds, star
   return rounds.policy;
 }
 
-/** The held-out pairs that a configuration evaluates on, with what the loss reads of the reference model; null: none. */
+/** Held-out pairs with a result of their own. `set`: what it is called; null: there is one. */
+export type HeldOutPairs = { set: string | null; batch: Ref<ArtifactRef> };
+
+/** The held-out pairs that a configuration evaluates on, with what the loss reads of the reference model. */
 export function heldOutPairs(
   g: GraphBuilder,
-  config: PreferenceRounds & Pick<PreferenceConfig, "evaluate">,
+  config: PreferenceRounds & Pick<PreferenceConfig, "evaluate"> & { data?: { eval?: SourceConfig[] } },
   start: Ref<Policy>,
-): Ref<ArtifactRef> | null {
-  if (config.evaluate === null) return null;
-  const data = openRows(g, config, { split: "eval", use: "preference", model_path: start.field("model_path") });
-  const batch = g.stage(drawEvaluationPairs, { data, count: config.evaluate.pairs });
-  return scoredBatch(g, config, { batch, policy: start, start });
+): HeldOutPairs[] {
+  if (config.evaluate === null) return [];
+  const { pairs: count } = config.evaluate;
+  return evaluationSets(config).map(({ name: set, split }) => {
+    const data = openRows(g, config, { split, use: "preference", model_path: start.field("model_path") });
+    const batch = g.stage(drawEvaluationPairs, { data, count });
+    return { set, batch: scoredBatch(g, config, { batch, policy: start, start }) };
+  });
+}
+
+type PairsEvaluated = { policy: Ref<Policy>; evaluations: Ref<PairEvaluation>[] };
+
+/** A policy judged on every set of held-out pairs, one after the other, and handed on. */
+function pairEvaluations(
+  g: GraphBuilder,
+  config: PreferenceRounds,
+  { label, held_out, policy: judged }: { label: string; held_out: HeldOutPairs[]; policy: Ref<Policy> },
+): PairsEvaluated {
+  const { algorithm, opened, trainer: { micro_batch_tokens_max } } = config;
+  const work = { algorithm, micro_batch_tokens_max, ...(opened && { opened }) };
+  return held_out.reduce(({ policy, evaluations }: PairsEvaluated, { set, batch }) => {
+    const name = evaluationName(set, label);
+    const told = g.stage(evaluatePairs, { name, ...(set !== null && { set }), batch, policy, ...work });
+    return { policy: told.field("policy"), evaluations: [...evaluations, told.field("evaluation")] };
+  }, { policy: judged, evaluations: [] });
 }
 
 /** The model directory that training starts from: read or made, and with a warm-up taught the chosen sides first. */
@@ -87,13 +110,10 @@ export const preference = graph("preference", PreferenceConfig, (g, configured) 
   const opened = openedOf(g, configured, "pairs");
   const config = { ...configured, opened };
   const start = g.stage(preparePolicy, { model_path, optimizer: config.trainer.optimizer });
-  const batch = heldOutPairs(g, config, start);
-  const { algorithm, trainer: { micro_batch_tokens_max } } = config;
-  const work = { algorithm, micro_batch_tokens_max, ...(opened && { opened }) };
-  const before = batch && g.stage(evaluatePairs, { name: "before", batch, policy: start, ...work });
-  const policy = preferenceRounds(g, config, before ? before.field("policy") : start);
+  const held_out = heldOutPairs(g, config, start);
+  const before = pairEvaluations(g, config, { label: "before", held_out, policy: start });
+  const policy = preferenceRounds(g, config, before.policy);
   const exported = g.stage(exportPolicy, { policy, name: "final" });
-  const after = batch && g.stage(evaluatePairs, { name: "after", batch, policy, ...work });
-  const evaluations = [before, after].flatMap((one) => (one ? [one.field("evaluation")] : []));
-  return { policy, exported, evaluations };
+  const after = pairEvaluations(g, config, { label: "after", held_out, policy });
+  return { policy, exported, evaluations: [...before.evaluations, ...after.evaluations] };
 });

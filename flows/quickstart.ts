@@ -9,7 +9,7 @@ import { preparePolicy } from "./stages/prepare_policy.ts";
 
 /** A tiny model made on the spot: supervised warm-up, reinforcement learning, and evaluation after each. */
 export const quickstart = graph("quickstart", QuickstartConfig, (g, config) => {
-  const evaluate = { ...config.evaluate, samples_per_prompt: 1, greedy: true };
+  const evaluate = { ...config.evaluate, samples_per_prompt: 1, greedy: true, files: "together" as const };
   const plan = { ...config, evaluate };
   const model = g.stage(createModel, config.model);
 

@@ -1,4 +1,4 @@
-import type { Config, Flow } from "../configs/mod.ts";
+import { type Config, type Evaluated, evaluationSets, type Flow } from "../configs/mod.ts";
 import {
   DigitsPreferences,
   digitsPreferenceTables,
@@ -7,6 +7,7 @@ import {
   EVAL_PROBLEMS,
   loadRows,
   type ReadOptions,
+  type SourceConfig,
 } from "../data/mod.ts";
 import type { RowTables } from "./resources.ts";
 
@@ -30,10 +31,12 @@ function taskTables(task: DigitsTask | DigitsPreferences, config: Partial<Config
 /** The rows of a configuration's `task:` or `data:` block, read once. @throws {DataError} At the first broken row. */
 export async function rowTables(config: Partial<Config>): Promise<RowTables> {
   if ("task" in config && config.task !== undefined) return taskTables(config.task, config);
-  const data = (config as { data?: { train?: []; eval?: [] } }).data ?? {};
+  const { train = [] } = (config as { data?: { train?: SourceConfig[] } }).data ?? {};
   const tables: RowTables = {};
   const needs = NEEDS[config.flow!];
-  if (data.train?.length) tables.train = await loadRows(data.train, { needs: needs?.train });
-  if (data.eval?.length) tables.eval = await loadRows(data.eval, { needs: needs?.eval });
+  if (train.length > 0) tables.train = await loadRows(train, { needs: needs?.train });
+  for (const { split, sources } of evaluationSets(config as Evaluated)) {
+    if (sources.length > 0) tables[split] = await loadRows(sources, { needs: needs?.eval });
+  }
   return tables;
 }

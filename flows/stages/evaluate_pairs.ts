@@ -24,6 +24,7 @@ export const evaluatePairs = defineStage({
   version: 1,
   input: z.strictObject({
     name: z.string(),
+    set: z.string().optional().describe("The set of pairs, where there are several; absent: there is one."),
     batch: ArtifactRef,
     policy: Policy,
     algorithm: AlgorithmChoice,
@@ -32,7 +33,7 @@ export const evaluatePairs = defineStage({
   }),
   output: z.strictObject({ policy: Policy, evaluation: PairEvaluation }),
   runs_on: "trainer",
-  async run({ name, batch, policy, algorithm, opened, micro_batch_tokens_max }, ctx) {
+  async run({ name, set, batch, policy, algorithm, opened, micro_batch_tokens_max }, ctx) {
     const read = Batch.parse(await ctx.artifacts.getJson(batch));
     const loss = opened?.loss ?? await ctx.artifacts.put(lossOf(algorithm));
     const told = await ctx.resource(Trainer).evaluate({ policy, batch, loss, micro_batch_tokens_max }, ctx);
@@ -46,7 +47,8 @@ export const evaluatePairs = defineStage({
     const pairs = read.kind === "preference" ? read.pairs.length : 0;
     const summary: PairEvaluation = { name, pairs, loss: told.loss, pair_accuracy, pair_margin };
     ctx.note("evaluation", name, summary);
-    const metrics = { "eval/pair_accuracy": pair_accuracy, "eval/pair_margin": pair_margin };
+    const under = set === undefined ? "eval" : `eval/${set}`;
+    const metrics = { [`${under}/pair_accuracy`]: pair_accuracy, [`${under}/pair_margin`]: pair_margin };
     ctx.emit({ metrics, version: policy.version });
     return { policy, evaluation: summary };
   },

@@ -16,6 +16,7 @@ const BEYOND_THE_SCHEMA = new Set([
   "algorithm_rules.yaml",
   "cispo_bounds.yaml",
   "duplicate_key.yaml",
+  "evaluation_sets.yaml",
   "few_pairs.yaml",
   "keep_every.yaml",
   "kl_estimator.yaml",

@@ -184,7 +184,7 @@ Deno.test("the evaluate flow needs no training data", async () => {
   const text = "flow: evaluate\nmodel: { path: model }\ndata: { eval: rows.jsonl }\nreward: exact_match\n";
   const config = (await load([], text)).config as EvaluateConfig;
   deepStrictEqual(config.evaluate, {
-    ...{ problems: null, samples_per_prompt: 1, greedy: true },
+    ...{ problems: null, samples_per_prompt: 1, files: "apart", greedy: true },
     ...{ right_at: null, failed_fraction_max: 0.1 },
   });
 });
