@@ -112,7 +112,7 @@ Deno.test("doctor gives each part of the machine a verdict, and a mend where it 
   deepStrictEqual(checks.map(({ name }) => name).slice(0, 3), ["deno", "python", "torch"]);
   ok(checks.every(({ verdict, fix }) => (verdict === "OK") === (fix === null)));
   match((await rl(["doctor", ...at])).out, /^OK {4}deno /);
-  const bare = await rl(["doctor", ...at], { PATH: "/nowhere" });
+  const bare = await rl(["doctor", ...at], { PATH: "/nowhere", HOLDFAST_PYTHON: "" });
   deepStrictEqual([
     bare.code,
     /^FAIL {2}python +.*Python 3\.11 to 3\.14 is needed: none was found on PATH.*Fix: install one/m.test(bare.out),
