@@ -53,12 +53,32 @@ export function masked(text: string): string {
     .trim();
 }
 
+/** A text without what differs between two equal runs: speeds, durations and hashes. Every other number stays. */
+export function timeless(text: string): string {
+  return text
+    .replaceAll(/\b[0-9a-f]{8,}\b/g, "#")
+    .replaceAll(/\b\d+ tokens\/s/g, "# tokens/s")
+    .replaceAll(/(\b\d+(\.\d+)? (s|min|h|days)\b ?)+/g, "TIME ")
+    .replaceAll(/[ \t]+/g, " ")
+    .trim();
+}
+
+/**
+ * Whether this machine computes the figures of the pages, bit by bit: they were made on an Intel processor with AVX-512, and one
+ * that adds in another order rounds otherwise, which a policy that samples soon shows.
+ */
+export function computesOurFigures(): boolean {
+  if (Deno.build.os !== "linux" || Deno.build.arch !== "x86_64") return false;
+  const cpu = Deno.readTextFileSync("/proc/cpuinfo");
+  return cpu.includes("GenuineIntel") && cpu.includes("avx512f");
+}
+
 /** The first line of `shown` that `output` lacks, in order; null if it has them all. `...` stands for any lines. */
-export function missingLine(shown: string, output: string): string | null {
-  const lines = output.split("\n").map(masked);
+export function missingLine(shown: string, output: string, alike: (line: string) => string = masked): string | null {
+  const lines = output.split("\n").map(alike);
   let from = 0;
   for (const line of shown.split("\n").filter((line) => line.trim() !== "" && line.trim() !== "...")) {
-    const at = lines.findIndex((candidate, i) => i >= from && candidate.includes(masked(line)));
+    const at = lines.findIndex((candidate, i) => i >= from && candidate.includes(alike(line)));
     if (at < 0) return line;
     from = at + 1;
   }

@@ -1,4 +1,5 @@
 import { ok, strictEqual } from "node:assert/strict";
+import { computesOurFigures, missingLine, parsePage, timeless } from "../docs/markdown.ts";
 import { rl, shareEnvironments, show } from "../crash/runs.ts";
 
 /** Chosen before anything was tuned; the sizes were chosen on other seeds. */
@@ -14,6 +15,15 @@ async function rewards(home: string, run: string): Promise<number[]> {
     if (line.metrics["reward/mean"] !== undefined) byRound.set(line.key, line.metrics["reward/mean"]);
   }
   return [...byRound.values()];
+}
+
+/** The figures that the README shows below its first command, which is this run with seed 1. */
+async function shownFigures(): Promise<string> {
+  const { blocks } = parsePage(await Deno.readTextFile(new URL("../../README.md", import.meta.url)));
+  const at = blocks.findIndex(({ text }) => text.trim() === "npx -y deno@2 task rl");
+  const lines = blocks[at + 1]!.text.split("\n").filter((line) => /^(step|round|evaluation) /.test(line));
+  ok(lines.length >= 4, "the README shows steps, rounds and evaluations");
+  return lines.join("\n");
 }
 
 const mean = (values: number[]) => values.reduce((sum, value) => sum + value, 0) / values.length;
@@ -46,6 +56,13 @@ for (const seed of SEEDS) {
       ok(gain >= 0.1, `greedy accuracy on held-out problems rose by ${gain} only`);
       strictEqual(ledger.read, 120 * 32);
       strictEqual(ledger.pending, 0);
+      if (seed === 1 && computesOurFigures()) {
+        strictEqual(
+          missingLine(await shownFigures(), output, timeless),
+          null,
+          `the README shows another run than:\n${output}`,
+        );
+      }
       ok(output.split("\n").every((line) => line.length < 200), "one line per round, under 200 characters");
     } finally {
       await Deno.remove(home, { recursive: true });
