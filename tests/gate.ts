@@ -5,6 +5,7 @@
  * Arguments narrow the run: `deno task test engine` runs the tests whose path contains "engine".
  */
 import { ensureTestEnvironments } from "./environments.ts";
+import { missingLine, missingTools } from "./tools.ts";
 
 const ROOT = new URL("../", import.meta.url).pathname;
 const REPORTS = await Deno.makeTempDir({ prefix: "holdfast-gate-" });
@@ -59,6 +60,8 @@ const chosen = (files: string[]) =>
   wanted.length ? files.filter((file) => wanted.some((part) => file.includes(part))) : files;
 
 if (wanted.length === 0) {
+  const line = missingLine(missingTools());
+  if (line !== null) console.log(line);
   await check("format", ["fmt", "--check", "--quiet"]);
   await check("lint", ["lint", "--quiet"]);
   await check("types", ["check", "--quiet", "."]);
