@@ -64,9 +64,10 @@ async function firstLine(command: string, args: string[], env: Record<string, st
 
 /** Whether rewards in Python can be kept from seeing other processes. */
 async function isolation(): Promise<Check> {
-  const why = await firstLine("python3", ["-m", "holdfast_worker.rewards.confinement"], { PYTHONPATH: PYTHON_ROOT });
+  const { path } = await findPython().catch(() => ({ path: "python3" })); // What is wrong with Python has a line of its own.
+  const why = await firstLine(path, ["-m", "holdfast_worker.rewards.confinement"], { PYTHONPATH: PYTHON_ROOT });
   if (why === "") return ok("isolation", "rewards in Python see only their own processes");
-  const says = `rewards in Python see the processes of this user: ${why ?? "no python3 to try it with"}`;
+  const says = `rewards in Python see the processes of this user: ${why ?? "no Python to try it with"}`;
   return warn("isolation", says, "Allow PID and user namespaces, or run as a separate user");
 }
 
