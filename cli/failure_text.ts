@@ -16,6 +16,11 @@ export function failureText(error: ErrorJson, home: { dir: string }): string {
 
 type Work = { key: string; attempts: number };
 
+/** What was the matter, below the stages that could not be finished for it. */
+export function rootOf(error: ErrorJson): ErrorJson {
+  return unwrap(error).root;
+}
+
 function unwrap(error: ErrorJson): { root: ErrorJson; works: Work[] } {
   if (error.code !== "stage_failed" || !error.facts.error) return { root: error, works: [] };
   const { key, attempts } = error.facts as Work;

@@ -20,6 +20,7 @@ import {
   slotsOf,
 } from "../flows/mod.ts";
 import type { AskedReplan } from "../workers/mod.ts";
+import { afterFailure } from "./after_failure.ts";
 import { LiveView } from "./live.ts";
 import { failureText } from "./failure_text.ts";
 import { EXIT, isBadInput } from "./exit.ts";
@@ -173,7 +174,7 @@ export async function reportEnd(head: RunHead, { outcome, home, note }: Reportin
       return EXIT.done;
     case "failed":
       note(`run ${head.id} failed: ${failureText(outcome.error, home)}`);
-      note(`Nothing recorded is lost. Mend the cause, then go on with: ${command(home, `resume ${head.id}`)}`);
+      note(await afterFailure(home, { head, error: outcome.error }));
       return EXIT.failed;
     case "cancelled":
       note(`run ${head.id} was cancelled`);

@@ -2,7 +2,7 @@ import { dirname } from "node:path";
 import { statfsSync } from "node:fs";
 import { canonicalJson, sha256Hex } from "./canonical.ts";
 import { type Clock, systemClock } from "./clock.ts";
-import { BadDataError, EngineError, InfrastructureError } from "./errors.ts";
+import { BadDataError, EngineError, InfrastructureError, LostRecordError } from "./errors.ts";
 import { PRIVATE_DIRECTORY, PRIVATE_FILE } from "./private_files.ts";
 
 /** The name of an immutable file: the sha256 of its bytes (hex) and its length. */
@@ -77,7 +77,7 @@ export class ArtifactStore {
 
   /**
    * The bytes, verified against their name. The caller may alter them: they are a copy.
-   * @throws {InfrastructureError} If the file is missing, torn or altered.
+   * @throws {LostRecordError} If the file is missing, torn or altered.
    */
   async get(ref: ArtifactRef): Promise<Uint8Array> {
     const cached = this.#cache.get(ref.sha256);
@@ -87,9 +87,18 @@ export class ArtifactStore {
     return this.#cache.has(ref.sha256) ? bytes.slice() : bytes;
   }
 
-  /** Reads the file itself, whatever is kept in memory of it. @throws {InfrastructureError} As `get`. */
+  /** Reads the file itself, whatever is kept in memory of it. @throws {LostRecordError} As `get`. */
   async check(ref: ArtifactRef): Promise<void> {
     await this.#read(ref);
+  }
+
+  /** The file of this name, where its length is not known. @throws {LostRecordError} As `get`. */
+  async readNamed(sha256: string): Promise<Uint8Array> {
+    return await this.#read({ sha256, bytes: await this.#sizeNamed(sha256) });
+  }
+
+  async #sizeNamed(sha256: string): Promise<number> {
+    return (await Deno.stat(this.path({ sha256, bytes: 0 })).catch(() => null))?.size ?? 0;
   }
 
   async #read(ref: ArtifactRef): Promise<Uint8Array> {
@@ -249,12 +258,11 @@ async function syncDirectory(path: string): Promise<void> {
   await directory.sync();
 }
 
-function damaged(what: string, ref: ArtifactRef, path: string): InfrastructureError {
-  return new InfrastructureError(
+function damaged(what: string, ref: ArtifactRef, path: string): LostRecordError {
+  return new LostRecordError(
     `Cannot read artifact ${path} as ${what}: expected ${ref.bytes} bytes with sha256 ${ref.sha256}. ` +
       `Restore the file from a copy, or fork the run from a round before the one that made it`,
     { path, sha256: ref.sha256, bytes: ref.bytes },
-    { retryable: false }, // The file stays as it is.
   );
 }
 

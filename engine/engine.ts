@@ -14,6 +14,7 @@ import { type AppendFaults, Journal } from "./journal.ts";
 import { loadJournal, REOPENED } from "./journal_load.ts";
 import { checkJournal } from "./journal_version.ts";
 import { cancelRun, takeRun } from "./ownership.ts";
+import { recordedValue } from "./recorded_value.ts";
 import type { Provided } from "./resource.ts";
 import { type Backoff, DEFAULT_BACKOFF } from "./retry.ts";
 import { checkRunId, newRunId } from "./run_id.ts";
@@ -313,7 +314,7 @@ export class Engine {
     const { run, journal } = execution.settings;
     for (const name of execution.awaited) {
       const row = await givenSignal(this.#options.store, run, name);
-      if (row) execution.giveSignal(name, await journal.fetch(JSON.parse(row.value)));
+      if (row) execution.giveSignal(name, await journal.fetch(recordedValue(row)));
     }
   }
 
@@ -321,7 +322,7 @@ export class Engine {
     const { store, artifacts } = this.#options;
     const [row] = await store.read(run, { kinds: [OUTPUT.kind], newest_first: true, limit: 1 });
     const reader = new Journal({ store, artifacts, run, epoch: 0, last_seq: 0, onBroken() {} });
-    return row ? await reader.fetch(JSON.parse(row.value)) : undefined;
+    return row ? await reader.fetch(recordedValue(row)) : undefined;
   }
 }
 

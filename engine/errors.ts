@@ -143,6 +143,12 @@ export class InfrastructureError extends EngineError {
   protected static override readonly retries = true;
 }
 
+/** What was recorded is missing or damaged, in the journal or among the artifacts. The run can be forked from before it. */
+export class LostRecordError extends EngineError {
+  readonly code = "lost_record";
+  readonly cause_kind = "infrastructure";
+}
+
 export class UserCodeError extends EngineError {
   readonly code = "user_code";
   readonly cause_kind = "user_code";
@@ -200,6 +206,7 @@ const CLASSES = {
   worker_lost: WorkerLostError,
   out_of_memory: OutOfMemoryError,
   infrastructure: InfrastructureError,
+  lost_record: LostRecordError,
   user_code: UserCodeError,
   bad_data: BadDataError,
   audit: AuditError,

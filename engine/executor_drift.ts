@@ -4,6 +4,7 @@ import type { Frame } from "./executor_frame.ts";
 import { fieldTexts, partsOf, type StageTask } from "./executor_task.ts";
 import type { Journal } from "./journal.ts";
 import { addTally, type Entry, type Intent } from "./journal_tree.ts";
+import { recordedValue } from "./recorded_value.ts";
 import { type Configs, meansTheSame } from "./recorded_input.ts";
 
 type Replaying = { journal: Journal; configs?: Configs };
@@ -65,7 +66,7 @@ function inputDifference(
   { entry, stage, input }: { entry: Entry; stage: StageTask["stage"]; input: unknown },
 ): string[] {
   if (entry.intent === undefined) return ["(the recorded input is not known)"];
-  const before = JSON.parse(entry.intent) as Intent;
+  const before = recordedValue({ kind: "intent", key: entry.key, value: entry.intent }) as Intent;
   const lines: string[] = [];
   if (before.stage !== stage.name || before.version !== stage.version) {
     lines.push(`- stage ${before.stage}@${before.version}`, `+ stage ${stage.name}@${stage.version}`);

@@ -9,6 +9,7 @@ import { addTally, type Entry } from "./journal_tree.ts";
 import { segment } from "./keys.ts";
 import { stillOwns } from "./ownership.ts";
 import { randomStream } from "./random.ts";
+import { recordedValue } from "./recorded_value.ts";
 import { recordedMetrics } from "./recorded_metrics.ts";
 import type { Resource } from "./resource.ts";
 import { slotsOf, type Stage } from "./stage.ts";
@@ -108,7 +109,7 @@ export class Frame implements Context {
 
   step<T>(name: string, fn: (step: StepContext) => Promise<T> | T, options: CallOptions = {}): Promise<T> {
     return this.#work(name, options, async (entry) => {
-      if (entry.result !== undefined) return await this.execution.settings.journal.output(entry.result) as T;
+      if (entry.result !== undefined) return await this.execution.settings.journal.output(entry.key, entry.result) as T;
       if (this.execution.state !== "open") return await this.execution.park<T>();
       this.execution.enter();
       try {
@@ -207,7 +208,7 @@ export class Frame implements Context {
   async read(query: ReadQuery): Promise<Recorded[]> {
     const { journal } = this.execution.settings;
     const rows = await journal.options.store.read(this.run, query);
-    return await Promise.all(rows.map(async (row) => ({ ...row, value: await journal.fetch(JSON.parse(row.value)) })));
+    return await Promise.all(rows.map(async (row) => ({ ...row, value: await journal.fetch(recordedValue(row)) })));
   }
 
   async checkpoint(value: unknown): Promise<void> {
@@ -222,7 +223,11 @@ export class Frame implements Context {
 
   async checkpoints(): Promise<unknown[]> {
     const { journal } = this.execution.settings;
-    return await Promise.all(this.#entry.checkpoints.map((text) => journal.fetch(JSON.parse(text))));
+    return await Promise.all(
+      this.#entry.checkpoints.map((text) =>
+        journal.fetch(recordedValue({ kind: "checkpoint", key: this.key, value: text }))
+      ),
+    );
   }
 
   sleep(ms: number, options: CallOptions = {}): Promise<void> {
@@ -230,7 +235,7 @@ export class Frame implements Context {
       const { clock } = this.execution.settings;
       const until_ms = entry.result === undefined
         ? await this.#recordStep(entry, clock.now() + ms)
-        : await this.execution.settings.journal.output(entry.result) as number;
+        : await this.execution.settings.journal.output(entry.key, entry.result) as number;
       const wait = Math.min(until_ms - clock.now(), ms); // More only if the wall clock was set back since.
       if (wait > 0) await clock.sleep(wait, this.signal);
       if (this.execution.state !== "open") await this.execution.park();
@@ -251,7 +256,7 @@ export class Frame implements Context {
 
   signalled(name: string): Promise<unknown> {
     return this.#child(`signal.${name}`, {}, async (entry) => {
-      if (entry.result !== undefined) return await this.execution.settings.journal.output(entry.result);
+      if (entry.result !== undefined) return await this.execution.settings.journal.output(entry.key, entry.result);
       const given = await this.read({ kinds: ["signal"], prefix: name });
       const known = given.find((row) => row.key === name);
       const value = known ? known.value : await this.execution.awaitSignal(name);

@@ -36,7 +36,7 @@ export async function runStage(execution: Execution, task: StageTask): Promise<u
   }
   if (await saysFailed(execution, task)) forget(task);
   if (entry.result !== undefined) {
-    const output = await execution.settings.journal.output(entry.result);
+    const output = await execution.settings.journal.output(entry.key, entry.result);
     if (await hasItsFiles(execution, { task, output })) {
       const row = task.staged?.(output);
       if (row) await execution.settings.journal.append([row], stage.phase);
@@ -83,7 +83,7 @@ function checkMadeAgain({ stage: { leaves }, entry, recorded }: Checked, output:
 /** Whether the recorded result is what a failed run failed of, so that a resume makes it again. */
 async function saysFailed({ settings: { journal } }: Execution, { entry, stage }: StageTask): Promise<boolean> {
   if (entry.result === undefined || !stage.failed || !isReopened(journal, entry)) return false;
-  return stage.failed(await journal.output(entry.result));
+  return stage.failed(await journal.output(entry.key, entry.result));
 }
 
 async function sleepUntil({ settings: { clock, backoff }, signal }: Execution, at_ms: number): Promise<void> {

@@ -13,6 +13,7 @@ import { loadJournal } from "./journal_load.ts";
 import type { RoundRecord } from "./journal_tree.ts";
 import { isUnder } from "./keys.ts";
 import type { Configs } from "./recorded_input.ts";
+import { recordedValue } from "./recorded_value.ts";
 import { DEFAULT_BACKOFF } from "./retry.ts";
 import { Slots } from "./slots.ts";
 import type { JournalRow, NewRow, Parent, RunHead, Store } from "./store.ts";
@@ -221,7 +222,7 @@ function above(key: string): string[] {
 
 /** A round's row as the child's own: its journal has no rows of later rounds. */
 async function closedRound(journal: Journal, row: JournalRow): Promise<NewRow> {
-  const record = await journal.fetch(JSON.parse(row.value)) as RoundRecord;
+  const record = await journal.fetch(recordedValue(row)) as RoundRecord;
   return await journal.row("round", row.key, { ...record, open_after_seq: 0 });
 }
 

@@ -1,6 +1,6 @@
 /** Removes artifacts that nothing recorded can reach, and rows of runs that have ended. */
 import { readdirSync } from "node:fs";
-import type { ArtifactStore } from "./artifacts.ts";
+import type { ArtifactRef, ArtifactStore } from "./artifacts.ts";
 import { canonicalJson } from "./canonical.ts";
 import { FencedError } from "./errors.ts";
 import { type TakeOptions, takeRun } from "./ownership.ts";
@@ -39,6 +39,19 @@ export async function reachableArtifacts(stores: readonly Store[], artifacts: Ar
     if (bytes) take(latin1.decode(bytes));
   }
   return found;
+}
+
+/**
+ * Reads an artifact and all that it refers to.
+ * @throws {LostRecordError} If one of them is missing, torn or altered.
+ */
+export async function checkReferred(artifacts: ArtifactStore, ref: ArtifactRef): Promise<void> {
+  await artifacts.check(ref);
+  const found = new Set([ref.sha256]);
+  for (const name of found) { // A set's loop sees what is added to it.
+    const bytes = await artifacts.readNamed(name);
+    for (const [, below] of new TextDecoder("latin1").decode(bytes).matchAll(REFERENCE)) found.add(below!);
+  }
 }
 
 async function* allRows(store: Store, run: string) {

@@ -4,6 +4,7 @@ import { canonicalJson } from "./canonical.ts";
 import { type Clock, systemClock } from "./clock.ts";
 import { FencedError } from "./errors.ts";
 import { Entry, type RoundRecord } from "./journal_tree.ts";
+import { recordedOutput, recordedValue } from "./recorded_value.ts";
 import type { NewRow, RowKind, Store } from "./store.ts";
 
 /** Longer JSON moves to an artifact. Characters, near enough to bytes. */
@@ -165,8 +166,8 @@ export class Journal {
   }
 
   /** The output behind a result row's text. */
-  output(result: string): unknown | Promise<unknown> {
-    return this.fetch((JSON.parse(result) as { output: unknown }).output);
+  output(key: string, result: string): unknown | Promise<unknown> {
+    return this.fetch(recordedOutput(key, result));
   }
 
   /** A row with its value as text in it. */
@@ -180,8 +181,11 @@ function isLong(text: string): boolean {
 }
 
 /** A row's parsed value, from wherever it lies. */
-export async function rowValue(artifacts: ArtifactStore, row: Pick<NewRow, "value">): Promise<unknown> {
-  const value: unknown = JSON.parse(row.value);
+export async function rowValue(
+  artifacts: ArtifactStore,
+  row: Pick<NewRow, "kind" | "key" | "value">,
+): Promise<unknown> {
+  const value = recordedValue(row);
   const ref = movedTo(value);
   return ref ? await artifacts.getJson(ref) : value;
 }

@@ -3,6 +3,7 @@ import type { LoopNode, Scope } from "./graph_types.ts";
 import type { Journal } from "./journal.ts";
 import type { RoundRecord } from "./journal_tree.ts";
 import { isUnder, joinKey } from "./keys.ts";
+import { recordedValue } from "./recorded_value.ts";
 import type { JournalRow, RowKind } from "./store.ts";
 
 const ENTRY_KINDS: RowKind[] = ["intent", "result", "failure", "checkpoint"];
@@ -65,7 +66,7 @@ async function closedRounds(journal: Journal, { key, count }: { key: string; cou
     const rows = await store.read(run, { kinds: ["round"], prefix: `${key}/`, newest_first: true, limit });
     const own = rows.filter((row) => !roundOf(row.key, key).below).slice(0, count);
     if (own.length < count && rows.length === limit) continue;
-    const records = own.reverse().map((row) => journal.fetch(JSON.parse(row.value)));
+    const records = own.reverse().map((row) => journal.fetch(recordedValue(row)));
     return await Promise.all(records) as RoundRecord[];
   }
 }
@@ -83,6 +84,6 @@ function takeRow(journal: Journal, { row, reopened_seq }: { row: JournalRow; reo
 async function takeNestedRound(journal: Journal, row: JournalRow): Promise<void> {
   const path = row.key.slice(0, row.key.lastIndexOf("/"));
   const known = journal.rounds.get(path) ?? [];
-  known.push(await journal.fetch(JSON.parse(row.value)) as RoundRecord);
+  known.push(await journal.fetch(recordedValue(row)) as RoundRecord);
   journal.rounds.set(path, known);
 }

@@ -1,6 +1,7 @@
 /** What a run's journal says, as a tree of entries by key segment. Holds open scopes only: closed rounds are dropped. */
 import type { ErrorJson } from "./errors.ts";
 import { joinKey } from "./keys.ts";
+import { recordedValue } from "./recorded_value.ts";
 import type { JournalRow } from "./store.ts";
 
 /** Value of a `failure` row. `next_ms`: wall time of the next attempt; null: given up. */
@@ -94,7 +95,7 @@ export class Entry {
         this.result = row.value;
         break;
       case "failure":
-        this.#takeFailure(JSON.parse(row.value) as Failure, row.seq > reopened_seq);
+        this.#takeFailure(recordedValue(row) as Failure, row.seq > reopened_seq);
         break;
       case "checkpoint":
         this.checkpoints = [...this.checkpoints, row.value];
@@ -118,16 +119,16 @@ export class Entry {
 
   /** Tallies of the results here and below. */
   tally(into: Record<string, number> = {}): Record<string, number> {
-    if (this.result !== undefined) addTally(into, tallyOf(this.result));
+    if (this.result !== undefined) addTally(into, tallyOf(this.key, this.result));
     for (const child of this.children.values()) child.tally(into);
     return into;
   }
 }
 
 /** A result's tally, without parsing the output of results that have none: the tally is written first. */
-export function tallyOf(result: string): Record<string, number> {
+function tallyOf(key: string, result: string): Record<string, number> {
   if (!result.startsWith('{"tally":')) return {};
-  return (JSON.parse(result) as { tally: Record<string, number> }).tally;
+  return (recordedValue({ kind: "result", key, value: result }) as { tally: Record<string, number> }).tally;
 }
 
 export function addTally(into: Record<string, number>, counts: Record<string, number>): Record<string, number> {

@@ -25,6 +25,7 @@ export * from "./private_files.ts";
 export { parsePostgresUrl } from "./postgres_address.ts";
 export { PostgresStore } from "./postgres_store.ts";
 export type { PostgresOptions } from "./postgres_link.ts";
+export { isReadable, recordedValue } from "./recorded_value.ts";
 export type { RecordedMetrics } from "./recorded_metrics.ts";
 export { isNamed, removeTree, REMOVING } from "./removal.ts";
 export * from "./resource.ts";

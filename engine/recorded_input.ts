@@ -2,6 +2,7 @@
 import { canonicalJson, sha256Hex } from "./canonical.ts";
 import type { StageTask } from "./executor_task.ts";
 import type { Intent } from "./journal_tree.ts";
+import { recordedValue } from "./recorded_value.ts";
 import type { Stage } from "./stage.ts";
 
 /** The hash under which the input of a stage is recorded. `text`: its canonical JSON. */
@@ -17,7 +18,9 @@ export type Configs = { recorded: unknown; resolved: unknown };
  * they meant then; other fields must have their defaults. A large input is recorded as hashes only: its older form is made.
  */
 export function meansTheSame({ entry, stage, input }: Pick<StageTask, "entry" | "stage" | "input">, configs?: Configs) {
-  const intent = entry.intent === undefined ? {} : JSON.parse(entry.intent) as Partial<Intent>;
+  const intent = entry.intent === undefined
+    ? {}
+    : recordedValue({ kind: "intent", key: entry.key, value: entry.intent }) as Partial<Intent>;
   const recorded = intent.input ?? intent.parts;
   const added = configs ? new Added(configs) : null;
   const older = added ? added.taken(input, recorded) : input;

@@ -7,7 +7,7 @@ import {
   type RunHead,
   type Store,
 } from "../engine/mod.ts";
-import { VersionChain, VersionNote } from "../workers/mod.ts";
+import { recordedRows, VersionChain, VersionNote } from "../workers/mod.ts";
 import { type ClosedRound, closedRound } from "./carried_versions.ts";
 import { residentRows } from "./lineage.ts";
 
@@ -79,11 +79,7 @@ async function versionsOf(
   head: RunHead,
 ): Promise<{ chain: VersionChain; rounds: ClosedRound[] }> {
   const { store, artifacts } = collecting;
-  const recorded = (await residentRows(store, head)).map(({ kind, key, value }) => ({
-    kind,
-    key,
-    value: JSON.parse(value),
-  }));
+  const recorded = recordedRows(await residentRows(store, head));
   const rows = (await rowsOf(collecting, head)).filter(({ kind }) => kind === "round");
   const rounds = await Promise.all(rows.map((row) => closedRound(artifacts, row)));
   return { chain: new VersionChain(artifacts, recorded), rounds: rounds.filter((round) => round !== null) };

@@ -1,4 +1,4 @@
-import type { JournalRow } from "../engine/mod.ts";
+import { type JournalRow, recordedValue } from "../engine/mod.ts";
 import {
   brokenGpus,
   type Caller,
@@ -24,9 +24,11 @@ export class Devices {
 
   constructor(recorded: readonly Pick<JournalRow, "kind" | "key" | "value">[], machine = thisMachine()) {
     this.#machine = machine;
-    for (const { kind, value } of recorded) {
+    for (const { kind, key, value } of recorded) {
       if (kind !== "note/device_excluded") continue;
-      for (const device of DeviceExcluded.parse(JSON.parse(value)).devices) this.#excluded.add(device);
+      for (const device of DeviceExcluded.parse(recordedValue({ kind, key, value })).devices) {
+        this.#excluded.add(device);
+      }
     }
   }
 

@@ -1,5 +1,5 @@
 /** Metrics that were recorded before metrics had rows of their own: what notes tell of them. */
-import type { JournalRow, RowKind, Store } from "../engine/mod.ts";
+import { isReadable, type JournalRow, type RowKind, type Store } from "../engine/mod.ts";
 import { VersionNote } from "../workers/mod.ts";
 import type { FoundLine, MetricsLine } from "./run_metrics.ts";
 import { stepMetrics } from "./stages/train_policy.ts";
@@ -14,7 +14,7 @@ export async function earlierLines(store: Store, run: string): Promise<FoundLine
   const lines: FoundLine[] = [];
   for (let after_seq = 0; after_seq < until;) {
     const rows = await store.read(run, { kinds: EARLIER, after_seq, limit: PAGE_ROWS });
-    for (const row of rows.filter(({ seq }) => seq < until)) {
+    for (const row of rows.filter((row) => row.seq < until && isReadable(row))) {
       const metrics = metricsOf(row);
       if (Object.keys(metrics).length === 0) continue;
       const version = row.kind === "note/version" ? row.key : null;

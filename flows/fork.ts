@@ -13,6 +13,7 @@ import {
   newRunId,
   type Prefix,
   prefixOf,
+  recordedValue,
   removeTree,
   RUN_ID,
   type RunHead,
@@ -20,7 +21,8 @@ import {
 } from "../engine/mod.ts";
 import { AlgorithmChoice, type Refill, refillOf } from "../algs/mod.ts";
 import { type Config, overridden, parseConfig, parseOverride, valueAt } from "../configs/mod.ts";
-import { CheckpointNote, Replan, type TrainerConfig, type ValueModelConfig, VersionChain } from "../workers/mod.ts";
+import { CheckpointNote, recordedRows, Replan, type TrainerConfig } from "../workers/mod.ts";
+import { type ValueModelConfig, VersionChain } from "../workers/mod.ts";
 import { closedRound } from "./carried_versions.ts";
 import type { Home } from "./home.ts";
 import { ancestors, residentRows } from "./lineage.ts";
@@ -62,23 +64,11 @@ const ANEW = ["open_algorithm", "prepare_critic", "prepare_reference"];
  * @throws {InvalidInputError} If the round has not closed, or an override would change what the prefix has fixed.
  */
 export async function forkRun(home: Home, run: RunHead, options: ForkRunOptions): Promise<RunHead> {
-  const { round, overrides = [], queue, priority } = options;
+  const { queue, priority } = options;
   const id = options.id === undefined ? newRunId(run.name) : checkRunId(options.id);
   await refuseOtherHome(home, run);
-  refuseFlow(run, { before: JSON.parse(run.config) as { flow?: unknown }, overrides });
-  const { definition, config: known } = await recordedDefinition(run);
-  const before = definition.build(known).config as Record<string, unknown>;
-  const recorded = await replannedConfig(home, { run, before }, round);
-  const config = await childConfig(run, { recorded, overrides, cwd: options.cwd ?? Deno.cwd() });
-  const graph = definition.build(config);
-  const loop = forkedLoop({ run, graph, loop: options.loop }).name;
-  refuseFixed(run, { before, after: graph.config as Record<string, unknown>, loop, round });
-  const reading = { store: home.store, artifacts: home.artifacts };
   const collected = await timesCollected(home, run);
-  const prefix = await prefixOf(reading, {
-    ...{ run, graph, resolved: before, loop, round },
-    ...{ keeps: KEEPS, anew: ANEW, overrides },
-  });
+  const { definition, config, prefix } = await planFork(home, run, options);
   if (await home.store.head(id) !== null) {
     throw new InvalidInputError(`Cannot create run '${id}' as there is one already: choose another --id`, { run: id });
   }
@@ -97,6 +87,29 @@ export async function forkRun(home: Home, run: RunHead, options: ForkRunOptions)
   });
 }
 
+/** What a fork would begin with. Reads only. @throws As `forkRun`. */
+export async function planFork(
+  home: Home,
+  run: RunHead,
+  options: Pick<ForkRunOptions, "round" | "loop" | "overrides" | "cwd">,
+) {
+  const { round, overrides = [] } = options;
+  refuseFlow(run, { before: JSON.parse(run.config) as { flow?: unknown }, overrides });
+  const { definition, config: known } = await recordedDefinition(run);
+  const before = definition.build(known).config as Record<string, unknown>;
+  const recorded = await replannedConfig(home, { run, before }, round);
+  const config = await childConfig(run, { recorded, overrides, cwd: options.cwd ?? Deno.cwd() });
+  const graph = definition.build(config);
+  const loop = forkedLoop({ run, graph, loop: options.loop }).name;
+  refuseFixed(run, { before, after: graph.config as Record<string, unknown>, loop, round });
+  const reading = { store: home.store, artifacts: home.artifacts };
+  const prefix = await prefixOf(reading, {
+    ...{ run, graph, resolved: before, loop, round },
+    ...{ keeps: KEEPS, anew: ANEW, overrides },
+  });
+  return { definition, config, prefix, loop };
+}
+
 /** `gc` records that it takes rows, then looks for forks: of it and one that begins meanwhile, one sees the other. */
 async function timesCollected(home: Home, run: RunHead): Promise<number> {
   const runs = [run.id, ...(await ancestors(home.store, run)).map((ancestor) => ancestor.run)];
@@ -113,7 +126,7 @@ async function replannedConfig(
   const config = before as { trainer?: TrainerConfig; value_model?: ValueModelConfig };
   if (config.trainer === undefined) return config;
   const rows = await home.store.read(run.id, { kinds: ["note/replan"] });
-  const replans = rows.map(({ value }) => Replan.parse(JSON.parse(value)))
+  const replans = rows.map((row) => Replan.parse(recordedValue(row)))
     .filter((replan) => replan.round === null || replan.round <= round);
   return replannedBlocks(config, replans);
 }
@@ -273,8 +286,7 @@ async function keepCheckpoints(
   const versions = await carriedVersions(home.artifacts, prefix);
   for (let tries = 1;; tries++) {
     const parent = (await home.store.head(prefix.parent.run))!;
-    const recorded = (await residentRows(home.store, parent))
-      .map(({ kind, key, value }) => ({ kind, key, value: JSON.parse(value) }));
+    const recorded = recordedRows(await residentRows(home.store, parent));
     const chain = new VersionChain(home.artifacts, recorded);
     const routes = await Promise.all(versions.map((version) => chain.routeTo(version)));
     const needed = new Map(
@@ -293,7 +305,10 @@ async function keepCheckpoints(
 }
 
 /** Versions of the policies that the loop's closed rounds carry. */
-async function carriedVersions(artifacts: ArtifactStore, { loop, rows }: Prefix): Promise<string[]> {
+export async function carriedVersions(
+  artifacts: ArtifactStore,
+  { loop, rows }: Pick<Prefix, "loop" | "rows">,
+): Promise<string[]> {
   const rounds = await Promise.all(rows.map((row) => closedRound(artifacts, row)));
   return [...new Set(rounds.flatMap((round) => round?.loop === loop ? round.versions : []))];
 }

@@ -19,7 +19,7 @@ import {
   sweepArtifacts,
   unreachableArtifacts,
 } from "../engine/mod.ts";
-import { ASIDE, homeNonce, VersionChain } from "../workers/mod.ts";
+import { ASIDE, homeNonce, recordedRows, VersionChain } from "../workers/mod.ts";
 import { type CollectableRows, collectableRows, descendants, hasEnded } from "./collectable_rows.ts";
 import type { Home } from "./home.ts";
 import { residentRows } from "./lineage.ts";
@@ -204,7 +204,7 @@ class Collection {
   async #checkpoints(head: RunHead, owner: DirectoryOwner): Promise<void> {
     const dir = this.#home.checkpointsDir(head.id);
     const rows = await residentRows(this.#home.store, head);
-    const chain = new VersionChain(this.#home.artifacts, rows.map((row) => ({ ...row, value: JSON.parse(row.value) })));
+    const chain = new VersionChain(this.#home.artifacts, recordedRows(rows));
     const aside = rows.filter(({ kind }) => kind === "note/checkpoint_set_aside");
     const dirs = [...chain.checkpoints(), ...aside.map(({ value }) => JSON.parse(value) as { dir: string })];
     const kept = new Set([ASIDE, ...dirs.map((one) => basename(one.dir))]);

@@ -2,8 +2,10 @@
 import {
   type ForkNote,
   InvalidInputError,
+  isReadable,
   type JournalRow,
   type ReadQuery,
+  recordedValue,
   type RowKind,
   type RunHead,
 } from "../engine/mod.ts";
@@ -32,7 +34,7 @@ export async function ancestors(store: Store, head: RunHead): Promise<Ancestor[]
 
 async function forkNote(store: Store, { id }: RunHead): Promise<ForkNote> {
   const [row] = await store.read(id, { kinds: ["note/fork"], limit: 1 });
-  return JSON.parse(row!.value) as ForkNote;
+  return recordedValue(row!) as ForkNote;
 }
 
 /** Rows that a run took over from those before it, the oldest run's first. Rows that were copied stand twice. */
@@ -66,8 +68,9 @@ export async function recordedDigests(store: Store, head: RunHead): Promise<Map<
   const digests = new Map<string, string>();
   const kinds: RowKind[] = ["note/publication", "note/exported", "note/checkpoint"];
   const runs = [head.id, ...(await ancestors(store, head)).map(({ run }) => run)];
-  for (const { value } of (await Promise.all(runs.map((run) => store.read(run, { kinds })))).flat()) {
-    const note = JSON.parse(value) as { publication?: Digested } & Partial<Digested>;
+  const rows = (await Promise.all(runs.map((run) => store.read(run, { kinds })))).flat();
+  for (const row of rows.filter(isReadable)) {
+    const note = recordedValue(row) as { publication?: Digested } & Partial<Digested>;
     const { version, digest } = note.publication ?? note;
     if (version && digest) digests.set(version, digest);
   }

@@ -7,6 +7,7 @@ import {
   type Graph,
   type GraphDefinition,
   InvalidInputError,
+  LostRecordError,
 } from "../engine/mod.ts";
 import type { Outcome, RunHead } from "../engine/mod.ts";
 import { importEntry } from "./entry_module.ts";
@@ -62,7 +63,7 @@ export async function resumeRun(home: Home | string, run: string, options: Sessi
 
 /** The graph definition that a run was made of: one that ships, or an export of the user's module. */
 export async function recordedDefinition(head: RunHead): Promise<{ definition: AnyDefinition; config: unknown }> {
-  const recorded: unknown = JSON.parse(checkJournal(head).config);
+  const recorded = configOf(checkJournal(head));
   if (head.entry.startsWith(SHIPPED)) {
     const config = readConfig(recorded);
     return { definition: flowDefinition(config.flow) as AnyDefinition, config };
@@ -74,6 +75,18 @@ export async function recordedDefinition(head: RunHead): Promise<{ definition: A
   throw new InvalidInputError(`Cannot resume run '${head.id}' as ${module} exports no graph '${name}'`, {
     entry: head.entry,
   });
+}
+
+function configOf({ id, config }: RunHead): unknown {
+  try {
+    return JSON.parse(config);
+  } catch (cause) {
+    throw new LostRecordError(
+      `Cannot read run '${id}' because its configuration in the journal is damaged. Fix: put the journal back from a copy`,
+      { run: id },
+      { cause },
+    );
+  }
 }
 
 async function withHome<T>(home: Home | string, work: (open: Home) => Promise<T>): Promise<T> {

@@ -3,6 +3,7 @@ import {
   type ArtifactStore,
   isUnder,
   type JournalRow,
+  LostRecordError,
   type RecordedMetrics,
   rowValue,
   type RunHead,
@@ -39,7 +40,9 @@ export async function* ownPages(reading: Reading, run: string, after_seq = 0): A
     const rows = await store.read(run, { kinds: ["metrics"], after_seq: last, limit: PAGE_ROWS });
     if (rows.length === 0) return;
     last = rows.at(-1)!.seq;
-    yield await Promise.all(rows.map(async (row) => ({ seq: row.seq, line: await lineOf(artifacts, row) })));
+    const lines = rows.map(async (row) => ({ seq: row.seq, line: await lineOf(artifacts, row) }));
+    const found = await Promise.all(lines.map((line) => line.catch(unlessLost)));
+    yield found.filter((one) => one !== null);
   }
 }
 
@@ -50,6 +53,12 @@ export async function lastMetrics(reading: Reading, head: RunHead): Promise<Reco
     for await (const page of pages) for (const { line } of page) Object.assign(last, line.metrics);
   }
   return last;
+}
+
+/** A line that is damaged in the journal is left out: the others stand. */
+function unlessLost(error: unknown): null {
+  if (error instanceof LostRecordError) return null;
+  throw error;
 }
 
 async function lineOf(artifacts: ArtifactStore, row: JournalRow): Promise<MetricsLine> {

@@ -1,5 +1,6 @@
 import {
   computedStatus,
+  isReadable,
   type JournalRow,
   type RoundRecord,
   type RowKind,
@@ -55,9 +56,9 @@ export type LiveFacts = { workers: WorkerState[]; metrics: Record<string, number
 
 /** Reads a run's state. `live`: what HOME/runs/RUN holds beside the journal. */
 export async function runView(store: Store, head: RunHead, live: LiveFacts): Promise<RunView> {
-  const read = async (...kinds: RowKind[]) => await store.read(head.id, { kinds });
+  const read = async (...kinds: RowKind[]) => (await store.read(head.id, { kinds })).filter(isReadable);
   const readWhole = async (...kinds: RowKind[]) => [
-    ...await readTakenOver(store, head, { kinds }),
+    ...(await readTakenOver(store, head, { kinds })).filter(isReadable),
     ...await read(...kinds),
   ];
   const rounds = await read("round");

@@ -17,6 +17,7 @@ import {
   type Outcome,
   provide,
   type Provided,
+  recordedValue,
   type RunHead,
   stillOwns,
 } from "../engine/mod.ts";
@@ -205,9 +206,7 @@ function plannedBlocks(
   asked: AskedReplan,
 ): { blocks: WorkerBlocks | null; asked: NewRow[] } {
   if (blocks === null) return { blocks, asked: [] };
-  const earlier = recorded.filter(({ kind }) => kind === "note/replan").map(({ value }) =>
-    Replan.parse(JSON.parse(value))
-  );
+  const earlier = recorded.filter(({ kind }) => kind === "note/replan").map((row) => Replan.parse(recordedValue(row)));
   const { critic } = groupBlocks(blocks);
   const rows = [
     ...askedReplans(blocks.trainer, earlier, asked),

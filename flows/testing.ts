@@ -1,7 +1,14 @@
 /** For tests of graphs: a run's resources without Python, over the fake trainer and samplers of the workers' room. */
 import { type ArtifactStore, type Clock, provide, type Provided, type Store, systemClock } from "../engine/mod.ts";
 import { PolicySampler, type Republish, RewardScorer } from "../rollouts/mod.ts";
-import { FakeSampler, FakeTrainer, type Operator, PolicyTrainer, type RestartCause } from "../workers/mod.ts";
+import {
+  FakeSampler,
+  FakeTrainer,
+  type Operator,
+  PolicyTrainer,
+  recordedRows,
+  type RestartCause,
+} from "../workers/mod.ts";
 import { Critic, Paths, Rewards, Rows, type RowTables, Sampler, Trainer, Trainers } from "./resources.ts";
 import { residentRows } from "./lineage.ts";
 
@@ -41,8 +48,7 @@ export async function fakeRun(options: FakeRunOptions): Promise<FakeRun> {
   const { trainer = new FakeTrainer({ artifacts }), critic = new FakeTrainer({ artifacts }) } = options;
   const samplers = options.samplers ?? [new FakeSampler()];
   const head = await store.head(run);
-  const recorded = (head ? await residentRows(store, head) : [])
-    .map(({ kind, key, value }) => ({ kind, key, value: JSON.parse(value) }));
+  const recorded = recordedRows(head ? await residentRows(store, head) : []);
   const checkpointsDir = `${dir}/checkpoints`;
   const { allowReplan, restart } = options;
   const common = { artifacts, clock, recorded, checkpointsDir, allowReplan, restart };

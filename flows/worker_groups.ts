@@ -21,6 +21,7 @@ import {
   type Loss,
   type Operator,
   PolicyTrainer,
+  recordedRows,
   type RestartCause,
   samplerGroup,
   trainerGroup,
@@ -251,7 +252,7 @@ export class WorkerGroups {
         const { info } = await (await group.group()).ready();
         return Numerics.parse({ ...(info.numerics as Record<string, unknown>), micro_batch_tokens_max });
       },
-      recorded: recorded.map(({ kind, key, value }) => ({ kind, key, value: JSON.parse(value) })),
+      recorded: recordedRows(recorded),
       checkpointsDir: `${home}/checkpoints/${run}`,
     });
   }

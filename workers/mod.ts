@@ -17,7 +17,7 @@ export { argumentsOf } from "./payload.ts";
 export * from "./operations.ts";
 export type { Caller, Operator } from "./operator.ts";
 export { PolicyTrainer, type PolicyTrainerOptions, type PublishTarget } from "./policy_trainer.ts";
-export { CheckpointNote, VersionChain, VersionNote } from "./version_chain.ts";
+export { CheckpointNote, recordedRows, VersionChain, VersionNote } from "./version_chain.ts";
 export { ASIDE, type FileProblem, firstProblem, problemText, SetAside } from "./checkpoint_files.ts";
 export * from "./replan.ts";
 export * from "./protocol.ts";

@@ -10,7 +10,10 @@ export class ModelDigests {
 
   constructor(artifacts: ArtifactStore, recorded: readonly RecordedRow[]) {
     this.#artifacts = artifacts;
-    for (const { kind, value } of recorded) if (kind === "note/version") this.add(VersionNote.parse(value));
+    for (const { kind, value } of recorded) {
+      const note = kind === "note/version" ? VersionNote.safeParse(value).data : undefined; // Its row may be damaged.
+      if (note) this.add(note);
+    }
   }
 
   add({ number, model_path, record }: VersionNote): void {

@@ -1,6 +1,13 @@
 import { z } from "zod";
 import { ArtifactRef, VersionRecord } from "../data/mod.ts";
-import { type ArtifactStore, BadDataError, EngineError, InfrastructureError } from "../engine/mod.ts";
+import {
+  type ArtifactStore,
+  BadDataError,
+  checkReferred,
+  LostRecordError,
+  recordedValue,
+  type RowKind,
+} from "../engine/mod.ts";
 import type { SetAside } from "./checkpoint_files.ts";
 import { Checkpoint, StepRecord } from "./operations.ts";
 import { Replan } from "./replan.ts";
@@ -39,10 +46,33 @@ export type Route = {
 /** Rows of the journal, as the trainer reads them. */
 export type RecordedRow = { kind: string; key: string; value: unknown };
 
+/** In place of a value that is damaged in the journal. Most are of versions and checkpoints that nobody asks for again. */
+const LOST = Symbol("lost");
+
+/** Rows with their values read. One that is damaged is told when it is needed, not before. */
+export function recordedRows(rows: readonly { kind: RowKind; key: string; value: string }[]): RecordedRow[] {
+  return rows.map((row) => {
+    try {
+      return { kind: row.kind, key: row.key, value: recordedValue(row) };
+    } catch (error) {
+      if (error instanceof LostRecordError && FORGIVING.has(row.kind)) return { ...row, value: LOST };
+      throw error;
+    }
+  });
+}
+/** Without its row a version is missing where a route leads over it, and a checkpoint is not used. */
+const FORGIVING: ReadonlySet<RowKind> = new Set([
+  "note/version",
+  "note/checkpoint",
+  "note/checkpoint_dropped",
+  "note/checkpoint_set_aside",
+]);
+
 /** What of these rows is of the chain of one group. Of those that name none, what says that files are gone concerns all. */
 export function ofGroup(rows: readonly RecordedRow[], group: string | undefined): RecordedRow[] {
   return rows.filter(({ kind, value }) =>
-    !["note/version", "note/checkpoint"].includes(kind) || (value as { group?: string }).group === group
+    !["note/version", "note/checkpoint"].includes(kind) || value === LOST ||
+    (value as { group?: string }).group === group
   );
 }
 
@@ -52,6 +82,8 @@ export class VersionChain {
   readonly #artifacts: ArtifactStore;
   readonly #versions = new Map<string, VersionNote>();
   readonly #checkpoints = new Map<string, CheckpointNote>();
+  /** Versions whose rows are damaged. */
+  readonly #lost = new Set<string>();
 
   constructor(artifacts: ArtifactStore, recorded: readonly RecordedRow[]) {
     this.#artifacts = artifacts;
@@ -59,11 +91,18 @@ export class VersionChain {
   }
 
   #remember({ kind, key, value }: RecordedRow): void {
+    if (value === LOST) return this.#lose(kind, key);
     if (kind === "note/version") this.add(key, VersionNote.parse(value));
     if (kind === "note/checkpoint") this.addCheckpoint(CheckpointNote.parse(value));
     if (kind === "note/checkpoint_dropped") this.drop(key);
     if (kind === "note/checkpoint_set_aside") this.drop(key, (value as SetAside).dir);
     if (kind === "note/replan") this.replans.push(Replan.parse(value));
+  }
+
+  /** Of a checkpoint nothing can be known that is sure: it is not used. */
+  #lose(kind: string, key: string): void {
+    if (kind === "note/version") this.#lost.add(key);
+    else this.drop(key);
   }
 
   add(version: string, note: VersionNote): void {
@@ -88,6 +127,15 @@ export class VersionChain {
   note(version: string): VersionNote {
     const note = this.#versions.get(version);
     if (note) return note;
+    if (this.#lost.has(version)) {
+      throw new LostRecordError(
+        `Cannot rebuild policy version ${
+          version.slice(0, 12)
+        } because its row in the journal is damaged. Fix: put the ` +
+          "journal back from a copy",
+        { kind: "note/version", key: version },
+      );
+    }
     throw new BadDataError(`Cannot rebuild policy version ${version.slice(0, 12)} as it is not recorded in this run`, {
       version,
     });
@@ -123,15 +171,18 @@ export class VersionChain {
     return VersionRecord.parse(await this.#artifacts.getJson(note.record));
   }
 
-  /** Looks at the artifacts of a step that could not be redone. @throws {InfrastructureError} If one is damaged, naming it. */
+  /**
+   * Looks at the artifacts that a step is redone from, and at those that they refer to.
+   * @throws {LostRecordError} If one is missing or damaged, naming it.
+   */
   async checkArtifacts({ record, note }: RedoStep): Promise<void> {
     for (const name of ["loss", "batch"] as const) {
-      await this.#artifacts.check(record[name]).catch((error) => {
-        if (!(error instanceof EngineError)) throw error;
-        throw new InfrastructureError(
+      await checkReferred(this.#artifacts, record[name]).catch((error) => {
+        if (!(error instanceof LostRecordError)) throw error;
+        throw new LostRecordError(
           `Cannot redo batch ${note.number} of the chain as its ${name} is damaged: ${error.message}`,
           { ...error.facts, number: note.number, artifact: name },
-          { retryable: false, cause: error },
+          { cause: error },
         );
       });
     }

@@ -2,7 +2,7 @@ import { deepStrictEqual, match, rejects, strictEqual } from "node:assert/strict
 import { ArtifactStore } from "../../engine/artifacts.ts";
 import { sha256Hex } from "../../engine/canonical.ts";
 import { ManualClock } from "../../engine/clock.ts";
-import type { InfrastructureError } from "../../engine/errors.ts";
+import type { InfrastructureError, LostRecordError } from "../../engine/errors.ts";
 
 async function withDirectory(body: (dir: string) => Promise<void>): Promise<void> {
   const home = await Deno.makeTempDir();
@@ -62,8 +62,8 @@ Deno.test("ArtifactStore.get() of a torn, altered or missing file names path and
     ];
     for (const [harm, message] of damage) {
       await harm();
-      await rejects(new ArtifactStore(dir).get(ref), (error: InfrastructureError) => {
-        deepStrictEqual([error.code, error.retryable, error.facts.path], ["infrastructure", false, store.path(ref)]);
+      await rejects(new ArtifactStore(dir).get(ref), (error: LostRecordError) => {
+        deepStrictEqual([error.code, error.retryable, error.facts.path], ["lost_record", false, store.path(ref)]);
         match(error.message, message);
         match(error.message, new RegExp(`expected 17 bytes with sha256 ${ref.sha256}`));
         return true;

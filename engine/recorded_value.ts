@@ -1,0 +1,52 @@
+import { LostRecordError } from "./errors.ts";
+import type { NewRow } from "./store.ts";
+
+/**
+ * The JSON of a journal row's value. It may be damaged in a file that is sound as a database.
+ * @throws {LostRecordError} If it is not JSON.
+ */
+export function recordedValue({ kind, key, value }: Pick<NewRow, "kind" | "key" | "value">): unknown {
+  try {
+    return JSON.parse(value);
+  } catch (cause) {
+    throw damaged({ kind, key, value }, cause);
+  }
+}
+
+/** Whether a row's value can be read: those who only show or count leave out what cannot. */
+export function isReadable(row: Pick<NewRow, "kind" | "key" | "value">): boolean {
+  try {
+    recordedValue(row);
+    return true;
+  } catch (error) {
+    if (error instanceof LostRecordError) return false;
+    throw error;
+  }
+}
+
+/**
+ * What a `result` row holds.
+ * @throws {LostRecordError} If its value is damaged.
+ */
+export function recordedOutput(key: string, value: string): unknown {
+  const row = { kind: "result" as const, key, value };
+  const result = recordedValue(row);
+  if (typeof result !== "object" || result === null || !("output" in result)) throw damaged(row);
+  return result.output;
+}
+
+function damaged({ kind, key, value }: Pick<NewRow, "kind" | "key" | "value">, cause?: unknown): LostRecordError {
+  return new LostRecordError(
+    `Cannot read the '${kind}' row of '${key}' because its value in the journal is damaged: ${
+      shown(value)
+    }. Fix: put the ` +
+      "journal back from a copy",
+    { kind, key },
+    { cause },
+  );
+}
+
+/** As much of a damaged value as tells what it is. */
+function shown(value: unknown): string {
+  return JSON.stringify(String(value).slice(0, 40));
+}
