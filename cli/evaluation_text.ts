@@ -1,4 +1,5 @@
 import type { Evaluation, PairEvaluation } from "../flows/mod.ts";
+import { UNGRADED } from "../rollouts/mod.ts";
 import { fixed } from "./output.ts";
 
 /** A recorded evaluation in one line: what is right, what failed, what was not graded, and the mean reward. */
@@ -10,9 +11,7 @@ export function evaluationText(recorded: Evaluation | PairEvaluation): string {
   const { problems, graded, right, failed, ungraded, failures = {}, mean_reward, avg_at_k, pass_at } = recorded;
   const reward = `mean reward ${fixed(mean_reward, 3)}`;
   if (graded === undefined) return `${fixed(avg_at_k!, 3)} right of ${problems - failed} problems, ${reward}`;
-  const reasons = Object.entries(failures).filter(([reason]) => reason !== "reward_none").map(([why, n]) =>
-    `${why} ${n}`
-  );
+  const reasons = Object.entries(failures).filter(([reason]) => reason !== UNGRADED).map(([why, n]) => `${why} ${n}`);
   const parts = [
     avg_at_k === null
       ? `no reward says what is right, ${graded} graded`

@@ -11,6 +11,8 @@ export type RewardTest = {
   reward: string;
   rows: number;
   failed: number;
+  /** Rows with nothing to grade by. */
+  ungraded: number;
   p50_ms: number;
   p99_ms: number;
   /** How many rows got each score. */
@@ -25,11 +27,12 @@ export async function testReward(
   { json, ...options }: RewardTestOptions & { json?: boolean },
 ): Promise<boolean> {
   const tested = await tryReward(name, options);
-  const { results, rows, failed, p50_ms, p99_ms, scores } = tested;
+  const { results, rows, failed, ungraded, p50_ms, p99_ms, scores } = tested;
   if (json) printJson(tested);
   else {
     for (const one of results) print(describe(one));
-    print(`${rows} rows, ${failed} failed, p50 ${p50_ms.toFixed(1)} ms, p99 ${p99_ms.toFixed(1)} ms`);
+    const none = ungraded === 0 ? "" : `, ${ungraded} ungraded`;
+    print(`${rows} rows, ${failed} failed${none}, p50 ${p50_ms.toFixed(1)} ms, p99 ${p99_ms.toFixed(1)} ms`);
     for (const [score, n] of Object.entries(scores)) print(`score ${score}: ${"#".repeat(n)} ${n}`);
   }
   return failed === 0;
@@ -43,7 +46,8 @@ export async function tryReward(name: string, options: RewardTestOptions): Promi
   const times = results.map(({ ms }) => ms).toSorted((a, b) => a - b);
   const at = (share: number) => times[Math.min(times.length - 1, Math.floor(share * times.length))] ?? 0;
   const failed = results.filter(({ error }) => error !== null).length;
-  const counts = { rows: results.length, failed, p50_ms: at(0.5), p99_ms: at(0.99) };
+  const ungraded = results.filter(({ score, error }) => score === null && error === null).length;
+  const counts = { rows: results.length, failed, ungraded, p50_ms: at(0.5), p99_ms: at(0.99) };
   return { reward: name, ...counts, scores: histogram(results), results };
 }
 
@@ -57,7 +61,7 @@ async function tryOn(rows: Row[], name: string, { timeout_ms, home }: RewardTest
 }
 
 function describe({ row_id, score, error, completion }: Tried): string {
-  const verdict = error === null ? String(score) : "FAILED";
+  const verdict = error !== null ? "FAILED" : score === null ? "UNGRADED" : String(score);
   const why = error === null ? [] : error.split("\n").map((line) => `  | ${line}`);
   return [`${verdict}  ${row_id}  ${JSON.stringify(completion.slice(0, 60))}`, ...why].join("\n");
 }
@@ -106,7 +110,8 @@ async function tryHere(reward: ScoringFunction, rows: Row[]): Promise<Tried[]> {
         tokens: 0,
         signal: new AbortController().signal,
       };
-      const score = await reward.score(sample);
+      const given = await reward.score(sample);
+      const score = typeof given === "object" ? given?.score ?? null : given;
       tried.push({ ...common, score, error: null, ms: performance.now() - started });
     } catch (error) {
       const message = error instanceof Error ? error.message : String(error);

@@ -7,6 +7,7 @@ export type TriedItem = { id: string; prompt: Prompt; completion: string; row: R
 export type TriedReward = {
   row_id: string;
   completion: string;
+  /** null: it failed, or there is nothing to grade by. */
   score: number | null;
   error: string | null;
   ms: number;
@@ -32,7 +33,9 @@ export async function tryPythonReward(
   const results = stdout.trim().split("\n").filter(Boolean).map((line) => JSON.parse(line) as Answer);
   return options.rows.map(({ id, completion }) => {
     const result = results.find((one) => one.id === id);
-    const error = result?.outcome === "ok" ? null : `${result?.outcome ?? "missing"}: ${result?.error ?? ""}`;
+    const error = result?.outcome === "ok" || result?.outcome === "none"
+      ? null
+      : `${result?.outcome ?? "missing"}: ${result?.error ?? ""}`;
     return { row_id: id, completion, score: error === null ? result!.score : null, error, ms: result?.ms ?? 0 };
   });
 }

@@ -59,7 +59,7 @@ export type ScoringFunction = {
   readonly timeout_ms: number;
   score(
     sample: Omit<RewardInput, "row"> & { row: Record<string, unknown>; answer: string | undefined },
-  ): Promise<number | null>;
+  ): Promise<Score>;
 };
 
 const ENGINE_TIMEOUT_MS = 10_000;
@@ -160,10 +160,14 @@ function inProcess(
   };
 }
 
-/** @throws {RangeError} If a score is not a finite number. */
-export function checkedScore(score: Score, name: string): number | null {
+/** @throws {RangeError} If a score, or a number beside it, is not finite. */
+export function checkedScore(score: Score, name: string): Score {
   if (score === null) return null;
-  const value = typeof score === "number" ? score : score?.score;
-  if (Number.isFinite(value)) return value;
-  throw new RangeError(`Cannot use a score of '${name}' as it is not a finite number: it is ${value}`);
+  const numbers = typeof score === "object" ? { ...score.metrics, score: score.score } : { score };
+  for (const [of, value] of Object.entries(numbers)) {
+    if (Number.isFinite(value)) continue;
+    const what = of === "score" ? "a score" : `'${of}'`;
+    throw new RangeError(`Cannot use ${what} of '${name}' as it is not a finite number: it is ${value}`);
+  }
+  return score;
 }

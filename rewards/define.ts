@@ -14,7 +14,7 @@ export type RewardInput = {
   signal: AbortSignal;
 };
 
-/** A number, or one with named parts for the metrics; null: the row has nothing to grade by. */
+/** A number, or one with numbers beside it, which are metrics (`reward/NAME/NUMBER/mean`); null: there is nothing to grade by. */
 export type Score = number | { score: number; metrics?: Record<string, number> } | null;
 
 /**
@@ -30,6 +30,8 @@ export type Reward<Name extends string = string, Shape extends z.ZodRawShape = z
   check?(row: RewardRow, config: z.output<z.ZodObject<Shape, z.core.$strict>>): void;
   /** From which score on a sample is right; left out: the reward says nothing of that. */
   readonly right_at?: number;
+  /** It gives `metrics.right` beside its score, which comes before `right_at`: from 0.5 on a sample is right. */
+  readonly says_right?: true;
   score(input: Reads, config: z.output<z.ZodObject<Shape, z.core.$strict>>): Score | Promise<Score>;
 };
 

@@ -6,5 +6,5 @@ export { gsm8k } from "./gsm8k.ts";
 export { length } from "./length.ts";
 export { parsePythonReward, processOf, PythonRewardConfig, type RewardProcess } from "./python.ts";
 export { RewardModelConfig, type RewardModelSettings } from "./reward_model.ts";
-export { type Rightness, rightness } from "./right.ts";
+export { type Rightness, rightness, rightOfAll } from "./right.ts";
 export { REWARDS } from "./table.ts";

@@ -4,6 +4,8 @@ import { REWARDS } from "./table.ts";
 
 /** From which score on a sample of a function in Python is right, where nothing says more: midway between 0 and 1. */
 const PYTHON_RIGHT_AT = 0.5;
+/** The number beside a score that says whether the sample is right. */
+const RIGHT = "/right";
 
 /** `by`: the reward that says what is right, by its name in metrics; null: none does. `says`: its own `right` comes first. */
 export type Rightness = { by: string | null; at: number; says: boolean };
@@ -16,9 +18,29 @@ export function rightness(rewards: readonly RewardConfig[], right_at: number | n
   if (right_at !== null) return { by: labelOf(rewards[0]!), at: right_at, says: false };
   for (const reward of rewards) {
     const at = declaredRightAt(reward);
-    if (at !== null) return { by: labelOf(reward), at, says: reward.name === "python" };
+    if (at !== null) return { by: labelOf(reward), at, says: saysRight(reward) };
   }
   return { by: null, at: 1, says: false };
+}
+
+/**
+ * Parts of the samples of a group, in which what some say of `right` is said of all: of the others by their score. A reward may
+ * say it of the answers that it can read, and give the rest a bare number.
+ */
+export function rightOfAll(parts: readonly Record<string, number>[]): Record<string, number>[] {
+  const said = new Set(parts.flatMap((one) => Object.keys(one).filter((name) => name.endsWith(RIGHT))));
+  return parts.map((one) => {
+    const more = [...said].filter((name) => !(name in one)).map((name): [string, number] => {
+      const score = one[name.slice(0, -RIGHT.length)]!;
+      return [name, score >= PYTHON_RIGHT_AT ? 1 : 0];
+    });
+    return { ...one, ...Object.fromEntries(more) };
+  });
+}
+
+function saysRight(reward: RewardConfig): boolean {
+  if (reward.name === "python" || reward.name === "reward_model") return reward.name === "python";
+  return (REWARDS[reward.name] as { says_right?: true }).says_right === true;
 }
 
 function declaredRightAt(reward: RewardConfig): number | null {

@@ -17,9 +17,11 @@ export interface ScoringFunction {
   readonly process?: unknown;
   /** For `process` in place of `source`: a reward model, asked with prompt and sampled tokens instead of a row. */
   readonly model?: unknown;
-  /** null: there is nothing to grade by. */
-  score(sample: ScoredSample): Promise<number | null> | number | null;
+  score(sample: ScoredSample): Promise<Given> | Given;
 }
+
+/** What a function gives a sample: a score, alone or with numbers beside it; null: there is nothing to grade by. */
+type Given = number | { score: number; metrics?: Record<string, number> } | null;
 
 export type ScoredSample = {
   prompt: string;
@@ -30,12 +32,15 @@ export type ScoredSample = {
   signal: AbortSignal;
 };
 
+/** Why a sample has no score though nothing failed: a function had nothing to grade it by. */
+export const UNGRADED = "reward_none";
+
 /** What one reward function gave one sample: a score, or why there is none. Never a zero in place of a failure. */
 type Outcome = { score: number; metrics?: Record<string, number> } | { failed: string; detail: string };
 
 /**
  * A sample's reward is the sum of weight x score over what is paid; `parts` has each score, paid or not, and the numbers
- * beside it as NAME/NUMBER. It has no reward if a function gave no score; `failed` names the first of those.
+ * beside it as NAME/NUMBER. It has no reward if a function gave no score; `failed` names the first that failed, else `UNGRADED`.
  */
 export type SampleScore = {
   reward: number | null;
@@ -138,10 +143,9 @@ function forModel({ row, trajectories }: { row: Row; trajectories: Trajectory[] 
 async function here(f: ScoringFunction, samples: ScoredSample[]): Promise<Outcome[]> {
   return await Promise.all(samples.map(async (sample): Promise<Outcome> => {
     try {
-      const score = await f.score(sample);
-      return score === null
-        ? { failed: "reward_none", detail: `${f.name}: the row has nothing to grade by` }
-        : { score };
+      const given = await f.score(sample);
+      if (given === null) return { failed: UNGRADED, detail: `${f.name}: the row has nothing to grade by` };
+      return typeof given === "number" ? { score: given } : given;
     } catch (error) {
       return { failed: "reward_error", detail: `${f.name}: ${error instanceof Error ? error.message : String(error)}` };
     }
@@ -149,7 +153,8 @@ async function here(f: ScoringFunction, samples: ScoredSample[]): Promise<Outcom
 }
 
 function combine(functions: ScoringFunction[], outcomes: Outcome[]): SampleScore {
-  const failure = outcomes.find((outcome) => "failed" in outcome);
+  const unscored = outcomes.flatMap((outcome) => ("failed" in outcome ? [outcome] : []));
+  const failure = unscored.find(({ failed }) => failed !== UNGRADED) ?? unscored[0];
   if (failure) return { reward: null, parts: {}, failed: failure.failed, detail: failure.detail };
   const scored = outcomes.flatMap((outcome) => ("score" in outcome ? [outcome] : []));
   const parts = functions.flatMap(({ name }, i): [string, number][] => {

@@ -1,7 +1,8 @@
 import { z } from "zod";
 import { GroupRef, StopReason } from "../../data/mod.ts";
 import { defineStage } from "../../engine/mod.ts";
-import { RewardConfig, scoringFunctions } from "../../rewards/mod.ts";
+import { RewardConfig, rightOfAll, scoringFunctions } from "../../rewards/mod.ts";
+import { UNGRADED } from "../../rollouts/mod.ts";
 import { Rewards } from "../resources.ts";
 import { decodedSlab } from "./decoded_slabs.ts";
 import { GeneratedGroup } from "./generate_slab.ts";
@@ -57,19 +58,19 @@ export const scoreGroup = defineStage({
     const work = { functions, prompt: made.prompt_text, row: item.row, trajectories };
     const scores = await ctx.resource(Rewards).score(work, ctx);
     const kept = scores.flatMap((score, i) => (score.failed === null ? [i] : []));
-    const failure = scores.find((score) => score.failed !== null) ?? null;
+    const unscored = scores.filter(({ failed }) => failed !== null);
+    const failure = unscored.find(({ failed }) => failed !== UNGRADED) ?? unscored[0] ?? null;
     const whole = on_failed_sample === "drop_group" ? failure === null : kept.length > 0;
     // A number that a function gave beside the score of some samples only has no mean over the group.
-    const names = Object.keys(scores[kept[0] ?? 0]?.parts ?? {}).filter((name) =>
-      kept.every((i) => name in scores[i]!.parts)
-    );
+    const parts = rightOfAll(kept.map((i) => scores[i]!.parts));
+    const names = Object.keys(parts[0] ?? {}).filter((name) => parts.every((one) => name in one));
     return {
       id: item.id,
       ...(item.sampled_at === undefined ? {} : { sampled_at: item.sampled_at }),
       ...(item.sampled_by === undefined ? {} : { sampled_by: item.sampled_by }),
       group: { ...item.group, samples: kept.map((i) => item.group.samples[i]!) },
       rewards: kept.map((i) => scores[i]!.reward!),
-      parts: Object.fromEntries(names.map((name) => [name, kept.map((i) => scores[i]!.parts[name]!)])),
+      parts: Object.fromEntries(names.map((name) => [name, parts.map((one) => one[name]!)])),
       lengths: kept.map((i) => trajectories[i]!.action_mask.reduce((sum, bit) => sum + bit, 0)),
       stops: kept.map((i) => trajectories[i]!.stop),
       ...(trajectories.some(({ token_rewards }) => token_rewards) ? { token_rewards: true as const } : {}),

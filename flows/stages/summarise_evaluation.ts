@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { BadDataError, defineStage } from "../../engine/mod.ts";
+import { UNGRADED } from "../../rollouts/mod.ts";
 import { sampledBy, ScoredGroup } from "./score_group.ts";
 
 const later = "Absent in older records.";
@@ -24,9 +25,6 @@ export const Evaluation = z.strictObject({
   greedy: z.boolean().describe("Sampled at temperature 0: avg_at_k is the greedy accuracy."),
 });
 export type Evaluation = z.infer<typeof Evaluation>;
-
-/** Why a sample has no score though nothing failed. */
-const UNGRADED = "reward_none";
 
 const Input = z.strictObject({
   name: z.string(),

@@ -90,6 +90,8 @@ def right(completion, row, **_):
     if row["answer"] == "3":
         raise ValueError("cannot grade this")
     return 1.0
+def partly(answer):
+    return None if answer == "3" else 1
 def hangs(completion, row, **_):
     time.sleep(60)
 `,
@@ -99,6 +101,9 @@ def hangs(completion, row, **_):
   strictEqual(thrown.code, 3, thrown.err);
   match(thrown.out, /^1 {2}\w+ {2}"2"\nFAILED {2}\w+ {2}"4"\n {2}\| error: ValueError: cannot grade this\n/);
   match(thrown.out, /\n2 rows, 1 failed, p50 /);
+  const partly = await rl(test("partly"));
+  match(partly.out, /\nUNGRADED {2}\w+ {2}"4"\n2 rows, 0 failed, 1 ungraded, p50 .*\nscore 1\.00: # 1\n$/);
+  strictEqual(partly.code, 0, partly.err);
   const hung = await rl([...test("hangs"), "-n", "1", "--timeout-ms", "300"]);
   strictEqual(hung.code, 3);
   match(hung.out, /FAILED .*\n {2}\| timeout/);

@@ -31,7 +31,7 @@ ISOLATED = isolation_works() is None
 HONEST = ("1", "2", "3")
 
 OK = ("ok", hostile_rewards.OWN)
-ERROR, TIMEOUT, CRASH = ("error", None), ("timeout", None), ("crash", None)
+NONE, ERROR, TIMEOUT, CRASH = ("none", None), ("error", None), ("timeout", None), ("crash", None)
 BAD_RETURN, BAD_ANSWER = ("bad_return", None), ("bad_answer", None)
 
 # Outcome and score; of several any. A second set: what it is without namespaces, where those make a difference.
@@ -84,7 +84,7 @@ BATTERY: dict[str, tuple[set[Any], ...]] = {
     "print_into_the_answer": ({BAD_ANSWER},),
     "close_everything": ({CRASH},),
     "close_and_open": ({CRASH},),
-    "nothing": ({BAD_RETURN},),
+    "nothing": ({NONE},),
     "text": ({BAD_RETURN},),
     "infinity": ({BAD_RETURN},),
     "not_a_number": ({BAD_RETURN},),
@@ -180,7 +180,8 @@ def test_the_reward_role_goes_on_after_hostile_samples_and_leaves_nothing(tmp_pa
 
     def args(completions: list[str]) -> dict[str, Any]:
         work = [{"id": text, "prompt": "p", "completion": text, "row": row} for text in completions]
-        return {"function": f"{FILE}:score", "process": process, "timeout_ms": 1_500, "items": work}
+        how = {"function": f"{FILE}:score", "process": process, "timeout_ms": 1_500}
+        return {**how, "shared": {"json": "{}"}, "items": work}
 
     async def run() -> None:
         async with FakeEngine(tmp_path) as engine:

@@ -16,7 +16,7 @@ from holdfast_worker.operation import UserCodeError
 from holdfast_worker.rewards import pool_process
 from holdfast_worker.rewards.pool import RewardPool
 from holdfast_worker.rewards.pool_process import INHERITED, INHERITED_PREFIXES
-from holdfast_worker.rewards.process import BadReturn, checked
+from holdfast_worker.rewards.process import NOTHING_TO_GRADE_BY, BadReturn, checked
 from holdfast_worker.rewards.reward_code import RewardCode
 
 SOURCE = '''
@@ -80,6 +80,11 @@ def throws_once(*, row, **kw):
         marker.touch()
         raise RuntimeError("the first time")
     return 0.75
+
+def ungraded(*, completion, row):
+    with open(row["calls"], "a") as calls:
+        print(completion, file=calls)
+    return {"none": None, "dict": {"score": None, "right": None}, "right": {"score": 0.9, "right": False}}[completion]
 
 def endless(**kw):
     while True:
@@ -328,11 +333,30 @@ def test_what_between_raises_ends_the_work(pool_of: MakePool, file: Path, tmp_pa
 
 
 @pytest.mark.parametrize(
-    "value", [None, "1", [1], float("inf"), {"metrics": {}}, {"score": None}, {"score": 1, "note": "good"}]
+    "value", ["1", [1], float("inf"), {"metrics": {}}, {"score": "None"}, {"score": 1, "note": "good"}, {"right": None}]
 )
 def test_checked_refuses_what_is_no_score(value: Any) -> None:
     with pytest.raises(BadReturn):
         checked(value)
+
+
+@pytest.mark.parametrize("value", [None, {"score": None}, {"score": None, "right": None, "metrics": None}])
+def test_checked_takes_none_as_nothing_to_grade_by(value: Any) -> None:
+    assert checked(value) == (None, {})
+
+
+def test_a_sample_that_a_function_returns_none_for_is_none_is_asked_once_and_costs_only_itself(
+    pool_of: MakePool, file: Path, tmp_path: Path
+) -> None:
+    calls = tmp_path / "calls"
+    results = pool_of(f"{file}:ungraded").score(items("none", "dict", "right", calls=str(calls)), timeout_ms=5_000)
+    assert [(r["outcome"], r["score"], r["metrics"]) for r in results] == [
+        ("none", None, {}),
+        ("none", None, {}),
+        ("ok", 0.9, {"right": 0.0}),
+    ]
+    assert [r["error"] for r in results] == [NOTHING_TO_GRADE_BY, NOTHING_TO_GRADE_BY, None]
+    assert sorted(calls.read_text().split()) == ["dict", "none", "right"]
 
 
 def test_checked_takes_every_kind_of_number() -> None:

@@ -8,6 +8,8 @@ import {
   length,
   parsePythonReward,
   RewardConfig,
+  rightness,
+  rightOfAll,
   scoringFunctions,
 } from "../../rewards/mod.ts";
 
@@ -88,10 +90,16 @@ Deno.test("scoringFunctions() gives a reward model's settings to the reward work
   throws(() => RewardConfig.parse({ name: "reward_model" }), /path/);
 });
 
-Deno.test("checkedScore() takes a number or a score with metrics, and refuses what is not finite", () => {
-  strictEqual(checkedScore(0.5, "r"), 0.5);
-  strictEqual(checkedScore({ score: 2, metrics: { a: 1 } }, "r"), 2);
+Deno.test("checkedScore() takes nothing, a number or a score with metrics, and refuses what is not finite", () => {
+  for (const score of [null, 0.5, { score: 2 }, { score: 2, metrics: { a: 1 } }]) {
+    strictEqual(checkedScore(score, "r"), score);
+  }
   throws(() => checkedScore(NaN, "r"), /Cannot use a score of 'r' .* it is NaN/);
+  throws(
+    () => checkedScore({ score: Infinity, metrics: { a: 1 } }, "r"),
+    /Cannot use a score of 'r' .* it is Infinity/,
+  );
+  throws(() => checkedScore({ score: 2, metrics: { a: NaN } }, "r"), /Cannot use 'a' of 'r' .* it is NaN/);
   throws(() => checkedScore(undefined as unknown as number, "r"), RangeError);
 });
 
@@ -105,4 +113,26 @@ Deno.test("defineReward() types the configuration and what the reward reads", ()
   strictEqual(mine.score({ ...sample, completion: "ab" }, { scale: 2 }), 14);
   // @ts-expect-error: a configuration that the schema does not have
   mine.score(sample, { size: 2 });
+});
+
+Deno.test("rightness(): the first reward that says what is right decides, and a setting decides before it", () => {
+  const list = (...names: string[]) =>
+    names.map((name) => RewardConfig.parse(name.includes(":") ? { name: "python", source: name } : { name }));
+  deepStrictEqual(rightness(list("length", "gsm8k", "my.py:f"), null), { by: "gsm8k", at: 1, says: false });
+  deepStrictEqual(rightness(list("length", "my.py:f", "gsm8k"), null), { by: "f", at: 0.5, says: true });
+  deepStrictEqual(rightness(list("length"), null), { by: null, at: 1, says: false });
+  deepStrictEqual(rightness(list("length", "gsm8k"), 0.9), { by: "length", at: 0.9, says: false });
+});
+
+Deno.test("rightOfAll() fills what some samples do not say of `right` from their scores, and makes up nothing else", () => {
+  const parts: Record<string, number>[] = [{ f: 0.9, "f/right": 0, "f/steps": 3, g: 1 }, { f: 0.5, g: 0 }, {
+    f: 0.4,
+    g: 1,
+  }];
+  deepStrictEqual(rightOfAll(parts), [
+    { f: 0.9, "f/right": 0, "f/steps": 3, g: 1 },
+    { f: 0.5, g: 0, "f/right": 1 },
+    { f: 0.4, g: 1, "f/right": 0 },
+  ]);
+  deepStrictEqual(rightOfAll([{ f: 1 }, { f: 0 }]), [{ f: 1 }, { f: 0 }]);
 });

@@ -97,6 +97,33 @@ Deno.test("RewardScorer: a throw is reward_error with its words for that sample 
   deepStrictEqual([whole!.reward, whole!.failed], [2, null]);
 });
 
+Deno.test("RewardScorer: numbers that a reward of the engine gives beside its score are parts too", async () => {
+  const judge = here("judge", ({ completion }) => completion === "a" ? { score: 0.9, metrics: { right: 0 } } : 1);
+  const scores = await scorerOf(null).score(group([judge]), options);
+  deepStrictEqual(scores.map(({ reward, parts }) => ({ reward, parts })), [
+    { reward: 0.9, parts: { judge: 0.9, "judge/right": 0 } },
+    { reward: 1, parts: { judge: 1 } },
+  ]);
+});
+
+Deno.test("RewardScorer: nothing to grade by is reward_none in both languages, and a failure beside it is the failure", async () => {
+  const results = [{ id: "0", outcome: "none", score: null, error: "it returned None" }, {
+    id: "1",
+    outcome: "ok",
+    score: 1,
+  }];
+  const none = here("none", () => null);
+  const broken = here("broken", ({ completion }) => {
+    if (completion === "a") throw new RangeError("broken");
+    return 1;
+  });
+  const reasons = async (...functions: ScoringFunction[]) =>
+    (await scorerOf(pool(results)).score(group(functions), options)).map(({ failed, detail }) => [failed, detail]);
+  deepStrictEqual(await reasons(there("judge")), [["reward_none", "judge: it returned None"], [null, null]]);
+  const nothing = "none: the row has nothing to grade by";
+  deepStrictEqual(await reasons(none, broken), [["reward_error", "broken: broken"], ["reward_none", nothing]]);
+});
+
 Deno.test("RewardScorer: a reward model is asked with the prompt before any template and with what was sampled", async () => {
   const calls: { args: unknown; options: CallOptions }[] = [];
   const results = [{ id: "0", outcome: "ok", score: -1.5 }, {

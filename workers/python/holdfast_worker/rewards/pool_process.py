@@ -36,6 +36,7 @@ INHERITED_PREFIXES = ("LC_", "PYTHON", "OMP_", "MKL_", "OPENBLAS_", "NUMEXPR_")
 
 Item = dict[str, Any]
 Result = dict[str, Any]
+UNSCORED = ("error", "bad_return", "none")  # What a call answers in place of a score.
 
 
 class PoolProcess:
@@ -165,7 +166,7 @@ def _checked(answer: dict[str, Any]) -> Result:
     outcome, score, metrics, error = (answer.get(name) for name in ("outcome", "score", "metrics", "error"))
     numbers = {"score": score} if outcome == "ok" else {}
     numbers |= metrics if isinstance(metrics, dict) else {"metrics": None}
-    said = outcome == "ok" if error is None else outcome in ("error", "bad_return") and isinstance(error, str)
+    said = outcome == "ok" if error is None else outcome in UNSCORED and isinstance(error, str)
     if not said or not all(isinstance(n, float) and math.isfinite(n) for n in numbers.values()):
         raise BadAnswer("it is no result")
     if not all(isinstance(name, str) for name in numbers):

@@ -31,6 +31,7 @@ FRAMES_MAX = 64
 METRICS_MAX = 100
 NAME_CHARS_MAX = 200
 GIVEN = ("prompt", "completion", "row", "tokens")
+NOTHING_TO_GRADE_BY = "it returned None: there is nothing to grade by"
 OWN_FRAMES = (str(Path(__file__).resolve().parent), str(Path(asyncio.__file__).parent), "<frozen importlib")
 
 
@@ -94,8 +95,11 @@ class Parameters:
         return {name: item.get(name) for name in self.given} | {name: row[name] for name in self.columns if name in row}
 
 
-def checked(returned: Any) -> tuple[float, dict[str, float]]:
-    """(score, metrics) of what a function returned: a number, or a dict with `score` and numbers beside it."""
+def checked(returned: Any) -> tuple[float | None, dict[str, float]]:
+    """(score, metrics) of what a function returned: a number, or a dict with `score` and numbers beside it. None in place
+    of a score: there is nothing to grade by, and nothing beside it counts."""
+    if returned is None or (isinstance(returned, dict) and returned.get("score", 0) is None):
+        return None, {}
     if not isinstance(returned, dict):
         return _number("score", returned), {}
     if "score" not in returned:
@@ -186,6 +190,8 @@ class Process:
             self._allow_cpu()
             try:
                 score, metrics = checked(self._returned(message["item"]))
+                if score is None:
+                    outcome, text = "none", NOTHING_TO_GRADE_BY
             finally:
                 _setitimer(signal.ITIMER_REAL, 0)  # An alarm that is left behind would kill this process while it waits.
         except BadReturn as error:

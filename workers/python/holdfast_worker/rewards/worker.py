@@ -28,8 +28,8 @@ class Worker:
     def score(self, args: dict[str, Any], io: OperationIO) -> dict[str, Any]:
         """args {function, process, shared, items: [{id, completion, tokens?}], timeout_ms}, or
         {model: settings, shared, items: [{id, completion, token_ids?}]} ->
-        {results: [{id, outcome, score, metrics, error, ms}]}, outcome of ok | timeout | error | bad_return | crash |
-        bad_answer. `process`: RewardCode's fields beside the function. `shared`: what all items have in common, their
+        {results: [{id, outcome, score, metrics, error, ms}]}, outcome of ok | none | timeout | error | bad_return |
+        crash | bad_answer; none: nothing to grade by. `process`: RewardCode's fields beside the function. `shared`: what all items have in common, their
         {prompt, row}, so that a long row travels once."""
         shared = io.read_given(args["shared"])
         items = [{**shared, **item} for item in args["items"]]
