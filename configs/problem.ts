@@ -5,8 +5,11 @@ export type ConfigProblem = { where: string; path: string; message: string; posi
 
 /** A configuration that cannot be used. Its message has every problem, one a line, in the file's order. */
 export class ConfigError extends Error {
+  /** As an engine's error has it. */
   readonly code = "bad_config";
+  /** Never: the file has to change. */
   readonly retryable = false;
+  /** All of them, in the file's order. */
   readonly problems: readonly ConfigProblem[];
 
   constructor(problems: readonly ConfigProblem[]) {

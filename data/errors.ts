@@ -6,9 +6,13 @@ export type DataPlace = { file: string; line?: number; field?: string };
  * the same way. Its fields are those of the engine's errors, which this room may not import.
  */
 export class DataError extends Error {
+  /** As an engine's error has it. */
   readonly code = "bad_data";
+  /** What a stage's attempts are counted by. */
   readonly cause_kind = "bad_data";
+  /** Never: the same bytes fail the same way. */
   readonly retryable = false;
+  /** Where it is. */
   readonly facts: DataPlace;
 
   constructor(problem: string, place: DataPlace) {

@@ -28,6 +28,7 @@ const AT_ONCE_BYTES = 1024 * 1024;
  * written under a temporary name, made durable, renamed, and the rename made durable.
  */
 export class ArtifactStore {
+  /** Where its files lie. */
   readonly dir: string;
   readonly #clock: Clock;
   readonly #writeFile: (path: string, bytes: Uint8Array) => Promise<void>;
@@ -71,6 +72,7 @@ export class ArtifactStore {
     return ref;
   }
 
+  /** Stores a value as canonical JSON: equal values are one artifact. */
   putJson(value: unknown): Promise<ArtifactRef> {
     return this.put(new TextEncoder().encode(canonicalJson(value)));
   }
@@ -113,6 +115,7 @@ export class ArtifactStore {
     return bytes;
   }
 
+  /** The value that `putJson` stored. @throws {InfrastructureError} If the file is missing or damaged. */
   async getJson(ref: ArtifactRef): Promise<unknown> {
     return JSON.parse(new TextDecoder().decode(await this.get(ref)));
   }

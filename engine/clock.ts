@@ -45,8 +45,8 @@ type Sleeper = { due: number; wake(): void };
 
 /** A clock that stands still until it is told to advance. For tests of code that waits. */
 export class ManualClock implements Clock {
-  readonly turn = realTurns.turn;
-  readonly pause = realTurns.pause;
+  readonly turn: Clock["turn"] = realTurns.turn;
+  readonly pause: Clock["pause"] = realTurns.pause;
   #started: number;
   #now: number;
   #jumped = 0;

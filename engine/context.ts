@@ -42,11 +42,13 @@ export interface Context {
   readonly attempt: number;
   /** The first attempt without a recorded end: what an engine that died in it asked of workers is still this attempt's. */
   readonly since_attempt: number;
+  /** The engine's claim on the run: each later one has a higher epoch. */
   readonly epoch: number;
   /** Aborted when the attempt timed out, the run was cancelled, drained to its end, or taken over. */
   readonly signal: AbortSignal;
   /** The same for every attempt: give it to the outside world to make a second start harmless. */
   readonly idempotency_key: string;
+  /** Where large values are kept. */
   readonly artifacts: ArtifactStore;
 
   /** A smaller durable unit: `fn` runs once, its result is recorded and returned ever after. No steps inside `fn`. */
@@ -56,6 +58,7 @@ export interface Context {
 
   /** Streams to the engine's `onEvent`, and records metrics. Never blocks; logs may lose their tail; progress resets `no_progress_ms`. */
   emit(emission: Emission): void;
+  /** Says that the body is alive: `no_progress_ms` counts anew. */
   progressed(): void;
 
   /** A fact of kind `note/<name>`, recorded in the same append as this stage's result. */
@@ -91,5 +94,6 @@ export interface Context {
   /** Waits until a person (or another program) gives the signal; returns its value. */
   signalled(name: string): Promise<unknown>;
 
+  /** What the engine was given under this token: workers, rows, paths. @throws {InvalidInputError} If nothing. */
   resource<T>(token: Resource<T>): T;
 }

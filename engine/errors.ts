@@ -47,10 +47,15 @@ export type EngineErrorOptions = { cause?: unknown; retryable?: boolean; counted
 
 /** Every error of the engine: a closed `code`, whether another try may help, and facts that can be recorded. */
 export abstract class EngineError extends Error {
+  /** For programs: one of a closed list. */
   abstract readonly code: string;
+  /** Which budget of attempts it is counted by. */
   abstract readonly cause_kind: Cause;
+  /** Whether another try may help. */
   readonly retryable: boolean;
+  /** Whether it costs the work an attempt. */
   readonly counted: boolean;
+  /** What the message says, for programs. Survives JSON. */
   readonly facts: Facts;
 
   constructor(message: string, facts: Facts = {}, options: EngineErrorOptions = {}) {

@@ -63,6 +63,7 @@ export class SimulatedWorld {
     return low + Math.floor(this.#random() * (high - low + 1));
   }
 
+  /** One of the list, each as likely. @throws {RangeError} If it is empty. */
   pick<T>(list: readonly T[]): T {
     if (list.length === 0) throw new RangeError("Cannot pick from an empty list");
     return list[this.between(0, list.length - 1)]!;
@@ -96,6 +97,7 @@ export class SimulatedWorld {
     return true;
   }
 
+  /** Tells `WorldOptions.trace` what happens now. */
   trace(what: string): void {
     this.#options.trace?.(`${this.time_ms.toFixed(0).padStart(8)} ${what}`);
   }
@@ -129,7 +131,9 @@ export class SimulatedWorld {
 
 /** One incarnation of a program. Dead, it hears and does nothing any more; frozen, it hears everything when it thaws. */
 export class SimulatedProcess {
+  /** Its own: what it waits for comes when it thaws, and never once it is dead. */
   readonly clock: Clock;
+  /** Who it is to the store. */
   readonly owner: Owner;
   /** By how much its wall clock is off. */
   jumped_ms = 0;
@@ -142,6 +146,7 @@ export class SimulatedProcess {
     this.owner = { boot_id: `${name}.${pid}`, host: "simulated", pid, process_start: String(pid) };
   }
 
+  /** Whether it can do and hear anything. */
   get state(): "alive" | "frozen" | "dead" {
     return this.#state;
   }
@@ -157,6 +162,7 @@ export class SimulatedProcess {
     else if (this.#state === "frozen") this.#held.push({ what, run });
   }
 
+  /** It does and hears nothing until `thaw`. */
   freeze(): void {
     if (this.#state === "alive") this.#state = "frozen";
   }
@@ -210,23 +216,23 @@ export class SimulatedStore implements Store {
     this.#options = { latency_ms: [0, 3], fate: () => "answered", ...options };
   }
 
-  create = this.#over("create");
-  head = this.#over("head");
-  heads = this.#over("heads");
-  claim = this.#over("claim");
-  dequeue = this.#over("dequeue");
-  renew = this.#over("renew");
-  append = this.#over("append");
-  remove = this.#over("remove");
-  read = this.#over("read");
-  request = this.#over("request");
-  signal = this.#over("signal");
-  finish = this.#over("finish");
-  release = this.#over("release");
-  identity = this.#over("identity");
-  misnamed = this.#over("misnamed");
-  reopen = this.#over("reopen");
-  close = this.#over("close");
+  create: Store["create"] = this.#over("create");
+  head: Store["head"] = this.#over("head");
+  heads: Store["heads"] = this.#over("heads");
+  claim: Store["claim"] = this.#over("claim");
+  dequeue: Store["dequeue"] = this.#over("dequeue");
+  renew: Store["renew"] = this.#over("renew");
+  append: Store["append"] = this.#over("append");
+  remove: Store["remove"] = this.#over("remove");
+  read: Store["read"] = this.#over("read");
+  request: Store["request"] = this.#over("request");
+  signal: Store["signal"] = this.#over("signal");
+  finish: Store["finish"] = this.#over("finish");
+  release: Store["release"] = this.#over("release");
+  identity: Store["identity"] = this.#over("identity");
+  misnamed: Store["misnamed"] = this.#over("misnamed");
+  reopen: Store["reopen"] = this.#over("reopen");
+  close: Store["close"] = this.#over("close");
 
   #over<K extends keyof Store>(call: K): Store[K] {
     // deno-lint-ignore no-explicit-any -- every operation of the store, with its own arguments and answer

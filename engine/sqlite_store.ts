@@ -60,6 +60,7 @@ type Write = { what: string; apply(): unknown; resolve(value: unknown): void; re
  * promise settles. Writes that are asked for in one turn of the event loop share a transaction and its fsync.
  */
 export class SqliteStore implements Store {
+  /** The file. */
   readonly path: string;
   readonly #clock: Clock;
   readonly #db: DatabaseSync;

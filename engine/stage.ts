@@ -33,23 +33,35 @@ export type Leaves<O = unknown> = {
 
 /** A stage as graphs and the executor see it. I is what may be wired into it, O what comes out. */
 export interface Stage<I = unknown, O = unknown> {
+  /** Names it in the journal, unique in its graph. */
   readonly name: string;
+  /** Raised when the output changes meaning: older records then do not replay. */
   readonly version: number;
+  /** What its body takes; checked before each attempt. */
   readonly input: z.ZodType;
+  /** What its body returns; checked before it is recorded. */
   readonly output: z.ZodType;
   /** The worker group that its tasks run on, or `engine`. */
   readonly runs_on: string;
   /** Slots that a task holds, all or none; one of `runs_on` by default. */
   readonly slots?: Needs;
+  /** What it is part of; fault tests draw kill points by it. */
   readonly phase: Phase;
+  /** Limit of one attempt. */
   readonly timeout_ms?: number;
+  /** Limit between two signs of progress of one attempt. */
   readonly no_progress_ms?: number;
+  /** Failures allowed until it is given up. */
   readonly attempts_max?: AttemptsMax;
+  /** What a replay does where the recorded input is another. */
   readonly replay: ReplayPolicy;
   /** Its body may start before what it was given is durable. */
   readonly eager: boolean;
+  /** Whether a recorded output says that something in it failed: then a resume may make it again. */
   failed?(output: unknown): boolean;
+  /** The files that it leaves beside its output. */
   readonly leaves?: Leaves;
+  /** Does the work. May run again after a crash: `Context.idempotency_key` is the same then. */
   body(input: unknown, ctx: Context): Promise<unknown>;
   /** Never set: carries the types. */
   readonly types?: { input: I; output: O };

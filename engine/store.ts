@@ -104,9 +104,11 @@ export type ReadQuery = {
  * the store may record what they like. `misnamed` tells of them.
  */
 export interface Store {
+  /** Which journal it is: homes and stores that are mixed up are noticed by it. */
   identity(): Promise<StoreIdentity>;
   /** Records a run, and in the same transaction the first rows of its journal (epoch 0): the prefix of a fork. */
   create(run: NewRun, rows?: NewRow[]): Promise<RunHead>;
+  /** One run as it stands; null if there is none. */
   head(run: string): Promise<RunHead | null>;
   /** The newest first. `limit`: how many are looked at; those that are misnamed are left out of the answer. */
   heads(filter?: { limit?: number }): Promise<RunHead[]>;
@@ -168,5 +170,6 @@ export interface Store {
   release(run: string, epoch: number): Promise<void>;
   /** Opens a failed run again (resume): status running, error cleared. Needs a claim first. */
   reopen(run: string, epoch: number): Promise<Appended>;
+  /** Lets go of files and connections. What was promised is durable already. */
   close(): Promise<void>;
 }

@@ -51,8 +51,11 @@ const HOME_LINE = /^([0-9a-f-]{36}) (.+)$/;
 
 /** A directory with the journal, the artifacts and the runs' files. Opened by commands and by scripts alike. */
 export class Home {
+  /** The directory, absolute. */
   readonly dir: string;
+  /** The journal of its runs. */
   readonly store: Store;
+  /** Batches, rollouts and version records, by their content. */
   readonly artifacts: ArtifactStore;
   /** The journal that is open, as `stores` names it. */
   readonly where: string;
@@ -138,10 +141,12 @@ export class Home {
     return { home: await homeNonce(this.dir), store, run: checkRunId(run), place: Deno.realPathSync(this.dir) };
   }
 
+  /** A run's model, metrics and publications. */
   runDir(run: string): string {
     return `${this.dir}/runs/${checkRunId(run)}`;
   }
 
+  /** A run's checkpoints. */
   checkpointsDir(run: string): string {
     return `${this.dir}/checkpoints/${checkRunId(run)}`;
   }
@@ -177,6 +182,7 @@ export class Home {
     Deno.renameSync(`${path}.new`, path);
   }
 
+  /** Closes the journal. Runs of it must have ended. */
   async close(): Promise<void> {
     await this.store.close();
   }

@@ -50,6 +50,7 @@ export class PolicySampler {
     this.#idle = [...options.operators];
   }
 
+  /** How many workers sample. */
   get count(): number {
     return this.#operators.length;
   }

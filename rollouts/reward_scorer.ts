@@ -69,6 +69,7 @@ export class RewardScorer {
     this.#artifacts = options.artifacts;
   }
 
+  /** Scores a group's trajectories, in their order. A failed one has no reward but its reason. */
   async score(
     group: { functions: ScoringFunction[]; prompt: string; row: Row; trajectories: Trajectory[] },
     options: Caller & { signal: AbortSignal },

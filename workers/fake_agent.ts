@@ -31,12 +31,11 @@ type Answer = { message: Unnumbered<Reliable>; blobs: Uint8Array[] };
 type Given = { task: Task; cancelled: AbortController; answer: Answer | null };
 type Unnumbered<T> = T extends unknown ? Omit<T, "seq"> : never;
 
-/**
- * An agent without processes: speaks the real protocol over a real socket, and runs scripted operations in this process. For tests
- * of flows, and for trying a graph without Python.
- */
+/** An agent without processes: the real protocol over a real socket, scripted operations in this process. Tries graphs without Python. */
 export class FakeAgent {
+  /** Its name to the hub. */
   readonly agentId: string;
+  /** Changes when an agent is started anew. */
   readonly bootId = crypto.randomUUID();
   /** Engine messages, in the order they came. */
   readonly received: EngineMessage[] = [];
@@ -66,10 +65,12 @@ export class FakeAgent {
     this.#script = script;
   }
 
+  /** False once it has exited. */
   get alive(): boolean {
     return !this.#ended;
   }
 
+  /** Settles with the reason. */
   get exited(): Promise<string> {
     return this.#exit.promise;
   }
@@ -99,10 +100,7 @@ export class FakeAgent {
     return greeted.promise;
   }
 
-  /**
-   * Lives as the real agent does: beats, comes back after a cut, goes to an engine of a higher epoch, and ends when there was
-   * none for the grace.
-   */
+  /** Lives as the real agent does: beats, comes back after a cut, follows a higher epoch, and ends after the grace without an engine. */
   async live(clock: Clock): Promise<void> {
     let seen = clock.monotonic();
     let knocked = seen;
@@ -147,6 +145,7 @@ export class FakeAgent {
     this.#socket = this.#knocking = null;
   }
 
+  /** Tells the hub that it and its groups live. */
   heartbeat(): void {
     if (this.#socket) this.#write(this.#socket, { type: "heartbeat", groups: this.#states() });
   }

@@ -31,6 +31,7 @@ export type FakeScript = {
 
 /** A thrown failure with a cause of one's own; any other thrown value is `other`. */
 export class FakeFailure extends Error {
+  /** What each rank says of it. */
   readonly reports: FailureReport[];
   constructor(...reports: Partial<FailureReport>[]) {
     super(reports[0]?.message ?? "scripted failure");

@@ -106,6 +106,7 @@ export class WorkerGroup {
     });
   }
 
+  /** What it was asked to be. */
   get spec(): GroupSpec {
     return this.#spec;
   }
@@ -115,10 +116,12 @@ export class WorkerGroup {
     return this.#generation;
   }
 
+  /** How far it has come, as its agent says. */
   get state(): GroupState["state"] {
     return this.#state;
   }
 
+  /** Each rank's process, in their order. */
   get ranks(): readonly RankState[] {
     return this.#ranks;
   }

@@ -97,10 +97,12 @@ export class SimulatedNetwork {
     if (connection) connection.silent = true;
   }
 
+  /** A connection that is closed is cut no more. */
   forget(connection: Connection): void {
     this.#connections.delete(connection);
   }
 
+  /** How long the next frame takes, in milliseconds. */
   latency(): number {
     return this.world.between(...this.latency_ms);
   }

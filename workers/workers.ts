@@ -199,6 +199,7 @@ export class Workers {
     link.send({ type: "stop_group", group: name, generation, grace_ms: DISMISS_GRACE_MS });
   }
 
+  /** All groups that were asked for, in any state. */
   groups(): WorkerGroup[] {
     return [...this.#groups.values()];
   }

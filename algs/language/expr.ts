@@ -16,18 +16,22 @@ export type Operation =
 export class Expr<K extends Kind = Kind> {
   constructor(readonly kind: K, readonly operation: Operation, readonly operands: readonly Expr[] = []) {}
 
+  /** The sum. */
   add<O extends Meets<K> = "step">(other: Expr<O> | number): Expr<Join<K, O>> {
     return binary("add", this, other);
   }
 
+  /** The difference. */
   sub<O extends Meets<K> = "step">(other: Expr<O> | number): Expr<Join<K, O>> {
     return binary("sub", this, other);
   }
 
+  /** The product. */
   mul<O extends Meets<K> = "step">(other: Expr<O> | number): Expr<Join<K, O>> {
     return binary("mul", this, other);
   }
 
+  /** The quotient; by 0 it is infinite or not a number. */
   div<O extends Meets<K> = "step">(other: Expr<O> | number): Expr<Join<K, O>> {
     return binary("div", this, other);
   }
@@ -61,26 +65,32 @@ export class Expr<K extends Kind = Kind> {
     return new Expr(this.kind, { op: "clamp", lo: bound(lo), hi: bound(hi) }, [this]);
   }
 
+  /** The value with the other sign. */
   neg(): Expr<K> {
     return unary("neg", this);
   }
 
+  /** e to this power. */
   exp(): Expr<K> {
     return unary("exp", this);
   }
 
+  /** The natural logarithm; of a negative value it is not a number. */
   log(): Expr<K> {
     return unary("log", this);
   }
 
+  /** The value times itself. */
   square(): Expr<K> {
     return unary("square", this);
   }
 
+  /** 1 ÷ (1 + e^-x). */
   sigmoid(): Expr<K> {
     return unary("sigmoid", this);
   }
 
+  /** The logarithm of `sigmoid`, exact where that would round to 0. */
   logSigmoid(): Expr<K> {
     return unary("logSigmoid", this);
   }
@@ -95,6 +105,7 @@ export class Expr<K extends Kind = Kind> {
     throw coerced();
   }
 
+  /** Throws, as does every use as text. */
   toString(): never {
     throw coerced();
   }
