@@ -1,5 +1,5 @@
 import { InvalidInputError } from "../engine/mod.ts";
-import { forkRun, type Home, recordedDefinition } from "../flows/mod.ts";
+import { forkRun, type Home, resumable } from "../flows/mod.ts";
 import { loopAndRound } from "./loop_and_round.ts";
 import { follow, leaveQueued, type Queued } from "./run.ts";
 import { findRun } from "./runs.ts";
@@ -16,7 +16,8 @@ export async function forkCommand(home: Home, id: string, flags: ForkFlags): Pro
     ...queued,
   });
   if (queued) return leaveQueued(home, head);
-  return await follow(home, { head, ...await recordedDefinition(head) });
+  const { graph, config } = await resumable(home, head);
+  return await follow(home, { head, graph, config });
 }
 
 /** `3`, counted in the graph's last loop, or `step/3` in a loop of that name. */

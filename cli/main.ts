@@ -20,7 +20,6 @@ import { DEFAULT_HOME, print } from "./output.ts";
 import { printPlan } from "./plan.ts";
 import { testReward } from "./reward_test.ts";
 import { EXIT, isBadInput } from "./exit.ts";
-import { resumeOverrides } from "./resume_overrides.ts";
 import { listRollouts, placeOfRound, type RolloutFlags } from "./rollouts.ts";
 import { type Queued, resumeCommand, runCommand } from "./run.ts";
 import { listRuns, showRun, wholeNumber } from "./runs.ts";
@@ -188,8 +187,7 @@ function runVerbs(rl: Command): void {
     .option("--accept", "go on although the graph is another than the run began with")
     .action(async (id: string | undefined, overrides: string[], flags: Flags, command: Command) => {
       const unnamed = id?.includes("=") === true;
-      const replan = resumeOverrides(unnamed ? [id!, ...overrides] : overrides);
-      const options = { accept: flags.accept === true, replan };
+      const options = { accept: flags.accept === true, overrides: unnamed ? [id!, ...overrides] : overrides };
       Deno.exitCode = await withHome(command, (home) => resumeCommand(home, unnamed ? undefined : id, options));
     });
   queueOptions(

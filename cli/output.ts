@@ -38,6 +38,11 @@ export function command(home: { dir: string }, text: string): string {
   return `deno task rl ${text}${home.dir === resolve(DEFAULT_HOME) ? "" : ` --home ${home.dir}`}`;
 }
 
+/** An argument as a shell reads it. */
+export function quoted(argument: string): string {
+  return /^[\w@%+=:,./-]+$/.test(argument) ? argument : `'${argument.replaceAll("'", `'\\''`)}'`;
+}
+
 /** Rows under a header, columns as wide as their widest cell. */
 export function table(header: string[], rows: string[][]): string {
   const widths = header.map((cell, i) => Math.max(cell.length, ...rows.map((row) => row[i]!.length)));

@@ -1,27 +1,23 @@
-import { parseOverride } from "../configs/mod.ts";
-import { InvalidInputError } from "../engine/mod.ts";
-import { type AskedReplan, REPLAN_FIELDS, type ReplanField } from "../workers/mod.ts";
+import { InvalidInputError, type RunHead } from "../engine/mod.ts";
+import { forkableRound, type Home, resumable, type Resumable } from "../flows/mod.ts";
+import { command, quoted } from "./output.ts";
 
 /**
- * The `a.b=c` of `resume RUN a.b=c`: numerics to go on with.
- * @throws {InvalidInputError} For any other setting: what has been recorded was made with it.
+ * What `resume RUN a.b=c ...` goes on with.
+ * @throws {InvalidInputError} For a setting that results follow from: it names the fork that has it, if one can.
  */
-export function resumeOverrides(texts: readonly string[]): AskedReplan {
-  const asked: AskedReplan = {};
-  for (const text of texts) {
-    const override = parseOverride(text);
-    if ("message" in override) throw new InvalidInputError(`Cannot resume with '${text}' as ${override.message}`);
-    const field = REPLAN_FIELDS.find((name) => name === override.path.join("."));
-    if (field === undefined) {
-      throw new InvalidInputError(
-        `Cannot resume with '${text}' as a run that has begun may only go on with another ${
-          REPLAN_FIELDS.join(", ")
-        }: ` +
-          "for other settings fork it from a round",
-        { override: text },
-      );
-    }
-    asked[field as ReplanField] = override.value;
-  }
-  return asked;
+export async function resumeOverrides(home: Home, head: RunHead, texts: readonly string[]): Promise<Resumable> {
+  const found = await resumable(home, head, texts);
+  if (found.refused.length === 0) return found;
+  const paths = found.refused.map(({ path }) => path);
+  const fork = await forkableRound(home, head, texts);
+  const fix = "round" in fork
+    ? `Fix: start a run with it from round ${fork.round}:\n` +
+      `  next: ${command(home, ["fork", head.id, "--round", String(fork.round), ...texts].map(quoted).join(" "))}`
+    : `A fork cannot have it either: ${fork.refused}\nFix: start a new run with it`;
+  throw new InvalidInputError(
+    `Cannot resume run '${head.id}' with a different ${paths.join(", ")} because recorded results follow from it; a resume ` +
+      `may change limits, ports, devices, the number of samplers and checkpoints. ${fix}`,
+    { run: head.id, paths },
+  );
 }

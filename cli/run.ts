@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import { changedAlgorithm, type LoadedConfig } from "../configs/mod.ts";
-import { EngineError, InvalidInputError, type Outcome, type RunHead } from "../engine/mod.ts";
+import { EngineError, type Graph, InvalidInputError, type Outcome, type RunHead } from "../engine/mod.ts";
 import {
   type AnyDefinition,
   checkAlgorithm,
@@ -12,19 +12,19 @@ import {
   type Home,
   MetricsFile,
   questionsOf,
-  recordedDefinition,
   type RowTables,
   rowTables,
   runView,
+  type SessionOptions,
   SHIPPED,
   slotsOf,
 } from "../flows/mod.ts";
-import type { AskedReplan } from "../workers/mod.ts";
 import { afterFailure } from "./after_failure.ts";
 import { LiveView } from "./live.ts";
 import { failureText } from "./failure_text.ts";
 import { EXIT, isBadInput } from "./exit.ts";
 import { command, errorScreen, print } from "./output.ts";
+import { resumeOverrides } from "./resume_overrides.ts";
 import { findRun } from "./runs.ts";
 import { queuedText } from "./serve.ts";
 import { configuredGraceS, preemptGraceS, StopRequests } from "./stop_requests.ts";
@@ -61,7 +61,7 @@ export async function runCommand(
     ...(options.queued && { queue: options.queued.queue, priority: options.queued.priority }),
   });
   if (options.queued) return leaveQueued(home, head);
-  return await follow(home, { head, definition: definition as AnyDefinition, config, rows });
+  return await follow(home, { head, graph: (definition as AnyDefinition).build(config), config, rows });
 }
 
 /** Tells where a run waits, and prints its id. Returns the exit code. */
@@ -75,7 +75,7 @@ export function leaveQueued(home: Home, { id, queue }: RunHead): number {
 export async function resumeCommand(
   home: Home,
   id: string | undefined,
-  options: { accept: boolean; replan: AskedReplan },
+  options: { accept: boolean; overrides: readonly string[] },
 ): Promise<number> {
   const head = await findRun(home, id);
   if (head.status === "done") {
@@ -88,25 +88,26 @@ export async function resumeCommand(
       run: head.id,
     });
   }
-  const { definition, config } = await recordedDefinition(head);
-  const changed = await changedAlgorithm(config);
+  const { refused: _, ...resumed } = await resumeOverrides(home, head, options.overrides);
+  const changed = await changedAlgorithm(resumed.config);
   if (changed) errorScreen().write(`${changed} has changed: the run goes on with the algorithm that it began with\n`);
-  return await follow(home, { head, definition, config, ...options });
+  return await follow(home, { head, ...resumed, accept: options.accept });
 }
 
 type Following = {
   head: RunHead;
-  definition: AnyDefinition;
+  graph: Graph;
   config: unknown;
   accept?: boolean;
-  replan?: AskedReplan;
+  replan?: SessionOptions["replan"];
+  settings?: SessionOptions["settings"];
   rows?: RowTables;
 };
 
 /** Executes a run with its progress shown. What stops it: see `StopRequests`. */
 export async function follow(
   home: Home,
-  { head, definition, config, accept, replan, rows }: Following,
+  { head, graph, config, accept, replan, settings, rows }: Following,
 ): Promise<number> {
   const screen = errorScreen();
   const live = new LiveView({ screen, now: () => performance.now() });
@@ -129,11 +130,12 @@ export async function follow(
   const release = requests.listen();
   live.note(`run ${head.id}`);
   try {
-    const outcome = await executeRun(home, { head, graph: definition.build(config) }, {
+    const outcome = await executeRun(home, { head, graph }, {
       drain: requests.drain,
       preempted: requests.preempted,
       accept,
       replan,
+      settings,
       rows,
       onEvent: (event) => live.on(event),
       onWorkers: (event) => live.onWorkers(event),

@@ -125,6 +125,10 @@ function versionText({ version, digest }: NonNullable<RunView["policy"]>): strin
   return `${version.slice(0, 12)} digest ${digest ?? "-"}`;
 }
 
+function said(value: unknown): string {
+  return value === undefined ? "-" : JSON.stringify(value);
+}
+
 /** What `show` prints: a line for everything that is known of a run. */
 export function runText(view: RunView, home: Home): string {
   const { ledger, generated } = view;
@@ -168,6 +172,7 @@ export function runText(view: RunView, home: Home): string {
       "replan",
       `${r.round === null ? "at a resume" : `in round ${r.round}`}, ${r.cause}: ${r.field} ${r.from} -> ${r.to}`,
     ]),
+    ...view.settings.map(({ path, from, to }): [string, string] => ["setting", `${path} ${said(from)} -> ${said(to)}`]),
     ...view.evaluations.map((
       e,
     ): [string, string] => ["evaluation", `${e.name}: ${evaluationText(e as Evaluation | PairEvaluation)}`]),

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { beforeItWas, chatSettings, SourceConfig } from "../data/mod.ts";
+import { beforeItWas, chatSettings, mayChange, SourceConfig } from "../data/mod.ts";
 
 export const ModelConfig = z.strictObject({
   path: z.string().min(1).describe("A Hugging Face model directory: config.json, tokenizer and safetensors."),
@@ -65,7 +65,7 @@ export const judging = {
   ).register(beforeItWas, { value: 1 }),
   failed_fraction_max: z.number().min(0).max(1).default(0.1).describe(
     "The run fails once the grader failed on more than this share of an evaluation's samples.",
-  ).register(beforeItWas, { value: 1 }),
+  ).register(beforeItWas, { value: 1 }).register(mayChange, { read_by: "stages" }),
 };
 
 const files = z.enum(["apart", "together"]).default("apart").describe(
@@ -95,7 +95,7 @@ export const CheckpointsConfig = z.strictObject({
     mode: z.enum(["max", "min"]).default("max").describe("Whether the highest or the lowest is best."),
     count: z.int().positive().default(1).describe("How many are kept."),
   }).nullable().default(null).describe("The checkpoints with the best value of a metric are kept. null: none for it."),
-});
+}).register(mayChange, { read_by: "stages" });
 export type CheckpointsConfig = z.infer<typeof CheckpointsConfig>;
 
 export const RecoveryConfig = z.strictObject({
@@ -103,7 +103,7 @@ export const RecoveryConfig = z.strictObject({
     "Whether running out of device memory may be answered by smaller micro-batches: from there on the same gradient to " +
       "rounding, not to the bit. false: the run stops with a sentence.",
   ),
-});
+}).register(mayChange, { read_by: "workers" });
 export type RecoveryConfig = z.infer<typeof RecoveryConfig>;
 
 /** Evaluation on pairs that were held out: how often, and by how much, the better completion is preferred. */

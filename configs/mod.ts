@@ -4,6 +4,14 @@ export { changedAlgorithm } from "./algorithm_file.ts";
 export { configJsonSchema, configSchemaText } from "./json_schema.ts";
 export { loadConfig, type LoadedConfig, type LoadOptions, type Origin, parseConfig, readConfig } from "./loader.ts";
 export { type UsedProfile } from "./profile_settings.ts";
+export {
+  changeable,
+  type ChangedSetting,
+  SettingChange,
+  settingChanges,
+  withoutSettings,
+  withSettings,
+} from "./changed_settings.ts";
 export { SamplerConfig } from "../workers/sampler_config.ts";
 export { TrainerConfig } from "../workers/trainer_config.ts";
 export { WorkersConfig } from "../workers/workers_config.ts";

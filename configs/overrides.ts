@@ -16,7 +16,16 @@ export function parseOverride(text: string): Override | OverrideProblem {
   }
   const document = parseDocument(text.slice(equals + 1), { prettyErrors: false });
   if (document.errors.length > 0) return { text, message: `the value is not YAML: ${document.errors[0]!.message}` };
-  return { text, path: steps.map((step) => /^\d+$/.test(step) ? Number(step) : step), value: document.toJS() };
+  return { text, path: steps.map(stepOf), value: document.toJS() };
+}
+
+/** The steps of a path as people write it, `reward.0.timeout_ms`. */
+export function stepsOf(path: string): Path {
+  return path.split(".").map(stepOf);
+}
+
+function stepOf(step: string): string | number {
+  return /^\d+$/.test(step) ? Number(step) : step;
 }
 
 /** The value with one override set in it; blocks that are not there yet are made. Never changes its argument. */

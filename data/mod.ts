@@ -1,6 +1,7 @@
 export * from "./artifact_ref.ts";
 export * from "./batch.ts";
 export { beforeItWas } from "./before_it_was.ts";
+export { mayChange } from "./may_change.ts";
 export * from "./chat.ts";
 export * from "./codec.ts";
 export * from "./content_id.ts";

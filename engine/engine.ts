@@ -57,6 +57,8 @@ export type ExecuteOptions = {
   drain?: AbortSignal;
   /** Go on although the graph is not the one that the run was created with. */
   accept?: boolean;
+  /** The configuration as it was before settings that change no result were changed, oldest first: what was recorded then stands. */
+  earlier?: readonly unknown[];
   /** The head as a claim of this engine's owner answered it; without it the run is taken here. */
   claimed?: RunHead;
   /**
@@ -139,7 +141,7 @@ export class Engine {
     if (before.graph_hash !== graph.hash && !options.accept) throw graphChanged(before, graph);
     const head = options.claimed ?? await this.#take(run);
     if (hasEnded(head)) return await this.#answer(head);
-    const execution = await this.#open(head, graph).catch(async (error) => {
+    const execution = await this.#open(head, graph, options.earlier).catch(async (error) => {
       // Nothing has started: whoever mends the cause need not wait for the lease. Who claimed it decides what becomes of it.
       if (!options.claimed) await store.release(run, head.epoch).catch(() => {});
       throw error;
@@ -200,7 +202,7 @@ export class Engine {
     return head;
   }
 
-  async #open(head: RunHead, graph: Graph): Promise<Execution> {
+  async #open(head: RunHead, graph: Graph, earlier?: readonly unknown[]): Promise<Execution> {
     const { store, artifacts, clock, faults, backoff = DEFAULT_BACKOFF, onEvent } = this.#options;
     const { id: run, epoch } = head;
     let last_seq = head.last_seq;
@@ -215,7 +217,7 @@ export class Engine {
       epoch,
       seed: seedOf(head.config),
       graph_hash: graph.hash,
-      configs: { recorded: JSON.parse(head.config), resolved: graph.config },
+      configs: { recorded: JSON.parse(head.config), resolved: graph.config, earlier },
       journal,
       artifacts,
       clock,

@@ -24,6 +24,8 @@ export type ForkOptions = {
   graph: Graph;
   /** The run's own configuration as it is read today; without it, as it was recorded. */
   resolved?: unknown;
+  /** As it was before settings that change no result were changed. */
+  earlier?: readonly unknown[];
   /** A loop of the graph itself; without a name its last one. */
   loop?: string;
   /** The last round that is taken over; 0: none, only what the loop starts from. */
@@ -62,7 +64,7 @@ export async function prefixOf(reading: Reading, options: ForkOptions): Promise<
   const beside = graph.nodes.filter((node) => node !== loop && !upstream(graph, node).has(loop));
   const journal = new Journal({ ...reading, run: run.id, epoch: 0, last_seq: run.last_seq, onBroken() {} });
   const recorded: unknown = JSON.parse(run.config);
-  const configs = { recorded, resolved: options.resolved ?? recorded };
+  const configs = { recorded, resolved: options.resolved ?? recorded, earlier: options.earlier };
   const failures = await replay(journal, { nodes: beside, graph, configs, kept: round === 0 ? [] : keeps });
   for (const node of beside) {
     const failure = before.has(node) && failures.get(node);

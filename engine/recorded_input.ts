@@ -1,6 +1,6 @@
 /** Inputs that an older version of the code recorded: settings that have come since are missing from them. */
-import { canonicalJson, sha256Hex } from "./canonical.ts";
-import type { StageTask } from "./executor_task.ts";
+import { canonicalJson, hashJson, sha256Hex } from "./canonical.ts";
+import { partsOf, type StageTask } from "./executor_task.ts";
 import type { Intent } from "./journal_tree.ts";
 import { recordedValue } from "./recorded_value.ts";
 import type { Stage } from "./stage.ts";
@@ -10,25 +10,41 @@ export function inputHash({ name, version }: Pick<Stage, "name" | "version">, te
   return sha256Hex(`${name}@${version}\n${text}`);
 }
 
-/** Both as JSON values: the run's configuration as it was recorded, and as it is read today. */
-export type Configs = { recorded: unknown; resolved: unknown };
+/**
+ * As JSON values: the run's configuration as it was recorded, and as it is read today. `earlier`: as it was read before settings that
+ * change no result were changed; none: none was.
+ */
+export type Configs = { recorded: unknown; resolved: unknown; earlier?: readonly unknown[] };
+
+type Asked = Pick<StageTask, "entry" | "stage" | "input">;
 
 /**
- * Whether the recorded input is today's but for settings that have come since. Those of the run's configuration are read as what
- * they meant then; other fields must have their defaults. A large input is recorded as hashes only: its older form is made.
+ * Whether the recorded input is today's but for settings that have come since, or that may change. Those of the run's
+ * configuration are read as what they were then; other fields must have their defaults.
  */
-export function meansTheSame({ entry, stage, input }: Pick<StageTask, "entry" | "stage" | "input">, configs?: Configs) {
-  const intent = entry.intent === undefined
-    ? {}
-    : recordedValue({ kind: "intent", key: entry.key, value: entry.intent }) as Partial<Intent>;
-  const recorded = intent.input ?? intent.parts;
-  const added = configs ? new Added(configs) : null;
-  const older = added ? added.taken(input, recorded) : input;
-  const candidates = intent.input === undefined ? [older, onlyFields(older, recorded)] : [intent.input];
+export function meansTheSame(asked: Asked, configs?: Configs): boolean {
+  if (configs === undefined) return isOlder(asked, asked.input);
+  const { recorded, resolved, earlier = [] } = configs;
+  return [...earlier, resolved].some((before) => {
+    const unchanged = { ...asked, input: new Before(before, resolved, { values: true }).input(asked) };
+    const older = new Before(recorded, before, { values: false }).input(unchanged);
+    return isOlder(asked, older) || (before !== resolved && isOlder(asked, unchanged.input));
+  });
+}
+
+/** Whether `older`, what the stage would have been given then, is what is recorded. A large input is recorded as hashes only. */
+function isOlder({ entry, stage }: Asked, older: unknown): boolean {
+  const { input, parts } = intentOf(entry);
+  const candidates = input === undefined ? [older, onlyFields(older, parts)] : [input];
   return candidates.some((candidate) =>
     inputHash(stage, canonicalJson(candidate)) === entry.input_hash &&
     asParsed(stage, candidate) === asParsed(stage, older)
   );
+}
+
+function intentOf(entry: Asked["entry"]): Partial<Intent> {
+  if (entry.intent === undefined) return {};
+  return recordedValue({ kind: "intent", key: entry.key, value: entry.intent }) as Partial<Intent>;
 }
 
 /** What a body would be given, as canonical JSON; null if it would be refused. */
@@ -39,37 +55,59 @@ function asParsed(stage: Stage, input: unknown): string | null {
 
 type Block = Record<string, unknown>;
 
-/** The settings that reading a recorded configuration has added to it. */
-class Added {
-  /** For each block, as canonical JSON: the same block as it was recorded. */
+/**
+ * Inputs as they were when settings were missing from the run's configuration, and with `values` when they had other values: where
+ * those were not meant to change, another value is another input.
+ */
+class Before {
+  /** For each block, as canonical JSON: the same block as it was then. */
   readonly #blocks = new Map<string, unknown>();
-  /** Name and value of each, as a stage has them that is given a block field by field. */
-  readonly #fields = new Set<string>();
+  /** Name and value of each setting that was missing, as a stage has them that is given a block field by field. */
+  readonly #added = new Set<string>();
+  /** For each name of a setting: the values that it had then and has no more. */
+  readonly #changed = new Map<string, unknown[]>();
 
-  constructor({ recorded, resolved }: Configs) {
-    this.#compare(recorded, resolved);
+  constructor(before: unknown, now: unknown, readonly options: { values: boolean }) {
+    this.#compare(before, now);
   }
 
   #compare(before: unknown, now: unknown): unknown {
-    if (!isBlock(before) || !isBlock(now) || Array.isArray(before) !== Array.isArray(now)) return now;
+    const { values } = this.options;
+    if (!isBlock(before) || !isBlock(now) || Array.isArray(before) !== Array.isArray(now)) return values ? before : now;
     const kept: Block = {};
-    for (const [name, value] of Object.entries(now)) {
-      if (name in before) kept[name] = this.#compare(before[name], value);
-      else this.#fields.add(fieldOf(name, value));
+    for (const name of Object.keys(values ? { ...before, ...now } : now)) {
+      if (!(name in before)) this.#added.add(fieldOf(name, now[name]));
+      else kept[name] = this.#compare(before[name], now[name]);
+      if (values && name in before) this.#note(name, { before: before[name], now: now[name] });
     }
     const older = Array.isArray(now) ? Object.values(kept) : kept;
     this.#blocks.set(canonicalJson(now), older);
     return older;
   }
 
-  /** An input without them. `recorded`: the fields that it was recorded with, where that is known. */
-  taken(input: unknown, recorded: unknown): unknown {
+  #note(name: string, { before, now }: { before: unknown; now: unknown }): void {
+    if (canonicalJson(before ?? null) === canonicalJson(now ?? null)) return;
+    this.#changed.set(name, [...this.#changed.get(name) ?? [], before]);
+  }
+
+  /** The input as it was then. Of its own fields, those that are recorded otherwise may be settings of a block. */
+  input({ input, entry }: Asked): unknown {
     const older = this.#older(input);
+    const intent = intentOf(entry);
+    const recorded = intent.input ?? intent.parts;
     if (!isBlock(older) || Array.isArray(older) || !isBlock(recorded)) return older;
-    const entries = Object.entries(older);
-    return Object.fromEntries(
-      entries.filter(([name]) => name in recorded || !this.#fields.has(fieldOf(name, (input as Block)[name]))),
+    const hashes = intent.parts ?? partsOf(intent.input);
+    const fields = Object.entries(older).filter(([name]) =>
+      name in recorded || !(this.#added.has(fieldOf(name, (input as Block)[name])) || this.#changed.has(name))
     );
+    const then = { ...Object.fromEntries(fields) };
+    for (const name of Object.keys(recorded)) {
+      const isRecorded = (value: unknown) => hashJson(value ?? null) === hashes[name];
+      if (name in then && isRecorded(then[name])) continue;
+      const value = this.#changed.get(name)?.find(isRecorded);
+      if (value !== undefined) then[name] = value;
+    }
+    return then;
   }
 
   #older(value: unknown): unknown {

@@ -20,7 +20,15 @@ import {
   writeOwner,
 } from "../engine/mod.ts";
 import { AlgorithmChoice, type Refill, refillOf } from "../algs/mod.ts";
-import { type Config, overridden, parseConfig, parseOverride, valueAt } from "../configs/mod.ts";
+import {
+  type Config,
+  overridden,
+  parseConfig,
+  parseOverride,
+  type SettingChange,
+  valueAt,
+  withSettings,
+} from "../configs/mod.ts";
 import { CheckpointNote, recordedRows, Replan, type TrainerConfig } from "../workers/mod.ts";
 import { type ValueModelConfig, VersionChain } from "../workers/mod.ts";
 import { closedRound } from "./carried_versions.ts";
@@ -30,6 +38,7 @@ import { OWN_NAMES } from "./own_files.ts";
 import { refuseOtherHome, refuseUsed } from "./run_directories.ts";
 import { recordedDefinition } from "./run_graph.ts";
 import { slotsOf } from "./serve.ts";
+import { changedSettings, earlierConfigs, graphConfig, settingsRows } from "./settings.ts";
 import { createRun, replannedBlocks } from "./session.ts";
 import { SHIPPED } from "./table.ts";
 
@@ -68,16 +77,16 @@ export async function forkRun(home: Home, run: RunHead, options: ForkRunOptions)
   const id = options.id === undefined ? newRunId(run.name) : checkRunId(options.id);
   await refuseOtherHome(home, run);
   const collected = await timesCollected(home, run);
-  const { definition, config, prefix } = await planFork(home, run, options);
+  const { definition, config, prefix, settings } = await planFork(home, run, options);
   if (await home.store.head(id) !== null) {
     throw new InvalidInputError(`Cannot create run '${id}' as there is one already: choose another --id`, { run: id });
   }
   const owner = await home.owner(id);
   refuseUsed(home, owner);
   const checkpoints = await keepCheckpoints(home, { owner, prefix });
-  const rows = [...prefix.rows, ...checkpoints];
+  const rows = [...prefix.rows, ...settingsRows(settings), ...checkpoints];
   const name = (config as Partial<Config>).name ?? run.name;
-  const needs = options.needs ?? slotsOf(config as Config);
+  const needs = options.needs ?? slotsOf(withSettings(config as Config, settings));
   const child = { id, name, entry: run.entry, queue, priority, needs, prefix: { parent: prefix.parent, rows } };
   const head = await createRun(home, definition as GraphDefinition, { config, ...child });
   if (await timesCollected(home, run) === collected) return head;
@@ -87,7 +96,7 @@ export async function forkRun(home: Home, run: RunHead, options: ForkRunOptions)
   });
 }
 
-/** What a fork would begin with. Reads only. @throws As `forkRun`. */
+/** What a fork would begin with. `settings`: what its worker processes are told. Reads only. @throws As `forkRun`. */
 export async function planFork(
   home: Home,
   run: RunHead,
@@ -96,7 +105,8 @@ export async function planFork(
   const { round, overrides = [] } = options;
   refuseFlow(run, { before: JSON.parse(run.config) as { flow?: unknown }, overrides });
   const { definition, config: known } = await recordedDefinition(run);
-  const before = definition.build(known).config as Record<string, unknown>;
+  const changed = await changedSettings(home.store, run);
+  const before = definition.build(graphConfig(known, changed)).config as Record<string, unknown>;
   const recorded = await replannedConfig(home, { run, before }, round);
   const config = await childConfig(run, { recorded, overrides, cwd: options.cwd ?? Deno.cwd() });
   const graph = definition.build(config);
@@ -104,10 +114,17 @@ export async function planFork(
   refuseFixed(run, { before, after: graph.config as Record<string, unknown>, loop, round });
   const reading = { store: home.store, artifacts: home.artifacts };
   const prefix = await prefixOf(reading, {
-    ...{ run, graph, resolved: before, loop, round },
+    ...{ run, graph, resolved: before, earlier: earlierConfigs(before, changed), loop, round },
     ...{ keeps: KEEPS, anew: ANEW, overrides },
   });
-  return { definition, config, prefix, loop };
+  const settings = changed.filter(({ path, read_by }) => read_by === "workers" && !isSaid(path, overrides));
+  return { definition, config, prefix, loop, settings };
+}
+
+/** Whether an override sets this setting, or a block around it. */
+function isSaid(path: string, overrides: readonly string[]): boolean {
+  const steps = overrides.map(parseOverride).flatMap((override) => "path" in override ? [override.path] : []);
+  return steps.some((said) => `${path}.`.startsWith(`${said.join(".")}.`));
 }
 
 /** `gc` records that it takes rows, then looks for forks: of it and one that begins meanwhile, one sees the other. */
@@ -132,7 +149,7 @@ async function replannedConfig(
 }
 
 /** `recorded` with the overrides, checked as the configuration of a new run is. */
-async function childConfig(
+export async function childConfig(
   run: RunHead,
   { recorded, overrides, cwd }: { recorded: Record<string, unknown>; overrides: readonly string[]; cwd: string },
 ): Promise<unknown> {

@@ -1,5 +1,5 @@
 import type { z } from "zod";
-import { readConfig, restoreRecorded } from "../configs/mod.ts";
+import { readConfig, restoreRecorded, type SettingChange, settingChanges, withSettings } from "../configs/mod.ts";
 import {
   canonicalJson,
   checkJournal,
@@ -13,6 +13,7 @@ import type { Outcome, RunHead } from "../engine/mod.ts";
 import { importEntry } from "./entry_module.ts";
 import { Home } from "./home.ts";
 import { createRun, executeRun, type SessionOptions } from "./session.ts";
+import { changedSettings, graphConfig } from "./settings.ts";
 import { flowDefinition, SHIPPED } from "./table.ts";
 
 /** A definition whose configuration its own schema checks when it is built. */
@@ -43,8 +44,13 @@ export async function runGraph<In, C, T>(
   return await withHome(home, async (open) => {
     const known = id === undefined ? null : await open.store.head(id);
     const head = known ?? await createRun(open, definition, { config, entry, id, name });
-    const graph = definition.build(known ? sameConfig(known, definition, config) : config);
-    return { ...await executeRun(open, { head, graph }, session), run: head.id };
+    if (known === null) {
+      return { ...await executeRun(open, { head, graph: definition.build(config) }, session), run: head.id };
+    }
+    const earlier = await changedSettings(open.store, known);
+    const { meant, settings } = sameConfig(known, definition, { given: config, earlier });
+    const graph = definition.build(graphConfig(meant, [...earlier, ...settings]));
+    return { ...await executeRun(open, { head, graph }, { ...session, settings }), run: head.id };
   });
 }
 
@@ -57,7 +63,8 @@ export async function resumeRun(home: Home | string, run: string, options: Sessi
     const head = await open.store.head(run);
     if (head === null) throw new InvalidInputError(`Cannot find run '${run}' in ${open.dir}`, { run });
     const { definition, config } = await recordedDefinition(head);
-    return await executeRun(open, { head, graph: definition.build(config) }, options);
+    const graph = definition.build(graphConfig(config, await changedSettings(open.store, head)));
+    return await executeRun(open, { head, graph }, options);
   });
 }
 
@@ -100,18 +107,26 @@ async function withHome<T>(home: Home | string, work: (open: Home) => Promise<T>
 }
 
 /**
- * The configuration of a recorded run, which a script gives again. A setting that is newer than the run and that the script
- * leaves out means what it meant then.
+ * The configuration of a recorded run, which a script gives again, and the settings that it gives otherwise and may. A setting that
+ * is newer than the run and that the script leaves out means what it meant then.
  */
-function sameConfig<In, C, T>(head: RunHead, { config: schema }: GraphDefinition<In, C, T>, given: unknown): In {
-  const known = canonicalJson(schema.parse(restoreRecorded(schema, JSON.parse(head.config))) ?? null);
+function sameConfig<In, C, T>(
+  head: RunHead,
+  { config: schema }: GraphDefinition<In, C, T>,
+  { given, earlier }: { given: In; earlier: readonly SettingChange[] },
+): { meant: In; settings: SettingChange[] } {
+  const recorded = restoreRecorded(schema, JSON.parse(head.config));
+  const known = canonicalJson(schema.parse(recorded) ?? null);
   for (const meant of [given, restoreRecorded(schema, given)]) {
-    if (canonicalJson(schema.parse(meant) ?? null) === known) return meant as In;
+    if (canonicalJson(schema.parse(meant) ?? null) === known) return { meant: meant as In, settings: [] };
   }
-  const now = canonicalJson(schema.parse(given) ?? null);
+  const now = schema.parse(given);
+  const changes = settingChanges(schema, { from: schema.parse(withSettings(recorded, earlier)), to: now });
+  const settings = changes.flatMap(({ read_by, ...change }) => read_by === null ? [] : [{ ...change, read_by }]);
+  if (settings.length === changes.length) return { meant: recorded as In, settings };
   throw new InvalidInputError(
     `Cannot continue run '${head.id}' because its configuration differs: it began with ${head.config}, ` +
-      `this call has ${now}. Fix: give the old one, or a new id`,
+      `this call has ${canonicalJson(now ?? null)}. Fix: give the old one, or a new id`,
     { run: head.id },
   );
 }

@@ -7,10 +7,12 @@ import {
   type RunHead,
   type Store,
 } from "../engine/mod.ts";
+import type { SettingChange } from "../configs/mod.ts";
 import type { Recovery, Replan, VersionNote, WorkerState } from "../workers/mod.ts";
 import { type Ledger, ledgerOf, untrainedText } from "./ledger.ts";
 
 import type { BoundedRows } from "./stages/bound_rows.ts";
+import { changedSettings } from "./settings.ts";
 import { ancestors, readTakenOver, recordedDigests } from "./lineage.ts";
 
 /** What `show RUN --json` prints. Read from the journal, so it is the same whoever asks, and while the run is on. */
@@ -39,6 +41,8 @@ export type RunView = {
   recoveries: Recovery[];
   /** Where numerics changed: before the first the run repeats to the bit, after it to rounding. */
   replans: Replan[];
+  /** What resumes have changed that no result depends on. */
+  settings: SettingChange[];
   /** Why this run's own rounds trained nothing; null: they did, or it has none that draw. */
   untrained: string | null;
   evaluations: Record<string, unknown>[];
@@ -91,6 +95,7 @@ export async function runView(store: Store, head: RunHead, live: LiveFacts): Pro
     rows: (await readWhole("note/rows")).map(value<BoundedRows>),
     recoveries: (await read("recovery")).map(value<Recovery>),
     replans: (await readWhole("note/replan")).map(value<Replan>),
+    settings: await changedSettings(store, head),
     untrained: untrainedText(ownTally(rounds)),
     evaluations: (await readWhole("note/evaluation")).map(value<Record<string, unknown>>),
     metrics: live.metrics,

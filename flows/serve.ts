@@ -6,6 +6,7 @@ import type { Home } from "./home.ts";
 import { refuseOtherHome } from "./run_directories.ts";
 import { type AnyDefinition, recordedDefinition } from "./run_graph.ts";
 import { executeRun, type SessionOptions, workerBlocks } from "./session.ts";
+import { changedSettings, graphConfig } from "./settings.ts";
 import { SHIPPED } from "./table.ts";
 import { groupBlocks } from "./worker_groups.ts";
 
@@ -48,7 +49,7 @@ export async function serveRuns(home: Home, options: ServeRunsOptions): Promise<
     store: home.store,
     look: async (run) => {
       await refuseOtherHome(home, run);
-      return await graphOf(run, modules);
+      return await graphOf(home, run, modules);
     },
     execute: ({ before, head, graph }, signal) =>
       executeRun(home, { head: before, graph }, { ...session?.(head), claimed: head, lease_ms, drain: signal }),
@@ -56,9 +57,13 @@ export async function serveRuns(home: Home, options: ServeRunsOptions): Promise<
 }
 
 /** The run's graph, if this engine has the one that it was made of. */
-async function graphOf(run: RunHead, modules: Record<string, AnyDefinition>[]): Promise<Verdict<Graph>> {
+async function graphOf(
+  { store }: Home,
+  run: RunHead,
+  modules: Record<string, AnyDefinition>[],
+): Promise<Verdict<Graph>> {
   const { definition, config } = await definitionOf(run, modules);
-  const graph = definition.build(config);
+  const graph = definition.build(graphConfig(config, await changedSettings(store, run)));
   if (graph.hash === run.graph_hash) return { graph };
   return {
     refused: `Cannot run '${run.id}' as its graph is another one here: ${run.graph_hash.slice(0, 12)} there, ` +

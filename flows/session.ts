@@ -1,6 +1,14 @@
 import { z } from "zod";
 import { AlgorithmChoice, hasValueModel, headOf } from "../algs/mod.ts";
-import { type Config, restoreRecorded, SamplerConfig, TrainerConfig, WorkersConfig } from "../configs/mod.ts";
+import {
+  type Config,
+  restoreRecorded,
+  SamplerConfig,
+  type SettingChange,
+  TrainerConfig,
+  withSettings,
+  WorkersConfig,
+} from "../configs/mod.ts";
 import {
   type CreateOptions,
   type DirectoryOwner,
@@ -42,6 +50,7 @@ import { MetricsFile } from "./metrics_file.ts";
 import { isRecorded } from "./recorded.ts";
 import { rowTables } from "./row_tables.ts";
 import { claimDirectories, refuseOtherHome, refuseUsed } from "./run_directories.ts";
+import { changedSettings, earlierConfigs, settingsRows } from "./settings.ts";
 import { Critic, Paths, Rewards, Rows, type RowTables, Sampler, Trainer, Trainers } from "./resources.ts";
 import { groupBlocks, type WorkerBlocks, WorkerGroups } from "./worker_groups.ts";
 
@@ -57,6 +66,8 @@ export type SessionOptions = {
   lease_ms?: number;
   /** Numerics to go on with, others than the run's: recorded as replans. */
   replan?: AskedReplan;
+  /** Settings that change from here on, the graph being built with them already (`graphConfig`). */
+  settings?: readonly SettingChange[];
   /** Asked when the run is to stop: true if its machine is about to go, and the newest policy is saved at once too. It is always saved before the workers end. */
   preempted?: () => boolean;
   /** The configuration's rows, if they are read and its rewards were looked at (`checkRewards`) already. */
@@ -126,7 +137,8 @@ export async function executeRun<T>(
   await claimDirectories(home, head, { make: true });
   await home.rememberStore();
   const owner = await home.owner(run);
-  const config = JSON.parse(head.config) as Record<string, unknown>;
+  const settings = [...await changedSettings(home.store, head), ...options.settings ?? []];
+  const config = withSettings(JSON.parse(head.config) as Record<string, unknown>, settings);
   const rows = options.rows ?? await rowTables(config as Partial<Config>);
   if (options.rows === undefined && head.epoch === 0) {
     const scored = head.parent === null ? rows : {}; // A fork keeps its parent's rows, whatever they lack.
@@ -139,6 +151,7 @@ export async function executeRun<T>(
   });
   const recorded = await residentRows(home.store, head);
   const { blocks, asked } = plannedBlocks(workerBlocks(config), recorded, options.replan ?? {});
+  if (blocks && options.settings?.length) placeGpus(groupBlocks(blocks)); // As with replans: told at once.
   const restart = restartCause(head);
   const groups = blocks === null ? null : makeGroups(home, {
     run,
@@ -166,7 +179,9 @@ export async function executeRun<T>(
     onEvent: (event: EngineEvent) => {
       if (event.type === "run_started") {
         epoch = event.epoch;
-        groups?.start({ epoch, before: record(asked) });
+        const before = record([...settingsRows(options.settings ?? []), ...asked]);
+        groups?.start({ epoch, before });
+        before.catch(() => {}); // Without workers the next append fails of the same.
       }
       metrics.on(event);
       options.onEvent?.(event);
@@ -193,7 +208,8 @@ export async function executeRun<T>(
   };
   const letGo = () => stopped ??= endInOrder();
   try {
-    return await engine.execute(run, graph, { drain, accept, claimed, letGo, beforeEnd: () => metrics.flush() });
+    const earlier = earlierConfigs(graph.config, settings);
+    return await engine.execute(run, graph, { earlier, drain, accept, claimed, letGo, beforeEnd: () => metrics.flush() });
   } finally {
     await letGo();
   }

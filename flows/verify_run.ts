@@ -1,9 +1,11 @@
+import { withSettings } from "../configs/mod.ts";
 import { checkJournal, InvalidInputError, removeTree, type RunHead } from "../engine/mod.ts";
 import { ensureEnvironment, type OnEnvironmentProgress, type WorkersOptions } from "../workers/mod.ts";
 import type { Home } from "./home.ts";
 import { OWN_NAMES } from "./own_files.ts";
 import { refuseOtherHome } from "./run_directories.ts";
 import { workerBlocks } from "./session.ts";
+import { changedSettings } from "./settings.ts";
 import { rowsToRedo, type Verified, type VerifiedVersion, verifyVersions } from "./verify.ts";
 import { WorkerGroups } from "./worker_groups.ts";
 
@@ -25,7 +27,8 @@ const NO_PROGRESS_S = 3600;
  * @throws {InvalidInputError} If the run has no trainer, or has trained nothing.
  */
 export async function verifyRun(home: Home, head: RunHead, options: VerifyRunOptions = {}): Promise<Verified> {
-  const blocks = workerBlocks(JSON.parse(checkJournal(head).config));
+  const recorded = JSON.parse(checkJournal(head).config) as Record<string, unknown>;
+  const blocks = workerBlocks(withSettings(recorded, await changedSettings(home.store, head)));
   if (blocks === null) {
     throw new InvalidInputError(`Cannot verify run '${head.id}' as its graph trains no policy`, { run: head.id });
   }

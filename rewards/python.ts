@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { mayChange } from "../data/mod.ts";
 
 const SHAPE = /^(.+\.py):([A-Za-z_]\w*)$/;
 
@@ -13,7 +14,8 @@ const USUAL = { env: [] as string[], memory_gib: 8, cpu_s: 60, file_mib: 1024, p
 
 /** A limit that null lifts. The default is no part of a recorded setting: runs recorded before it keep their inputs. */
 const limit = (usual: number, text: string) =>
-  z.number().positive().nullable().optional().describe(`${text}. null: no limit; absent: ${usual}.`);
+  z.number().positive().nullable().optional().describe(`${text}. null: no limit; absent: ${usual}.`)
+    .register(mayChange, { read_by: "stages" });
 
 /** The store's address and password: they never leave the engine. */
 const OF_THE_STORE = /^(HOLDFAST_.*|DATABASE_URL|PG[A-Z]+)$/;
@@ -31,7 +33,7 @@ const ofProcess = {
   file_mib: limit(USUAL.file_mib, "The largest file that it may write"),
   processes_max: z.int().positive().optional().describe(
     `Processes that a call may have started at once. Absent: ${USUAL.processes_max}.`,
-  ),
+  ).register(mayChange, { read_by: "stages" }),
   isolate: z.boolean().optional().describe(
     "Whether it sees only its own processes, where this machine allows that (Linux namespaces). Absent: true.",
   ),
@@ -41,7 +43,8 @@ const ofProcess = {
 export const PythonRewardConfig = z.strictObject({
   name: z.literal("python").describe("A function in a Python file. Written short: `path.py:function`."),
   source: z.string().regex(SHAPE, "must be path.py:function").describe("`path.py:function`: where the function is."),
-  timeout_ms: z.int().positive().default(10_000).describe("A call that takes longer fails its sample."),
+  timeout_ms: z.int().positive().default(10_000).describe("A call that takes longer fails its sample.")
+    .register(mayChange, { read_by: "stages" }),
   needs: z.array(z.string().min(1)).optional().describe(
     "Columns that it reads of `row`: each row must have them. Absent: those that it takes by name.",
   ),

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { mayChange } from "../data/mod.ts";
 
 /** The `rollouts:` block: how prompts become trajectories. */
 export const RolloutsConfig = z.strictObject({
@@ -11,10 +12,11 @@ export const RolloutsConfig = z.strictObject({
   ),
   failed_fraction_max: z.number().min(0).max(1).default(0.1).describe(
     "The run fails once more than this share of the draws read has failed.",
-  ),
+  ).register(mayChange, { read_by: "stages" }),
   allow_truncated_sampling: z.boolean().default(false).describe(
     "Train on samples drawn with top_p < 1 or top_k > 0, although their log-probabilities are renormalised.",
   ),
-  reward_processes: z.int().positive().default(2).describe("Processes that run rewards written in Python."),
+  reward_processes: z.int().positive().default(2).describe("Processes that run rewards written in Python.")
+    .register(mayChange, { read_by: "workers" }),
 });
 export type RolloutsConfig = z.infer<typeof RolloutsConfig>;

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { Optimizer } from "../data/mod.ts";
+import { mayChange, Optimizer } from "../data/mod.ts";
 
 /** Low-rank adapters, trained in place of the weights. */
 export const Lora = z.strictObject({
@@ -54,7 +54,7 @@ export const TrainerConfig = z.strictObject({
   offload: Offload.prefault({}).describe("DeepSpeed's offload to the CPU."),
   non_finite_max: z.int().positive().default(3).describe(
     "A step whose loss or gradient norm is not finite is skipped and counted; so many in a row fail the run.",
-  ),
+  ).register(mayChange, { read_by: "workers" }),
   updates_per_batch: z.int().positive().default(1).describe("Optimizer steps that a round's batch is cut into."),
   epochs_per_batch: z.int().positive().default(1).describe(
     "How often a round's batch is gone through: the first time in draw order, then in orders that follow from the seed.",

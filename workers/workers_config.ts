@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { mayChange } from "../data/mod.ts";
 
 /** Schedulers give 30 s (Kubernetes, Slurm, most spot machines): this leaves them a rest. */
 export const PREEMPT_GRACE_S = 25;
@@ -25,5 +26,5 @@ export const WorkersConfig = z.strictObject({
     "Network interface (`eth0`) whose address the ranks of a group listen on and connect to; null: the loopback, which no other machine reaches.",
   ),
   port: z.int().min(0).max(65_535).default(0).describe("Port that the hub listens on; 0: any free one."),
-});
+}).register(mayChange, { read_by: "workers" });
 export type WorkersConfig = z.infer<typeof WorkersConfig>;

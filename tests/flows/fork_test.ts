@@ -1,9 +1,11 @@
 import { deepStrictEqual, match, notStrictEqual, ok, rejects, strictEqual } from "node:assert/strict";
 import { basename, dirname } from "node:path";
-import { OutOfMemoryError, type RoundRecord, type RunHead, writeOwner } from "../../engine/mod.ts";
+import { OutOfMemoryError, processOwner, type RoundRecord, type RunHead, writeOwner } from "../../engine/mod.ts";
 import { Crashed, MemoryStore } from "../../engine/testing.ts";
 import { forkRun, type ForkRunOptions, type Home, residentRows } from "../../flows/mod.ts";
 import { type Replan, writeFakeModel } from "../../workers/mod.ts";
+import type { SettingChange } from "../../configs/mod.ts";
+import { changedSettings, settingsRows } from "../../flows/settings.ts";
 import { FakeTrainer } from "../../flows/testing.ts";
 import { createFakeRun, executeFake, freshFakeHome } from "./fake_home.ts";
 
@@ -39,6 +41,28 @@ Deno.test("fork: from any round, with nothing changed, ends with its parent's ve
     const redone = ended.recoveries.map(({ cause, batches_redone }) => [cause, batches_redone]);
     deepStrictEqual(redone, [["fork", round === 6 ? 0 : round]]);
   }
+});
+
+Deno.test("fork: a run whose settings a resume has changed is forked with the newest, and rounds are cut as before", async () => {
+  const home = await freshFakeHome();
+  await createFakeRun(home, "a");
+  const changed: SettingChange[] = [
+    { path: "checkpoints.keep_last", read_by: "stages", from: 1, to: 5 },
+    { path: "sampler.replicas", read_by: "workers", from: 1, to: 2 },
+    { path: "workers.port", read_by: "workers", from: 0, to: 9001 },
+  ];
+  const { head: { epoch } } = await home.store.claim("a", processOwner(), { lease_ms: 1000 });
+  await home.store.append("a", epoch, settingsRows(changed));
+  await home.store.release("a", epoch);
+  const whole = await executeFake(home, "a");
+  await fork(home, "a", { round: 3, id: "b" });
+  const child = await fork(home, "a", { round: 3, id: "c", overrides: ["workers.port=9002"] });
+  const config = JSON.parse(child.config);
+  deepStrictEqual([config.checkpoints.keep_last, config.sampler.replicas, config.workers.port], [5, 1, 9002]);
+  const settingsOf = async (id: string) => (await changedSettings(home.store, { id })).map(({ path }) => path);
+  deepStrictEqual(await settingsOf("b"), ["sampler.replicas", "workers.port"]);
+  deepStrictEqual(await settingsOf("c"), ["sampler.replicas"]);
+  deepStrictEqual(same(await executeFake(home, "b")), same(whole));
 });
 
 Deno.test("fork: an override changes what comes after the round and nothing before it", async () => {

@@ -1,7 +1,8 @@
 import { deepStrictEqual, rejects, strictEqual } from "node:assert/strict";
 import { z } from "zod";
 import { defineStage, type EngineEvent, graph, InvalidInputError } from "../../engine/mod.ts";
-import { Home, resumeRun, runGraph } from "../../flows/mod.ts";
+import { mayChange } from "../../data/mod.ts";
+import { Home, resumeRun, runGraph, runView } from "../../flows/mod.ts";
 import { workerBlocks } from "../../flows/session.ts";
 
 let broken = false;
@@ -23,6 +24,35 @@ export const quarters = graph("quarters", z.strictObject({ n: z.number().default
   return g.loop("again", { times: 1, carry: { n: first } }, (r) => ({ n: r.stage(half, { n: r.carried("n") }) })).n;
 });
 const entry = `${import.meta.url}#quarters`;
+
+const given: number[] = [];
+const Limits = z.strictObject({ most: z.number().default(1), far: z.string().default("here") });
+const limited = defineStage({
+  name: "limited",
+  version: 1,
+  input: z.strictObject({ most: z.number(), after: z.number() }),
+  output: z.number(),
+  run({ most }) {
+    given.push(most);
+    if (broken) throw new RangeError("out of order");
+    return given.length;
+  },
+});
+
+/** Exported, as `resume` imports it. Two stages read a setting that may change. */
+export const bounded = graph(
+  "bounded",
+  z.strictObject({
+    n: z.number().default(0),
+    limits: Limits.register(mayChange, { read_by: "stages" }).prefault({}),
+  }),
+  (g, { limits: { most } }) => {
+    const first = g.stage(limited, { most, after: 0 }, { as: "first" });
+    return g.loop("again", { times: 1, carry: { first } }, (r) => {
+      return { first: r.carried("first"), second: r.stage(limited, { most, after: r.carried("first") }) };
+    });
+  },
+);
 
 async function withDir(body: (dir: string) => Promise<void>): Promise<void> {
   const dir = await Deno.makeTempDir({ prefix: "holdfast-run-graph-" });
@@ -51,6 +81,41 @@ Deno.test("runGraph() refuses a run of that id that began with another configura
       strictEqual(error.message.includes(`it began with {"n":8}, this call has {"n":9}`), true);
       return true;
     });
+  });
+});
+
+Deno.test("runGraph() goes on with another value of a setting that may change, and every later resume has the newest", async () => {
+  await withDir(async (dir) => {
+    const home = Home.open(dir);
+    const options = { home, entry: `${import.meta.url}#bounded`, id: "b" };
+    const onEvent = (event: EngineEvent) => {
+      if (event.type === "stage_finished") broken = event.key === "first";
+    };
+    try {
+      strictEqual((await runGraph(bounded, { ...options, config: {}, onEvent })).status, "failed");
+      strictEqual((await runGraph(bounded, { ...options, config: { limits: { most: 2 } } })).status, "failed");
+      strictEqual(
+        (await runGraph(bounded, { ...options, config: { limits: { most: 3, far: "there" } } })).status,
+        "failed",
+      );
+      strictEqual((await resumeRun(home, "b")).status, "failed");
+      strictEqual((await runGraph(bounded, { ...options, config: {} })).status, "failed");
+      await rejects(runGraph(bounded, { ...options, config: { n: 1, limits: { most: 4 } } }), {
+        code: "invalid_input",
+      });
+      broken = false;
+      strictEqual((await resumeRun(home, "b")).status, "done");
+      deepStrictEqual(given, [1, 1, 2, 3, 3, 3, 3], "what was recorded with 1 stands");
+      const head = (await home.store.head("b"))!;
+      const { settings } = await runView(home.store, head, { workers: [], metrics: {} });
+      deepStrictEqual(settings.map(({ path, from, to }) => [path, from, to]), [
+        ["limits.most", 1, 2],
+        ["limits.far", "here", "there"],
+        ["limits.most", 2, 3],
+      ]);
+    } finally {
+      await home.close();
+    }
   });
 });
 

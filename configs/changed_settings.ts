@@ -1,0 +1,109 @@
+/** What differs between two configurations of one schema, and which of it a resume may change (`mayChange`). */
+import { z } from "zod";
+import { mayChange } from "../data/mod.ts";
+import { canonicalJson } from "../engine/mod.ts";
+import { setAt, stepsOf } from "./overrides.ts";
+import { optionsOf } from "./schema_walk.ts";
+import { isFields } from "./short_forms.ts";
+
+type ReadBy = "workers" | "stages";
+
+/** A setting that a resume has changed, as its run records it. An absent value is one that is not said. */
+export const SettingChange = z.strictObject({
+  path: z.string().describe("As people write it: workers.port, reward.0.timeout_ms."),
+  read_by: z.enum(["workers", "stages"]).describe("Who gets the new value; the graph keeps the old one for workers."),
+  from: z.unknown().optional(),
+  to: z.unknown().optional(),
+});
+export type SettingChange = z.infer<typeof SettingChange>;
+
+/** A setting that differs. `read_by` is null where a resume may not change it. */
+export type ChangedSetting = Omit<SettingChange, "read_by"> & { read_by: ReadBy | null };
+
+type Sides = { path: string; from: unknown; to: unknown; read_by: ReadBy | null };
+
+/** The settings in which `to` differs from `from`, both resolved by the schema. */
+export function settingChanges(schema: z.ZodType, { from, to }: { from: unknown; to: unknown }): ChangedSetting[] {
+  return changesIn(schema, { path: "", from, to, read_by: null });
+}
+
+function changesIn(schema: z.ZodType | undefined, { path, from, to, read_by }: Sides): ChangedSetting[] {
+  if (text(from) === text(to)) return [];
+  const own = schema && declared(schema);
+  const may = own?.read_by ?? read_by;
+  const below = (name: string | number, inner: z.ZodType | undefined) =>
+    changesIn(inner, {
+      path: path === "" ? String(name) : `${path}.${name}`,
+      from: (from as Record<string, unknown>)[name],
+      to: (to as Record<string, unknown>)[name],
+      read_by: may,
+    });
+  const here = own && optionAt(own.bare, { from, to });
+  if (here instanceof z.ZodObject && isFields(from) && isFields(to)) {
+    const names = new Set([...Object.keys(from), ...Object.keys(to)]);
+    return [...names].sort().flatMap((name) => below(name, here.shape[name] as z.ZodType | undefined));
+  }
+  if (here instanceof z.ZodArray && here.element instanceof z.ZodDiscriminatedUnion && isPair(from, to)) {
+    return from.flatMap((_, i) => below(i, here.element as z.ZodType));
+  }
+  return [{ path, read_by: may, ...(from !== undefined && { from }), ...(to !== undefined && { to }) }];
+}
+
+/** What is declared of a setting, and its schema without defaults. */
+function declared(schema: z.ZodType): { read_by?: ReadBy; bare: z.ZodType } {
+  const own = mayChange.get(schema)?.read_by;
+  const wraps = schema instanceof z.ZodDefault || schema instanceof z.ZodPrefault ||
+    schema instanceof z.ZodOptional || schema instanceof z.ZodNullable;
+  if (!wraps) return { read_by: own, bare: schema };
+  const inner = declared(schema.unwrap() as z.ZodType);
+  return { ...inner, read_by: own ?? inner.read_by };
+}
+
+/** The option of a union that both sides are; the union itself where they are two. */
+function optionAt(schema: z.ZodType, { from, to }: { from: unknown; to: unknown }): z.ZodType {
+  if (!(schema instanceof z.ZodDiscriminatedUnion) || !isFields(from) || !isFields(to)) return schema;
+  const name = schema.def.discriminator;
+  const option = from[name] === to[name] ? optionsOf(schema).get(String(from[name])) : undefined;
+  return option ?? schema;
+}
+
+function isPair(from: unknown, to: unknown): from is unknown[] {
+  return Array.isArray(from) && Array.isArray(to) && from.length === to.length;
+}
+
+function text(value: unknown): string {
+  return value === undefined ? "" : canonicalJson(value);
+}
+
+/** The settings of a schema that a resume may change, as people write them; `*` is a place in a list. */
+export function changeable(schema: z.ZodType): { path: string; read_by: ReadBy }[] {
+  const paths = leavesOf(schema, { path: "", read_by: null });
+  return [...new Map(paths.map((leaf) => [leaf.path, leaf])).values()];
+}
+
+type Leaf = { path: string; read_by: ReadBy };
+
+function leavesOf(schema: z.ZodType, { path, read_by }: Pick<Sides, "path" | "read_by">): Leaf[] {
+  const { bare, ...own } = declared(schema);
+  const may = own.read_by ?? read_by;
+  const below = (name: string, inner: z.ZodType) =>
+    leavesOf(inner, { path: path === "" ? name : `${path}.${name}`, read_by: may });
+  if (bare instanceof z.ZodObject) {
+    return Object.entries(bare.shape).flatMap(([name, field]) => below(name, field as z.ZodType));
+  }
+  if (bare instanceof z.ZodDiscriminatedUnion) {
+    return [...optionsOf(bare).values()].flatMap((option) => leavesOf(option, { path, read_by: may }));
+  }
+  if (bare instanceof z.ZodArray && bare.element instanceof z.ZodDiscriminatedUnion) return below("*", bare.element);
+  return may === null ? [] : [{ path, read_by: may }];
+}
+
+/** A configuration with these changes, in their order. */
+export function withSettings<Config>(config: Config, changes: readonly SettingChange[]): Config {
+  return changes.reduce<unknown>((before, { path, to }) => setAt(before, { path: stepsOf(path), to }), config) as Config;
+}
+
+/** A configuration from before these changes. */
+export function withoutSettings<Config>(config: Config, changes: readonly SettingChange[]): Config {
+  return withSettings(config, changes.toReversed().map((change) => ({ ...change, to: change.from })));
+}

@@ -1,0 +1,92 @@
+/** What a run goes on with when it is resumed: its graph, with the settings that resumes have changed. */
+import { parseOverride, type SettingChange, settingChanges, withSettings } from "../configs/mod.ts";
+import { type Graph, InvalidInputError, type RunHead } from "../engine/mod.ts";
+import { type AskedReplan, REPLAN_FIELDS, type ReplanField } from "../workers/mod.ts";
+import { childConfig, planFork } from "./fork.ts";
+import type { Home } from "./home.ts";
+import { recordedDefinition } from "./run_graph.ts";
+import { changedSettings, graphConfig } from "./settings.ts";
+
+export type Resumable = {
+  graph: Graph;
+  /** With all settings as they are now. */
+  config: unknown;
+  /** Numerics that were asked for: they become replans. */
+  replan: AskedReplan;
+  /** Settings that were asked for and change no result. */
+  settings: SettingChange[];
+  /** Overrides that change what results follow from: a resume cannot have them. */
+  refused: { path: string; from?: unknown; to?: unknown }[];
+};
+
+/**
+ * Reads what `resume RUN a.b=c ...` asks for. Records nothing.
+ * @throws {InvalidInputError} If a text is no override.
+ * @throws {ConfigError} If there is no such setting, or its value does not fit.
+ */
+export async function resumable(home: Home, head: RunHead, overrides: readonly string[] = []): Promise<Resumable> {
+  const { definition, config: recorded } = await recordedDefinition(head);
+  const earlier = await changedSettings(home.store, head);
+  const { replan, others } = sorted(overrides);
+  const resumed = (settings: SettingChange[], refused: Resumable["refused"] = []): Resumable => ({
+    graph: definition.build(graphConfig(recorded, [...earlier, ...settings])),
+    config: withSettings(recorded, [...earlier, ...settings]),
+    ...{ replan, settings, refused },
+  });
+  if (others.length === 0) return resumed([]);
+  const schema = definition.config;
+  const from = schema.parse(withSettings(recorded, earlier)) as Record<string, unknown>;
+  const to = schema.parse(await childConfig(head, { recorded: from, overrides: others, cwd: Deno.cwd() }));
+  const settings: SettingChange[] = [];
+  const refused: Resumable["refused"] = [];
+  for (const { read_by, ...change } of settingChanges(schema, { from, to })) {
+    if (read_by === null) refused.push(change);
+    else settings.push({ ...change, read_by });
+  }
+  return resumed(settings, refused);
+}
+
+/** Numerics, which become replans, apart from all else. */
+function sorted(overrides: readonly string[]): { replan: AskedReplan; others: string[] } {
+  const replan: AskedReplan = {};
+  const others: string[] = [];
+  for (const text of overrides) {
+    const override = parseOverride(text);
+    if ("message" in override) throw new InvalidInputError(`Cannot resume with '${text}' as ${override.message}`);
+    const field = REPLAN_FIELDS.find((name) => name === override.path.join("."));
+    if (field === undefined) others.push(text);
+    else replan[field as ReplanField] = override.value;
+  }
+  return { replan, others };
+}
+
+/**
+ * The newest round from which a fork takes these overrides, or before its first one; else why none does. Reads only.
+ */
+export async function forkableRound(
+  home: Home,
+  head: RunHead,
+  overrides: readonly string[],
+): Promise<{ round: number } | { refused: string }> {
+  let refused = "";
+  for (const round of await closedRounds(home, head)) {
+    try {
+      await planFork(home, head, { round, overrides });
+      return { round };
+    } catch (error) {
+      if (!(error instanceof Error)) throw error;
+      refused ||= error.message;
+    }
+  }
+  return { refused };
+}
+
+/** The newest closed round of the graph's last loop, and 0. */
+async function closedRounds(home: Home, head: RunHead): Promise<number[]> {
+  const { definition, config } = await recordedDefinition(head);
+  const loop = definition.build(config).nodes.findLast(({ kind }) => kind === "loop")?.name;
+  if (loop === undefined) return [0]; // Nothing can be forked: the fork says so.
+  const rows = await home.store.read(head.id, { kinds: ["round"], prefix: `${loop}/` });
+  const numbers = rows.map(({ key }) => Number(key.slice(loop.length + 1))).filter(Number.isInteger);
+  return [...new Set([Math.max(0, ...numbers), 0])];
+}
