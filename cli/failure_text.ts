@@ -3,13 +3,13 @@ import { command } from "./output.ts";
 
 /**
  * What a run failed of: the root error once and first, then the work that could not be finished for it. The commands in it are
- * for this home.
+ * for this run and this home.
  */
-export function failureText(error: ErrorJson, home: { dir: string }): string {
+export function failureText(error: ErrorJson, { run, home }: { run: string; home: { dir: string } }): string {
   const { root, works } = unwrap(error);
   const message = root.message.replace(
     /^( *next: )deno task rl (.*)$/gm,
-    (_, next, verb) => next + command(home, verb),
+    (_, next, verb: string) => next + command(home, verb.replace(/\bRUN\b/, run)),
   );
   return [message, ...works.map(({ key, attempts }) => `  in: ${key} (attempt ${attempts})`)].join("\n");
 }

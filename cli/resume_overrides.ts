@@ -1,5 +1,5 @@
 import { InvalidInputError, type RunHead } from "../engine/mod.ts";
-import { forkableRound, type Home, resumable, type Resumable } from "../flows/mod.ts";
+import { forkableRound, type Home, type Resumable, resumable } from "../flows/mod.ts";
 import { command, quoted } from "./output.ts";
 
 /**
@@ -16,7 +16,9 @@ export async function resumeOverrides(home: Home, head: RunHead, texts: readonly
       `  next: ${command(home, ["fork", head.id, "--round", String(fork.round), ...texts].map(quoted).join(" "))}`
     : `A fork cannot have it either: ${fork.refused}\nFix: start a new run with it`;
   throw new InvalidInputError(
-    `Cannot resume run '${head.id}' with a different ${paths.join(", ")} because recorded results follow from it; a resume ` +
+    `Cannot resume run '${head.id}' with a different ${
+      paths.join(", ")
+    } because recorded results follow from it; a resume ` +
       `may change limits, ports, devices, the number of samplers and checkpoints. ${fix}`,
     { run: head.id, paths },
   );

@@ -175,7 +175,7 @@ export async function reportEnd(head: RunHead, { outcome, home, note }: Reportin
       );
       return EXIT.done;
     case "failed":
-      note(`run ${head.id} failed: ${failureText(outcome.error, home)}`);
+      note(`run ${head.id} failed: ${failureText(outcome.error, { run: head.id, home })}`);
       note(await afterFailure(home, { head, error: outcome.error }));
       return EXIT.failed;
     case "cancelled":

@@ -177,7 +177,9 @@ export function runText(view: RunView, home: Home): string {
       e,
     ): [string, string] => ["evaluation", `${e.name}: ${evaluationText(e as Evaluation | PairEvaluation)}`]),
     ...Object.entries(view.metrics).map(([name, n]): [string, string] => ["metric", `${name} ${n}`]),
-    ...(view.error === null ? [] : [["error", failureText(view.error as ErrorJson, home)] as [string, string]]),
+    ...(view.error === null
+      ? []
+      : [["error", failureText(view.error as ErrorJson, { run: view.id, home })] as [string, string]]),
   ];
   return lines.map(([name, text]) => `${name.padEnd(10)} ${text}`).join("\n");
 }

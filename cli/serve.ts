@@ -91,7 +91,7 @@ function lineOf(event: ServeEvent, home: Home): string | null {
       if (event.from === null) return `${event.run}  taken`;
       return `${event.run}  taken over from engine ${event.from.pid} on ${event.from.host}`;
     case "ended":
-      if (event.error) return `${event.run}  failed: ${failureText(event.error, home)}`;
+      if (event.error) return `${event.run}  failed: ${failureText(event.error, { run: event.run, home })}`;
       return `${event.run}  ${ENDINGS[event.status]}`;
     case "refused":
       return `${event.run}  left: ${event.reason}`;

@@ -24,7 +24,7 @@ export { type Forkable, newestForkable } from "./salvage.ts";
 export { greedyOf, samplingOf } from "./sampling.ts";
 export * from "./serve.ts";
 export { rowTables } from "./row_tables.ts";
-export { forkableRound, resumable, type Resumable } from "./resumable.ts";
+export { forkableRound, type Resumable, resumable } from "./resumable.ts";
 export { createRun, executeRun, type SessionOptions } from "./session.ts";
 export { assignCredit } from "./stages/assign_credit.ts";
 export { checkpointCritic, checkpointPolicy } from "./stages/checkpoint_policy.ts";

@@ -209,7 +209,14 @@ export async function executeRun<T>(
   const letGo = () => stopped ??= endInOrder();
   try {
     const earlier = earlierConfigs(graph.config, settings);
-    return await engine.execute(run, graph, { earlier, drain, accept, claimed, letGo, beforeEnd: () => metrics.flush() });
+    return await engine.execute(run, graph, {
+      earlier,
+      drain,
+      accept,
+      claimed,
+      letGo,
+      beforeEnd: () => metrics.flush(),
+    });
   } finally {
     await letGo();
   }

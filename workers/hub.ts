@@ -46,10 +46,10 @@ export class Hub {
   #ended = new AbortController();
 
   private constructor({ host = "127.0.0.1", port = 0, door, ...options }: Settings & HubOptions) {
-    const { file, clock } = options;
+    const { run, file, clock } = options;
     this.#options = options;
     this.file = file;
-    this.#door = door ?? new WebSocketDoor({ file, token: this.token, host, port, clock });
+    this.#door = door ?? new WebSocketDoor({ run, file, token: this.token, host, port, clock });
   }
 
   /** Listens and says so: `listen`, then `announce`. */

@@ -56,6 +56,7 @@ export interface HubDoor {
 }
 
 export type DoorOptions = {
+  run: string;
   /** HOME/runs/RUN/hub.json. */
   file: string;
   token: string;
@@ -88,16 +89,15 @@ export class WebSocketDoor implements HubDoor {
   async open(opened: (socket: DoorSocket) => void): Promise<string> {
     this.#http.on("connection", (socket: Duplex) => this.#strangers.add(socket));
     this.#http.on("upgrade", (request, socket, head) => this.#upgrade(request, socket, { head, opened }));
-    const { host, port } = this.#options;
+    const { run, host, port } = this.#options;
     await new Promise<void>((resolve, reject) => {
       this.#http.once("error", (error: Error & { code?: string }) => {
         if (error.code !== "EADDRINUSE") {
           return reject(new InfrastructureError(`Cannot listen on ${host}:${port}: ${error.message}`, { host, port }));
         }
-        const fix = "stop the program that has it, then resume; or start a new run with workers.port: 0, any free one";
-        reject(
-          new InvalidInputError(`Cannot listen on ${host}:${port} as the port is in use. Fix: ${fix}`, { host, port }),
-        );
+        const text = `Cannot listen on ${host}:${port} because the port is in use. Fix: stop the program that has it, then ` +
+          `resume; or resume with any free port:\n  next: deno task rl resume ${run} workers.port=0`;
+        reject(new InvalidInputError(text, { host, port }));
       });
       this.#http.listen(port, host, () => resolve());
     });

@@ -225,11 +225,11 @@ export class Materialiser {
       `Cannot redo the batches ${numbers} as they were trained on ${ranks} ranks, which cannot be started here` +
         `${
           others ? `: ${others.message}` : ""
-        }. Resume once with trainer.ranks=${ranks} where they can be, or leave those ` +
-        `batches behind: ` +
+        }. Resume once with trainer.ranks=${ranks} where they can be, or leave those batches behind: ` +
         (newest === null
           ? "no checkpoint was saved, so start a new run"
-          : `deno task rl fork RUN --round ${newest} trainer.ranks=N starts from the newest checkpoint, of round ${newest}`),
+          : `a fork with N ranks starts from the newest checkpoint, of round ${newest}:\n` +
+            `  next: deno task rl fork RUN --round ${newest} trainer.ranks=N`),
       { ranks, round: newest },
       { retryable: false },
     );

@@ -55,8 +55,8 @@ export function smallerCut({ error, cut }: NoRoom, { from, key, allowed, block }
   if (!allowed) {
     const run = String(error.facts.run ?? "RUN");
     throw stop(
-      `${block}.micro_batch_tokens_max is ${from} and recovery.allow_replan is false. To go on with smaller ones, with the same ` +
-        `gradient to rounding: deno task rl resume ${run} ${block}.micro_batch_tokens_max=${to}`,
+      `${block}.micro_batch_tokens_max is ${from} and recovery.allow_replan is false. Smaller ones give the same gradient to ` +
+        `rounding:\n  next: deno task rl resume ${run} ${block}.micro_batch_tokens_max=${to}`,
     );
   }
   return { round: roundOf(key), cause: "out_of_memory", field: `${block}.micro_batch_tokens_max`, from, to };

@@ -1,8 +1,8 @@
 import { z } from "zod";
 import type { Row } from "../../data/mod.ts";
-import { BadDataError, type Context, defineStage } from "../../engine/mod.ts";
+import { BadDataError, type Context, defineStage, type Failure } from "../../engine/mod.ts";
 import { Trainer } from "../resources.ts";
-import { OpenedSplit, openedTable } from "./open_data.ts";
+import { OpenedSplit, openedTable, tableOf } from "./open_data.ts";
 
 /** What a row gives the model: a prompt to sample after, a completion to learn, or two of which one is better. */
 export const RowUse = z.enum(["prompt", "completion", "preference"]);
@@ -44,8 +44,10 @@ export const boundRows = defineStage({
   input: Input,
   output: OpenedSplit,
   runs_on: "trainer",
-  async run(input, ctx) {
-    const { data, use, model_path, on_long_prompt } = input;
+  async run(given, ctx) {
+    const data = await repaired(given.data, ctx);
+    const input = { ...given, data };
+    const { use, model_path, on_long_prompt } = input;
     const table = await openedTable(data, ctx);
     const rows = Array.from({ length: table.size }, (_, place) => table.row(place));
     const { model_tokens_max, tokens } = await measured(rows, { use, model_path, data }, ctx);
@@ -74,6 +76,26 @@ export const boundRows = defineStage({
   },
 });
 
+/**
+ * The split as it is now, if this stage or the one before it of this split has refused it as it was: nothing was drawn from it
+ * since, and whoever repairs a row that was named resumes the run. What is noted holds for the stages that bound it again later.
+ */
+async function repaired(data: OpenedSplit, ctx: Context): Promise<OpenedSplit> {
+  const { size: rows, digest } = tableOf(data.split, ctx);
+  if (digest === data.digest) return data;
+  const known = await ctx.read({ kinds: ["note/rows_repaired"], prefix: data.split });
+  const failures = await ctx.read({ kinds: ["failure"], prefix: ctx.key });
+  const refused = failures.some(({ key, value }) => key === ctx.key && isTooLong(value));
+  if (!refused && !known.some(({ value }) => (value as { digest: string }).digest === digest)) return data;
+  ctx.note("rows_repaired", data.split, { digest, rows });
+  return { ...data, digest, rows };
+}
+
+function isTooLong(failure: unknown): boolean {
+  const { error } = failure as Failure;
+  return error.code === "bad_data" && error.facts.too_long !== undefined;
+}
+
 type Measured = Pick<Input, "use" | "model_path" | "data">;
 
 async function measured(rows: Row[], { use, model_path, data: { chat } }: Measured, ctx: Context) {
@@ -96,20 +118,22 @@ function tooLong(long: Long[], { input, limits }: { input: Input; limits: Limits
   );
   if (long.length > ROWS_NAMED) named.push(`and ${long.length - ROWS_NAMED} more`);
   const ways = use === "prompt"
-    ? "set data.on_long_prompt to drop or truncate_left, or raise the limit if it is data.prompt_tokens_max or sampler.max_model_len"
-    : "set data.on_long_prompt: drop";
+    ? "data.on_long_prompt: drop or truncate_left, or a higher limit if it is data.prompt_tokens_max or sampler.max_model_len"
+    : "data.on_long_prompt: drop";
   return new BadDataError(
     `Cannot use the '${data.split}' rows because ${long.length} of ${data.rows} are too long: ${named.join(", ")}. ` +
-      `${limitText(limits)}. Nothing was generated. Fix: shorten or remove them, or ${ways}; then start a new run`,
-    { split: data.split, rows: long.slice(0, ROWS_NAMED).map(({ row }) => row.row_id), count: long.length },
+      `${
+        limitText(limits)
+      }. Nothing was generated. Fix: shorten or remove them, then resume; or start a new run with ${ways}`,
+    { split: data.split, rows: long.slice(0, ROWS_NAMED).map(({ row }) => row.row_id), too_long: long.length },
   );
 }
 
 function noneLeft({ data }: Input, limits: Limits): BadDataError {
   return new BadDataError(
     `Cannot use the '${data.split}' rows because every one of them is too long. ${limitText(limits)}. ` +
-      "Fix: raise data.prompt_tokens_max, or use a model with a longer context; then start a new run",
-    { split: data.split },
+      "Fix: start a new run with a higher data.prompt_tokens_max, or with a model that has a longer context",
+    { split: data.split, too_long: data.rows },
   );
 }
 

@@ -65,7 +65,8 @@ export function boundedDraw(draw: Draw, { prompt_tokens_max, chat }: OpenedSplit
   return { ...draw, ...(prompt_tokens_max !== undefined && { prompt_tokens_max }), ...(chat && { chat }) };
 }
 
-function tableOf(split: string, ctx: Context): RowTable {
+/** The rows of a split as its files are now. */
+export function tableOf(split: string, ctx: Context): RowTable {
   const table = ctx.resource(Rows)[split];
   if (table) return table;
   throw new BadDataError(`Cannot read '${split}' rows as the configuration gives none: add data.${split}`, { split });

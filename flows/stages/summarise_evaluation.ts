@@ -111,7 +111,7 @@ function checkGraded(
     `Cannot report the evaluation '${name}' because ${why}: ${first?.id ?? "no group"}: ${
       first?.detail ?? "no detail"
     }. ` +
-      "Fix: repair the grader or the rows, then evaluate again in a new run",
+      "Fix: repair the grader, then resume; or repair the rows, and evaluate again in a new run",
     { name, samples, failed },
   );
 }

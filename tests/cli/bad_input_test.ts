@@ -77,14 +77,21 @@ Deno.test("a model directory that only looks like one fails the run with the cau
   strictEqual(await orphans(home), 0);
 });
 
-Deno.test("a hub port in use is named with its mend; once it is free, resume goes on", async () => {
+Deno.test("a hub port in use is named, and the command that is advised resumes the run while it still is", async () => {
   const taken = Deno.listen({ hostname: "127.0.0.1", port: 0 });
-  const { port } = taken.addr as Deno.NetAddr;
-  const { code, err } = await rl(["run", SMALL, ...TINY, `workers.port=${port}`, ...at, "--id", "port"]);
-  taken.close();
-  strictEqual(code, 3, err);
-  match(err, new RegExp(`Cannot listen on 127\\.0\\.0\\.1:${port} as the port is in use`));
-  strictEqual((await rl(["resume", "port", ...at])).code, 0);
+  try {
+    const { port } = taken.addr as Deno.NetAddr;
+    const { code, err } = await rl(["run", SMALL, ...TINY, `workers.port=${port}`, ...at, "--id", "port"]);
+    strictEqual(code, 3, err);
+    match(err, new RegExp(`Cannot listen on 127\\.0\\.0\\.1:${port} because the port is in use`));
+    const [, args] = /^ {2}next: deno task rl (resume port workers\.port=0 --home .+)$/m.exec(err) ?? [];
+    const resumed = await rl(args!.split(" "));
+    strictEqual(resumed.code, 0, resumed.err);
+    const { settings } = await json(["show", "port", ...at]);
+    deepStrictEqual(settings, [{ path: "workers.port", read_by: "workers", from: port, to: 0 }]);
+  } finally {
+    taken.close();
+  }
 });
 
 Deno.test("a worker that dies on import tells the cause, its log's last lines, the log and what to do; mended, resume goes on", async () => {

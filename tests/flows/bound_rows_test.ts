@@ -5,6 +5,7 @@ import type { ErrorJson } from "../../engine/mod.ts";
 import { recordedDefinition, runView } from "../../flows/mod.ts";
 import { FLOW_GRAPHS } from "../../flows/table.ts";
 import { FakeTrainer } from "../../flows/testing.ts";
+import type { Operator } from "../../workers/mod.ts";
 import { execute, onlineConfig, stores } from "./fixtures.ts";
 
 const { evaluate, online, preference, supervised } = FLOW_GRAPHS;
@@ -44,6 +45,51 @@ Deno.test("rows that are too long fail a run before anything is generated, and a
     message,
     /2 of 4 are too long: 'row-1' \(9\), 'row-3' \(12\). A prompt may have 8 tokens. Nothing was generated/,
   );
+});
+
+/** Starts one run again and again, each time with these rows of both splits. */
+async function resumed(...tries: { train: readonly number[]; eval: readonly number[]; broken?: boolean }[]) {
+  const home = await stores();
+  const data = { train: [{ path: "t" }], eval: [{ path: "e" }], prompt_tokens_max: 8 };
+  const reward = [{ name: "python", source: "/nowhere/reward.py:good" }];
+  const rollouts = { failed_fraction_max: 0 };
+  const config = onlineConfig(home.model, { data, reward, rollouts, evaluate: { problems: 1 }, rounds: 4 });
+  const ends: string[] = [];
+  for (const { broken = false, ...lengths } of tries) {
+    const rows = { train: prompts(lengths.train), eval: prompts(lengths.eval) };
+    const { outcome } = await execute(online, config, { ...home, rows, pool: scoring(broken) });
+    ends.push(outcome.status === "failed" ? outcome.error.message : outcome.status);
+  }
+  return ends;
+}
+
+function scoring(broken: boolean): Operator {
+  const score = ({ id }: { id: string }, n: number) =>
+    broken ? { id, outcome: "error", error: "broken" } : { id, outcome: "ok", score: n };
+  const results = (args: unknown) => (args as { items: { id: string }[] }).items.map(score);
+  return { call: (_, args) => Promise.resolve({ outputs: [{ results: results(args) }], blobs: [], generation: 1 }) };
+}
+
+Deno.test("rows that were named as too long and were removed or shortened are bounded anew on resume, once and for all stages", async () => {
+  const good = { train: [4, 5, 6], eval: [3] };
+  for (const split of ["train", "eval"] as const) {
+    const long = { ...good, [split]: [4, 9, 4] };
+    const [first, second, third] = await resumed(long, { ...good, [split]: [4, 12] }, good);
+    match(first!, /'row-1' \(9\).*shorten or remove them, then resume/);
+    match(second!, /'row-1' \(12\)/);
+    strictEqual(third, "done", "evaluations before and after have the same rows");
+  }
+});
+
+Deno.test("rows that change once they were drawn from, or though nobody refused them, are refused on resume", async () => {
+  const good = { train: [4, 5, 6], eval: [3] };
+  const [first, second] = await resumed({ ...good, broken: true }, { ...good, train: [4, 5] });
+  match(first!, /broken/);
+  match(second!, /'train' rows as their files changed since the run began/);
+  const other = { train: [4, 5], eval: [3] };
+  const [long, ...later] = await resumed({ ...good, eval: [9] }, other, other);
+  match(long!, /'row-0' \(9\)/);
+  for (const message of later) match(message, /'train' rows as their files changed since the run began/);
 });
 
 Deno.test("without a bound of its own a prompt leaves the model room for one token", async () => {

@@ -193,7 +193,7 @@ Deno.test("Hub.start() on a port in use says so and how to mend it", () =>
     await rejects(
       Hub.start({ run: "r", epoch: 1, file: join(home, "hub.json"), port }),
       (error: Error) =>
-        error instanceof InvalidInputError && error.message.includes(`127.0.0.1:${port} as the port is in use`),
+        error instanceof InvalidInputError && error.message.includes(`127.0.0.1:${port} because the port is in use`),
     );
     await new Promise((resolve) => other.close(resolve));
   }));
