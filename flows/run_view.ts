@@ -93,7 +93,8 @@ export async function runView(store: Store, head: RunHead, live: LiveFacts): Pro
       tokens: sum(delivered, (d) => d.tokens),
     },
     rows: (await readWhole("note/rows")).map(value<BoundedRows>),
-    recoveries: (await read("recovery")).map(value<Recovery>),
+    // The engine's own row of a failed run that was resumed is none of a worker's.
+    recoveries: (await read("recovery")).map(value<Recovery>).filter(({ action }) => action !== undefined),
     replans: (await readWhole("note/replan")).map(value<Replan>),
     settings: await changedSettings(store, head),
     untrained: untrainedText(ownTally(rounds)),

@@ -89,6 +89,7 @@ Deno.test("a hub port in use is named, and the command that is advised resumes t
     strictEqual(resumed.code, 0, resumed.err);
     const { settings } = await json(["show", "port", ...at]);
     deepStrictEqual(settings, [{ path: "workers.port", read_by: "workers", from: port, to: 0 }]);
+    match((await rl(["show", "port", ...at])).out, new RegExp(`^setting +workers\\.port ${port} -> 0$`, "m"));
   } finally {
     taken.close();
   }

@@ -107,12 +107,13 @@ Deno.test("runGraph() goes on with another value of a setting that may change, a
       strictEqual((await resumeRun(home, "b")).status, "done");
       deepStrictEqual(given, [1, 1, 2, 3, 3, 3, 3], "what was recorded with 1 stands");
       const head = (await home.store.head("b"))!;
-      const { settings } = await runView(home.store, head, { workers: [], metrics: {} });
+      const { settings, recoveries } = await runView(home.store, head, { workers: [], metrics: {} });
       deepStrictEqual(settings.map(({ path, from, to }) => [path, from, to]), [
         ["limits.most", 1, 2],
         ["limits.far", "here", "there"],
         ["limits.most", 2, 3],
       ]);
+      deepStrictEqual(recoveries, [], "a resume of a failed run recovers no worker");
     } finally {
       await home.close();
     }
