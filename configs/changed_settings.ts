@@ -100,7 +100,10 @@ function leavesOf(schema: z.ZodType, { path, read_by }: Pick<Sides, "path" | "re
 
 /** A configuration with these changes, in their order. */
 export function withSettings<Config>(config: Config, changes: readonly SettingChange[]): Config {
-  return changes.reduce<unknown>((before, { path, to }) => setAt(before, { path: stepsOf(path), to }), config) as Config;
+  return changes.reduce<unknown>(
+    (before, { path, to }) => setAt(before, { path: stepsOf(path), to }),
+    config,
+  ) as Config;
 }
 
 /** A configuration from before these changes. */

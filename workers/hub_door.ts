@@ -95,7 +95,8 @@ export class WebSocketDoor implements HubDoor {
         if (error.code !== "EADDRINUSE") {
           return reject(new InfrastructureError(`Cannot listen on ${host}:${port}: ${error.message}`, { host, port }));
         }
-        const text = `Cannot listen on ${host}:${port} because the port is in use. Fix: stop the program that has it, then ` +
+        const text =
+          `Cannot listen on ${host}:${port} because the port is in use. Fix: stop the program that has it, then ` +
           `resume; or resume with any free port:\n  next: deno task rl resume ${run} workers.port=0`;
         reject(new InvalidInputError(text, { host, port }));
       });
