@@ -12,6 +12,7 @@ import {
   type Home,
   MetricsFile,
   questionsOf,
+  removeLeftovers,
   type RowTables,
   rowTables,
   runView,
@@ -80,6 +81,7 @@ export async function resumeCommand(
   const head = await findRun(home, id);
   if (head.status === "done") {
     await MetricsFile.remake(home, head); // Whoever asks may miss them: nothing else writes them any more.
+    await removeLeftovers(home, head.id, (text) => errorScreen().write(`${text}\n`));
     errorScreen().write(`run ${head.id} is done already: nothing to resume\n`);
     return EXIT.done;
   }

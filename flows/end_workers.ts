@@ -2,13 +2,16 @@
 import { cancelRun, processOwner, type RunHead, systemClock } from "../engine/mod.ts";
 import { endWorkersOf } from "../workers/mod.ts";
 import type { Home } from "./home.ts";
+import { removeLeftovers } from "./leftovers.ts";
 
 const CANCEL_LEASE_MS = 10_000;
 
 /** Cancels a run, as `cancelRun` does. If that takes effect at once, the workers that its last engine left end with it. */
 export async function cancelAndEnd(home: Home, run: string): Promise<RunHead> {
   const head = await cancelRun(home.store, run, { lease_ms: CANCEL_LEASE_MS });
-  if (head.status === "cancelled") await endWorkersOf(home.dir, run, { clock: systemClock });
+  if (head.status !== "cancelled") return head;
+  await endWorkersOf(home.dir, run, { clock: systemClock });
+  await removeLeftovers(home, run, () => {}); // What stays is told by gc.
   return head;
 }
 

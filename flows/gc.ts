@@ -19,13 +19,14 @@ import {
   sweepArtifacts,
   unreachableArtifacts,
 } from "../engine/mod.ts";
-import { ASIDE, homeNonce, recordedRows, VersionChain } from "../workers/mod.ts";
+import { homeNonce } from "../workers/mod.ts";
 import { type CollectableRows, collectableRows, descendants, hasEnded } from "./collectable_rows.ts";
 import type { Home } from "./home.ts";
-import { residentRows } from "./lineage.ts";
+import { strayCheckpoints } from "./leftovers.ts";
 import { refuseLostJournal } from "./lost_journal.ts";
 import { OWN_NAMES } from "./own_files.ts";
 import { claimDirectories, refuseOtherHome } from "./run_directories.ts";
+import { namesIn } from "./names_in.ts";
 import { unlessMissing } from "./unless_missing.ts";
 
 export type GcOptions = {
@@ -190,27 +191,20 @@ class Collection {
       const dir = `${this.#home.runDir(head.id)}/${folder}`;
       const recorded = await this.#home.store.read(head.id, { kinds: [kind] });
       const wanted = new Set(hasEnded(head) ? [] : recorded.map(({ key }) => key.slice(0, 16)));
-      for (const name of await names(dir)) {
+      for (const name of await namesIn(dir)) {
         if (!wanted.has(name)) await this.#remove("publications", `${dir}/${name}`, { owner, named: PUBLICATION });
       }
     }
     const run = this.#home.runDir(head.id); // What a `verify` that was killed has redone.
-    for (const name of await names(run)) {
+    for (const name of await namesIn(run)) {
       await this.#remove("publications", `${run}/${name}`, { owner, named: OWN_NAMES.verifying });
     }
   }
 
   /** What was begun and never recorded, or dropped and not yet gone. Damaged ones stay for people to look at. */
   async #checkpoints(head: RunHead, owner: DirectoryOwner): Promise<void> {
-    const dir = this.#home.checkpointsDir(head.id);
-    const rows = await residentRows(this.#home.store, head);
-    const chain = new VersionChain(this.#home.artifacts, recordedRows(rows));
-    const aside = rows.filter(({ kind }) => kind === "note/checkpoint_set_aside");
-    const dirs = [...chain.checkpoints(), ...aside.map(({ value }) => JSON.parse(value) as { dir: string })];
-    const kept = new Set([ASIDE, ...dirs.map((one) => basename(one.dir))]);
-    const named = OWN_NAMES.checkpoint;
-    for (const name of await names(dir)) {
-      if (!kept.has(name)) await this.#remove("checkpoints", `${dir}/${name}`, { owner, named });
+    for (const { path, named } of await strayCheckpoints(this.#home, head)) {
+      await this.#remove("checkpoints", path, { owner, named });
     }
   }
 
@@ -219,7 +213,7 @@ class Collection {
     if (logs_older_than_ms === undefined) return;
     const dir = this.#home.logsDir(head.id);
     const of = { owner, named: OWN_NAMES.logs, before_ms: this.#now_ms - logs_older_than_ms };
-    for (const name of await names(dir)) {
+    for (const name of await namesIn(dir)) {
       if (name !== `attempt_${head.epoch}`) await this.#remove("logs", `${dir}/${name}`, of);
     }
   }
@@ -232,9 +226,9 @@ class Collection {
     for (const store of stores) {
       const { id } = await store.identity();
       const known = new Set((await store.heads()).map((head) => head.id));
-      for (const name of await names(dir)) {
+      for (const name of await namesIn(dir)) {
         if (known.has(name) || !isRunId(name) || ownerOf(`${dir}/${name}`)?.store !== id) continue;
-        const begun = (await names(this.#home.runDir(name))).length > 0;
+        const begun = (await namesIn(this.#home.runDir(name))).length > 0;
         const owner = { ...await this.#home.owner(name), store: id };
         if (!begun) await this.#remove("checkpoints", `${dir}/${name}`, { owner, named: RUN_ID });
       }
@@ -287,18 +281,9 @@ async function measure(path: string): Promise<{ bytes: number; newest_ms: number
     newest_ms: found.mtime?.getTime() ?? Infinity,
   };
   if (!found.isDirectory) return own;
-  const below = await Promise.all((await names(path)).map((name) => measure(`${path}/${name}`)));
+  const below = await Promise.all((await namesIn(path)).map((name) => measure(`${path}/${name}`)));
   return {
     bytes: below.reduce((sum, { bytes }) => sum + bytes, 0),
     newest_ms: Math.max(own.newest_ms, ...below.map(({ newest_ms }) => newest_ms)),
   };
-}
-
-/** None of what is no directory: nothing in it is ours, whatever has taken its place. */
-async function names(dir: string): Promise<string[]> {
-  const { NotADirectory, FilesystemLoop } = Deno.errors;
-  const entries = await Array.fromAsync(Deno.readDir(dir), ({ name }) => name).catch((error) => {
-    if (!(error instanceof NotADirectory || error instanceof FilesystemLoop)) return unlessMissing(error);
-  });
-  return (entries ?? []).sort();
 }

@@ -10,6 +10,7 @@ export { collectGarbage, type GcOptions, type GcReport } from "./gc.ts";
 export * from "./home.ts";
 export { fixedReference, learned, type Learner, type LearnFrom, savedLearner, startLearner } from "./learner.ts";
 export * from "./ledger.ts";
+export { removeLeftovers } from "./leftovers.ts";
 export * from "./lineage.ts";
 export { type Opened, openedOf } from "./open_algorithm.ts";
 export { onlineRounds, scoredRollouts, trainedOn } from "./online.ts";

@@ -15,6 +15,10 @@ export const OWN_NAMES = {
   weights: WEIGHTS,
   /** One that is being written, or replaced. */
   unfinished_weights: new RegExp(`\\.${WEIGHTS.source}\\.(?:tmp|\\d+\\.old)`),
+  /** A model that the run makes or exports, while it is being written or replaced. */
+  unfinished_model: /\.[A-Za-z0-9][A-Za-z0-9._-]*\.(?:tmp|\d+\.(?:tmp|old))/,
+  /** Where the run's engine listened, and what a killed one had begun to write of it. */
+  hub: /hub\.json(?:\.[0-9a-f]{16})?/,
   logs: /attempt_\d+/,
   verifying: /verify-[0-9a-f]{8}/,
 } as const;

@@ -45,6 +45,7 @@ import {
 } from "../workers/mod.ts";
 import { checkRewards } from "./check_rewards.ts";
 import type { Home } from "./home.ts";
+import { removeLeftovers } from "./leftovers.ts";
 import { residentRows } from "./lineage.ts";
 import { MetricsFile } from "./metrics_file.ts";
 import { isRecorded } from "./recorded.ts";
@@ -219,6 +220,8 @@ export async function executeRun<T>(
     });
   } finally {
     await letGo();
+    const say = (text: string) => options.onEvent?.({ type: "log", run, key: "", text, at_ms: Date.now() });
+    await removeLeftovers(home, run, say);
   }
 }
 
