@@ -53,11 +53,12 @@ export function masked(text: string): string {
     .trim();
 }
 
-/** A text without what differs between two equal runs: speeds, durations and hashes. Every other number stays. */
+/** A text without what differs between two equal runs: speeds, durations, hashes, what a recovery redid. Every other number stays. */
 export function timeless(text: string): string {
   return text
     .replaceAll(/\b[0-9a-f]{8,}\b/g, "#")
     .replaceAll(/\b\d+ tokens\/s/g, "# tokens/s")
+    .replaceAll(/\b\d+ batches redone/g, "# batches redone")
     .replaceAll(/(\b\d+(\.\d+)? (s|min|h|days)\b ?)+/g, "TIME ")
     .replaceAll(/[ \t]+/g, " ")
     .trim();
