@@ -1,10 +1,12 @@
 """Tokens of rows as the model and the sampler will see them."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
 import sampler_fixtures as fixtures
+from chat_templates import THINKING
 from trainer_harness import Artifacts, io_of
 from transformers import AutoTokenizer
 
@@ -24,10 +26,11 @@ def model(tmp_path_factory):
     return fixtures.make_model(tmp_path_factory.mktemp("model") / "tiny")
 
 
-def measure(tmp_path, model, use, rows=ROWS):
+def measure(tmp_path, model, use, rows=ROWS, measured=None, **how):
     artifacts = Artifacts(tmp_path)
     io = io_of(artifacts)
-    answer = RowLengths().measure({"model_path": str(model), "use": use, "rows": artifacts.put_json(rows)}, io)
+    arguments = {"model_path": str(model), "use": use, "rows": artifacts.put_json(rows), **how}
+    answer = (measured or RowLengths()).measure(arguments, io)
     return answer, np.frombuffer(io.blobs[0], "<i4").reshape(-1, 2).tolist()
 
 
@@ -43,6 +46,25 @@ def test_measure_rows_counts_what_the_model_is_shown(tmp_path, model, use):
     answer, lengths = measure(tmp_path, model, use)
     positions = json.loads((model / "config.json").read_text())["max_position_embeddings"]
     assert (answer, lengths) == ({"rows": 2, "model_tokens_max": positions}, expected)
+
+
+@pytest.mark.parametrize("use", ["prompt", "completion", "preference"])
+def test_measure_rows_counts_a_chat_as_its_template_renders_it_with_the_runs_arguments(tmp_path, model, use):
+    thinking = tmp_path / "thinking"
+    shutil.copytree(model, thinking)
+    tokenizer = AutoTokenizer.from_pretrained(thinking)
+    tokenizer.chat_template = THINKING
+    tokenizer.save_pretrained(thinking)
+    sides = {"prompt": [], "completion": ["completion"], "preference": ["completion", "rejected"]}[use]
+    (row,) = [row for row in ROWS if row["row_id"] == "chat"]
+    measured, counted = RowLengths(), []  # One of each: what is kept of the first is not the second's.
+    for arguments in ({}, {"enable_thinking": False}):
+        chat = {"template_arguments": arguments}
+        prompt = len(encode_prompt(tokenizer, CHAT, chat)[1])
+        whole = [len(encode_supervised(tokenizer, CHAT, row[side], chat)[0]) for side in sides]
+        counted.append([prompt, max(whole, default=prompt)])
+        assert measure(tmp_path, thinking, use, [row], measured, chat=chat)[1] == counted[-1:]
+    assert counted[0] != counted[1]
 
 
 def test_measure_rows_names_the_row_that_cannot_be_encoded(tmp_path, model):

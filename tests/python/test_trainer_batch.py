@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgpack
 import numpy as np
 import pytest
+from chat_templates import tokenizer_for
 
 from holdfast_worker.operation import BadDataError
 from holdfast_worker.trainer.batch import cut, read_sequences, updates_of
@@ -106,3 +107,28 @@ def test_check_columns_names_what_the_batch_lacks(artifacts):
         BadDataError, match="reads 'ref_logp' .*current columns are .'advantage', 'behaviour_logp', 'staleness'"
     ):
         check_columns({"ref_logp"}, sequences)
+
+
+PROMPT = [{"role": "user", "content": "hi"}]
+
+
+@pytest.mark.parametrize(
+    "batch",
+    [
+        {"kind": "supervised", "rows": [{"row_id": "a", "prompt": PROMPT, "completion": "yo"}]},
+        {
+            "kind": "preference",
+            "pairs": [{"row_id": "a", "prompt": PROMPT, "chosen": "yo", "rejected": "yo", "margin": 0.0}],
+            "columns": {},
+        },
+    ],
+    ids=["supervised", "preference"],
+)
+@pytest.mark.parametrize("thinks", [True, False])
+def test_chats_are_taught_as_their_record_says_with_the_templates_arguments_and_end(batch, thinks):
+    tokenizer = tokenizer_for("qwen3")
+    tokenizer.model_max_length = 512
+    chat = {"template_arguments": {"enable_thinking": thinks}}
+    for sequence in read_sequences({**batch, "chat": chat}, None, tokenizer):
+        taught = tokenizer.decode(sequence.tokens[sequence.mask])
+        assert taught == ("<think>\n\n</think>\n\n" if thinks else "") + "yo<|im_end|>"
