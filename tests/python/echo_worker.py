@@ -176,7 +176,7 @@ class Worker:
         return {"pid": int(os.read(reading, 32))}
 
     def environment(self, args: dict[str, Any], io: OperationIO) -> dict[str, Any]:
-        return {"env": dict(os.environ), "argv": sys.argv}
+        return {"env": dict(os.environ), "argv": sys.argv, "meets_at": self.context.master_addr}
 
     def read_artifact(self, args: dict[str, Any], io: OperationIO) -> dict[str, Any]:
         return {"bytes": len(io.read_artifact(args["ref"]))}
