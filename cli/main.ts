@@ -220,7 +220,7 @@ function runVerbs(rl: Command): void {
     );
   verb(rl, "signal <run> <name> [value]", "give a run what a stage of it waits for with ctx.signalled(name)")
     .action((id: string, name: string, text: string | undefined, _: Flags, command: Command) =>
-      withHome(command, (home) => signalCommand(home, id, { name, text }))
+      withHome(command, async (home) => print(await signalCommand(home, id, { name, text })))
     );
   verb(rl, "cancel <run>", "end a run for good")
     .action((id: string, _: Flags, command: Command) =>

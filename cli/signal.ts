@@ -1,27 +1,32 @@
-import { parse } from "yaml";
-import { InvalidInputError, signalRun } from "../engine/mod.ts";
+import { parseDocument } from "yaml";
+import { canonicalJson, InvalidInputError, signalRun } from "../engine/mod.ts";
 import type { Home } from "../flows/mod.ts";
-import { print } from "./output.ts";
 import { findRun } from "./runs.ts";
 
-/** `signal RUN NAME [VALUE]`: recorded in the store, whoever executes the run, and even if nobody does yet. */
+/** `signal RUN NAME [VALUE]`: recorded in the store, whoever executes the run, and even if nobody does yet. Returns what it did. */
 export async function signalCommand(
   home: Home,
   id: string,
   { name, text }: { name: string; text?: string },
-): Promise<void> {
+): Promise<string> {
   const run = (await findRun(home, id)).id;
   const value = text === undefined ? null : parsed(text);
   await signalRun(home.store, run, { name, value });
-  print(`run ${run} has the signal '${name}': ${JSON.stringify(value)}`);
+  return `run ${run} has the signal '${name}': ${JSON.stringify(value)}`;
 }
 
+/** A value that the journal can hold. */
 function parsed(text: string): unknown {
   try {
-    return parse(text) ?? null;
+    const document = parseDocument(text);
+    for (const problem of [...document.errors, ...document.warnings]) throw problem;
+    const value = document.toJS() ?? null;
+    canonicalJson(value);
+    return value;
   } catch (error) {
+    const [cause] = (error as Error).message.split("\n");
     throw new InvalidInputError(
-      `Cannot read '${text}' as a signal's value because it is not YAML: ${(error as Error).message.split("\n")[0]}. ` +
+      `Cannot read '${text}' as a signal's value because it is no YAML of plain data: ${cause!.replace(/:$/, "")}. ` +
         "Fix: quote it, as in '\"text\"'",
     );
   }

@@ -1,4 +1,4 @@
-import { deepStrictEqual, match, ok, strictEqual } from "node:assert/strict";
+import { deepStrictEqual, match, strictEqual } from "node:assert/strict";
 import { endAll, freshHome, rl } from "./fixtures.ts";
 import { program } from "../../cli/main.ts";
 import type { Command } from "commander";
@@ -37,11 +37,4 @@ Deno.test("--id is refused by every verb that makes no run, before or after it",
     strictEqual(code, 2);
     match(err, /Cannot use --id with '(show|runs)' because it names a new run/);
   }
-});
-
-Deno.test("signal says what is wrong with its run and its value", async () => {
-  const home = await freshHome();
-  const none = await rl(["signal", "nobody", "go", "--home", home]);
-  strictEqual(none.code, 2);
-  ok(none.err.includes("nobody"), none.err);
 });
