@@ -1,23 +1,33 @@
 import { InvalidInputError } from "../engine/mod.ts";
 import { forkRun, type Home, resumable } from "../flows/mod.ts";
+import type { BeforeRecording } from "./before_recording.ts";
 import { loopAndRound } from "./loop_and_round.ts";
-import { follow, leaveQueued, type Queued } from "./run.ts";
+import { begin, leaveQueued, type Queued } from "./run.ts";
 import { findRun } from "./runs.ts";
 
-export type ForkFlags = { round: string; overrides: readonly string[]; id?: string; queued?: Queued };
+export type ForkFlags = {
+  round: string;
+  overrides: readonly string[];
+  id?: string;
+  queued?: Queued;
+  early: BeforeRecording;
+};
 
 /** `fork RUN --round N [a.b=c ...]`: records a run that goes on from a closed round of another, then executes it. */
 export async function forkCommand(home: Home, id: string, flags: ForkFlags): Promise<number> {
-  const { overrides, queued } = flags;
-  const head = await forkRun(home, await findRun(home, id), {
-    ...roundOf(flags.round),
-    overrides,
-    id: flags.id,
-    ...queued,
-  });
+  const { overrides, queued, early } = flags;
+  const parent = await findRun(home, id);
+  const head = await early.record(() =>
+    forkRun(home, parent, {
+      ...roundOf(flags.round),
+      overrides,
+      id: flags.id,
+      ...queued,
+    })
+  );
   if (queued) return leaveQueued(home, head);
   const { graph, config } = await resumable(home, head);
-  return await follow(home, { head, graph, config });
+  return await begin(home, { head, graph, config }, early);
 }
 
 /** `3`, counted in the graph's last loop, or `step/3` in a loop of that name. */

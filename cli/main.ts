@@ -4,6 +4,7 @@ import { ConfigError, didYouMean, loadConfig, parseConfig } from "../configs/mod
 import { DataError } from "../data/mod.ts";
 import { checkRunId, EngineError, InvalidInputError } from "../engine/mod.ts";
 import { DEFAULT_QUEUE, Home } from "../flows/mod.ts";
+import { BeforeRecording } from "./before_recording.ts";
 import { cancelCommand } from "./cancel.ts";
 import { listCheckpoints } from "./checkpoints.ts";
 import { printSchema, showConfig } from "./config.ts";
@@ -31,6 +32,7 @@ import { whyCommand } from "./why.ts";
 const HOME_HELP = "where runs, checkpoints and environments are kept";
 const STORE_HELP = "PostgreSQL for the journal, else $HOLDFAST_STORE (default: a SQLite file in the home)";
 const ID_HELP = "the new run's id (default: made)";
+const NOTHING = "stopped before anything was recorded: there is no run to resume";
 const QUICKSTART = new URL("../configs/quickstart.yaml", import.meta.url);
 
 type Global = { home: string; store?: string; id?: string };
@@ -165,9 +167,11 @@ function runVerbs(rl: Command): void {
   rl.allowExcessArguments().action(async (_: Flags, command: Command) => {
     const [unknown] = command.args;
     if (unknown !== undefined) throw noSuchCommand(rl, unknown);
-    const text = await Deno.readTextFile(QUICKSTART);
-    const loaded = await parseConfig(text, { file: QUICKSTART.pathname });
-    Deno.exitCode = await withHome(command, (home) => runCommand(home, loaded, globals(command)));
+    Deno.exitCode = await new BeforeRecording({ nothing: NOTHING }).during(async (early) => {
+      const text = await Deno.readTextFile(QUICKSTART);
+      const loaded = await parseConfig(text, { file: QUICKSTART.pathname });
+      return await withHome(command, (home) => runCommand(home, loaded, { ...globals(command), early }));
+    });
   });
   for (const name of ["run", "eval"]) {
     const usage = `${name} <config> [overrides...]`;
@@ -175,12 +179,12 @@ function runVerbs(rl: Command): void {
       makesRun(verb(rl, usage, name === "run" ? "start a run" : "evaluate a model: a run of the evaluate flow")),
     )
       .action(async (file: string, overrides: string[], flags: DetachFlags, command: Command) => {
-        const loaded = await loadConfig(file, { overrides, cwd: Deno.cwd() });
         const queued = queuedOf(flags);
-        Deno.exitCode = await withHome(
-          command,
-          (home) => runCommand(home, loaded, { ...globals(command), verb: name, queued }),
-        );
+        Deno.exitCode = await new BeforeRecording({ nothing: NOTHING }).during(async (early) => {
+          const loaded = await loadConfig(file, { overrides, cwd: Deno.cwd() });
+          const options = { ...globals(command), verb: name, queued, early };
+          return await withHome(command, (home) => runCommand(home, loaded, options));
+        });
       });
   }
   verb(rl, "resume [run] [overrides...]", "go on with a run; without a name, with the newest that can be")
@@ -188,7 +192,10 @@ function runVerbs(rl: Command): void {
     .action(async (id: string | undefined, overrides: string[], flags: Flags, command: Command) => {
       const unnamed = id?.includes("=") === true;
       const options = { accept: flags.accept === true, overrides: unnamed ? [id!, ...overrides] : overrides };
-      Deno.exitCode = await withHome(command, (home) => resumeCommand(home, unnamed ? undefined : id, options));
+      const nothing = "stopped before the run was taken up: it is as it was";
+      Deno.exitCode = await new BeforeRecording({ nothing }).during((early) =>
+        withHome(command, (home) => resumeCommand(home, unnamed ? undefined : id, { ...options, early }))
+      );
     });
   queueOptions(
     makesRun(verb(rl, "fork <run> [overrides...]", "start a run from a closed round of another, with other settings")),
@@ -197,7 +204,9 @@ function runVerbs(rl: Command): void {
     .action(async (run: string, overrides: string[], flags: DetachFlags & { round: string }, command: Command) => {
       const { id } = globals(command);
       const options = { id, round: flags.round, overrides, queued: queuedOf(flags) };
-      Deno.exitCode = await withHome(command, (home) => forkCommand(home, run, options));
+      Deno.exitCode = await new BeforeRecording({ nothing: NOTHING }).during((early) =>
+        withHome(command, (home) => forkCommand(home, run, { ...options, early }))
+      );
     });
   verb(rl, "serve", "run what is queued, until it is stopped; several engines may share a store")
     .option("--queue <name[=n]>", "a queue to serve, n of its runs at once over all engines", collect)

@@ -24,6 +24,7 @@ import { afterFailure } from "./after_failure.ts";
 import { LiveView } from "./live.ts";
 import { failureText } from "./failure_text.ts";
 import { EXIT, isBadInput } from "./exit.ts";
+import type { BeforeRecording } from "./before_recording.ts";
 import { command, errorScreen, print } from "./output.ts";
 import { resumeOverrides } from "./resume_overrides.ts";
 import { findRun } from "./runs.ts";
@@ -37,8 +38,9 @@ export type Queued = { queue: string; priority: number; needs?: Record<string, n
 export async function runCommand(
   home: Home,
   loaded: LoadedConfig,
-  options: { id?: string; verb?: string; queued?: Queued },
+  options: { id?: string; verb?: string; queued?: Queued; early: BeforeRecording },
 ): Promise<number> {
+  const { early, queued } = options;
   const { config } = loaded;
   if (options.verb === "eval" && config.flow !== "evaluate") {
     throw new InvalidInputError(
@@ -51,18 +53,32 @@ export async function runCommand(
   for (const question of questionsOf(config, rows)) errorScreen().write(`Is this meant? ${question}\n`);
   // So is code in Python that cannot be used; where the run waits for a different machine, that one looks.
   const looking = { home: home.dir, onSetup: ({ text }: { text: string }) => errorScreen().write(`${text}\n`) };
-  if (!options.queued) await checkAlgorithm(config, looking);
-  await checkRewards(config, { ...looking, rows, load: !options.queued });
-  const head = await createRun(home, definition, {
-    config,
-    id: options.id,
-    name: config.name,
-    entry: `${SHIPPED}${config.flow}`,
-    needs: options.queued?.needs ?? slotsOf(config),
-    ...(options.queued && { queue: options.queued.queue, priority: options.queued.priority }),
-  });
-  if (options.queued) return leaveQueued(home, head);
-  return await follow(home, { head, graph: (definition as AnyDefinition).build(config), config, rows });
+  if (!queued) await checkAlgorithm(config, looking);
+  await checkRewards(config, { ...looking, rows, load: !queued });
+  const head = await early.record(() =>
+    createRun(home, definition, {
+      config,
+      id: options.id,
+      name: config.name,
+      entry: `${SHIPPED}${config.flow}`,
+      needs: queued?.needs ?? slotsOf(config),
+      ...(queued && { queue: queued.queue, priority: queued.priority }),
+    })
+  );
+  if (queued) return leaveQueued(home, head);
+  return await begin(home, { head, graph: (definition as AnyDefinition).build(config), config, rows }, early);
+}
+
+/** Follows a run that was recorded just now, or says how to if a stop was asked for meanwhile. */
+export async function begin(home: Home, following: Following, early: BeforeRecording): Promise<number> {
+  if (early.asked) {
+    const { id } = following.head;
+    errorScreen().write(`stopped before run ${id} began. Start it with: ${command(home, `resume ${id}`)}\n`);
+    return EXIT.interrupted;
+  }
+  const followed = follow(home, following); // It listens before the other ends: no signal is lost.
+  early.release();
+  return await followed;
 }
 
 /** Tells where a run waits, and prints its id. Returns the exit code. */
@@ -76,7 +92,7 @@ export function leaveQueued(home: Home, { id, queue }: RunHead): number {
 export async function resumeCommand(
   home: Home,
   id: string | undefined,
-  options: { accept: boolean; overrides: readonly string[] },
+  options: { accept: boolean; overrides: readonly string[]; early: BeforeRecording },
 ): Promise<number> {
   const head = await findRun(home, id);
   if (head.status === "done") {
@@ -93,7 +109,7 @@ export async function resumeCommand(
   const { refused: _, ...resumed } = await resumeOverrides(home, head, options.overrides);
   const changed = await changedAlgorithm(resumed.config);
   if (changed) errorScreen().write(`${changed} has changed: the run goes on with the algorithm that it began with\n`);
-  return await follow(home, { head, ...resumed, accept: options.accept });
+  return await begin(home, { head, ...resumed, accept: options.accept }, options.early);
 }
 
 type Following = {

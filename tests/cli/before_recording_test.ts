@@ -1,0 +1,62 @@
+import { deepStrictEqual, match, strictEqual } from "node:assert/strict";
+import { BeforeRecording } from "../../cli/before_recording.ts";
+import { endAll, freshHome, json, start } from "./fixtures.ts";
+
+Deno.test.afterAll(endAll);
+
+function bench() {
+  const told: unknown[] = [];
+  const before = new BeforeRecording({
+    nothing: "nothing",
+    note: (text) => told.push(text),
+    exit: (code) => told.push(code),
+  });
+  return { before, told };
+}
+
+Deno.test("a stop before anything is recorded says so and exits with 130", () => {
+  const { before, told } = bench();
+  before.interrupted();
+  deepStrictEqual([told, before.asked], [["nothing", 130], false]);
+});
+
+Deno.test("a stop while the run is being recorded waits until it is, and a second one does not", async () => {
+  const { before, told } = bench();
+  const recorded = Promise.withResolvers<string>();
+  const recording = before.record(() => recorded.promise);
+  before.interrupted();
+  deepStrictEqual([told, before.asked], [[], true]);
+  recorded.resolve("run");
+  strictEqual(await recording, "run");
+  before.interrupted();
+  strictEqual(told.length, 2);
+  match(String(told[0]), /'runs' says whether it was/);
+});
+
+Deno.test("during() listens while its work goes on, and no more once others do", async () => {
+  const { before, told } = bench();
+  const signals: string[] = [];
+  const real = { add: Deno.addSignalListener, remove: Deno.removeSignalListener };
+  Deno.addSignalListener = (name) => void signals.push(`+${name}`);
+  Deno.removeSignalListener = (name) => void signals.push(`-${name}`);
+  try {
+    await before.during((given) => Promise.resolve(given.release()));
+    deepStrictEqual(signals, ["+SIGINT", "+SIGTERM", "-SIGINT", "-SIGTERM"]);
+  } finally {
+    Object.assign(Deno, { addSignalListener: real.add, removeSignalListener: real.remove });
+  }
+  deepStrictEqual(told, []);
+});
+
+Deno.test("Ctrl-C while a configuration is still being read: one sentence, exit 130, no run", async () => {
+  const home = await freshHome();
+  const config = `${home}/config.yaml`; // It is read until whoever writes into it is done, and that never comes.
+  await new Deno.Command("mkfifo", { args: [config] }).output();
+  const running = start(["run", config, "--home", home]);
+  const writer = await Deno.open(config, { write: true }); // Opens once the command reads.
+  running.kill("SIGINT");
+  const { code, err, out } = await running.ended;
+  writer.close();
+  deepStrictEqual([code, err, out], [130, "stopped before anything was recorded: there is no run to resume\n", ""]);
+  deepStrictEqual(await json(["runs", "--home", home]), []);
+});
