@@ -1,7 +1,8 @@
 import type { ErrorJson, RunHead } from "../engine/mod.ts";
-import { type Home, newestForkable } from "../flows/mod.ts";
+import { forkableRound, type Home, newestForkable, recordedDefinition } from "../flows/mod.ts";
+import { advisedSettings } from "./advised_settings.ts";
 import { rootOf } from "./failure_text.ts";
-import { command } from "./output.ts";
+import { command, quoted } from "./output.ts";
 
 /** How a run that failed can be gone on with: a resume, or where something recorded is lost the fork that needs none of it. */
 export async function afterFailure(
@@ -10,7 +11,9 @@ export async function afterFailure(
 ): Promise<string> {
   const resume = command(home, `resume ${head.id}`);
   if (rootOf(error).code !== "lost_record") {
-    return `Nothing recorded is lost. Mend the cause, then go on with: ${resume}`;
+    const { message: text } = rootOf(error);
+    const forks = await forksAdvised(home, { head, text }).catch(() => []); // The run's end is told whatever comes of this.
+    return [`Nothing recorded is lost. Mend the cause, then go on with: ${resume}`, ...forks].join("\n");
   }
   const whole = await newestForkable(home, head);
   const restored = `Put it back from a copy, then go on with: ${resume}`;
@@ -23,4 +26,16 @@ export async function afterFailure(
   return `${restored}\n${kept}${loop === null ? "" : ` of '${loop}'`} is whole. To leave what came later behind: ${
     command(home, `fork ${head.id} --round ${place}`)
   }`;
+}
+
+/** For each setting that an error advises and a resume cannot change: the fork that can, or that none can. */
+async function forksAdvised(home: Home, { head, text }: { head: RunHead; text: string }): Promise<string[]> {
+  const { definition } = await recordedDefinition(head);
+  const settings = advisedSettings(definition.config, text).filter(({ resume }) => !resume);
+  return await Promise.all(settings.map(async ({ path, value }) => {
+    const fork = await forkableRound(home, head, value === null ? [] : [`${path}=${value}`]);
+    if ("refused" in fork) return `Neither a resume nor a fork can change ${path} of this run: start a new one`;
+    const words = ["fork", head.id, "--round", String(fork.round), `${path}=${value ?? "VALUE"}`];
+    return `A resume cannot change ${path}, but a fork can: ${command(home, words.map(quoted).join(" "))}`;
+  }));
 }

@@ -20,6 +20,6 @@ export { restoreRecorded } from "./recorded.ts";
 export { ConfigError, type ConfigProblem, problemLine } from "./problem.ts";
 export * from "./schema.ts";
 export { namedFiles } from "./files.ts";
-export { type Path, valueAt } from "./schema_walk.ts";
+export { fieldPaths, type Path, valueAt } from "./schema_walk.ts";
 export { holds, type ShippedFile, type ShippedFiles, shippedFiles } from "./shipped_files.ts";
 export { didYouMean } from "./suggest.ts";
