@@ -70,6 +70,17 @@ function opened(choice: AlgorithmChoice): { algorithm: AnyAlgorithm; config: Rec
   return { algorithm, config: algorithm.config.parse(settings) };
 }
 
+/** Whether the policy's loss leaves out completions that the token limit cut. */
+export function masksTruncated(choice: AlgorithmChoice): boolean {
+  return "mask_truncated" in choice && choice.mask_truncated;
+}
+
+/** Of each sequence, whether the policy's loss leaves it out. [N] -> [N] */
+export function maskedOf(choice: AlgorithmChoice, { stop }: Pick<CreditRound, "stop">): boolean[] {
+  const masks = masksTruncated(choice);
+  return stop.map((reason) => masks && reason === "length");
+}
+
 /** The smallest group that the chosen algorithm can learn from. */
 export function groupMin(choice: AlgorithmChoice): number {
   return opened(choice).algorithm.group_min ?? 1;
@@ -185,15 +196,21 @@ export function creditOf(choice: AlgorithmChoice, round: CreditRound & Partial<C
 }
 
 /**
- * Whether a group has something to teach: an advantage that is not 0, were it the whole round. Where credit needs what is
- * not computed before the round is full, or is in Python, rewards that are not all equal.
+ * Whether a group has something to teach: an advantage that is not 0 in a sequence that is trained, were it the whole round. Where
+ * credit needs what is not computed before the round is full, or is in Python, rewards that are not all equal.
  */
 export function hasSignal(choice: AlgorithmChoice, group: CreditRound): boolean {
   const { algorithm, config } = opened(choice);
+  const masked = maskedOf(choice, group);
   if (inPython(choice) || creditNeeds(algorithm, config).length > 0) {
-    return group.reward.some((reward) => reward !== group.reward[0]);
+    return masked.includes(false) && group.reward.some((reward) => reward !== group.reward[0]);
   }
-  return creditOf(choice, group).advantage.flat().some((advantage) => advantage !== 0);
+  return teaches(creditOf(choice, group).advantage, masked);
+}
+
+/** Whether an advantage is not 0 in a sequence that is not masked. [N] or [N][T], [N] */
+export function teaches(advantage: number[] | number[][], masked: readonly boolean[]): boolean {
+  return advantage.some((value, i) => !masked[i] && [value].flat().some((one) => one !== 0));
 }
 
 /** One number for each sequence, or one for each of its sampled tokens. */

@@ -15,6 +15,7 @@
  *   their ratio is 1, and only an importance correction sees their distance.
  * - The overlong penalty is off until `overlong_buffer` and `overlong_length_max` say where it begins, as no length suits
  *   every task; the paper has 4096 and 20480. The group's reward includes it.
+ * - Overlong filtering (section 3.4) is off until `mask_truncated`.
  * - `std_epsilon` as in GRPO.
  * - KL is off as in the paper; dual clip, entropy and importance correction are not the paper's, and off.
  *

@@ -12,3 +12,4 @@ export { type Profile, profileOf, profilesOf, type Source } from "./profiles.ts"
 export { inPython, OpenedAlgorithm, parsePythonAlgorithm, PythonAlgorithm } from "./python.ts";
 export * from "./table.ts";
 export * from "./terms.ts";
+export * from "./truncation.ts";

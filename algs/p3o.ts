@@ -29,6 +29,7 @@ import { entropySettings, entropyTerm } from "./entropy.ts";
 import { checkKl, klCoef, klNeeds, klReward, klScaled, klSettings, klTerm, lessKl, steeredKl } from "./kl.ts";
 import { k3, scalar, stepSum } from "./language/mod.ts";
 import { termMetrics, total } from "./terms.ts";
+import { truncationSettings } from "./truncation.ts";
 
 export const p3o = defineAlgorithm({
   name: "p3o",
@@ -40,6 +41,7 @@ export const p3o = defineAlgorithm({
     ...klSettings(),
     ...klScaled,
     ...entropySettings,
+    ...truncationSettings,
   }).superRefine(checkAggregation).superRefine(checkKl),
   coef: klCoef,
   group_min: 2,

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { AlgorithmDescription, ArtifactRef, PythonSettings, ScoredColumn } from "../data/mod.ts";
 import type { AnyAlgorithm } from "./algorithm.ts";
+import { truncationSettings } from "./truncation.ts";
 
 /** The path of an algorithm's file, written where a name is expected; null if the text is none. */
 export function parsePythonAlgorithm(text: string): string | null {
@@ -16,6 +17,7 @@ export const PythonAlgorithm = z.strictObject({
   settings: PythonSettings.default({}).describe(
     "Of the file's `Config`. They may also stand beside the name, as other algorithms' do.",
   ),
+  ...truncationSettings,
   value_model: z.boolean().default(false).describe(
     "A value model is trained beside the policy: the file has a `value_loss`. Read from the file where it is not given.",
   ),

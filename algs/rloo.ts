@@ -25,6 +25,7 @@ import { checkImportance, corrected, sequenceImportanceSettings } from "./import
 import { checkKl, klCoef, klNeeds, klReward, klSettings, klTerm, LOSS_OR_REWARD, steeredKl } from "./kl.ts";
 import { perSequenceMean, perSequenceSum, sequenceMean, surrogate } from "./language/mod.ts";
 import { termMetrics, total } from "./terms.ts";
+import { truncationSettings } from "./truncation.ts";
 
 export const rloo = defineAlgorithm({
   name: "rloo",
@@ -34,6 +35,7 @@ export const rloo = defineAlgorithm({
     ...klSettings({ kl_coef: 0.05, kl_in: "reward", kl_estimator: "k1", kl_places: LOSS_OR_REWARD }),
     ...entropySettings,
     ...sequenceImportanceSettings,
+    ...truncationSettings,
   }).superRefine(checkClip).superRefine(checkKl).superRefine(checkImportance),
   ratio: "sequence",
   coef: klCoef,

@@ -1,16 +1,23 @@
-/** What every policy-gradient loss may have beside its own formula: KL, entropy, importance correction, aggregation. */
+/** What every policy-gradient loss may have beside its own formula: KL, entropy, importance correction, aggregation, truncation. */
 import type { z } from "zod";
 import { aggregationSettings, checkAggregation } from "./aggregation.ts";
 import { entropySettings } from "./entropy.ts";
 import { checkImportance, importanceSettings } from "./importance.ts";
 import { checkKl, klOf, type KlSettings, klSettings } from "./kl.ts";
 import { type Expr, type LossInputs, tokenMean } from "./language/mod.ts";
+import { truncationSettings } from "./truncation.ts";
 
 type First = { aggregation: Parameters<typeof aggregationSettings>[0] } & Parameters<typeof klSettings>[0];
 
 /** The settings of all of them; the first values are the algorithm's own. */
 export function termSettings({ aggregation, ...kl }: First) {
-  return { ...aggregationSettings(aggregation), ...klSettings(kl), ...entropySettings, ...importanceSettings };
+  return {
+    ...aggregationSettings(aggregation),
+    ...klSettings(kl),
+    ...entropySettings,
+    ...importanceSettings,
+    ...truncationSettings,
+  };
 }
 type TermSettings = z.output<z.ZodObject<ReturnType<typeof termSettings>>>;
 

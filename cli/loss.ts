@@ -3,6 +3,7 @@ import {
   ALGORITHMS,
   expressionsOf,
   expressionText,
+  masksTruncated,
   NewAlgorithm,
   parsePythonAlgorithm,
   profileOf,
@@ -13,6 +14,10 @@ import { InvalidInputError } from "../engine/mod.ts";
 import { print, printJson } from "./output.ts";
 
 export type LossShowOptions = { torch?: boolean; json?: boolean; value?: boolean };
+
+const MASKED =
+  "mask_truncated: no token of a completion that the token limit cut is in this step, in no sum and no count";
+const MASKED_NOT = "mask_truncated: the value model learns from completions that the token limit cut, too";
 
 /**
  * `loss show NAME [a=b ...]`: what an algorithm minimises with these settings, as the trainer computes it: in the loss
@@ -25,7 +30,9 @@ export function showLoss(name: string, overrides: readonly string[], { torch, js
   if (expression === undefined) throw new InvalidInputError(`Cannot show a value loss of '${name}' as it has none`);
   const text = torch ? torchModule(expression, { title: value ? `${name}, value model` : name }) : null;
   if (json) return printJson({ algorithm: choice, ...(text === null ? { expression } : { torch: text }) });
-  print(`${torch ? "#" : "//"} ${JSON.stringify(choice)}`);
+  const comment = torch ? "#" : "//";
+  print(`${comment} ${JSON.stringify(choice)}`);
+  if (masksTruncated(choice)) print(`${comment} ${value ? MASKED_NOT : MASKED}`);
   print((text ?? expressionText(expression)).trimEnd());
 }
 

@@ -1,11 +1,17 @@
-import { type AlgorithmChoice, expressionsOf, inPython, needsOf } from "../algs/mod.ts";
+import { type AlgorithmChoice, expressionsOf, inPython, masksTruncated, needsOf } from "../algs/mod.ts";
 import { ValueModelConfig } from "../workers/value_model_config.ts";
 import { ReferenceConfig } from "./blocks.ts";
 import type { Issue } from "./issue_text.ts";
 import type { Blocks } from "./rules.ts";
 
 /** Rules between the algorithm and the blocks around it. They ask what it reads, never its name. */
-export const ALGORITHM_RULES = [referenceIsRead, valueModelIsRead, penaltyBegins, batchesAreReusable];
+export const ALGORITHM_RULES = [
+  referenceIsRead,
+  valueModelIsRead,
+  penaltyBegins,
+  batchesAreReusable,
+  completionsAreSampled,
+];
 
 /** An algorithm in Python is a file that only a trainer opens: nothing is known of what it reads. */
 function known(algorithm: AlgorithmChoice | undefined): algorithm is AlgorithmChoice {
@@ -46,6 +52,13 @@ function penaltyBegins({ algorithm, sampler }: Blocks): Issue[] {
     `is ${algorithm.overlong_length_max}; the penalty begins at ${begins} tokens, and a completion has at ` +
     `most ${sampler.tokens_max}, sampler.tokens_max: it would never be taken`;
   return [{ path: ["algorithm", "overlong_length_max"], message }];
+}
+
+/** A file serves every flow, and has the setting in those where nothing is sampled. */
+function completionsAreSampled({ flow, algorithm }: Blocks): Issue[] {
+  if (!algorithm || !masksTruncated(algorithm) || (flow !== "supervised" && flow !== "preference")) return [];
+  const message = "is true; nothing is sampled in this flow, so no completion is cut: leave it out";
+  return [{ path: ["algorithm", "mask_truncated"], message }];
 }
 
 /** What is used more than once must be told from what the policy would sample now: by a ratio. */

@@ -50,6 +50,7 @@ export const PEER_NAMES: Record<string, readonly string[] | string> = {
   bf16: "set trainer.dtype: bfloat16",
   fp16: "set trainer.dtype: bfloat16; float16 is not there yet",
   torch_dtype: ["trainer.dtype"],
+  mask_truncated_completions: "set algorithm: { name: ..., mask_truncated: true }",
   beta: "set algorithm: { kl_coef: ... } to weigh a KL, or algorithm: { name: dpo, beta: ... }",
   kl_coef: "set algorithm: { name: ..., kl_coef: ... }",
   init_kl_coef: "set algorithm: { name: ..., kl_coef: ... }",

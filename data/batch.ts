@@ -48,6 +48,9 @@ export const Batch = z.discriminatedUnion("kind", [
     groups: z.array(GroupRef),
     columns: z.record(z.string(), Column).describe("advantage, old_logp, ref_logp, returns, ... by input name."),
     staleness: z.array(z.int()).default([]).describe("[N] policy versions between sampling and training."),
+    masked: z.array(z.int().nonnegative()).min(1).optional().describe(
+      "Sequences, of N, that no step holds: they count in no sum and no denominator of the loss. Absent: none.",
+    ),
     ...steps,
   }),
   z.strictObject({ kind: z.literal("supervised"), rows: z.array(Row), chat, ...steps }),

@@ -32,7 +32,10 @@ export function untrainedText(tally: Record<string, number>): string | null {
   const { read, trained, filtered, failed } = ledgerOf(tally);
   if (read === 0 || trained > 0) return null;
   const reasons = Object.entries({ ...filtered, ...failed }).map(([reason, n]) => `${reason} ${n}`);
-  return `no step was taken, as none of ${read} groups had an advantage (${reasons.join(", ") || "all pending"})`;
+  const where = filtered.truncated ? " in a completion that is not masked" : "";
+  return `no step was taken, as none of ${read} groups had an advantage${where} (${
+    reasons.join(", ") || "all pending"
+  })`;
 }
 
 type Closing = { tally: Record<string, number>; round: number; carried: object };

@@ -1,5 +1,5 @@
 import { basename } from "node:path";
-import { type AlgorithmChoice, creditOf, expressionsOf, inPython } from "../algs/mod.ts";
+import { type AlgorithmChoice, creditOf, expressionsOf, inPython, maskedOf } from "../algs/mod.ts";
 import { type ArtifactRef, Batch } from "../data/mod.ts";
 import { InvalidInputError, type JournalRow, rowValue, type RunHead } from "../engine/mod.ts";
 import {
@@ -36,6 +36,7 @@ export async function tryAlgorithm(home: Home, head: RunHead, options: TryOption
   const job = {
     ...{ json, model, batch: recorded.batch, round: recorded.round, draws: recorded.draws },
     artifacts_dir: home.artifacts.dir,
+    masked: maskedOf(algorithm, recorded.round).flatMap((masked, place) => masked ? [place] : []),
     title: `${file ? basename(algorithm.source) : algorithm.name} on round ${round} of ${head.id}`,
     ...(file
       ? { python: { ...await sourceOf({ ...algorithm, sha256: null }), file: algorithm.source } }

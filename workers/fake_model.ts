@@ -294,13 +294,16 @@ const digits: Complete = ({ draw, sample, seed, weights }) => {
 /** A sampler without Python: it samples at exactly the loaded version, and what it says depends on (weights, seed, draw, sample) only. */
 export class FakeSampler extends FakeWorker {
   readonly #complete: Complete;
-  readonly #stop: StopReason;
+  readonly #stop: (text: string) => StopReason;
 
-  /** `stop`: why its completions end. */
-  constructor(options: { complete?: Complete; hook?: FakeHook; stop?: StopReason } = {}) {
+  /** `stop`: why its completions end, all of them or each by its text. */
+  constructor(
+    options: { complete?: Complete; hook?: FakeHook; stop?: StopReason | ((text: string) => StopReason) } = {},
+  ) {
     super(options.hook ?? null);
     this.#complete = options.complete ?? digits;
-    this.#stop = options.stop ?? "stop";
+    const { stop = "stop" } = options;
+    this.#stop = typeof stop === "function" ? stop : () => stop;
   }
 
   protected async operate(op: string, { args, blobs }: { args: unknown; blobs: Uint8Array[] }): Promise<unknown> {
@@ -341,7 +344,7 @@ export class FakeSampler extends FakeWorker {
       const action_mask = Uint8Array.from(tokens, (_, place) => (place === 0 ? 0 : 1));
       const behaviour_logp = Float32Array.from(tokens, (token, place) => (place === 0 ? 0 : -fraction(weights, token)));
       const versions = [{ version, start: 1, end: tokens.length }];
-      return { sample, tokens, action_mask, behaviour_logp, versions, stop: this.#stop, text };
+      return { sample, tokens, action_mask, behaviour_logp, versions, stop: this.#stop(text), text };
     });
     return { draw, row_id: row.row_id, prompt_text, trajectories };
   }

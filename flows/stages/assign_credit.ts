@@ -1,5 +1,14 @@
 import { z } from "zod";
-import { AlgorithmChoice, type Assigned, creditOf, type CreditRound, OpenedAlgorithm } from "../../algs/mod.ts";
+import {
+  AlgorithmChoice,
+  type Assigned,
+  creditOf,
+  type CreditRound,
+  maskedOf,
+  masksTruncated,
+  OpenedAlgorithm,
+  teaches,
+} from "../../algs/mod.ts";
 import { ArtifactRef, type Batch, type Column } from "../../data/mod.ts";
 import { BadDataError, type Context, defineStage } from "../../engine/mod.ts";
 import { Trainer } from "../resources.ts";
@@ -63,27 +72,62 @@ export const assignCredit = defineStage({
     for (const group of broken) ctx.tally({ [`failed.${group.failed}`]: 1 });
     const tokens = new RoundTokens(alive, ctx.artifacts);
     const assigned = alive.length === 0 ? null : await assign(input, { alive, tokens }, ctx);
-    const metrics = { ...(input.metrics ?? roundMetrics(alive)), ...assigned?.metrics };
+    const masked = maskedOf(input.algorithm, creditRound(alive)); // [N]
+    const silent = creditRound(alive).length.map((tokens, i) => masked[i]! || tokens === 0); // [N]
+    const metrics = {
+      ...(input.metrics ?? roundMetrics(alive)),
+      ...(masksTruncated(input.algorithm) && { "completions/masked": masked.filter((is) => is).length }),
+      ...assigned?.metrics,
+    };
     ctx.emit({ metrics, version: sampledBy(ordered) });
     const waits = input.value_warmup !== undefined && input.value_warmup.trained < input.value_warmup.rounds;
-    const policyLearns = !waits && (assigned?.advantage.flat() ?? []).some((value) => value !== 0);
+    const policyLearns = !waits && teaches(assigned?.advantage ?? [], silent);
     const valueLearns = input.values !== undefined && alive.some(({ lengths }) => lengths.some((length) => length > 0));
     const used = policyLearns || valueLearns;
-    if (used) ctx.tally({ trained: alive.length });
-    else if (alive.length > 0) ctx.tally({ "filtered.zero_advantage": alive.length });
-    const batch = used
-      ? await ctx.artifacts.putJson(await batchOf(input, { alive, tokens, assigned: assigned! }, ctx))
-      : null;
+    const cut = valueLearns ? 0 : alive.filter((group) => isMasked(group, input.algorithm)).length;
+    const trained = used ? alive.length - cut : 0;
+    if (trained > 0) ctx.tally({ trained });
+    if (cut > 0) ctx.tally({ "filtered.truncated": cut });
+    if (!used && alive.length > cut) ctx.tally({ "filtered.zero_advantage": alive.length - cut });
+    const round = { alive, tokens, assigned: assigned! };
+    const whole = used ? await batchOf(input, round, ctx) : null; // What a value model learns is not masked.
+    const policys = whole && policyLearns ? withoutMasked(whole, { masked, silent }, ctx) : null;
     return {
-      batch: policyLearns ? batch : null,
-      ...(input.values && { value_batch: valueLearns ? batch : null }),
+      batch: policys && await ctx.artifacts.putJson(policys),
+      ...(input.values && { value_batch: whole && valueLearns ? await ctx.artifacts.putJson(whole) : null }),
       ...(input.coef && { coef: { ...coefOf(input), ...assigned?.coef } }),
-      trained: used ? alive.length : 0,
-      filtered: used ? 0 : alive.length,
+      trained,
+      filtered: alive.length - trained,
       failed: broken.length,
     };
   },
 });
+
+/** Whether the policy's loss leaves out every completion of a group that has a token. */
+export function isMasked(group: ScoredGroup, algorithm: AlgorithmChoice): boolean {
+  const masked = maskedOf(algorithm, creditRound([group]));
+  return masked.includes(true) && group.lengths.every((length, i) => masked[i] || length === 0);
+}
+
+/** The batch with its masked sequences named, and without the optimizer steps that have no token left. */
+function withoutMasked(
+  batch: TrajectoryBatch,
+  { masked, silent }: { masked: readonly boolean[]; silent: readonly boolean[] },
+  ctx: Pick<Context, "emit">,
+): TrajectoryBatch {
+  const places = [...masked.keys()].filter((i) => masked[i]);
+  if (places.length === 0) return batch;
+  const owner = batch.groups.flatMap(({ samples }, group) => samples.map(() => group)); // [N]
+  const heard = new Set(owner.filter((_, i) => !silent[i]));
+  const updates = batch.updates.filter((groups) => groups.some((group) => heard.has(group)));
+  const lost = batch.updates.length - updates.length;
+  if (lost > 0) {
+    const log =
+      `${lost} of ${batch.updates.length} optimizer steps are not taken: mask_truncated leaves nothing of theirs`;
+    ctx.emit({ log });
+  }
+  return { ...batch, masked: places, updates };
+}
 
 /** Of this round. What a file has that the round before did not know, as after a fork to it, begins as the file says. */
 function coefOf({ coef, opened }: Input): Record<string, number> {
@@ -109,8 +153,9 @@ async function assign(
 }
 
 type Round = { alive: ScoredGroup[]; tokens: RoundTokens; assigned: Assigned };
+type TrajectoryBatch = Extract<Batch, { kind: "trajectories" }>;
 
-async function batchOf(input: Input, { alive, tokens, assigned }: Round, ctx: Context): Promise<Batch> {
+async function batchOf(input: Input, { alive, tokens, assigned }: Round, ctx: Context): Promise<TrajectoryBatch> {
   const columns: Record<string, Column> = { advantage: await tokens.toColumn(assigned.advantage) };
   if (assigned.returns) columns.returns = await tokens.toColumn(assigned.returns);
   for (const [name, artifact] of Object.entries(input.tokens)) columns[name] = { kind: "token", artifact };

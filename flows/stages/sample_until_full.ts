@@ -4,7 +4,7 @@ import { ArtifactRef, Sampling, type Slab } from "../../data/mod.ts";
 import { type Context, defineStage } from "../../engine/mod.ts";
 import { RewardConfig } from "../../rewards/mod.ts";
 import { cutSlabs } from "../../rollouts/mod.ts";
-import { checkFailed } from "./assign_credit.ts";
+import { checkFailed, isMasked } from "./assign_credit.ts";
 import { creditRound } from "./credit_round.ts";
 import { SlabCut } from "./draw_prompts.ts";
 import { generateSlab } from "./generate_slab.ts";
@@ -120,6 +120,7 @@ async function sampleSlab(item: Slab, input: Input, ctx: Context): Promise<Score
 function dropReason(algorithm: AlgorithmChoice, group: ScoredGroup): string | null {
   if (group.failed !== null) return `failed.${group.failed}`;
   if (group.lengths.every((length) => length === 0)) return "filtered.no_tokens";
+  if (isMasked(group, algorithm)) return "filtered.truncated";
   return hasSignal(algorithm, creditRound([group])) ? null : "filtered.zero_advantage";
 }
 

@@ -63,7 +63,14 @@ Deno.test("ratioBounds() is an algorithm's own clip and what its ratio is of; PP
     ...{ reinforce_plus_plus: "0.2 0.2 token", reinforce_plus_plus_baseline: "0.2 0.2 token" },
   });
   deepStrictEqual(ratioBounds(AlgorithmChoice.parse({ name: "grpo", clip_high: 0.5 })).high, 0.5);
-  const file = { name: "python" as const, source: "my.py", settings: {}, value_model: false, sha256: null };
+  const file = {
+    name: "python" as const,
+    source: "my.py",
+    settings: {},
+    value_model: false,
+    mask_truncated: false,
+    sha256: null,
+  };
   deepStrictEqual(ratioBounds(file, { clip_high: 3, other: "x" }), { low: null, high: 3, ratio: "token" });
   deepStrictEqual(ratioBounds(file, { temperature: 1 }), { low: 0.2, high: 0.2, ratio: "token" });
 });

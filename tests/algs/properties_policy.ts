@@ -11,6 +11,7 @@ export function testPolicyGradients(algorithm: AlgorithmUnderTest): void {
   const isOne = ({ reads }: LossUnderTest) => reads.includes("advantage") && reads.includes("logp");
   for (const loss of algorithm.variants.flatMap(({ losses }) => losses).filter(isOne)) {
     testOnPolicy(loss);
+    testMasked(loss);
     testEffectiveSamples(loss);
   }
   const [plain] = algorithm.variants;
@@ -39,6 +40,31 @@ function testOnPolicy(loss: LossUnderTest): void {
     const bare = steps.map((step) => ({ ...step, sequences: step.sequences.map((one) => withoutOld(one)) }));
     const cases = bare.map((step) => ({ step, cuts: [firstCut(step)], old_is_current: true }));
     deepStrictEqual((await loss.differentiate(cases)).map(([outcome]) => outcome), await outcomes());
+  });
+}
+
+/** What `mask_truncated` rests on: a masked sequence is in no sum and no denominator, as if it were not there. */
+function testMasked(loss: LossUnderTest): void {
+  if (loss.pairs) return;
+  Deno.test(`loss ${loss.title}: with sequences masked whole it is the loss of the others`, async () => {
+    for (const gone of [[1], [3], [0, 4, 5]]) { // Of a group, a whole group, and of two.
+      const step = randomStep(7, { pairs: false, coef: coefOf(loss) });
+      const masked = step.sequences.map((one, s) => gone.includes(s) ? { ...one, mask: one.mask.map(() => 0) } : one);
+      const left = step.sequences.filter((_, s) => !gone.includes(s));
+      const [there, alone] = await differentiateWhole(loss, [{ ...step, sequences: masked }, {
+        ...step,
+        sequences: left,
+      }]);
+      near(there!.loss, alone!.loss, 1e-14);
+      deepStrictEqual(Object.keys(there!.metrics), Object.keys(alone!.metrics));
+      for (const [name, value] of Object.entries(alone!.metrics)) near(there!.metrics[name]!, value, 1e-14);
+      for (const [name, rows] of Object.entries(alone!.gradients)) {
+        const kept = there!.gradients[name]!.filter((_, s) => !gone.includes(s));
+        kept.flat().forEach((slope, i) => near(slope, rows.flat()[i]!, 1e-14));
+        const lost = there!.gradients[name]!.filter((_, s) => gone.includes(s)).flat();
+        ok(lost.every((slope) => slope === 0), `${name}: ${lost}`);
+      }
+    }
   });
 }
 

@@ -26,6 +26,16 @@ Deno.test("loss show --torch prints a Python module, --value what the value mode
   match((await rl(["loss", "show", "ppo", "--value"])).out, /\nreads values \/\/ token, live\n/);
 });
 
+Deno.test("loss show says what mask_truncated leaves out of the policy's loss, and not of the value model's", async () => {
+  const lines = async (...args: string[]) =>
+    (await rl(["loss", "show", "ppo", "mask_truncated=true", ...args])).out.split("\n");
+  match(
+    (await lines("--torch"))[1]!,
+    /^# mask_truncated: no token of a completion that the token limit cut is in this step/,
+  );
+  match((await lines("--value"))[1]!, /^\/\/ mask_truncated: the value model learns from .* cut, too$/);
+});
+
 Deno.test("loss show fills in a profile where nothing is written, and refuses what the schema refuses", async () => {
   const { algorithm } = await json<{ algorithm: Record<string, unknown> }>(
     ["loss", "show", "grpo", "profile=trl", "importance=none"],

@@ -28,6 +28,7 @@ const BEYOND_THE_SCHEMA = new Set([
   "no_ratio.yaml",
   "no_rows.yaml",
   "not_a_model.yaml",
+  "nothing_is_cut.yaml",
   "nothing_to_evaluate.yaml",
   "preference.yaml",
   "python_algorithm.yaml",

@@ -62,7 +62,14 @@ Deno.test("parseConfig() takes a Python reward by name with settings, and a list
 Deno.test("parseConfig() takes an algorithm in a Python file by its path, with settings beside it or in settings", async () => {
   const source = `${DIR}/my_algorithm.py`;
   const sha256 = sha256Hex(await Deno.readFile(source));
-  const long = (settings: Record<string, number>) => ({ name: "python", source, settings, value_model: false, sha256 });
+  const long = (settings: Record<string, number>) => ({
+    name: "python",
+    source,
+    settings,
+    value_model: false,
+    mask_truncated: false,
+    sha256,
+  });
   const algorithm = async (text: string, overrides: string[] = []) => {
     const written = await online(overrides, ONLINE.replace("algorithm: grpo", `algorithm: ${text}`));
     return written.algorithm as unknown;

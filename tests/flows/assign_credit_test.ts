@@ -1,10 +1,11 @@
 import { deepStrictEqual, match, ok, strictEqual } from "node:assert/strict";
 import fc from "fast-check";
 import { z } from "zod";
+import { AlgorithmChoice } from "../../algs/mod.ts";
 import { Batch } from "../../data/mod.ts";
 import { ArtifactStore, Engine, graph } from "../../engine/mod.ts";
 import { MemoryStore } from "../../engine/testing.ts";
-import { assignCredit, type ScoredGroup } from "../../flows/mod.ts";
+import { assignCredit, type ScoredGroup, untrainedText } from "../../flows/mod.ts";
 import { splitEvenly } from "../../flows/stages/optimizer_steps.ts";
 import { scratch } from "./fixtures.ts";
 
@@ -28,11 +29,12 @@ function scored(draw: number, rewards: number[], failed: string | null = null): 
 async function credit(
   groups: ScoredGroup[],
   options: { failed_fraction_max?: number; updates_per_batch?: number } = {},
+  settings: AlgorithmChoice = { name: "grpo", kl_coef: 0 } as AlgorithmChoice,
 ) {
   const input = {
     scored: groups,
     tokens: {},
-    algorithm: { name: "grpo" as const, clip_low: 0.2, clip_high: 0.2, kl_coef: 0, std_epsilon: 1e-6 },
+    algorithm: AlgorithmChoice.parse(settings),
     temperature: 1,
     updates_per_batch: 1,
     failed_fraction_max: 0.5,
@@ -40,11 +42,13 @@ async function credit(
   };
   const metrics: Record<string, number> = {};
   const total: Record<string, number> = {};
+  const logs: string[] = [];
   const engine = new Engine({
     store: new MemoryStore(),
     artifacts,
     onEvent: (event) => {
       if (event.type === "metrics") Object.assign(metrics, event.metrics);
+      if (event.type === "log") logs.push(event.text);
       if (event.type === "round_closed") Object.assign(total, event.total);
     },
   });
@@ -58,7 +62,7 @@ async function credit(
   if (outcome.status !== "done") return { error: outcome.status === "failed" ? outcome.error : null, metrics, total };
   const made = outcome.output as { batch: Parameters<ArtifactStore["getJson"]>[0] | null };
   const batch = made.batch === null ? null : Batch.parse(await artifacts.getJson(made.batch));
-  return { output: made, batch: batch as Extract<Batch, { kind: "trajectories" }> | null, metrics, total };
+  return { output: made, batch: batch as Extract<Batch, { kind: "trajectories" }> | null, metrics, total, logs };
 }
 
 Deno.test("assign_credit orders groups by draw, whatever order they came in, and gives each sample its advantage", async () => {
@@ -103,6 +107,44 @@ Deno.test("assign_credit cuts whole groups into updates and emits what a round i
     [metrics["reward/mean"], metrics["reward/right/mean"], metrics["completions/truncated_frac"]],
     [1, 1, 0.5],
   );
+});
+
+const MASKING = { name: "grpo", mask_truncated: true, kl_coef: 0 } as AlgorithmChoice;
+
+/** `scored`, with these samples cut. */
+function withCut(group: ScoredGroup, ...places: number[]): ScoredGroup {
+  return { ...group, stops: group.stops.map((_, i) => (places.includes(i) ? "length" : "stop")) };
+}
+
+Deno.test("assign_credit with mask_truncated compares with cut completions, names them in the batch and counts them", async () => {
+  const groups = [withCut(scored(0, [1, 0, 0]), 2), withCut(scored(1, [0, 1]), 0)];
+  const whole = await credit(groups);
+  const { batch, total, metrics } = await credit(groups, {}, MASKING);
+  deepStrictEqual(batch, { ...whole.batch, masked: [2, 3] });
+  deepStrictEqual([total, metrics["completions/masked"]], [{ trained: 2 }, 2]);
+  strictEqual("completions/masked" in whole.metrics, false);
+  deepStrictEqual((await credit([withCut(scored(0, [1, 0]))], {}, MASKING)).batch!.masked, undefined);
+});
+
+Deno.test("assign_credit leaves out an optimizer step of which mask_truncated leaves nothing, and counts its groups", async () => {
+  const groups = [withCut(scored(0, [1, 0])), withCut(scored(1, [1, 0]), 0, 1), withCut(scored(2, [1, 0]), 1)];
+  const { batch, total, logs } = await credit(groups, { updates_per_batch: 3 }, MASKING);
+  deepStrictEqual([batch!.updates, batch!.masked], [[[0], [2]], [2, 3, 5]]);
+  deepStrictEqual(total, { trained: 2, "filtered.truncated": 1 });
+  deepStrictEqual(logs, ["1 of 3 optimizer steps are not taken: mask_truncated leaves nothing of theirs"]);
+});
+
+Deno.test("assign_credit takes no step if every completion with an advantage is masked", async () => {
+  const cut = withCut(scored(0, [1, 0]), 0, 1);
+  const { batch, total } = await credit([cut, withCut(scored(1, [1, 1]), 0)], {}, MASKING);
+  deepStrictEqual([batch, total], [null, { "filtered.truncated": 1, "filtered.zero_advantage": 1 }]);
+  strictEqual(
+    untrainedText({ read: 2, ...total }),
+    "no step was taken, as none of 2 groups had an advantage in a completion that is not masked " +
+      "(truncated 1, zero_advantage 1)",
+  );
+  const half = withCut(scored(0, [1, 0.5, 0]), 0, 2); // What is left has advantage 0.
+  deepStrictEqual((await credit([half], {}, MASKING)).batch, null);
 });
 
 Deno.test("splitEvenly() cuts 0..n-1 into runs that differ by at most one and hold each index once, in order", () => {

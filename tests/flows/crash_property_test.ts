@@ -4,15 +4,21 @@ import { endsAs, NO_TROUBLE, SLAB_GROUPS_MAX, troubled } from "./crashing.ts";
 import { onceDurable } from "./deaths.ts";
 
 const CHECKPOINTS = { every_rounds: 3, keep_last: 1 };
-/** The value model warms up for a round, every batch is gone through twice, and the KL's weight and its reference change. */
+/** The value model warms up for a round, batches are gone through twice, the KL's weight and reference change, cut ones are masked. */
 const PPO = {
-  algorithm: { name: "ppo", kl_coef: 0.1, kl_in: "reward", kl_estimator: "k1", kl_target: 0.01, kl_horizon: 40 },
+  algorithm: {
+    ...{ name: "ppo", mask_truncated: true },
+    ...{ kl_coef: 0.1, kl_in: "reward", kl_estimator: "k1", kl_target: 0.01, kl_horizon: 40 },
+  },
   value_model: { optimizer: { lr: 0.2 }, warmup_rounds: 1 },
   reference: { refresh_rounds: 2 },
   trainer: { optimizer: { lr: 0.1 }, updates_per_batch: 2, epochs_per_batch: 2 },
 };
 /** Most completions are as long as counts or longer, so about half of the groups are replaced. */
-const DAPO = { algorithm: { name: "dapo" }, reward: [{ name: "length", unit: "characters", max: 3 }] };
+const DAPO = {
+  algorithm: { name: "dapo", mask_truncated: true },
+  reward: [{ name: "length", unit: "characters", max: 3 }],
+};
 const FLOWS = {
   grpo: { rounds: 7, checkpoints: CHECKPOINTS },
   ppo: { rounds: 5, checkpoints: CHECKPOINTS, ...PPO },

@@ -64,7 +64,7 @@ export async function troubled({ crashes, losses }: Trouble, overrides: Record<s
   try {
     for (const death of [...crashes, watched(moments)]) {
       store = store.restarted(death);
-      const sampler = new FakeSampler();
+      const sampler = new FakeSampler({ stop: (text) => text.length > 6 ? "length" : "stop" });
       const lose = losing(losses.sampler ?? [], counts.sampler, () => sampler.forget());
       sampler.hook = (call, moment) => {
         if (moment === "begin" && call.op === "generate" && recorded(store, call.key)) started_again.push(call.key);

@@ -66,6 +66,22 @@ Deno.test("dynamic sampling takes usable groups in draw order; what is past the 
   deepStrictEqual(scored, [["round/2/score_tokens", ["old_logp"]], ["round/3/score_tokens", ["old_logp"]]]);
 });
 
+Deno.test("dynamic sampling with mask_truncated replaces groups that are cut whole, and masks what is cut of the others", async () => {
+  const { store, artifacts, dir, model } = await stores();
+  // Draw 1 is cut whole; of the others the longer sample is.
+  const complete: Complete = ({ draw, sample }) => "1".repeat((draw === 1 ? 5 : 4) + sample);
+  const samplers = [new FakeSampler({ complete, stop: (text) => text.length > 4 ? "length" : "stop" })];
+  const algorithm = { name: "dapo", refill_batches_max: 3, mask_truncated: true };
+  const config = onlineConfig(model, { rounds: 1, algorithm });
+  strictEqual((await execute(online, config, { store, artifacts, dir, samplers })).outcome.status, "done");
+  const filtered = { surplus: 1, truncated: 1 };
+  deepStrictEqual(closed(store)[0]!.ledger, { read: 4, trained: 2, filtered, stale: 0, failed: {}, pending: 0 });
+  const { value } = store.rows("run").find(({ kind, key }) => kind === "result" && key === "round/1/assign_credit")!;
+  const batch = Batch.parse(await artifacts.getJson(JSON.parse(value).output.batch));
+  ok(batch.kind === "trajectories");
+  deepStrictEqual([batch.groups.map(({ draw }) => draw), batch.masked], [[0, 2], [1, 3]]);
+});
+
 Deno.test("dynamic sampling trains on what it has after batches_max batches, and says so; on nothing, the version is carried over", async () => {
   const { store, artifacts, dir, model } = await stores();
   const samplers = [new FakeSampler({ complete: usableDraws(3, 12, 13) })];

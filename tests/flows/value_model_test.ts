@@ -124,6 +124,23 @@ Deno.test("a round of equal rewards still teaches the value model", async () => 
   strictEqual(rounds(run)[0]!.ledger.trained, 2);
 });
 
+Deno.test("mask_truncated is the policy's: the value model learns from cut completions too, and where all are cut alone", async () => {
+  const algorithm = { name: "ppo", mask_truncated: true };
+  const cutLong = (text: string) => text.length > 4 ? "length" as const : "stop" as const;
+  const some = await done({ algorithm }, [new FakeSampler({ stop: cutLong })]);
+  const [policy, value] = [await batches(some), await batches(some, "value_batch")];
+  const masked = policy.map((batch) => batch?.masked ?? []);
+  ok(masked.some((places) => places.length > 0), JSON.stringify(masked));
+  for (const [k, batch] of value.entries()) {
+    const { masked: _, ...whole } = policy[k]!;
+    deepStrictEqual(batch, whole);
+  }
+  ok(some.metrics["completions/masked"]! >= 0);
+  const all = await done({ rounds: 1, algorithm }, [new FakeSampler({ stop: "length" })]);
+  const [{ carried, ledger }] = rounds(all) as [ReturnType<typeof rounds>[number]];
+  deepStrictEqual([carried.policy!.number, carried.critic!.number, ledger.trained], [0, 1, 2]);
+});
+
 Deno.test("credit is given V of sampled tokens; after a true stop it is 0, after a cut the value model's", async () => {
   const tokens = "12";
   const stopped = await done({ rounds: 1, algorithm: { name: "ppo", lambda: 1, whiten: false } }, [

@@ -90,6 +90,15 @@ def test_updates_of_keep_batch_order_and_refuse_an_empty_step(artifacts):
         updates_of({"updates": [[]]}, sequences)
 
 
+def test_updates_of_hold_no_masked_sequence_and_refuse_a_step_of_nothing_else(artifacts):
+    batch = trajectory_batch(artifacts, [[4, 4], [5, 5], [6, 6]], updates=[[2, 0], [1]], masked=[1, 4])
+    sequences = sequences_of(artifacts, batch)
+    assert len(sequences) == 6  # Columns have a number for each.
+    assert [update.sequences for update in updates_of(batch, sequences)] == [[0, 5], [2, 3]]
+    with pytest.raises(BadDataError, match="hold no sequence to train"):
+        updates_of({**batch, "masked": [2, 3]}, sequences)
+
+
 def test_micro_batch_pads_on_the_right_and_masks_a_filler_whole(artifacts):
     sequences = sequences_of(artifacts, trajectory_batch(artifacts, [[4, 6]]))
     part = micro_batch(sequences, [1, 0], columns={"advantage", "staleness"}, device="cpu")

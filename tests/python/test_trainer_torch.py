@@ -150,6 +150,26 @@ def test_train_tells_every_micro_batch_of_a_step(trainer, monkeypatch):
     assert ("micro_batch", 12.0) in told and told[-1] == ("train", 1.0)
 
 
+@pytest.mark.parametrize("packing", [False, True])
+def test_train_on_a_batch_with_masked_sequences_is_train_on_the_others(trainer, packing):
+    batch = trajectory_batch(trainer.artifacts, LENGTHS)
+    masked = [1, 4, 5, 6, 7, 10]  # One of the first group, the second group whole, one of the third.
+    left = [place for place in range(12) if place not in masked]
+    advantage = batch["columns"]["advantage"]["values"]
+    others = {
+        **batch,
+        "groups": [{**group, "samples": [s for s in range(4) if 4 * g + s in left]} for g, group in enumerate(batch["groups"])],
+        "columns": {"advantage": {"kind": "sequence", "values": [advantage[place] for place in left]}},
+        "staleness": [0] * len(left),
+    }
+    found = trainer.train({**batch, "masked": masked}, between=("v0", "v1"), packing=packing)["steps"]
+    digest = published(trainer, "v1")["digest"]
+    trainer.load()
+    assert trainer.train(others, between=("v0", "v1"), packing=packing)["steps"] == found
+    assert published(trainer, "v1", "others")["digest"] == digest
+    assert found[0]["n_sequences"] == len(left)
+
+
 def test_train_gives_the_same_gradient_for_every_cut(trainer):
     batch = trajectory_batch(trainer.artifacts, LENGTHS)
     whole = trainer.train(batch, between=("v0", "v1"), tokens_max=4096)["steps"][0]

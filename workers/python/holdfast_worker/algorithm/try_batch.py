@@ -55,6 +55,7 @@ class Trial:
         self.batch = json.loads(files.read_artifact(job["batch"]))
         self.sequences = read_sequences(self.batch, files.read_artifact, None)
         self.notes: list[str] = []
+        self.masked: set[int] = set(job.get("masked", ()))
         self.algorithm = Algorithm(job["python"]) if job.get("python") else None
         self.coef = dict(self.batch["coef"])
         if self.algorithm:
@@ -99,9 +100,20 @@ class Trial:
                 for name in missing - set(sequence.sequence_columns):
                     sequence.token_columns[name] = self._column(sequence, name)
             check_columns(program.columns, self.sequences)
-            for number, update in enumerate(updates_of(self.batch, self.sequences), 1):
+            for number, update in enumerate(self._updates(part), 1):
                 tried.append(self._step(part, program, update, number))
+        if self.masked:
+            self.notes.append(f"mask_truncated leaves {len(self.masked)} of them out of the loss")
         return tried
+
+    def _updates(self, part: str) -> list[Update]:
+        """The steps of the batch, masked as the algorithm that is tried does, not as the run did; a value loss is not."""
+        masked = self.masked if part == "loss" else set()
+        alive = {one.group for place, one in enumerate(self.sequences) if place not in masked}
+        steps = [groups for groups in self.batch["updates"] if alive.intersection(groups)]
+        if len(steps) < len(self.batch["updates"]):
+            self.notes.append(f"{part}: {len(self.batch['updates']) - len(steps)} steps have nothing to train on")
+        return updates_of({**self.batch, "masked": sorted(masked), "updates": steps}, self.sequences)
 
     def _programs(self) -> dict[str, Any]:
         current = len(self.batch["updates"]) == 1 and "old_logp" not in self.batch["columns"]

@@ -155,15 +155,20 @@ def _spread(name: str, value: Any, length: int) -> np.ndarray:
 
 
 def updates_of(batch: dict[str, Any], sequences: list[SequenceData]) -> list[Update]:
-    """The batch's optimizer steps. Each lists its sequences in batch order, whatever order its groups are named in."""
+    """
+    The batch's optimizer steps. Each lists its sequences in batch order, whatever order its groups are named in, without
+    those that are masked: no forward is spent on them.
+    """
+    masked = set(batch.get("masked", ()))
     members: dict[int, list[int]] = {}
     for place, sequence in enumerate(sequences):
-        members.setdefault(sequence.group, []).append(place)
+        if place not in masked:
+            members.setdefault(sequence.group, []).append(place)
     updates = []
     for groups in batch["updates"]:
         places = [place for group in sorted(set(groups)) for place in members.get(group, [])]
         if not places:
-            raise BadDataError(f"Cannot take an optimizer step as its groups hold no sequence: {groups[:8]}")
+            raise BadDataError(f"Cannot take an optimizer step as its groups hold no sequence to train: {groups[:8]}")
         updates.append(Update(places))
     return updates
 

@@ -1,0 +1,13 @@
+/**
+ * Completions that the token limit cut: their reward says how long they were, not how good. With `mask_truncated` they count in
+ * credit, where the others are compared with them, and no token of theirs is in the policy's loss: not in its sums, not in
+ * its denominators. Yu et al. 2025, arXiv:2503.14476, section 3.4, "overlong filtering".
+ */
+import { z } from "zod";
+
+/** Setting of every algorithm that learns from rewards. */
+export const truncationSettings = {
+  mask_truncated: z.boolean().default(false).describe(
+    "Completions that the token limit cut count in credit, and not in the policy's loss.",
+  ),
+};

@@ -1,0 +1,56 @@
+"""A recorded batch that an algorithm is tried on: what it masks is its own choice, not that of the run."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast_worker.algorithm.try_batch import Trial, report
+from trainer_harness import POLICY_LOSS, Artifacts, trajectory_batch
+
+LENGTHS = [[6, 9], [7, 5], [8, 8]]
+REWARD = [1.0, 0.0, 0.5, 1.0, 0.0, 1.0]
+
+
+def told_of(tmp_path, *, masked, recorded):
+    artifacts = Artifacts(tmp_path / "artifacts")
+    batch = trajectory_batch(artifacts, LENGTHS, updates=[[0, 1], [2]], masked=recorded)
+    cut = ["length" if place in masked else "stop" for place in range(6)]
+    trial = Trial(
+        {
+            "artifacts_dir": str(artifacts.directory),
+            "batch": artifacts.put_json(batch),
+            "masked": masked,
+            "round": {"reward": REWARD, "group": [0, 0, 1, 1, 2, 2], "stop": cut, "length": [3] * 6},
+            "draws": [0, 0, 1, 1, 2, 2],
+            "assigned": {"advantage": REWARD},
+            "losses": {"loss": POLICY_LOSS},
+        }
+    )
+    assigned = trial.assign()
+    return report(trial, assigned, trial.losses())
+
+
+def places(told):
+    return [[row["sequence"] for row in one["rows"]] for one in told["losses"]]
+
+
+def test_masked_sequences_are_in_no_row_and_no_denominator(tmp_path):
+    told = told_of(tmp_path, masked=[1, 4], recorded=[0, 2])
+    assert places(told) == [[0, 2, 3], [5]]
+    # On the policy that sampled, each token's loss is -advantage: 3 + 4 + 2 tokens with 1, 0.5 and 1, then 5 with 1.
+    assert told["losses"][0]["loss"] == pytest.approx(-(3 * 1.0 + 4 * 0.5 + 2 * 1.0) / 9)
+    assert told["losses"][1]["loss"] == pytest.approx(-1.0)
+    assert told["notes"][-1] == "mask_truncated leaves 2 of them out of the loss"
+
+
+def test_without_the_setting_the_batch_is_tried_whole(tmp_path):
+    told = told_of(tmp_path, masked=[], recorded=[0, 2])
+    assert places(told) == [[0, 1, 2, 3], [4, 5]]
+    assert not any("mask_truncated" in note for note in told["notes"])
+
+
+def test_a_step_of_which_nothing_is_left_is_not_tried(tmp_path):
+    told = told_of(tmp_path, masked=[4, 5], recorded=[0])
+    assert places(told) == [[0, 1, 2, 3]]
+    assert "loss: 1 steps have nothing to train on" in told["notes"]
+    assert told_of(tmp_path, masked=list(range(6)), recorded=[0])["losses"] == []
