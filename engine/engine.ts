@@ -17,6 +17,7 @@ import { cancelRun, takeRun } from "./ownership.ts";
 import { recordedValue } from "./recorded_value.ts";
 import type { Provided } from "./resource.ts";
 import { type Backoff, DEFAULT_BACKOFF } from "./retry.ts";
+import { markReopened } from "./reopened.ts";
 import { checkRunId, newRunId } from "./run_id.ts";
 import { givenSignal, signalRun } from "./signals.ts";
 import { Slots } from "./slots.ts";
@@ -230,7 +231,9 @@ export class Engine {
       await journal.append([await journal.row("recovery", REOPENED, { cause: "resume", error: head.error })]);
     }
     execution.event({ type: "run_started", epoch, resumed: last_seq > 0, name: head.name });
-    await loadJournal(journal, { nodes: [...graph.nodes], output: graph.output });
+    const root = { nodes: [...graph.nodes], output: graph.output };
+    await loadJournal(journal, root);
+    await markReopened(journal, root);
     return execution;
   }
 

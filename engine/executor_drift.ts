@@ -13,7 +13,7 @@ type Replaying = { journal: Journal; configs?: Configs };
 export function checkInput(task: StageTask & { input_hash: string }, { journal, configs }: Replaying): void {
   const { entry, stage } = task;
   if (stage.replay === "accept" || meansTheSame(task, configs)) return;
-  if (stage.replay === "rerun" || isReopened(journal, entry)) return forget(task);
+  if (stage.replay === "rerun" || isReopened(task, journal)) return forget(task);
   const difference = inputDifference(task);
   throw new ReplayDriftError(
     `Cannot replay '${entry.key}' as its input is not the recorded one:\n${difference.join("\n")}\n` +
@@ -22,14 +22,20 @@ export function checkInput(task: StageTask & { input_hash: string }, { journal, 
   );
 }
 
-/**
- * Whether an entry was recorded before a resume opened new budgets, beside or below something that was given up of what the
- * user's code or data did: that may be other now, and what follows from it too.
- */
-export function isReopened(journal: Journal, { key, before_reopening, was_given_up }: Entry): boolean {
-  if (was_given_up) return true;
-  const around = journal.root.at(key.slice(0, Math.max(0, key.lastIndexOf("/"))));
-  return before_reopening && (around.was_given_up || around.children.values().some((beside) => beside.was_given_up));
+/** Whether another input is no drift: it was given up of what the user's code or data did, or what it was made of may be new. */
+function isReopened({ entry, parent }: StageTask, journal: Journal): boolean {
+  return entry.was_given_up || (isBefore(entry, journal) && (entry.may_change || parent !== undefined));
+}
+
+/** Recorded before the newest resume that opened new budgets. */
+function isBefore({ recorded_seq }: Entry, { reopened_seq }: Journal): boolean {
+  return recorded_seq <= reopened_seq;
+}
+
+/** Whether the recorded result is a failure that nobody has accepted. Of what a body asked for, that is the body, which is not done. */
+export async function isTriedAgain({ entry, stage, parent }: StageTask, journal: Journal): Promise<boolean> {
+  if (parent === undefined || entry.result === undefined || !stage.failed) return entry.tried_again;
+  return isBefore(entry, journal) && stage.failed(await journal.output(entry.key, entry.result));
 }
 
 /** A body that ran again must ask again for every child that its record holds. */
@@ -38,7 +44,7 @@ export function checkChildren(task: StageTask, { frame, journal }: { frame: Fram
   if (entry.children.size <= frame.asked.size || stage.replay === "accept") return;
   const unasked = [...entry.children].filter(([name, child]) => !frame.asked.has(name) && child.result !== undefined);
   if (unasked.length === 0) return;
-  if (stage.replay === "rerun" || isReopened(journal, entry)) {
+  if (stage.replay === "rerun" || unasked.every(([, child]) => isBefore(child, journal))) {
     for (const [name, child] of unasked) {
       task.scope.addTally(negative(child.tally()));
       entry.drop(name);

@@ -5,7 +5,7 @@ import { BadDataError, type ErrorJson, errorToJson, NoProgressError, RedoDriftEr
 import { TimeoutError_, UserCodeError } from "./errors.ts";
 import { errorFromJson, StageFailedError } from "./errors.ts";
 import { type Execution, quietly } from "./executor.ts";
-import { checkChildren, checkInput, forget, isReopened } from "./executor_drift.ts";
+import { checkChildren, checkInput, forget, isTriedAgain } from "./executor_drift.ts";
 import { Frame } from "./executor_frame.ts";
 import { partsOf, type StageTask } from "./executor_task.ts";
 import { addTally, type Entry, type Failure, type Intent } from "./journal_tree.ts";
@@ -34,7 +34,7 @@ export async function runStage(execution: Execution, task: StageTask): Promise<u
   if (entry.input_hash !== undefined && entry.input_hash !== input_hash) {
     checkInput(checked, execution.settings);
   }
-  if (await saysFailed(execution, task)) forget(task);
+  if (await isTriedAgain(task, execution.settings.journal)) forget(task);
   if (entry.result !== undefined) {
     const output = await execution.settings.journal.output(entry.key, entry.result);
     if (await hasItsFiles(execution, { task, output })) {
@@ -80,12 +80,6 @@ function checkMadeAgain({ stage: { leaves }, entry, recorded }: Checked, output:
   );
 }
 
-/** Whether the recorded result is what a failed run failed of, so that a resume makes it again. */
-async function saysFailed({ settings: { journal } }: Execution, { entry, stage }: StageTask): Promise<boolean> {
-  if (entry.result === undefined || !stage.failed || !isReopened(journal, entry)) return false;
-  return stage.failed(await journal.output(entry.key, entry.result));
-}
-
 async function sleepUntil({ settings: { clock, backoff }, signal }: Execution, at_ms: number): Promise<void> {
   const wait = Math.min(at_ms - clock.now(), backoff.max_ms); // More only if the wall clock was set back since.
   if (wait > 0) await clock.sleep(wait, signal);
@@ -128,6 +122,7 @@ async function attemptInSlot(execution: Execution, task: Checked): Promise<Outco
     const { kept, durable } = await recordResult(execution, { task, frame, output, ms });
     const told = durable.then(() => {
       entry.result = kept.value;
+      entry.recorded_seq = Infinity;
       entry.drop();
       frame.announceNotes();
       frame.settle();

@@ -14,6 +14,7 @@ import type { RoundRecord } from "./journal_tree.ts";
 import { isUnder } from "./keys.ts";
 import type { Configs } from "./recorded_input.ts";
 import { recordedValue } from "./recorded_value.ts";
+import { markReopened } from "./reopened.ts";
 import { DEFAULT_BACKOFF } from "./retry.ts";
 import { Slots } from "./slots.ts";
 import type { JournalRow, NewRow, Parent, RunHead, Store } from "./store.ts";
@@ -165,6 +166,8 @@ async function replay(journal: Journal, { nodes, graph, configs, kept }: Replayi
   const { run, artifacts } = journal.options;
   const scope = { nodes: [...nodes], output: null };
   await loadJournal(journal, scope);
+  journal.reopened_seq = journal.last_seq; // A child tries again what its parent's resume would.
+  await markReopened(journal, { nodes: [...graph.nodes], output: graph.output });
   journal.close(new DrainedError(`Cannot append to run '${run}' as it is only read`));
   for (const node of nodes) {
     if (node.kind === "stage" && kept.includes(node.stage.name)) journal.root.at(node.name).input_hash = undefined;

@@ -35,6 +35,8 @@ export class Journal {
   readonly root = new Entry("");
   /** Closed rounds that replay needs, by the loop's path; oldest first. */
   readonly rounds = new Map<string, RoundRecord[]>();
+  /** What was recorded up to here is from before the newest resume that opened new budgets; 0: there was none. */
+  reopened_seq = 0;
   /** The newest row known to be durable. */
   last_seq: number;
   #pending: Group[] = [];

@@ -15,33 +15,29 @@ export async function loadJournal(journal: Journal, root: Scope): Promise<void> 
   if (journal.last_seq === 0) return;
   const { store, run } = journal.options;
   const [reopened] = await store.read(run, { kinds: ["recovery"], prefix: REOPENED, newest_first: true, limit: 1 });
-  await loadScope({ journal, reopened_seq: reopened?.key === REOPENED ? reopened.seq : 0 }, { scope: root, path: "" });
+  if (reopened?.key === REOPENED) journal.reopened_seq = reopened.seq;
+  await loadScope(journal, { scope: root, path: "" });
 }
 
-type Loading = { journal: Journal; reopened_seq: number };
-
-async function loadScope(loading: Loading, { scope, path }: { scope: Scope; path: string }): Promise<void> {
+async function loadScope(journal: Journal, { scope, path }: { scope: Scope; path: string }): Promise<void> {
   for (const node of scope.nodes) {
     const key = joinKey(path, node.name);
-    if (node.kind === "loop") await loadLoop(loading, { node, key });
+    if (node.kind === "loop") await loadLoop(journal, { node, key });
     else if (node.kind === "when") {
-      await loadScope(loading, { scope: node.then, path: `${key}/then` });
-      await loadScope(loading, { scope: node.otherwise, path: `${key}/otherwise` });
-    } else if (node.kind !== "flat") await loadEntries(loading, key);
+      await loadScope(journal, { scope: node.then, path: `${key}/then` });
+      await loadScope(journal, { scope: node.otherwise, path: `${key}/otherwise` });
+    } else if (node.kind !== "flat") await loadEntries(journal, key);
   }
 }
 
-async function loadEntries({ journal, reopened_seq }: Loading, key: string): Promise<void> {
+async function loadEntries(journal: Journal, key: string): Promise<void> {
   const { store, run } = journal.options;
   for (const row of await store.read(run, { kinds: ENTRY_KINDS, prefix: key })) {
-    if (isUnder(row.key, key)) takeRow(journal, { row, reopened_seq });
+    if (isUnder(row.key, key)) takeRow(journal, row);
   }
 }
 
-async function loadLoop(
-  { journal, reopened_seq }: Loading,
-  { node, key }: { node: LoopNode; key: string },
-): Promise<void> {
+async function loadLoop(journal: Journal, { node, key }: { node: LoopNode; key: string }): Promise<void> {
   const { store, run } = journal.options;
   const closed = await closedRounds(journal, { key, count: node.lag + 1 });
   if (closed.length > 0) journal.rounds.set(key, closed);
@@ -54,7 +50,7 @@ async function loadLoop(
   for (const row of rows) {
     const { round, below } = roundOf(row.key, key);
     if (round <= (last?.round ?? 0)) continue;
-    if (row.kind !== "round") takeRow(journal, { row, reopened_seq });
+    if (row.kind !== "round") takeRow(journal, row);
     else if (below) await takeNestedRound(journal, row);
   }
 }
@@ -77,8 +73,8 @@ function roundOf(key: string, loop: string): { round: number; below: boolean } {
   return { round: Number(round), below: rest.length > 0 };
 }
 
-function takeRow(journal: Journal, { row, reopened_seq }: { row: JournalRow; reopened_seq: number }): void {
-  journal.root.at(row.key).take(row, reopened_seq);
+function takeRow(journal: Journal, row: JournalRow): void {
+  journal.root.at(row.key).take(row, journal.reopened_seq);
 }
 
 async function takeNestedRound(journal: Journal, row: JournalRow): Promise<void> {

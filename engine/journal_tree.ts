@@ -47,10 +47,14 @@ export class Entry {
   result?: string;
   failures: readonly Failure[] = NONE;
   checkpoints: readonly string[] = NONE;
-  /** Its newest intent or result is from before the resume that opened new budgets. */
-  before_reopening = false;
-  /** It was given up before that, of what the user's code or data did. */
+  /** Seq of the result, else of the newest intent; Infinity: recorded by this engine. */
+  recorded_seq = Infinity;
+  /** It was given up before the resume that opened new budgets, of what the user's code or data did. */
   was_given_up = false;
+  /** Says that something failed, and nobody has accepted it: it is tried again. */
+  tried_again = false;
+  /** It was made of something that is tried again, or was since: its input may be new. */
+  may_change = false;
 
   constructor(readonly key: string) {}
 
@@ -84,13 +88,15 @@ export class Entry {
   take(row: JournalRow, reopened_seq: number): void {
     switch (row.kind) {
       case "intent":
-        this.before_reopening = row.seq <= reopened_seq;
+        // It began again with another input: what the one before gave counts no more.
+        if (this.result !== undefined && this.input_hash !== row.input_hash) this.forget();
+        if (this.result === undefined) this.recorded_seq = row.seq;
         this.attempts++;
         this.input_hash = row.input_hash;
         this.intent = row.value;
         break;
       case "result":
-        this.before_reopening = row.seq <= reopened_seq;
+        this.recorded_seq = row.seq;
         this.input_hash = row.input_hash;
         this.result = row.value;
         break;
@@ -112,7 +118,8 @@ export class Entry {
   forget(): void {
     this.drop();
     this.result = undefined;
-    this.before_reopening = false;
+    this.recorded_seq = Infinity;
+    this.tried_again = false;
     this.failures = NONE;
     this.checkpoints = NONE;
   }
