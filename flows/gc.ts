@@ -19,7 +19,6 @@ import {
   sweepArtifacts,
   unreachableArtifacts,
 } from "../engine/mod.ts";
-import { homeNonce } from "../workers/mod.ts";
 import { type CollectableRows, collectableRows, descendants, hasEnded } from "./collectable_rows.ts";
 import type { Home } from "./home.ts";
 import { strayCheckpoints } from "./leftovers.ts";
@@ -96,7 +95,7 @@ export async function collectGarbage(home: Home, options: GcOptions = {}): Promi
 async function chosen(home: Home, ids: readonly string[] | undefined): Promise<readonly RunHead[]> {
   const heads = await home.store.heads();
   if (ids === undefined || ids.length === 0) {
-    const here = await homeNonce(home.dir);
+    const here = await home.identity();
     return heads.filter((head) => head.home === null || head.home === here);
   }
   return await Promise.all(ids.map(async (id) => {

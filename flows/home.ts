@@ -1,4 +1,4 @@
-import { existsSync } from "node:fs";
+import { existsSync, lstatSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { z } from "zod";
 import {
@@ -106,13 +106,27 @@ export class Home {
   async rememberStore(): Promise<void> {
     const { id } = await this.store.identity();
     if (!this.knownStores().some((known) => known.id === id)) {
-      Deno.writeTextFileSync(`${this.dir}/${STORES}`, `${id} ${this.where}\n`, { append: true, mode: PRIVATE_FILE });
+      appendLine(`${this.dir}/${STORES}`, `${id} ${this.where}`);
     }
     const here = Deno.realPathSync(this.dir);
     if (this.#homes().some(({ place }) => place === here)) return;
     makeDirectory(this.artifacts.dir);
-    const line = `${await homeNonce(this.dir)} ${here}\n`;
-    Deno.writeTextFileSync(`${this.artifacts.dir}/${HOMES}`, line, { append: true, mode: PRIVATE_FILE });
+    appendLine(`${this.artifacts.dir}/${HOMES}`, `${await this.identity()} ${here}`);
+  }
+
+  /** The home's own; one that was lost is what its journal says. */
+  identity(): Promise<string> {
+    return homeNonce(this.dir, () => this.#recordedIdentity());
+  }
+
+  /** A journal that lies here itself, of runs that have directories here, is this home's. */
+  async #recordedIdentity(): Promise<string | null> {
+    if (this.where !== SQLITE || lstatSync(sqliteFile(this.dir), { throwIfNoEntry: false })?.isFile() !== true) {
+      return null;
+    }
+    const heads = (await this.store.heads()).filter(({ id }) => existsSync(this.runDir(id)));
+    const known = new Set(heads.map(({ home }) => home));
+    return known.size === 1 ? [...known][0]! : null;
   }
 
   #homes(): { id: string; place: string }[] {
@@ -127,7 +141,7 @@ export class Home {
    * moved.
    */
   async artifactSharers(): Promise<string[]> {
-    const own = { id: await homeNonce(this.dir), place: Deno.realPathSync(this.dir) };
+    const own = { id: await this.identity(), place: Deno.realPathSync(this.dir) };
     const dirOf = (place: string) => existsSync(`${place}/artifacts`) ? Deno.realPathSync(`${place}/artifacts`) : null;
     const here = dirOf(own.place);
     const others = this.#homes().filter(({ place }) => place !== own.place);
@@ -138,7 +152,7 @@ export class Home {
   /** What the directories of a run of the open journal say. */
   async owner(run: string): Promise<DirectoryOwner> {
     const { id: store } = await this.store.identity();
-    return { home: await homeNonce(this.dir), store, run: checkRunId(run), place: Deno.realPathSync(this.dir) };
+    return { home: await this.identity(), store, run: checkRunId(run), place: Deno.realPathSync(this.dir) };
   }
 
   /** A run's model, metrics and publications. */
@@ -202,6 +216,12 @@ function makeHome(home: string, onNotice: OpenOptions["onNotice"]): void {
     const names = open.map((path) => path.slice(home.length + 1)).join(", ");
     onNotice?.(`${home}: other users could read ${names}. They are yours alone now (chmod 700, 600)`);
   }
+}
+
+/** On a line of its own, also after one that was torn. */
+function appendLine(path: string, line: string): void {
+  const torn = existsSync(path) && !/(?:^|\n)$/.test(Deno.readTextFileSync(path));
+  Deno.writeTextFileSync(path, `${torn ? "\n" : ""}${line}\n`, { append: true, mode: PRIVATE_FILE });
 }
 
 function makePrivate(path: string): void {

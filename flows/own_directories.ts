@@ -1,25 +1,44 @@
 /** Directories that a run's stages write into `runs/RUN` and go on from: what is lost of them is made again. */
-import { type Context, isNothing } from "../engine/mod.ts";
+import type { z } from "zod";
+import { type Context, isNothing, sha256Hex } from "../engine/mod.ts";
+import { type FileEntry as Entry, firstProblem } from "../workers/mod.ts";
 import { Paths } from "./resources.ts";
 
+type FileEntry = z.infer<typeof Entry>;
 type File = { path: string; bytes: number };
+type At = { ctx: Pick<Context, "resource"> };
 
 /**
- * Whether a directory that a stage of this run wrote holds its files, by name and size; without `files`, whether it
- * holds any and none is empty. A directory of another run, as a fork has them, is not this run's to make: whoever opens
- * it names what is missing.
+ * Whether a directory that a stage of this run wrote holds its files, by name and size. One of another run, as a fork has
+ * them, is not this run's to make: whoever opens it names what is missing.
  */
-export async function holds(
-  dir: string,
-  { ctx, files }: { ctx: Pick<Context, "resource">; files?: readonly File[] },
-): Promise<boolean> {
-  if (!dir.startsWith(`${ctx.resource(Paths).run}/`)) return true;
-  if (files === undefined) {
-    const sizes = await sizesIn(dir);
-    return sizes.length > 0 && sizes.every((size) => size > 0);
-  }
+export async function holds(dir: string, { ctx, files }: At & { files: readonly File[] }): Promise<boolean> {
+  if (!isOwn(dir, ctx)) return true;
   const found = await Promise.all(files.map(({ path }) => sizeOf(`${dir}/${path}`)));
   return files.every(({ bytes }, i) => found[i] === bytes);
+}
+
+/** The same of a small one, by what its files hold. Older records name none: then it holds some, and none is empty. */
+export async function isWhole(dir: string, { ctx, files }: At & { files?: readonly FileEntry[] }): Promise<boolean> {
+  if (!isOwn(dir, ctx)) return true;
+  if (files !== undefined) return await firstProblem(dir, files) === null;
+  const sizes = await sizesIn(dir);
+  return sizes.length > 0 && sizes.every((size) => size > 0);
+}
+
+/** Every file of a small directory. */
+export async function filesIn(dir: string): Promise<FileEntry[]> {
+  const names = await Array.fromAsync(Deno.readDir(dir), ({ name }) => name);
+  return await Promise.all(
+    names.sort().map(async (path) => {
+      const bytes = await Deno.readFile(`${dir}/${path}`);
+      return { path, sha256: sha256Hex(bytes), bytes: bytes.length };
+    }),
+  );
+}
+
+function isOwn(dir: string, ctx: At["ctx"]): boolean {
+  return dir.startsWith(`${ctx.resource(Paths).run}/`);
 }
 
 /** Of the files that lie in it. */

@@ -17,7 +17,7 @@ import type { Home } from "./home.ts";
 
 /** @throws {InvalidInputError} If the run was recorded in another home: what it needs lies there. */
 export async function refuseOtherHome(home: Home, { id, home: recorded }: RunHead): Promise<void> {
-  const here = await homeNonce(home.dir);
+  const here = await home.identity();
   if (recorded === null || recorded === here) return;
   throw new InvalidInputError(
     `Cannot work on run '${id}' in ${home.dir} because its files are in another home: this one is ${here}, the run's is ` +

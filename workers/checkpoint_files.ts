@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { basename, dirname } from "node:path";
 import { z } from "zod";
+import { isNothing } from "../engine/mod.ts";
 
 /** A file that is missing (found: null) or has other bytes than were recorded. */
 export type FileProblem = { file: string; expected: string; found: string | null };
@@ -53,7 +54,7 @@ async function hashOf(path: string): Promise<string | null> {
     const opened = await Deno.open(path);
     for await (const chunk of opened.readable) hash.update(chunk);
   } catch (error) {
-    if (error instanceof Deno.errors.NotFound) return null;
+    if (isNothing(error)) return null;
     throw error;
   }
   return hash.digest("hex");

@@ -29,15 +29,16 @@ const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 /**
  * The identity of a home, made once: nobody touches another home's processes or files. One that was lost or damaged is made again
- * as the owners of the home's directories know it.
+ * as the owners of the home's directories know it, or else as `recorded` does.
  */
-export async function homeNonce(home: string): Promise<string> {
+export async function homeNonce(home: string, recorded?: () => Promise<string | null>): Promise<string> {
   const path = `${home}/nonce`;
   const known = await Deno.readTextFile(path).catch(unlessMissing);
   if (known !== undefined && UUID.test(known.trim())) return known.trim();
   const fresh = `${path}.${crypto.randomUUID()}`;
   await Deno.mkdir(home, { recursive: true });
-  await Deno.writeTextFile(fresh, `${rememberedHome(home) ?? crypto.randomUUID()}\n`, { mode: PRIVATE_FILE });
+  const id = rememberedHome(home) ?? await recorded?.() ?? crypto.randomUUID();
+  await Deno.writeTextFile(fresh, `${id}\n`, { mode: PRIVATE_FILE });
   if (known !== undefined) {
     await Deno.rename(fresh, path); // Empty or torn: nobody could have used it.
   } else {

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { defineStage } from "../../engine/mod.ts";
-import { holds } from "../own_directories.ts";
+import { filesIn, isWhole } from "../own_directories.ts";
+import { FileEntry } from "../../workers/mod.ts";
 import { Paths, Trainer } from "../resources.ts";
 
 /** Makes a small model and its tokenizer on the spot. The seed fixes every bit: a second run makes the same files. */
@@ -8,10 +9,14 @@ export const createModel = defineStage({
   name: "create_model",
   version: 1,
   input: z.strictObject({ recipe: z.string(), seed: z.int() }),
-  output: z.strictObject({ path: z.string(), digest: z.string() }),
+  output: z.strictObject({
+    path: z.string(),
+    digest: z.string(),
+    files: z.array(FileEntry).optional().describe("Absent: of an older record."),
+  }),
   runs_on: "trainer",
   leaves: {
-    areThere: ({ path }, ctx) => holds(path, { ctx }),
+    areThere: ({ path, files }, ctx) => isWhole(path, { ctx, files }),
     identity: ({ digest }) => `digest ${digest}`,
   },
   async run({ recipe, seed }, ctx) {
@@ -19,6 +24,6 @@ export const createModel = defineStage({
       { recipe, seed, dir: `${ctx.resource(Paths).run}/model` },
       ctx,
     );
-    return { path: made.dir, digest: made.digest };
+    return { path: made.dir, digest: made.digest, files: await filesIn(made.dir) };
   },
 });
