@@ -1,5 +1,5 @@
 import type { Policy, Sampling, Slab } from "../data/mod.ts";
-import { BadDataError, InfrastructureError } from "../engine/mod.ts";
+import { InfrastructureError, isNothing } from "../engine/mod.ts";
 import {
   type Caller,
   firstProblem,
@@ -7,6 +7,7 @@ import {
   NotResident,
   OPERATIONS,
   type Operator,
+  problemBehind,
   problemText,
   type Publication,
   type RestartCause,
@@ -38,6 +39,10 @@ export class PolicySampler {
   /** Those that this engine has put a publication on. */
   readonly #loaded = new Set<Operator>();
   readonly #republish: Republish | null;
+  /** Settles with the publication that was written again last. */
+  #writing: Promise<void> = Promise.resolve();
+  /** Publications that were written again. */
+  #written = 0;
 
   /**
    * `restart`: how the engine before this one ended, if there was one. `republish`: writes a publication again whose
@@ -104,12 +109,15 @@ export class PolicySampler {
     return this.#operators[held.indexOf(true)] ?? null;
   }
 
-  async #load(operator: Operator, { policy, publication }: Published, caller: Caller) {
-    if (this.#republish && !isThere(publication.dir)) await this.#republish({ policy, publication }, caller);
+  async #load(operator: Operator, published: Published, caller: Caller) {
+    const { policy, publication } = published;
+    if (!isThere(publication.dir)) await this.#writeAgain(published, caller, () => isThere(publication.dir));
     const args = { version: policy.version, model_path: policy.model_path, publication };
     const load = () => operator.call("load", args, caller);
+    const written = this.#written;
     const answer = await load().catch(async (error) => {
-      if (!await this.#mended(error, { policy, publication }, caller)) throw error;
+      const mended = await this.#mended(error, published, caller);
+      if (!mended && this.#written === written) throw error; // Else it was written again for another sampler.
       return await load();
     });
     const loaded = OPERATIONS.sampler.load.output.parse(answer.outputs[0]);
@@ -118,13 +126,13 @@ export class PolicySampler {
   }
 
   /** Whether a load failed as the publication's files are damaged, and they were written again. */
-  async #mended(error: unknown, { policy, publication }: Published, caller: Caller): Promise<boolean> {
-    if (!(error instanceof BadDataError) || this.#republish === null) return false;
+  async #mended(error: unknown, published: Published, caller: Caller): Promise<boolean> {
+    const { policy, publication } = published;
     const { dir, files } = publication;
-    const problem = await firstProblem(dir, files);
+    const problem = this.#republish && await problemBehind(error, publication);
     if (problem === null) return false;
     caller.emit?.({ log: `publication ${dir}: ${problemText(problem)}. It is written again` });
-    await this.#republish({ policy, publication }, caller);
+    await this.#writeAgain(published, caller, async () => await firstProblem(dir, files) === null);
     const again = await firstProblem(dir, files);
     if (again !== null) {
       throw new InfrastructureError(
@@ -136,6 +144,19 @@ export class PolicySampler {
     const nothing = { version: policy.version, batches_redone: 0, seconds: 0 };
     await caller.record("recovery", caller.key, { cause: "damaged_publication", action: "republish", ...nothing });
     return true;
+  }
+
+  /** One at a time, and only what is not whole by then: another sampler may read what its turn has written. */
+  async #writeAgain(published: Published, caller: Caller, isWhole: () => boolean | Promise<boolean>): Promise<void> {
+    const republish = this.#republish;
+    if (republish === null) return;
+    const turn = this.#writing.then(async () => {
+      if (await isWhole()) return;
+      await republish(published, caller);
+      this.#written += 1;
+    });
+    this.#writing = turn.catch(() => {}); // Its caller hears of it; the next one begins all the same.
+    await turn;
   }
 
   /**
@@ -173,7 +194,7 @@ function isThere(dir: string): boolean {
   try {
     return Deno.statSync(dir).isDirectory;
   } catch (error) {
-    if (error instanceof Deno.errors.NotFound) return false;
+    if (isNothing(error)) return false;
     throw error;
   }
 }

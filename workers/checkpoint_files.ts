@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { basename, dirname } from "node:path";
 import { z } from "zod";
-import { isNothing } from "../engine/mod.ts";
+import { BadDataError, InfrastructureError, isNothing } from "../engine/mod.ts";
 
 /** A file that is missing (found: null) or has other bytes than were recorded. */
 export type FileProblem = { file: string; expected: string; found: string | null };
@@ -28,6 +28,18 @@ export async function firstProblem(
   return null;
 }
 
+/**
+ * The file that explains why a worker failed to load `dir`; null: none does. What a worker says of a damaged file is a
+ * BadDataError, or an InfrastructureError where its text is one of a damaged checkpoint: the files decide.
+ */
+export async function problemBehind(
+  error: unknown,
+  { dir, files }: { dir: string; files: readonly { path: string; sha256: string }[] },
+): Promise<FileProblem | null> {
+  if (!(error instanceof BadDataError || error instanceof InfrastructureError)) return null;
+  return await firstProblem(dir, files);
+}
+
 /** `problem` in words. */
 export function problemText({ file, expected, found }: FileProblem): string {
   if (found === null) return `${file} is missing`;
@@ -48,13 +60,38 @@ export async function moveAside({ dir, to }: Pick<SetAside, "dir" | "to">): Prom
   });
 }
 
+/**
+ * Makes room for a directory that is about to be written: a file in its place, or in the place of the directory that it
+ * goes into, is set aside. Links and directories stay. What was moved, and where to.
+ */
+export async function makeRoomFor(dir: string): Promise<{ from: string; to: string }[]> {
+  const moved: { from: string; to: string }[] = [];
+  for (const from of [dirname(dir), dir]) {
+    if (!await isFile(from)) continue;
+    const to = `${asidePath(from)}-${crypto.randomUUID().slice(0, 8)}`; // An earlier one stays.
+    await moveAside({ dir: from, to });
+    moved.push({ from, to });
+  }
+  return moved;
+}
+
+async function isFile(path: string): Promise<boolean> {
+  try {
+    return (await Deno.lstat(path)).isFile;
+  } catch (error) {
+    if (isNothing(error)) return false;
+    throw error;
+  }
+}
+
+/** Null: there is no file. */
 async function hashOf(path: string): Promise<string | null> {
   const hash = createHash("sha256");
   try {
     const opened = await Deno.open(path);
     for await (const chunk of opened.readable) hash.update(chunk);
   } catch (error) {
-    if (isNothing(error)) return null;
+    if (isNothing(error) || error instanceof Deno.errors.IsADirectory) return null;
     throw error;
   }
   return hash.digest("hex");

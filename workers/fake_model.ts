@@ -16,9 +16,10 @@ import {
   type StopReason,
   type Trajectory,
 } from "../data/mod.ts";
-import { type ArtifactStore, BadDataError, sha256Hex } from "../engine/mod.ts";
+import { type ArtifactStore, sha256Hex } from "../engine/mod.ts";
 import type { CallOptions, CallResult } from "./group.ts";
-import { firstProblem, problemText } from "./checkpoint_files.ts";
+import { firstProblem } from "./checkpoint_files.ts";
+import { badDataInWorker, unreadableText } from "./fake_failure.ts";
 import { Checkpoint, OPERATIONS, Publication, StepRecord } from "./operations.ts";
 import type { Operator } from "./operator.ts";
 
@@ -353,16 +354,17 @@ export class FakeSampler extends FakeWorker {
 /** As the real workers do before they read. */
 async function verify({ dir, files }: Checkpoint | Publication): Promise<void> {
   const problem = await firstProblem(dir, files);
-  if (problem) throw new BadDataError(`Cannot open '${dir}' as ${problemText(problem)}`);
+  if (problem) throw badDataInWorker(unreadableText(dir, problem), "load");
 }
 
 /** As the real trainer does before it opens a model directory. */
 async function checkModel(dir: string, recorded: string | undefined): Promise<void> {
   const found = digestOf(await read(dir));
   if (recorded === undefined || recorded === found) return;
-  throw new BadDataError(
+  throw badDataInWorker(
     `Cannot open model '${dir}' because its weights are not those that the run recorded: their digest is ` +
       `${found.slice(0, 12)}, recorded ${recorded.slice(0, 12)}. Fix: put the recorded weights back`,
+    "load",
   );
 }
 

@@ -3,8 +3,8 @@ import { BadDataError, type Clock, InfrastructureError, RedoDriftError } from ".
 import {
   asidePath,
   type FileProblem,
-  firstProblem,
   moveAside,
+  problemBehind,
   problemText,
   type SetAside,
 } from "./checkpoint_files.ts";
@@ -141,8 +141,7 @@ export class Materialiser {
     try {
       await operator.call("load", args, caller);
     } catch (error) {
-      const readable = !(error instanceof BadDataError || error instanceof InfrastructureError);
-      const problem = checkpoint === null || readable ? null : await firstProblem(checkpoint.dir, checkpoint.files);
+      const problem = checkpoint && await problemBehind(error, checkpoint);
       throw problem === null ? error : new DamagedCheckpoint(checkpoint!, problem);
     }
   }

@@ -14,6 +14,7 @@ import {
 } from "../data/mod.ts";
 import { type ArtifactStore, canonicalJson, type Clock, InfrastructureError, sha256Hex } from "../engine/mod.ts";
 import { type CallOptions, callOptions } from "./call.ts";
+import { makeRoomFor } from "./checkpoint_files.ts";
 import { checkpointName, Materialiser } from "./materialiser.ts";
 import { ModelDigests } from "./model_digests.ts";
 import type { Caller, Operator } from "./operator.ts";
@@ -219,10 +220,13 @@ export class PolicyTrainer {
 
   /**
    * Writes the weights of `policy` as a plain Hugging Face directory with a manifest; those of an adapter merged or alone, as `form`
-   * says or else the configuration.
+   * says or else the configuration. A file where a directory goes is set aside.
    */
   async publish(policy: Policy, target: string | PublishTarget, caller: Caller): Promise<Publication> {
     const args = { version: policy.version, ...(typeof target === "string" ? { dir: target } : target) };
+    for (const { from, to } of await makeRoomFor(args.dir)) {
+      caller.emit?.({ log: `${from} is a file where a directory goes. It was set aside as ${to}` });
+    }
     return Publication.parse(await this.#resident(policy.version, caller, () => this.#call("publish", args, caller)));
   }
 

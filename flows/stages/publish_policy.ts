@@ -49,7 +49,7 @@ async function olderThan(
   for await (const { name } of Deno.readDir(publications)) {
     const path = `${publications}/${name}`;
     if (path !== dir && isNamed(name, OWN_NAMES.weights)) {
-      found.push({ name, at: (await Deno.stat(path)).mtime?.getTime() ?? 0 });
+      found.push({ name, at: (await Deno.lstat(path)).mtime?.getTime() ?? 0 });
     }
   }
   return found.toSorted((a, b) => b.at - a.at).slice(kept).map(({ name }) => name);

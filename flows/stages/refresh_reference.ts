@@ -39,7 +39,8 @@ export const refreshReference = defineStage({
 export async function referencePath(reference: Policy, ctx: Context): Promise<string> {
   if (reference.number === 0) return reference.model_path;
   const dir = `${parentOf(ctx)}/${reference.version.slice(0, 16)}`;
-  const there = await Deno.stat(dir).then(() => true, unlessMissing); // Whole or not at all: it is moved there.
+  // Whole or not at all: it is moved there.
+  const there = await Deno.stat(dir).then(({ isDirectory }) => isDirectory, unlessMissing);
   if (!there) await ctx.resource(Trainer).publish(reference, { dir, form: "merged" }, ctx);
   return dir;
 }
@@ -47,7 +48,7 @@ export async function referencePath(reference: Policy, ctx: Context): Promise<st
 /** The directories that this run has written. A reference may also be a model of the user's, which is never touched. */
 async function references(ctx: Context): Promise<string[]> {
   const parent = parentOf(ctx);
-  const there = await Deno.stat(parent).then(() => true, unlessMissing);
+  const there = await Deno.stat(parent).then(({ isDirectory }) => isDirectory, unlessMissing);
   const names = there ? await Array.fromAsync(Deno.readDir(parent), ({ name }) => name) : [];
   return names.filter((name) => isNamed(name, OWN_NAMES.weights)).map((name) => `${parent}/${name}`);
 }

@@ -63,7 +63,21 @@ const LOSSES: Record<string, (run: string) => Promise<void>> = {
   "an empty model": (run) => Deno.writeTextFile(`${run}/model/weights.json`, ""),
   "the warm model": (run) => Deno.remove(`${run}/warm`, { recursive: true }),
   "a torn warm model": (run) => Deno.truncate(`${run}/warm/weights.json`, 3),
+  "torn publications": (run) => eachPublication(run, (dir) => Deno.truncate(`${dir}/weights.json`, 3)),
+  "garbage in publications": (run) => eachPublication(run, (dir) => Deno.writeTextFile(`${dir}/weights.json`, "\0{")),
+  "empty publications": (run) => eachPublication(run, (dir) => Deno.remove(`${dir}/weights.json`)),
+  "a file for each publication": (run) => eachPublication(run, replacedByFile),
+  "a file for all publications": (run) => replacedByFile(`${run}/../publications`),
 };
+
+async function eachPublication(run: string, damage: (dir: string) => Promise<void>): Promise<void> {
+  for await (const { name } of Deno.readDir(`${run}/../publications`)) await damage(`${run}/../publications/${name}`);
+}
+
+async function replacedByFile(dir: string): Promise<void> {
+  await Deno.remove(dir, { recursive: true });
+  await Deno.writeTextFile(dir, "not a directory");
+}
 
 Deno.test("a run that lost what it had made resumes from any point: it makes it again, and ends with the same digest", async () => {
   const remade = new Set<string>();

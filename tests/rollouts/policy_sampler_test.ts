@@ -1,4 +1,4 @@
-import { deepStrictEqual, rejects, strictEqual } from "node:assert/strict";
+import { deepStrictEqual, ok, rejects, strictEqual } from "node:assert/strict";
 import { decodeSlab, type Policy, Sampling, type Slab } from "../../data/mod.ts";
 import { BadDataError } from "../../engine/mod.ts";
 import { PolicySampler, type Published } from "../../rollouts/mod.ts";
@@ -186,16 +186,55 @@ Deno.test("PolicySampler.generate() refuses a result without its data", async ()
   await rejects(sampler.generate(work(await published("v1", 1)), caller()), { code: "infrastructure" });
 });
 
-Deno.test("PolicySampler.load() has a damaged publication written again, and says so", async () => {
-  const v1 = await published("damaged", 1);
-  const file = `${v1.publication.dir}/${v1.publication.files[0]!.path}`;
-  await Deno.writeTextFile(file, "2");
-  const republish = async () => void await published("damaged", 1);
-  const operator = new FakeSampler();
-  const recoveries: Recovery[] = [];
-  await new PolicySampler({ operators: [operator], republish }).load(v1, caller(recoveries));
-  strictEqual(ops(operator), "load load");
-  deepStrictEqual(recoveries.map(({ cause, action }) => `${cause} ${action}`), ["damaged_publication republish"]);
+const DAMAGES: Record<string, (file: string) => Promise<void>> = {
+  "other bytes": (file) => Deno.writeTextFile(file, "2"),
+  "an empty file": (file) => Deno.truncate(file),
+  "a missing file": (file) => Deno.remove(file),
+  "a directory in a file's place": async (file) => {
+    await Deno.remove(file);
+    await Deno.mkdir(file);
+  },
+};
+
+for (const [name, damage] of Object.entries(DAMAGES)) {
+  Deno.test(`PolicySampler.load() has a publication with ${name} written again once, for all samplers, and says so`, async () => {
+    const v1 = await published("damaged", 1);
+    await damage(`${v1.publication.dir}/${v1.publication.files[0]!.path}`);
+    let written = 0;
+    const republish = async () => {
+      written += 1;
+      await Deno.remove(v1.publication.dir, { recursive: true });
+      await published("damaged", 1);
+    };
+    const operators = [new FakeSampler(), new FakeSampler()];
+    const recoveries: Recovery[] = [];
+    await new PolicySampler({ operators, republish }).load(v1, caller(recoveries));
+    deepStrictEqual([written, ...operators.map(({ version }) => version)], [1, "damaged", "damaged"]);
+    strictEqual(ops(operators[0]!), "load load");
+    ok(recoveries.length > 0);
+    ok(recoveries.every(({ cause, action }) => `${cause} ${action}` === "damaged_publication republish"));
+  });
+}
+
+Deno.test("PolicySampler.load(): a sampler that hears of the damage after another one's was written again loads once more", async () => {
+  const v1 = await published("late", 1);
+  await Deno.writeTextFile(`${v1.publication.dir}/${v1.publication.files[0]!.path}`, "2");
+  const republish = async () => void await published("late", 1);
+  const again = Promise.withResolvers<void>();
+  const early = new FakeSampler({ hook: (_, moment) => moment === "done" ? again.resolve() : undefined });
+  const late = new FakeSampler();
+  const call = late.call.bind(late);
+  late.call = async (...args) => {
+    try {
+      return await call(...args);
+    } catch (error) {
+      await again.promise; // Its answer comes when the files are whole again.
+      throw error;
+    }
+  };
+  const sampler = new PolicySampler({ operators: [early, late], republish });
+  await sampler.load(v1, caller());
+  deepStrictEqual([early.version, late.version], ["late", "late"]);
 });
 
 Deno.test("PolicySampler.load() fails where writing again gives other bytes, and where nothing is damaged", async () => {

@@ -1,0 +1,18 @@
+/** What fake workers fail with: the same errors as the engine makes of what real ones report. */
+import type { EngineError } from "../engine/mod.ts";
+import type { FileProblem } from "./checkpoint_files.ts";
+import { failureReport } from "./fake_script.ts";
+import { failureError } from "./failures.ts";
+
+/** A BadDataError that a worker raised in operation `op`, as it reaches the caller: its text decides what it counts as. */
+export function badDataInWorker(message: string, op: string): EngineError {
+  const report = failureReport({ cause: "bad_data", exception: "BadDataError", message });
+  return failureError([report], { run: "fake", group: "fake", generation: 1, op });
+}
+
+/** The words of `verify_files` in weights.py. */
+export function unreadableText(dir: string, { file, expected, found }: FileProblem): string {
+  if (found === null) return `Cannot open '${dir}' as its file '${file}' is missing`;
+  return `Cannot open '${dir}' as its file '${file}' is not the recorded one: sha256 is ${found}, recorded ${expected}. ` +
+    "The file was changed or damaged: use another checkpoint";
+}
