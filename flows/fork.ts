@@ -14,6 +14,7 @@ import {
   type Prefix,
   prefixOf,
   recordedValue,
+  RemovalRefusedError,
   removeTree,
   RUN_ID,
   type RunHead,
@@ -304,9 +305,10 @@ async function keepCheckpoints(
     try {
       const rows: NewRow[] = []; // One after the other: none is being linked any more when a failed try is cleared away.
       if (needed.size > 0) writeOwner(own, owner);
-      for (const one of needed.values()) rows.push(await linked(one, own));
+      for (const one of needed.values()) rows.push(await linked(one, own, { home: home.dir, owner }));
       return rows;
     } catch (error) {
+      if (error instanceof RemovalRefusedError) throw error; // Somebody has put something there: it all stays.
       await removeTree(own, { home: home.dir, named: RUN_ID, owner }).catch(() => {}); // The error matters more.
       if (!(error instanceof Deno.errors.NotFound) || tries === LINK_TRIES) throw error;
     }
@@ -330,11 +332,16 @@ function notOurs({ dir }: CheckpointNote, name: string): BadDataError {
   );
 }
 
-/** The child's own checkpoint of the same files: its parent may drop the other. */
-async function linked(checkpoint: CheckpointNote, checkpoints: string): Promise<NewRow> {
+/**
+ * The child's own checkpoint of the same files: its parent may drop the other. It begins empty: in what a killed fork has
+ * left there may be links by now.
+ */
+async function linked(checkpoint: CheckpointNote, checkpoints: string, of: { home: string; owner: DirectoryOwner }) {
   const name = basename(checkpoint.dir);
   if (!isNamed(name, OWN_NAMES.checkpoint)) throw notOurs(checkpoint, name);
   const dir = `${checkpoints}/${name}`;
+  await removeTree(dir, { ...of, named: OWN_NAMES.checkpoint });
+  await Deno.mkdir(dir);
   const folders = new Set([checkpoints, dir]);
   for (const { path } of checkpoint.files) {
     if (isAbsolute(path) || normalize(path).startsWith("..")) throw notOurs(checkpoint, path);
@@ -347,14 +354,11 @@ async function linked(checkpoint: CheckpointNote, checkpoints: string): Promise<
     using opened = await Deno.open(folder);
     await opened.sync();
   }
-  return { kind: "note/checkpoint", key: checkpoint.version, value: canonicalJson({ ...checkpoint, dir }) };
+  return { kind: "note/checkpoint" as const, key: checkpoint.version, value: canonicalJson({ ...checkpoint, dir }) };
 }
 
-/** A file system without links, or another one, gets a copy. What a killed fork has left is the parent's file: no copy onto it. */
+/** A file system without links, or another one, gets a copy. */
 async function linkOrCopy(from: string, to: string): Promise<void> {
-  await Deno.remove(to).catch((error) => {
-    if (!(error instanceof Deno.errors.NotFound)) throw error;
-  });
   try {
     await Deno.link(from, to);
   } catch (error) {

@@ -2,9 +2,8 @@ import { unlessMissing } from "./unless_missing.ts";
 
 /** Names in a directory, sorted. None of what is no directory: nothing in it is ours, whatever has taken its place. */
 export async function namesIn(dir: string): Promise<string[]> {
-  const { NotADirectory, FilesystemLoop } = Deno.errors;
   const entries = await Array.fromAsync(Deno.readDir(dir), ({ name }) => name).catch((error) => {
-    if (!(error instanceof NotADirectory || error instanceof FilesystemLoop)) return unlessMissing(error);
+    if (!(error instanceof Deno.errors.FilesystemLoop)) return unlessMissing(error);
   });
   return (entries ?? []).sort();
 }

@@ -134,6 +134,42 @@ Deno.test("fork: what one that was killed has linked is linked again, and its pa
   deepStrictEqual([same(ended), ended.recoveries[0]!.batches_redone], [same(whole), 0]);
 });
 
+Deno.test("fork: nothing is written or removed through a link in what one that was killed has left", async () => {
+  const home = await freshFakeHome();
+  await createFakeRun(home, "a");
+  await executeFake(home, "a");
+  const notes = await home.store.read("a", { kinds: ["note/checkpoint"] });
+  const { dir, files } = JSON.parse(notes.at(-1)!.value) as { dir: string; files: { path: string }[] };
+  const [name, file] = [basename(dir), files[0]!.path];
+  const outside = `${home.dir}/outside`;
+  const left: Record<string, (own: string) => Promise<void>> = {
+    checkpoint: (own) => Deno.symlink(outside, `${own}/${name}`),
+    file: async (own) => {
+      await Deno.mkdir(`${own}/${name}`);
+      await Deno.symlink(`${outside}/${file}`, `${own}/${name}/${file}`);
+    },
+    folder: async (own) => {
+      await Deno.mkdir(`${own}/${name}`);
+      await Deno.symlink(outside, `${own}/${name}/state`);
+    },
+    run: (own) => Deno.remove(own, { recursive: true }).then(() => Deno.symlink(outside, own)),
+  };
+  await Deno.mkdir(outside);
+  await Deno.writeTextFile(`${outside}/${file}`, "precious");
+  for (const [id, leave] of Object.entries(left)) {
+    const own = home.checkpointsDir(id);
+    writeOwner(own, await home.owner(id));
+    await leave(own);
+    if (id === "run") await Deno.copyFile(`${home.checkpointsDir("file")}/owner.json`, `${outside}/owner.json`);
+    const forked = fork(home, "a", { round: 6, id });
+    if (id === "file" || id === "folder") await forked;
+    else await rejects(forked, /^\w+: Cannot (remove|use) '?.*because/);
+    deepStrictEqual([await Deno.readTextFile(`${outside}/${file}`)], ["precious"]);
+    strictEqual((await Deno.lstat(`${outside}/${file}`)).nlink, 1);
+  }
+  strictEqual((await Deno.lstat(`${home.checkpointsDir("checkpoint")}/${name}`)).isSymlink, true);
+});
+
 Deno.test("fork: killed after any append and resumed, and forked again, it ends as one that was not", async () => {
   const home = await freshFakeHome();
   const store = home.store as MemoryStore;
