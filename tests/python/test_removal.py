@@ -6,6 +6,7 @@ import ast
 import os
 import shutil
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -14,6 +15,7 @@ from holdfast_worker.removal import RemovalRefused, remove_tree
 
 ROOT = Path(__file__).parents[2]
 NAMED = r"own-\d+"
+SEEDS = 40  # Forests of the property.
 
 
 @pytest.fixture
@@ -114,6 +116,104 @@ def test_replace_directory_leaves_a_link_a_file_and_a_directory_outside_of_the_h
             weights.replace_directory(home / "new", target, home=home)
     assert (outside / "model" / "file").read_text() == "model" and (home / "file").read_text() == "mine"
     assert os.readlink(home / "link") == str(outside / "model")
+
+
+def inventory(root: Path) -> dict[int, str]:
+    """Where every file and every link lies, by its inode; no link is followed."""
+    found = {}
+    for directory, folders, files in os.walk(root):
+        for name in [*folders, *files]:
+            path = Path(directory, name)
+            if path.is_symlink() or path.is_file():
+                found[path.lstat().st_ino] = str(path)
+    return found
+
+
+def test_replace_directory_moves_nothing_where_a_link_leads_elsewhere(tmp_path):
+    home, outside, name = tmp_path / "home", tmp_path / "outside", "0123456789abcdef"
+    for place in (home / "runs" / "a" / "new", outside / name):
+        place.mkdir(parents=True)
+        (place / "file").write_text(place.name)
+    (home / "runs" / "a" / "publications").symlink_to(outside)
+    before = inventory(tmp_path)
+    with pytest.raises(RemovalRefused, match="'publications' on the way"):
+        weights.replace_directory(home / "runs/a/new", home / "runs/a/publications" / name, home=home)
+    assert inventory(tmp_path) == before
+
+
+WORDS = ["runs", "a", "b", "ab", "publications", "own-1", "own-12", "mine", "0123456789abcdef"]
+
+
+class Forest:
+    """Two homes and a directory beside them with random trees, in which links lead anywhere."""
+
+    def __init__(self, root: Path, random: Random):
+        self.random, self.root = random, root
+        self.homes = [root / "home", root / "homes"]
+        for top in (*self.homes, root / "outside"):
+            self._grow(top, depth=0)
+        places = [path for path in root.rglob("*") if path.is_dir() and path.parent != root]
+        for _ in range(random.randint(0, 6)):
+            link = random.choice(places) / random.choice(WORDS)
+            if not link.exists() and not link.is_symlink():
+                link.symlink_to(random.choice(places))
+
+    def _grow(self, directory: Path, *, depth: int) -> None:
+        directory.mkdir()
+        (directory / "file").write_text(directory.name)
+        for name in self.random.sample(WORDS, self.random.randint(1, 3)) if depth < 4 else ():
+            self._grow(directory / name, depth=depth + 1)
+
+    def path(self, home: Path) -> Path:
+        """Mostly one that is there, reached through whatever there is."""
+        path = home
+        for _ in range(self.random.randint(1, 5)):
+            there = [name for name in os.listdir(path) if name != "file"] if path.is_dir() else []
+            up = [".."] if self.random.random() < 0.1 else []
+            path = path / self.random.choice([*up, *(there * 3), self.random.choice(WORDS)])
+        return path
+
+
+def own(path: Path, home: Path) -> str | None:
+    """Where it really lies, if it is inside the home and no link is on the way below the first folder."""
+    parts = Path(os.path.abspath(path)).relative_to(home).parts if Path(os.path.abspath(path)).is_relative_to(home) else ()
+    if not parts:
+        return None
+    top = Path(os.path.realpath(home / parts[0])) if len(parts) > 1 else home
+    real = Path(top, *parts[1:]) if len(parts) > 1 else home / parts[0]
+    return str(real) if os.path.realpath(real) == str(real) else None
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_whatever_links_there_are_nothing_but_the_named_directory_of_the_home_goes_or_moves(tmp_path, seed):
+    random = Random(seed)
+    forest = Forest(tmp_path, random)
+    for turn in range(12):
+        home = random.choice(forest.homes)
+        path, new = forest.path(home), tmp_path / f"new{turn}"
+        mine = own(path, home)
+        act = random.choice(["remove", "clear", "replace"])
+        new.mkdir()
+        (new / "file").write_text("new")
+        before = inventory(tmp_path)
+        refused = False
+        try:
+            if act == "remove":
+                remove_tree(path, home=home, named=NAMED)
+            elif act == "clear":
+                weights.clear_directory(path, home=home, named=NAMED)
+            else:
+                weights.replace_directory(new, path, home=home)
+        except RemovalRefused:
+            refused = True
+        except (FileExistsError, FileNotFoundError, NotADirectoryError):
+            pass  # Of a path whose middle went, or is a file.
+        after = inventory(tmp_path)
+        for inode, place in before.items():
+            if after.get(inode) == place or place.startswith(f"{new}/"):
+                continue
+            assert not refused and mine and f"{place}/".startswith(f"{mine}/"), (act, str(path), place)
+            assert act == "replace" or Path(mine).name in ("own-1", "own-12"), (act, str(path), place)
 
 
 REMOVING = {"rmtree", "removedirs", "rmdir"}

@@ -6,6 +6,8 @@ import os
 import re
 import shutil
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 OPEN_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
@@ -27,31 +29,52 @@ def remove_tree(path: str | Path, *, home: str | Path, named: str) -> bool:
     path = Path(os.path.abspath(path))
     if not os.path.lexists(path):
         return False
-    parts = inside(path, home)
     try:
-        parent = _open_parent(path, Path(os.path.abspath(home)), parts)
+        with parent_of(path, home=home) as parent:
+            mode = os.stat(path.name, dir_fd=parent, follow_symlinks=False).st_mode
+            if stat.S_ISLNK(mode):
+                raise refused(path, "it is a link")
+            if not re.fullmatch(named, path.name):
+                raise refused(path, f"'{path.name}' is not a name that Holdfast gives")
+            if stat.S_ISDIR(mode):
+                shutil.rmtree(path.name, dir_fd=parent)
+            else:
+                os.unlink(path.name, dir_fd=parent)
+            return True
     except FileNotFoundError:
         return False
+
+
+def replace_tree(target: str | Path, new: str | Path, *, home: str | Path, old: str) -> None:
+    """
+    Moves the directory `new` to `target`, whose directory goes by the name `old` beside it and stays there. Raises
+    RemovalRefused, before anything is moved, if the target is no directory, or not strictly inside the home and free of
+    links on the way, as for `remove_tree`.
+    """
+    target = Path(os.path.abspath(target))
+    with parent_of(target, home=home) as parent:
+        if not stat.S_ISDIR(os.stat(target.name, dir_fd=parent, follow_symlinks=False).st_mode):
+            raise refused(target, "a directory goes there and it is a link or a file")
+        os.rename(target.name, old, src_dir_fd=parent, dst_dir_fd=parent)
+        os.rename(new, target.name, dst_dir_fd=parent)
+
+
+@contextmanager
+def parent_of(path: str | Path, *, home: str | Path) -> Iterator[int]:
+    """
+    A descriptor of the directory that holds `path`: what is done beside it stays there, whatever the names on the way
+    lead to by then. Raises RemovalRefused if it is not strictly inside `home`, or is reached through a link.
+    """
+    path = Path(os.path.abspath(path))
+    parent = _open_parent(path, Path(os.path.abspath(home)), _inside(path, home))
     try:
-        mode = os.stat(path.name, dir_fd=parent, follow_symlinks=False).st_mode
-        if stat.S_ISLNK(mode):
-            raise refused(path, "it is a link")
-        if not re.fullmatch(named, path.name):
-            raise refused(path, f"'{path.name}' is not a name that Holdfast gives")
-        if stat.S_ISDIR(mode):
-            shutil.rmtree(path.name, dir_fd=parent)
-        else:
-            os.unlink(path.name, dir_fd=parent)
-        return True
-    except FileNotFoundError:
-        return False
+        yield parent
     finally:
         os.close(parent)
 
 
-def inside(path: str | Path, home: str | Path) -> tuple[str, ...]:
+def _inside(path: Path, home: str | Path) -> tuple[str, ...]:
     """The names from `home` to `path`, of which there is at least one. Raises RemovalRefused if it lies elsewhere."""
-    path = Path(os.path.abspath(path))
     try:
         parts = path.relative_to(os.path.abspath(home)).parts if str(home) else ()
     except ValueError:

@@ -283,13 +283,9 @@ def replace_directory(temporary: str | Path, target: str | Path, *, home: str | 
     temporary, target = Path(temporary), Path(target)
     fsync_tree(temporary)
     if os.path.lexists(target):
-        removal.inside(target, home)
-        if target.is_symlink() or not target.is_dir():
-            raise removal.refused(target, "a directory goes there and it is a link or a file")
         old = target.with_name(f".{target.name}.{os.getpid()}.old")
         removal.remove_tree(old, home=home, named=OLD)
-        os.rename(target, old)
-        os.rename(temporary, target)
+        removal.replace_tree(target, temporary, home=home, old=old.name)
         removal.remove_tree(old, home=home, named=OLD)
     else:
         os.rename(temporary, target)
