@@ -7,7 +7,7 @@ import { refuseOtherHome } from "./run_directories.ts";
 import { workerBlocks } from "./session.ts";
 import { changedSettings } from "./settings.ts";
 import { rowsToRedo, type Verified, type VerifiedVersion, verifyVersions } from "./verify.ts";
-import { WorkerGroups } from "./worker_groups.ts";
+import { type WorkerBlocks, WorkerGroups, type WorkerGroupsOptions } from "./worker_groups.ts";
 
 export type VerifyRunOptions = {
   /** Versions with fewer trained batches are redone and not looked at. */
@@ -16,10 +16,16 @@ export type VerifyRunOptions = {
   onWorkers?: WorkersOptions["onEvent"];
   /** Told while a Python environment is made. */
   onSetup?: OnEnvironmentProgress;
+  /** Makes the workers that redo; real ones by default. */
+  workers?: (options: WorkerGroupsOptions) => RedoingWorkers;
 };
+export type RedoingWorkers = Pick<WorkerGroups, "start" | "stop" | "trainer" | "critic">;
 
-/** A redo has nobody waiting for it, and a machine that verifies beside a run may be slow: the run's own limit is for hangs in it. */
-const NO_PROGRESS_S = 3600;
+/**
+ * Seconds. A redo has nobody waiting for it, and a machine that verifies beside a run may be slow: the run's own limit is
+ * for hangs in it.
+ */
+export const NO_PROGRESS_S = 3600;
 
 /**
  * Verifies a run on a trainer of its own, in a directory of its own under the run's: an engine that runs it meanwhile, and its
@@ -33,10 +39,21 @@ export async function verifyRun(home: Home, head: RunHead, options: VerifyRunOpt
     throw new InvalidInputError(`Cannot verify run '${head.id}' as its graph trains no policy`, { run: head.id });
   }
   await refuseOtherHome(home, head);
-  const { from, onVersion, onWorkers, onSetup } = options;
   const dir = `${home.runDir(head.id)}/verify-${crypto.randomUUID().slice(0, 8)}`;
-  await Deno.mkdir(`${dir}/runs/${head.id}`, { recursive: true });
-  const groups = new WorkerGroups({
+  try {
+    await Deno.mkdir(`${dir}/runs/${head.id}`, { recursive: true });
+    return await redone(home, head, { ...options, blocks, dir });
+  } finally {
+    await removeTree(dir, { home: home.dir, named: OWN_NAMES.verifying, owner: null });
+  }
+}
+
+type Redoing = VerifyRunOptions & { blocks: WorkerBlocks; dir: string };
+
+async function redone(home: Home, head: RunHead, { blocks, dir, ...options }: Redoing): Promise<Verified> {
+  const { from, onVersion, onWorkers, onSetup, workers = (wanted) => new WorkerGroups(wanted) } = options;
+  const { artifacts } = home;
+  const groups = workers({
     run: head.id,
     home: dir,
     blocks: {
@@ -44,18 +61,16 @@ export async function verifyRun(home: Home, head: RunHead, options: VerifyRunOpt
       sampler: { ...blocks.sampler, replicas: 0 },
       workers: { ...blocks.workers, no_progress_s: Math.max(NO_PROGRESS_S, blocks.workers.no_progress_s) },
     },
-    artifacts: home.artifacts,
+    artifacts,
     recorded: await rowsToRedo(home.store, head),
     python: (kind, own) => ensureEnvironment(kind, { home: home.dir, own, onProgress: onSetup }),
     onEvent: onWorkers,
   });
-  groups.start({ epoch: 1 });
   try {
-    const { artifacts } = home;
+    groups.start({ epoch: 1 });
     const redoing = { trainer: groups.trainer, ...(groups.critic && { critic: groups.critic }) };
     return await verifyVersions(home.store, head, { artifacts, ...redoing, dir, from, onVersion });
   } finally {
     await groups.stop();
-    await removeTree(dir, { home: home.dir, named: OWN_NAMES.verifying, owner: null });
   }
 }

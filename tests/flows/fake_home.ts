@@ -1,10 +1,19 @@
 /** A home whose runs have fake workers, for what works on several runs of it: fork, gc, diff. */
-import { ArtifactStore, Engine, type EventListener, type ExecuteOptions, type RunHead } from "../../engine/mod.ts";
+import {
+  ArtifactStore,
+  Engine,
+  type EventListener,
+  type ExecuteOptions,
+  type RunHead,
+  systemClock,
+} from "../../engine/mod.ts";
 import { MemoryStore } from "../../engine/testing.ts";
 import { createRun, Home, recordedDefinition, runView, SHIPPED } from "../../flows/mod.ts";
 import { online } from "../../flows/online.ts";
-import { fakeRun, type FakeRunOptions } from "../../flows/testing.ts";
-import { writeFakeModel } from "../../workers/mod.ts";
+import { fakeRun, type FakeRunOptions, FakeTrainer } from "../../flows/testing.ts";
+import type { RedoingWorkers } from "../../flows/verify_run.ts";
+import type { WorkerGroupsOptions } from "../../flows/worker_groups.ts";
+import { PolicyTrainer, writeFakeModel } from "../../workers/mod.ts";
 import { onlineConfig, rowsOf, scratch } from "./fixtures.ts";
 
 /** With a model and rows that the configuration's checks accept; the fake trainer reads one number of it. */
@@ -49,4 +58,18 @@ export async function executeFake(
   const { status } = await engine.execute(id, definition.build(config), { beforeEnd });
   const { policy, ledger, recoveries } = await runView(store, (await store.head(id))!, { workers: [], metrics: {} });
   return { status, version: policy!.version, digest: policy!.digest, ledger, recoveries, trainer: fake.trainer };
+}
+
+/** The workers of a verify, as fakes that hold nothing. */
+export function fakeRedo({ artifacts, recorded, home, run }: WorkerGroupsOptions): RedoingWorkers {
+  const operator = new FakeTrainer({ artifacts });
+  const trainer = new PolicyTrainer({
+    operator,
+    artifacts,
+    clock: systemClock,
+    numerics: (tokens) => operator.numerics(tokens),
+    recorded: recorded.map(({ kind, key, value }) => ({ kind, key, value: JSON.parse(value) })),
+    checkpointsDir: `${home}/checkpoints/${run}`,
+  });
+  return { trainer, critic: null, start: () => {}, stop: () => Promise.resolve() };
 }
