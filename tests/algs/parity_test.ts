@@ -12,6 +12,7 @@ import {
   type EvaluatedSequence,
   expressionsOf,
   firstCoef,
+  maskedOf,
   profileOf,
 } from "../../algs/mod.ts";
 import { randomStep, uniform } from "./steps.ts";
@@ -29,6 +30,8 @@ type Case = {
   ours?: Side;
   /** The batch serves one step: both read `old_logp` as the detached `logp`. */
   old_is_current?: boolean;
+  /** The last completion of each group is cut. `counts`: TRL's mean over completions counts it, as the profile says. */
+  cut?: "not_counted" | "counts";
 };
 
 const vllm = { use_vllm: true };
@@ -92,6 +95,19 @@ const CASES: Case[] = [
     name: "gspo",
     ours: { ...here, aggregation: "sequence_mean", clip_low: 3e-4, clip_high: 4e-4 },
   },
+  ...(["dapo", "cispo", "grpo"] as const).map((loss_type): Case => ({
+    trainer: "grpo",
+    trl: {
+      ...twice,
+      loss_type,
+      mask_truncated_completions: true,
+      epsilon_high: loss_type === "cispo" ? 5 : 0.2,
+      beta: 0.04,
+    },
+    name: loss_type,
+    ours: { ...here, mask_truncated: true, kl_coef: 0.04, ...(loss_type === "cispo" && { clip_high: 4 }) },
+    cut: loss_type === "grpo" ? "counts" : "not_counted",
+  })),
   { trainer: "rloo", trl: {}, name: "rloo" },
   { trainer: "rloo", trl: { beta: 0, epsilon_high: 0.4 }, name: "rloo", ours: { kl_coef: 0, clip_high: 0.4 } },
   { trainer: "dpo", trl: {}, name: "dpo" },
@@ -137,7 +153,7 @@ function same(actual: readonly number[], expected: readonly number[], what: stri
   ok(Math.max(...misses) <= 1e-10 * scale, `${what}: ours ${actual}, TRL's ${expected}`);
 }
 
-for (const { trainer, trl, name, ours = {}, old_is_current } of CASES) {
+for (const { trainer, trl, name, ours = {}, old_is_current, cut } of CASES) {
   const title = `${name} ${JSON.stringify(ours)} is TRL's ${trainer} ${JSON.stringify(trl)}`;
   Deno.test(`under profile trl ${title}: advantages, loss and gradient`, async () => {
     const settings = { ...profileOf("trl", name)!.settings, ...ours };
@@ -148,22 +164,27 @@ for (const { trainer, trl, name, ours = {}, old_is_current } of CASES) {
       const sequences = sequencesOf(seed, { pairs });
       const next = uniform(seed + 50);
       const rewards = sequences.map(() => Math.round(4 * next()) / 2);
-      const argument = { sequences, settings: trl, rewards, group: GROUP };
+      const stop = sequences.map((_, s) => cut && s % GROUP === GROUP - 1 ? "length" as const : "stop" as const);
+      const masked = maskedOf(choice, { stop });
+      const argument = { sequences, settings: trl, rewards, group: GROUP, cut: stop.map((one) => one === "length") };
       const theirs = await TRL.ask(trainer, argument) as Outcome;
       const advantage = theirs.advantages && creditFor(choice, sequences, rewards);
       if (advantage) same(advantage, theirs.advantages!, "advantages");
       const step = {
         sequences: sequences.map((one, s) => ({
           ...one,
+          mask: masked[s] ? one.mask.map(() => 0) : one.mask,
           inputs: { ...one.inputs, ...(advantage ? { advantage: advantage[s]! } : {}) },
         })),
       };
       const [outcomes] = await runTorch([{ expression, step, cuts: [[[[...sequences.keys()]]]], old_is_current }]);
       const found = outcomes![0]!;
-      same([found.loss], [theirs.loss], "loss");
+      // A mean over completions that counts what it masks is smaller by the share that is not masked.
+      const share = cut === "counts" ? masked.filter((is) => !is).length / masked.length : 1;
+      same([share * found.loss], [theirs.loss], "loss");
       deepStrictEqual(Object.keys(found.gradients).sort(), Object.keys(theirs.gradients).sort());
       for (const [input, rows] of Object.entries(theirs.gradients)) {
-        same(found.gradients[input]!.flat(), rows.flat(), `gradient of ${input}`);
+        same(found.gradients[input]!.flat().map((slope) => share * slope), rows.flat(), `gradient of ${input}`);
       }
     }
   });

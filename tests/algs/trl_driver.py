@@ -20,6 +20,7 @@ from trl import DPOConfig, DPOTrainer, GRPOConfig, GRPOTrainer, RLOOConfig, RLOO
 
 PROMPT = [7, 8]
 PAD = 0
+EOS = 2
 MODEL = torch.nn.Module()  # In training; never called.
 MODEL.is_gradient_checkpointing = False
 
@@ -50,10 +51,14 @@ def config_of(cls: type, settings: dict[str, Any], **fixed: Any) -> Any:
 
 
 class Round:
-    """Completions as TRL sees them: every position of a sequence, `tool_mask` where it is not trained."""
+    """
+    Completions as TRL sees them: every position of a sequence, `tool_mask` where it is not trained. `cut`: which of
+    them end without an end-of-sequence token; None: none does.
+    """
 
-    def __init__(self, sequences: list[dict[str, Any]], holes: bool) -> None:
+    def __init__(self, sequences: list[dict[str, Any]], holes: bool, cut: list[bool] | None = None) -> None:
         self.sequences = sequences
+        self.cut = cut or [False] * len(sequences)
         self.holes = holes
         self.places = [
             [t for t, bit in enumerate(one["mask"]) if bit or holes] for one in sequences
@@ -85,7 +90,9 @@ class Round:
         masks = [[one["mask"][t] for t in places] for one, places in zip(self.sequences, self.places)]
         return {
             "prompts": [PROMPT] * count,
-            "completions": [[1] * len(places) for places in self.places],
+            "completions": [
+                [1] * (len(places) - 1) + [1 if cut else EOS] for places, cut in zip(self.places, self.cut)
+            ],
             "tool_mask": masks if self.holes else None,
             "behaviour": self.rows("behaviour_logp"),
         }
@@ -117,6 +124,7 @@ def sampled(trainer: Any, round: Round, rewards: list[float]) -> None:
         max_completion_length=trainer.args.max_completion_length,
         pad_to_multiple_of=None,
         _tokenizer=SimpleNamespace(pad_token_id=PAD),
+        eos_token_ids=[EOS],
         leaves={"logp": logp, "entropy": entropy},
         given=g,
     )
@@ -135,7 +143,7 @@ def grpo(argument: dict[str, Any]) -> dict[str, Any]:
     trainer.__dict__.update(
         _entropy_bonus_enabled=config.entropy_coef != 0.0, environment_factories=None, environments=None, tools=[]
     )
-    round = Round(argument["sequences"], holes=True)
+    round = Round(argument["sequences"], holes=True, cut=argument["cut"])
     sampled(trainer, round, argument["rewards"])
     g = trainer.given
     trainer._generate = lambda prompts: (
@@ -154,7 +162,7 @@ def rloo(argument: dict[str, Any]) -> dict[str, Any]:
         normalize_advantages=config.normalize_advantages,
         reward_clip_range=config.reward_clip_range,
     )
-    round = Round(argument["sequences"], holes=False)
+    round = Round(argument["sequences"], holes=False, cut=argument["cut"])
     sampled(trainer, round, argument["rewards"])
     g = trainer.given
     trainer._generate = lambda prompts, *_: (g["prompts"], g["completions"], g["completions"])

@@ -158,7 +158,9 @@ def test_train_on_a_batch_with_masked_sequences_is_train_on_the_others(trainer, 
     advantage = batch["columns"]["advantage"]["values"]
     others = {
         **batch,
-        "groups": [{**group, "samples": [s for s in range(4) if 4 * g + s in left]} for g, group in enumerate(batch["groups"])],
+        "groups": [
+            {**group, "samples": [s for s in range(4) if 4 * g + s in left]} for g, group in enumerate(batch["groups"])
+        ],
         "columns": {"advantage": {"kind": "sequence", "values": [advantage[place] for place in left]}},
         "staleness": [0] * len(left),
     }

@@ -107,7 +107,7 @@ class Trial:
         return tried
 
     def _updates(self, part: str) -> list[Update]:
-        """The steps of the batch, masked as the algorithm that is tried does, not as the run did; a value loss is not."""
+        """The batch's steps, masked as the algorithm that is tried does, not as the run did; a value loss is not."""
         masked = self.masked if part == "loss" else set()
         alive = {one.group for place, one in enumerate(self.sequences) if place not in masked}
         steps = [groups for groups in self.batch["updates"] if alive.intersection(groups)]
