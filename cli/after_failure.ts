@@ -1,3 +1,4 @@
+import type { z } from "zod";
 import type { ErrorJson, RunHead } from "../engine/mod.ts";
 import { forkableRound, type Home, newestForkable, recordedDefinition } from "../flows/mod.ts";
 import { advisedSettings } from "./advised_settings.ts";
@@ -11,9 +12,8 @@ export async function afterFailure(
 ): Promise<string> {
   const resume = command(home, `resume ${head.id}`);
   if (rootOf(error).code !== "lost_record") {
-    const { message: text } = rootOf(error);
-    const forks = await forksAdvised(home, { head, text }).catch(() => []); // The run's end is told whatever comes of this.
-    return [`Nothing recorded is lost. Mend the cause, then go on with: ${resume}`, ...forks].join("\n");
+    const advised = await forksAdvised(home, { head, error }).catch(() => []); // The run's end is told whatever comes of this.
+    return [`Nothing recorded is lost. Mend the cause, then go on with: ${resume}`, ...advised].join("\n");
   }
   const whole = await newestForkable(home, head);
   const restored = `Put it back from a copy, then go on with: ${resume}`;
@@ -28,14 +28,37 @@ export async function afterFailure(
   }`;
 }
 
-/** For each setting that an error advises and a resume cannot change: the fork that can, or that none can. */
-async function forksAdvised(home: Home, { head, text }: { head: RunHead; text: string }): Promise<string[]> {
+/** What a resume cannot change and the error may ask for: the forks that can. */
+async function forksAdvised(home: Home, { head, error }: { head: RunHead; error: ErrorJson }): Promise<string[]> {
+  const { message, cause_kind } = rootOf(error);
   const { definition } = await recordedDefinition(head);
-  const settings = advisedSettings(definition.config, text).filter(({ resume }) => !resume);
+  const lines = await settingForks(home, { head, schema: definition.config, text: message });
+  const file = cause_kind === "user_code" ? algorithmFile(head) : null;
+  if (file === null) return lines;
+  return [...lines, `If the cause is in ${file}: a resume has it as it was. ${await forkOf(home, head)}`];
+}
+
+type Advising = { head: RunHead; schema: z.ZodType; text: string };
+
+/** For each setting that a text advises and a resume cannot change: the fork that can, or that none can. */
+async function settingForks(home: Home, { head, schema, text }: Advising): Promise<string[]> {
+  const settings = advisedSettings(schema, text).filter(({ resume }) => !resume);
   return await Promise.all(settings.map(async ({ path, value }) => {
     const fork = await forkableRound(home, head, value === null ? [] : [`${path}=${value}`]);
     if ("refused" in fork) return `Neither a resume nor a fork can change ${path} of this run: start a new one`;
     const words = ["fork", head.id, "--round", String(fork.round), `${path}=${value ?? "VALUE"}`];
     return `A resume cannot change ${path}, but a fork can: ${command(home, words.map(quoted).join(" "))}`;
   }));
+}
+
+/** The fork that has an algorithm's file as it is now. */
+export async function forkOf(home: Home, head: RunHead): Promise<string> {
+  const fork = await forkableRound(home, head, []);
+  if ("refused" in fork) return "To have it as it is now, start a new run";
+  return `To have it as it is now: ${command(home, `fork ${head.id} --round ${fork.round}`)}`;
+}
+
+function algorithmFile({ config }: RunHead): string | null {
+  const { algorithm } = JSON.parse(config) as { algorithm?: { name?: string; source?: string } };
+  return algorithm?.name === "python" ? algorithm.source ?? null : null;
 }

@@ -20,7 +20,7 @@ import {
   SHIPPED,
   slotsOf,
 } from "../flows/mod.ts";
-import { afterFailure } from "./after_failure.ts";
+import { afterFailure, forkOf } from "./after_failure.ts";
 import { LiveView } from "./live.ts";
 import { failureText } from "./failure_text.ts";
 import { EXIT, isBadInput } from "./exit.ts";
@@ -108,7 +108,13 @@ export async function resumeCommand(
   }
   const { refused: _, ...resumed } = await resumeOverrides(home, head, options.overrides);
   const changed = await changedAlgorithm(resumed.config);
-  if (changed) errorScreen().write(`${changed} has changed: the run goes on with the algorithm that it began with\n`);
+  if (changed) {
+    const text = `${changed} has changed: the run goes on with the algorithm that it began with. ${await forkOf(
+      home,
+      head,
+    )}`;
+    errorScreen().write(`${text}\n`);
+  }
   return await begin(home, { head, ...resumed, accept: options.accept }, options.early);
 }
 

@@ -36,7 +36,8 @@ export async function resumable(home: Home, head: RunHead, overrides: readonly s
   if (others.length === 0) return resumed([]);
   const schema = definition.config;
   const from = schema.parse(withSettings(recorded, earlier)) as Record<string, unknown>;
-  const to = schema.parse(await childConfig(head, { recorded: from, overrides: others, cwd: Deno.cwd() }));
+  const asked = await childConfig(head, { recorded: from, overrides: others, cwd: Deno.cwd() });
+  const to = schema.parse({ ...asked as typeof from, ...untouched(from, others) });
   const settings: SettingChange[] = [];
   const refused: Resumable["refused"] = [];
   for (const { read_by, ...change } of settingChanges(schema, { from, to })) {
@@ -44,6 +45,12 @@ export async function resumable(home: Home, head: RunHead, overrides: readonly s
     else settings.push({ ...change, read_by });
   }
   return resumed(settings, refused);
+}
+
+/** The blocks that no override names: what reading them finds new, as in an algorithm's file, is no wish of anybody. */
+function untouched(config: Record<string, unknown>, overrides: readonly string[]): Record<string, unknown> {
+  const named = new Set(overrides.map((text) => text.split(/[.=]/)[0]!.trim()));
+  return Object.fromEntries(Object.entries(config).filter(([block]) => !named.has(block)));
 }
 
 /** Numerics, which become replans, apart from all else. */

@@ -2,8 +2,10 @@ import { deepStrictEqual, match, strictEqual } from "node:assert/strict";
 import { afterFailure } from "../../cli/after_failure.ts";
 import { OnlineConfig } from "../../configs/mod.ts";
 import { advisedSettings } from "../../cli/advised_settings.ts";
-import { BadDataError } from "../../engine/mod.ts";
+import { BadDataError, sha256Hex, UserCodeError } from "../../engine/mod.ts";
 import { forkRun, type Home } from "../../flows/mod.ts";
+import { resumeOverrides } from "../../cli/resume_overrides.ts";
+import { FakeTrainer } from "../../flows/testing.ts";
 import { createFakeRun, executeFake, freshFakeHome } from "../flows/fake_home.ts";
 
 Deno.test("advisedSettings() finds what a message tells people to change, its value, and whether a resume may", () => {
@@ -46,4 +48,40 @@ Deno.test("a failed run whose error advises what a resume takes, or nothing, adv
   strictEqual((await after(home, "The disk is full")).length, 1);
   const [, neither] = await after(home, "Fix: start a new run with data.on_long_prompt: drop");
   match(neither!, /^Neither a resume nor a fork can change data\.on_long_prompt of this run: start a new one/);
+});
+
+const ALGORITHM = `
+def credit(round, c):
+    return {"advantage": round.reward - round.reward.mean()}
+
+def loss(x, c):
+    return {"loss": ("token_mean", -x.advantage * x.logp)}
+`;
+
+Deno.test("a run that fails in an algorithm's file says which fork has the file as it is now, and settings may change all the same", async () => {
+  const home = await freshFakeHome();
+  const source = `${home.dir}/mine.py`;
+  await Deno.writeTextFile(source, ALGORITHM);
+  const sha256 = sha256Hex(new TextEncoder().encode(ALGORITHM));
+  await createFakeRun(home, "a", { rounds: 3, algorithm: { name: "python", source, settings: {}, sha256 } });
+  const cause = new UserCodeError("Cannot compute the loss: NameError");
+  const trainer = new FakeTrainer({
+    artifacts: home.artifacts,
+    hook: ({ op, key }) => {
+      if (op === "train" && key.startsWith("round/3/")) throw cause;
+    },
+  });
+  strictEqual((await executeFake(home, "a", { trainer })).status, "failed");
+  const head = (await home.store.head("a"))!;
+  const [, advice] = (await afterFailure(home, { head, error: cause.toJSON() })).split("\n");
+  match(
+    advice!,
+    /mine\.py: a resume has it as it was\. To have it as it is now: deno task rl fork a --round 2 --home \S+$/,
+  );
+  await Deno.writeTextFile(source, `${ALGORITHM}\n# repaired`);
+  const { settings, refused } = await resumeOverrides(home, head, ["workers.port=9001"]);
+  deepStrictEqual([settings.map(({ path }) => path), refused], [["workers.port"], []]);
+  const child = await forkRun(home, head, { round: 2, id: "b" });
+  strictEqual(JSON.parse(child.config).algorithm.sha256 === sha256, false);
+  strictEqual((await executeFake(home, "b")).status, "done");
 });
