@@ -3,7 +3,7 @@ import { deepStrictEqual, ok } from "node:assert/strict";
 import { z } from "zod";
 import { resumeTakes } from "../../cli/advised_settings.ts";
 import { program } from "../../cli/main.ts";
-import { FLOWS, parseOverride } from "../../configs/mod.ts";
+import { changeable, FLOWS, parseOverride } from "../../configs/mod.ts";
 import { bare, optionsOf } from "../../configs/schema_walk.ts";
 
 const ROOT = new URL("../../", import.meta.url).pathname;
@@ -158,6 +158,21 @@ Deno.test("every command that a message advises parses, and its settings exist a
     }
   });
   deepStrictEqual(wrong, []);
+});
+
+Deno.test("docs/recovery.md lists the settings that a resume may change, all and no others", () => {
+  const page = Deno.readTextFileSync(`${ROOT}docs/recovery.md`);
+  const [, section] = /### Settings that may change\n([^]*?)\n\nThe change is recorded/.exec(page)!;
+  const listed = [...section!.matchAll(/^\| (`.+?`) \|/gm)].flatMap(([, cell]) =>
+    cell!.replaceAll("`", "").split(", ")
+  );
+  const may = new Set(FLOW_SCHEMAS.flatMap((schema) => changeable(schema).map(({ path }) => path)));
+  const isListed = (path: string) => listed.some((one) => one === path || one === `${path.split(".")[0]}.*`);
+  deepStrictEqual([...may].filter((path) => !isListed(path)), []);
+  deepStrictEqual(
+    listed.filter((one) => ![...may].some((path) => path === one || `${path.split(".")[0]}.*` === one)),
+    [],
+  );
 });
 
 Deno.test("every setting that a text of the code names exists", () => {
