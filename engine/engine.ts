@@ -241,6 +241,7 @@ export class Engine {
     execution: Execution,
     { graph, letGo, beforeEnd }: { graph: Graph<T> } & Pick<ExecuteOptions, "letGo" | "beforeEnd">,
   ): Promise<Outcome<T>> {
+    await execution.remaking.find(execution, graph);
     const root = new ScopeRun(execution, { scope: { nodes: [...graph.nodes], output: graph.output }, path: "" });
     const quiet = execution.quiet();
     const whole = root.start().then(async () => ({ output: await root.resolve(graph.output) }));

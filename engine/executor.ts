@@ -5,6 +5,7 @@ import { DrainedError, InvalidInputError } from "./errors.ts";
 import type { EngineEventBody, EventListener } from "./events.ts";
 import type { Journal } from "./journal.ts";
 import type { Configs } from "./recorded_input.ts";
+import { Remaking } from "./remaking.ts";
 import type { Resource } from "./resource.ts";
 import type { Backoff } from "./retry.ts";
 import type { Slots } from "./slots.ts";
@@ -43,6 +44,7 @@ export class Execution {
   reason: Error | undefined;
   /** Results that came after their attempt had been given up. */
   late_results = 0;
+  readonly remaking = new Remaking();
   readonly #abort = new AbortController();
   readonly #frames = new Set<Stoppable>();
   readonly #parked = new Set<(reason: Error) => void>();

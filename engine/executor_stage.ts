@@ -11,7 +11,6 @@ import { partsOf, type StageTask } from "./executor_task.ts";
 import { addTally, type Entry, type Failure, type Intent } from "./journal_tree.ts";
 import { randomStream } from "./random.ts";
 import { inputHash } from "./recorded_input.ts";
-import type { Resource } from "./resource.ts";
 import { nextAttempt } from "./retry.ts";
 import type { Release } from "./slots.ts";
 import type { Stage } from "./stage.ts";
@@ -37,7 +36,7 @@ export async function runStage(execution: Execution, task: StageTask): Promise<u
   if (await isTriedAgain(task, execution.settings.journal)) forget(task);
   if (entry.result !== undefined) {
     const output = await execution.settings.journal.output(entry.key, entry.result);
-    if (await hasItsFiles(execution, { task, output })) {
+    if (!execution.remaking.has(entry.key)) {
       const row = task.staged?.(output);
       if (row) await execution.settings.journal.append([row], stage.phase);
       return output;
@@ -45,27 +44,20 @@ export async function runStage(execution: Execution, task: StageTask): Promise<u
     checked.recorded = output;
     forget(task);
   }
+  return await settled(execution, checked).finally(() => execution.remaking.over(entry.key));
+}
+
+/** The output of its first attempt that succeeds, within its budget. */
+async function settled(execution: Execution, checked: Checked): Promise<unknown> {
+  const { entry } = checked;
   for (;;) {
     const last = entry.failures.at(-1);
     if (last && last.next_ms === null) throw givenUp(entry, last.error);
     if (last) await sleepUntil(execution, last.next_ms ?? 0);
-    if (task.parent?.closed) throw task.parent.closed;
+    if (checked.parent?.closed) throw checked.parent.closed;
     const outcome = await attempt(execution, checked);
     if ("output" in outcome) return outcome.output;
   }
-}
-
-/** An execution that starts nothing takes every record as it is. */
-async function hasItsFiles(execution: Execution, { task, output }: { task: StageTask; output: unknown }) {
-  const { stage: { leaves }, entry } = task;
-  if (!leaves || execution.state !== "open") return true;
-  const there = await leaves.areThere(output, {
-    resource: <T>(token: Resource<T>) => execution.resource(token, entry.key),
-  });
-  if (!there) {
-    execution.event({ type: "log", key: entry.key, text: `what ${entry.key} left is gone: it is made again` });
-  }
-  return there;
 }
 
 /** @throws {RedoDriftError} If it is not what the run went on from. */
@@ -96,6 +88,7 @@ function givenUp(entry: Entry, error: ErrorJson): StageFailedError {
 type Outcome = { output: unknown } | { failed: Failure };
 
 async function attempt(execution: Execution, task: Checked): Promise<Outcome> {
+  await execution.remaking.turnOf(task.entry.key);
   if (execution.state !== "open") await execution.park();
   const release: Release = task.slots === undefined ? () => {} : await execution.settings.slots.reserve(task.slots);
   try {

@@ -91,6 +91,8 @@ Deno.test("a run that lost what it had made resumes from any point: it makes it 
         ok(outcome.status === "done", `${what} before operation ${operation}: ${JSON.stringify(outcome)}`);
         const { policy, exported } = outcome.output as Result;
         deepStrictEqual([policy.version, exported.digest], [calm.policy.version, calm.exported.digest]);
+        const made = trainer.calls.findIndex(({ op }) => op === "create_model");
+        ok(made <= 0, `${what} before operation ${operation}: the model is made before anything opens it`);
         if (trainer.calls.some(({ op }) => op === "create_model")) remade.add(what);
       });
     }

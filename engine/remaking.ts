@@ -1,0 +1,56 @@
+import { LostRecordError } from "./errors.ts";
+import type { Execution } from "./executor.ts";
+import type { Graph } from "./graph_types.ts";
+import { isUnder } from "./keys.ts";
+import type { Resource } from "./resource.ts";
+
+/** Nothing of a record that is lost: whoever needs it says so. */
+async function read(output: () => unknown): Promise<unknown> {
+  try {
+    return await output();
+  } catch (error) {
+    if (error instanceof LostRecordError) return undefined;
+    throw error;
+  }
+}
+
+/**
+ * Stages of the graph itself whose recorded files are gone (`leaves`). They are made again one after the other, in the order of the
+ * graph, and nothing else starts before: what replays from the journal need not have waited for them.
+ */
+export class Remaking {
+  readonly #open = new Map<string, PromiseWithResolvers<void>>();
+
+  /** Looks at the files of every recorded stage that leaves some. */
+  async find(execution: Execution, { nodes }: Pick<Graph, "nodes">): Promise<void> {
+    const { journal } = execution.settings;
+    for (const node of nodes) {
+      const { leaves } = node.kind === "stage" ? node.stage : {};
+      const { key, result } = journal.root.at(node.name);
+      if (leaves === undefined || result === undefined) continue;
+      const resource = <T>(token: Resource<T>) => execution.resource(token, key);
+      const output = await read(() => journal.output(key, result));
+      if (output === undefined || await leaves.areThere(output, { resource })) continue;
+      execution.event({ type: "log", key, text: `what ${key} left is gone: it is made again` });
+      this.#open.set(key, Promise.withResolvers());
+    }
+  }
+
+  has(key: string): boolean {
+    return this.#open.has(key);
+  }
+
+  /** Settles when nothing is left that must be made before the work of this key. */
+  async turnOf(key: string): Promise<void> {
+    for (const [before, { promise }] of this.#open) {
+      if (isUnder(key, before)) return;
+      await promise;
+    }
+  }
+
+  /** It is made, or has failed for good, which ends the run. */
+  over(key: string): void {
+    this.#open.get(key)?.resolve();
+    this.#open.delete(key);
+  }
+}
