@@ -2,7 +2,7 @@
 import type { ArtifactStore } from "./artifacts.ts";
 import { canonicalJson } from "./canonical.ts";
 import { systemClock } from "./clock.ts";
-import { DrainedError, InvalidInputError, ReplayDriftError } from "./errors.ts";
+import { DrainedError, InvalidInputError, ReplayDriftError, StageFailedError } from "./errors.ts";
 import { Execution } from "./executor.ts";
 import { ScopeRun } from "./executor_scope.ts";
 import { refsIn } from "./graph.ts";
@@ -38,6 +38,8 @@ export type ForkOptions = {
   keeps?: readonly string[];
   /** Stages that the child runs itself where it would ask for something else: what they give acts from its first round on. */
   anew?: readonly string[];
+  /** Stages whose input does not say all that they read, and the child reads something else: none of theirs is taken over. */
+  fresh?: readonly string[];
   /** How the child's configuration was told to differ, in its user's words. Recorded only. */
   overrides?: readonly string[];
 };
@@ -58,7 +60,7 @@ type Reading = { store: Store; artifacts: ArtifactStore };
  * @throws {ReplayDriftError} If the child's configuration changes what the loop starts from.
  */
 export async function prefixOf(reading: Reading, options: ForkOptions): Promise<Prefix> {
-  const { graph, round, keeps = [], anew = [], overrides = [] } = options;
+  const { graph, round, keeps = [], anew = [], fresh = [], overrides = [] } = options;
   const loop = forkedLoop(options);
   const { run, rounds } = await roundRows(reading, { run: options.run, loop, round });
   const before = upstream(graph, loop);
@@ -66,12 +68,12 @@ export async function prefixOf(reading: Reading, options: ForkOptions): Promise<
   const journal = new Journal({ ...reading, run: run.id, epoch: 0, last_seq: run.last_seq, onBroken() {} });
   const recorded: unknown = JSON.parse(run.config);
   const configs = { recorded, resolved: options.resolved ?? recorded, earlier: options.earlier };
-  const failures = await replay(journal, { nodes: beside, graph, configs, kept: round === 0 ? [] : keeps });
+  const failures = await replay(journal, { nodes: beside, graph, configs, kept: round === 0 ? [] : keeps, fresh });
   for (const node of beside) {
     const failure = before.has(node) && failures.get(node);
-    if (!failure || (round === 0 && isChange(failure, { graph, keeps }))) continue;
+    if (!failure || (isUntrained({ graph, node, round }) && isOpen(failure, { graph, keeps }))) continue;
     if (node.kind === "stage" && anew.includes(node.stage.name)) continue;
-    throw failure instanceof DrainedError ? notThere(run, { node, loop }) : failure;
+    throw refusal(failure, { run, node, loop });
   }
   const whole = (node: GraphNode) =>
     !failures.has(node) &&
@@ -156,13 +158,18 @@ function reads(node: GraphNode): Set<number> {
   return new Set(refs(node).flatMap(({ source }) => "node" in source ? [source.node] : []));
 }
 
-type Replaying = { nodes: readonly GraphNode[]; graph: Graph; configs: Configs; kept: readonly string[] };
+type Replaying =
+  & { nodes: readonly GraphNode[]; graph: Graph; configs: Configs }
+  & Record<"kept" | "fresh", readonly string[]>;
 
 /**
  * Asks a run's journal for what the child's graph would ask it, and starts nothing: what is not there whole fails. The nodes
  * whose values are not there, and why.
  */
-async function replay(journal: Journal, { nodes, graph, configs, kept }: Replaying): Promise<Map<GraphNode, Error>> {
+async function replay(
+  journal: Journal,
+  { nodes, graph, configs, kept, fresh }: Replaying,
+): Promise<Map<GraphNode, Error>> {
   const { run, artifacts } = journal.options;
   const scope = { nodes: [...nodes], output: null };
   await loadJournal(journal, scope);
@@ -170,7 +177,10 @@ async function replay(journal: Journal, { nodes, graph, configs, kept }: Replayi
   await markReopened(journal, { nodes: [...graph.nodes], output: graph.output });
   journal.close(new DrainedError(`Cannot append to run '${run}' as it is only read`));
   for (const node of nodes) {
-    if (node.kind === "stage" && kept.includes(node.stage.name)) journal.root.at(node.name).input_hash = undefined;
+    if (node.kind !== "stage") continue;
+    const entry = journal.root.at(node.name);
+    if (fresh.includes(node.stage.name)) entry.forget();
+    else if (kept.includes(node.stage.name)) entry.input_hash = undefined;
   }
   const settings = { run, epoch: 0, seed: 0, graph_hash: graph.hash, configs, journal, artifacts, clock: systemClock };
   const reader = new ReadingOnly({ ...settings, slots: new Slots(), backoff: DEFAULT_BACKOFF, resources: new Map() });
@@ -191,14 +201,33 @@ class ReadingOnly extends Execution {
   }
 }
 
-/** Whether a node is not there because a stage that may change, or one that reads it, would be given something else. */
-function isChange(failure: Error, { graph, keeps }: { graph: Graph; keeps: readonly string[] }): boolean {
+/** Whether nothing was trained for a node that the first round starts from: the child can ask for it itself. */
+function isUntrained({ graph, node, round }: { graph: Graph; node: GraphNode; round: number }): boolean {
+  return round === 0 && ![node, ...upstream(graph, node)].some(({ kind }) => kind === "loop");
+}
+
+/** Whether a node is not there because it was not reached, or because a stage that may change would be given something else. */
+function isOpen(failure: Error, { graph, keeps }: { graph: Graph; keeps: readonly string[] }): boolean {
+  if (failure instanceof DrainedError) return true;
   if (!(failure instanceof ReplayDriftError)) return false;
   const node = graph.nodes.find(({ name }) => name === failure.facts.key);
   return node?.kind === "stage" && keeps.includes(node.stage.name);
 }
 
-function notThere(run: RunHead, { node, loop }: { node: GraphNode; loop: LoopNode }): InvalidInputError {
+type Missing = { run: RunHead; node: GraphNode; loop: LoopNode };
+
+/** Why a fork cannot begin without a node. */
+function refusal(failure: Error, { run, node, loop }: Missing): Error {
+  if (failure instanceof StageFailedError) {
+    const { key } = failure.facts;
+    const why = failure.cause instanceof Error ? failure.cause.message : failure.message;
+    return new InvalidInputError(
+      `Cannot fork run '${run.id}' before its first round because '${key}' failed and the fork would ask the same of it. ` +
+        `Fix: add a setting that lets it pass, as a.b=c; or repair the cause and resume the run. It failed with: ${why}`,
+      { run: run.id, key },
+    );
+  }
+  if (!(failure instanceof DrainedError)) return failure;
   return new InvalidInputError(
     `Cannot fork run '${run.id}' before it has finished '${node.name}', which '${loop.name}' starts from`,
     { run: run.id, key: node.name },

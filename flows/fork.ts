@@ -59,6 +59,8 @@ const LINK_TRIES = 5;
 const KEEPS = ["bound_rows", "prepare_policy", "prepare_critic", "prepare_reference", "score_pairs", "evaluate_pairs"];
 /** Rounds of the prefix were made with the algorithm as the parent has recorded it, those after it with the child's: which may learn more beside the policy. */
 const ANEW = ["open_algorithm", "prepare_critic", "prepare_reference"];
+/** Its input names a split, not the files of it. */
+const OPENS_ROWS = ["open_data"];
 
 /**
  * Records a run that goes on from a closed round of another one. Nothing of it starts. Its versions up to there are the
@@ -108,7 +110,7 @@ export async function planFork(
   const reading = { store: home.store, artifacts: home.artifacts };
   const prefix = await prefixOf(reading, {
     ...{ run, graph, resolved: before, earlier: earlierConfigs(before, changed), loop, round },
-    ...{ keeps: KEEPS, anew: ANEW, overrides },
+    ...{ keeps: KEEPS, anew: ANEW, fresh: readsOtherRows(before, graph.config) ? OPENS_ROWS : [], overrides },
   });
   const settings = changed.filter(({ path, read_by }) => read_by === "workers" && !isSaid(path, overrides));
   return { definition, config, prefix, loop, settings };
@@ -176,6 +178,10 @@ const turnsDecay = (block: string, loop?: string) => ({ before, after, ...at }: 
 const inPrefix = ({ round }: Changing) => round > 0;
 const inLoop = (name: string) => ({ loop, round }: Changing) => loop === name && round > 0;
 
+const inPreference = ({ before, round }: Changing) => before.flow === "preference" && round > 0;
+/** The rounds of a warm-up are part of any prefix of the rounds after it. */
+const isTaught = ({ before, loop, round }: Changing) => round > 0 || (loop === "round" && "warmup" in before);
+
 /** How rounds are filled, if they are. A custom graph may mean something else by `algorithm`. */
 function refillIn({ algorithm }: Record<string, unknown>): Refill | null {
   const { data } = AlgorithmChoice.safeParse(algorithm);
@@ -200,15 +206,15 @@ function steers(config: Record<string, unknown>): boolean {
 const FIXED: readonly Fixed[] = [
   { path: "seed", why: "everything random in the prefix came from it" },
   { path: "model", why: "every version of the prefix descends from it" },
-  { path: "data", why: DATA },
-  { path: "task", why: DATA },
+  { path: "data", why: DATA, when: inPrefix },
+  { path: "task", why: DATA, when: isTaught },
   {
     path: "evaluate.problems",
     why: "they were held out of the rows to train on",
-    when: ({ before }) => "task" in before,
+    when: (changing) => "task" in changing.before && isTaught(changing),
   },
-  { path: "evaluate", why: "the start was evaluated on them", when: ({ before }) => before.flow === "preference" },
-  { path: "reference", why: "held-out pairs were scored with it", when: ({ before }) => before.flow === "preference" },
+  { path: "evaluate", why: "the start was evaluated on them", when: inPreference },
+  { path: "reference", why: "held-out pairs were scored with it", when: inPreference },
   { path: "warmup", why: "the warm-up is part of the prefix", when: ({ loop }) => loop === "round" },
   { path: "warmup.rows_per_round", why: COUNT, when: inLoop("step") },
   { path: "online.prompts_per_round", why: COUNT, when: inLoop("round") },
@@ -254,12 +260,20 @@ const FIXED: readonly Fixed[] = [
   { path: "value_model.path", why: "every version of the prefix's value model descends from it", when: inPrefix },
 ];
 
+function textAt(config: unknown, path: string): string {
+  return canonicalJson(valueAt(config, path.split(".")) ?? null);
+}
+
+/** Where a configuration says what rows there are. */
+function readsOtherRows(before: unknown, after: unknown): boolean {
+  return ["data", "task", "evaluate.problems"].some((path) => textAt(before, path) !== textAt(after, path));
+}
+
 /** @throws {InvalidInputError} Naming everything that the prefix has fixed and the child would have otherwise. */
 function refuseFixed(run: RunHead, changing: Changing): void {
   const { before, after, loop, round } = changing;
-  const text = (config: unknown, path: string) => canonicalJson(valueAt(config, path.split(".")) ?? null);
   const changed = FIXED.filter(({ path, when }) =>
-    (when?.(changing) ?? true) && text(before, path) !== text(after, path)
+    (when?.(changing) ?? true) && textAt(before, path) !== textAt(after, path)
   );
   const lines = changed.map(({ path, why }) => `  ${path}: ${why}`);
   const rounds = roundsOf(after, loop);

@@ -247,7 +247,7 @@ Deno.test("a loop or a round that is not there is refused in words, and nothing 
   await refused({ loop: "step" }, /'step' as its loops are: warm,round/);
   await new Engine(at).create(counting, {}, { id: "new" });
   await refused({ from: "new" }, /round 1 of 'round' as no round of it has closed/);
-  await refused({ from: "new", round: 0 }, /before it has finished 'prepare', which 'round' starts from/);
+  await refused({ from: "new", round: 0 }, /before it has finished 'warm', which 'round' starts from/);
 });
 
 Deno.test("whenever parent and child are killed, a fork at any closed round ends as a run that was not", async () => {
