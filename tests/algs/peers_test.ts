@@ -3,7 +3,7 @@
  * gradient of the loss, relative 1e-6, for random rounds with a KL, with groups of equal rewards and with completions
  * without a token. Where a profile says that equality ends, the difference is what it says.
  */
-import { deepStrictEqual, match, ok } from "node:assert/strict";
+import { deepStrictEqual, match, ok, throws } from "node:assert/strict";
 import {
   AlgorithmChoice,
   ALGORITHMS,
@@ -58,6 +58,33 @@ function near(actual: number[][], expected: number[][], { what, factor = 1 }: { 
   );
 }
 
+/** A round as a peer reads it. */
+function peerRound(
+  sequences: readonly EvaluatedSequence[],
+  { reward, settings }: { reward: number[]; settings: Record<string, unknown> },
+): PeerRound {
+  const column = (name: string) => sampled(sequences, name);
+  return {
+    ...{ group_size: GROUP, reward, logp: column("logp"), old_logp: column("old_logp") },
+    ...{ ref_logp: column("ref_logp"), values: column("values"), old_values: column("old_values") },
+    kl_coef: (settings.kl_coef as number | undefined) ?? 0,
+  };
+}
+
+/** Our credit of the same round, its advantages for every sampled token. */
+function ours(choice: AlgorithmChoice, { reward, old_logp, ref_logp, old_values }: PeerRound) {
+  const length = old_logp.map((row) => row.length);
+  const group = reward.map((_, s) => Math.floor(s / GROUP));
+  const assigned = creditOf(choice, {
+    ...{ reward, length, group, stop: reward.map(() => "stop" as const) },
+    ...{ old_logp, ref_logp, values: old_values, bootstrap: reward.map(() => 0), coef: {} },
+  });
+  const advantage = assigned.advantage.map((value: number | number[], i: number) =>
+    Array.isArray(value) ? value : new Array<number>(length[i]!).fill(value)
+  );
+  return { ...assigned, advantage };
+}
+
 /** FeynRL has no default for these, and drops groups of equal rewards in its dapo. */
 const OWN: Record<string, Record<string, unknown>> = { feynrl: { gamma: 1, lambda: 1 } };
 const differs = (framework: string, name: string, { equal }: Kind) =>
@@ -76,22 +103,10 @@ for (const [framework, algorithms] of Object.entries(PEERS)) {
         for (const seed of [3 * i + 1, 3 * i + 2]) {
           const what = `${framework} ${name} ${JSON.stringify({ ...kind, seed })}`;
           const { sequences, reward } = roundOf(seed, kind);
-          const column = (name: string) => sampled(sequences, name);
-          const round: PeerRound = {
-            ...{ group_size: GROUP, reward, logp: column("logp"), old_logp: column("old_logp") },
-            ...{ ref_logp: column("ref_logp"), values: column("values"), old_values: column("old_values") },
-            kl_coef: (settings.kl_coef as number | undefined) ?? 0,
-          };
-          const length = round.logp.map((row) => row.length);
-          const assigned = creditOf(choice, {
-            ...{ reward, length, group: sequences.map(({ group }) => group), stop: reward.map(() => "stop") },
-            ...{ old_logp: round.old_logp, ref_logp: round.ref_logp, values: round.old_values },
-            ...{ bootstrap: reward.map(() => 0), coef: {} },
-          });
+          const round = peerRound(sequences, { reward, settings });
+          const assigned = ours(choice, round);
           const theirs = peer.compute(round);
-          const tokens = (values: number[] | number[][]) =>
-            values.map((value, i) => Array.isArray(value) ? value : new Array<number>(length[i]!).fill(value));
-          const advantage = tokens(assigned.advantage);
+          const { advantage } = assigned;
           near(advantage, theirs.advantage, { what: `advantage ${what}`, factor: peer.advantage_factor?.(round) });
           const step = {
             sequences: sequences.map((one, i) => ({
@@ -122,6 +137,40 @@ for (const [framework, algorithms] of Object.entries(PEERS)) {
     });
   }
 }
+
+/** OpenRLHF's, by what stands between a reward and its clip at ±10. */
+const CLIPPED: Record<string, "reward" | "centered" | "zscore"> = {
+  ...{ ppo: "reward", reinforce_plus_plus: "reward" },
+  ...{ dr_grpo: "centered", reinforce_plus_plus_baseline: "centered" },
+  ...{ grpo: "zscore", gspo: "zscore" }, // Of few samples it never comes to 10.
+};
+
+Deno.test("under profile openrlhf rewards beyond 10 differ as it says: by its clip, after a group's baseline", () => {
+  deepStrictEqual(Object.keys(CLIPPED).sort(), Object.keys(PEERS.openrlhf!).sort());
+  const { sequences } = roundOf(7, { equal: "none", empty: false });
+  for (const [name, clips] of Object.entries(CLIPPED)) {
+    const { settings, ends } = profileOf("openrlhf", name)!;
+    ok(
+      ends.includes("OpenRLHF clips a reward at ±10, after the group's baseline where there is one; ours is as it is."),
+    );
+    const choice = AlgorithmChoice.parse({ name, ...settings });
+    const peer = PEERS.openrlhf![name]!;
+    const round = (reward: number[]) => peerRound(sequences, { reward, settings });
+    const compare = (own: number[], theirs: number[]) => {
+      const factor = peer.advantage_factor?.(round(theirs));
+      near(ours(choice, round(own)).advantage, peer.compute(round(theirs)).advantage, { what: name, factor });
+    };
+    const mean = clips === "reward" ? 0 : 100; // Of both groups, before and after the clip.
+    const rewards = (most: number) => [most, -most, 0, 4, -4, 0].map((reward) => mean + reward);
+    compare(rewards(9), rewards(9));
+    if (clips === "zscore") {
+      compare(rewards(30), rewards(30));
+    } else {
+      compare(rewards(10), rewards(30));
+      throws(() => compare(rewards(30), rewards(30)), name);
+    }
+  }
+});
 
 Deno.test("every profile of openrlhf, verl and feynrl that learns from rewards is compared", () => {
   const online = Object.keys(ONLINE_ALGORITHMS);
