@@ -67,7 +67,7 @@ export const PEER_NAMES: Record<string, readonly string[] | string> = {
   reward_funcs: ["reward"],
   reward_fn: ["reward"],
   reward_function: ["reward"],
-  reward_weights: "set the weight of each entry: reward: [{ name: ..., weight: 0.5 }]",
+  reward_weights: "give each entry its weight: reward: [{ name: ..., weight: 0.5 }]",
   model_name_or_path: ["model.path"],
   model_path: ["model.path"],
   pretrain: ["model.path"],

@@ -1,20 +1,83 @@
 import { deepStrictEqual, match, ok, rejects, strictEqual } from "node:assert/strict";
+import { parse } from "yaml";
 import { FLOWS, parseConfig } from "../../configs/mod.ts";
 import { PEER_NAMES, peerHint } from "../../configs/peer_names.ts";
 import { fieldPaths } from "../../configs/schema_walk.ts";
 
 const PATHS = new Map(Object.entries(FLOWS).map(([flow, schema]) => [flow, fieldPaths(schema)]));
-const EVERY_PATH = [...PATHS.values()].flat();
 
-Deno.test("every path that a peer's name leads to exists", () => {
-  const paths = Object.values(PEER_NAMES).filter((known) => typeof known !== "string").flat();
-  deepStrictEqual(paths.filter((path) => !EVERY_PATH.includes(path)), []);
+type Schema = {
+  $ref?: string;
+  anyOf?: Schema[];
+  oneOf?: Schema[];
+  properties?: Record<string, Schema>;
+  additionalProperties?: boolean | Schema;
+  items?: Schema;
+  const?: unknown;
+  enum?: unknown[];
+};
+const SCHEMA = JSON.parse(await Deno.readTextFile(new URL("../../configs/holdfast.schema.json", import.meta.url)));
+
+/** Whether a part of a configuration can stand there: its keys, and its values where they are one of several words. */
+function admits(schema: Schema, part: unknown): boolean {
+  if (schema.$ref) return admits(SCHEMA.definitions[schema.$ref.split("/").at(-1)!], part);
+  const branches = schema.anyOf ?? schema.oneOf;
+  if (branches) return branches.some((branch) => admits(branch, part));
+  if (Array.isArray(part)) return schema.items !== undefined && part.every((one) => admits(schema.items!, one));
+  if (part !== null && typeof part === "object") {
+    return Object.entries(part).every(([key, value]) => {
+      const field = schema.properties?.[key] ?? schema.additionalProperties;
+      return typeof field === "object" && admits(field, value);
+    });
+  }
+  if (part === ANY) return true;
+  return schema.const === undefined && schema.enum === undefined || schema.const === part ||
+    schema.enum?.includes(part) === true;
+}
+
+const ANY = "...";
+const nested = (path: string, value: unknown): unknown =>
+  path.split(".").reduceRight((inner, key) => ({ [key]: inner }), value);
+
+/** What a hint says to write: `a: { b: ... }` or `a: [...]`, and after `set` or `or` also `a.b` and `a.b: word`. */
+function settingsIn(hint: string): unknown[] {
+  const block = /([\w.]+): ([{[].*?[}\]](?: ?[}\]])*)/g;
+  const rest = hint.replaceAll(block, "");
+  return [...hint.matchAll(block), ...rest.matchAll(/\b(?:set|or) ([\w.]+)(?:: (\w+))?/g)].map(([, path, text]) =>
+    nested(path!, text === undefined ? ANY : parse(text))
+  );
+}
+
+/** Names whose answer is no setting: what their hints name instead. */
+const ELSEWHERE: Record<string, RegExp> = {
+  output_dir: /--home DIR/,
+  ckpt_path: /--home DIR/,
+  report_to: /runs\/RUN\/metrics\.jsonl/,
+  use_wandb: /runs\/RUN\/metrics\.jsonl/,
+  logging_steps: /runs\/RUN\/metrics\.jsonl/,
+};
+
+Deno.test("every peer's name leads to a setting that the schema has, with a value that it takes", () => {
+  for (const name of ["beta", "kl_coef", "tensor_parallel_size", "learning_rate"]) ok(PEER_NAMES[name], name);
+  for (const [name, known] of Object.entries(PEER_NAMES)) {
+    const elsewhere = ELSEWHERE[name];
+    const settings = typeof known === "string" ? settingsIn(known) : known.map((path) => nested(path, ANY));
+    strictEqual(settings.length === 0, elsewhere !== undefined, `${name}: ${known}`);
+    if (elsewhere) match(String(known), elsewhere);
+    for (const part of settings) ok(admits(SCHEMA, part), `${name}: no flow has ${JSON.stringify(part)}`);
+  }
 });
 
-Deno.test("every setting that a sentence names exists", () => {
-  for (const sentence of Object.values(PEER_NAMES).filter((known) => typeof known === "string")) {
-    const blocks = [...sentence.matchAll(/\b(trainer|sampler|checkpoints|data)[.:]\s*\{?\s*(\w+)/g)];
-    for (const [, block, field] of blocks) ok(EVERY_PATH.includes(`${block}.${field}`), `${block}.${field}`);
+Deno.test("every peer's name is answered by every flow that has what it leads to", async () => {
+  for (const [flow, paths] of PATHS) {
+    const text = `flow: ${flow}\n${Object.keys(PEER_NAMES).map((name) => `${name}: 1\n`).join("")}`;
+    const problems = await parseConfig(text, { file: "x.yaml" }).then(() => "", (error: Error) => error.message);
+    for (const [name, known] of Object.entries(PEER_NAMES)) {
+      const ours = typeof known === "string" ? known : known.find((path) => paths.includes(path));
+      if (ours === undefined) continue;
+      const hint = typeof known === "string" ? `(${ours})` : `(here it is ${ours})`;
+      ok(problems.includes(` ${name}: unknown key ${hint}`), `${flow} ${name}: ${hint} is not in\n${problems}`);
+    }
   }
 });
 
