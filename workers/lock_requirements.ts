@@ -33,15 +33,19 @@ export const LOCKS: { path: string; args: string[] }[] = [
   },
 ];
 
+const COMMON = ["--universal", "--generate-hashes", "--python-version", `3.${PYTHON_MINOR_MIN}`, "--quiet"];
+
+/** Arguments of `uv pip compile`. */
+export function lockArguments({ path, args }: { path: string; args: string[] }): string[] {
+  const output = ["--custom-compile-command", "deno task lock", "--output-file", `${path}.txt`, `${path}.in`];
+  return [...COMMON, ...args, ...output];
+}
+
 if (import.meta.main) {
   Deno.chdir(ROOT);
   const making = new Making(placeOf(HOME, { name: "lock", text: "" }), {
     onProgress: ({ text }) => console.error(text),
   });
   const uv = await Uv.of(HOME, { python: await findPython(), making });
-  const common = ["--universal", "--generate-hashes", "--python-version", `3.${PYTHON_MINOR_MIN}`, "--quiet"];
-  for (const { path, args } of LOCKS) {
-    const output = ["--custom-compile-command", "deno task lock", "--output-file", `${path}.txt`, `${path}.in`];
-    await uv.compile([...common, ...args, ...output], making);
-  }
+  for (const lock of LOCKS) await uv.compile(lockArguments(lock), making);
 }

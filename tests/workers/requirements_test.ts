@@ -1,23 +1,12 @@
 import { deepStrictEqual, ok, strictEqual } from "node:assert/strict";
 import { fileURLToPath } from "node:url";
-import { LOCKS } from "../../workers/lock_requirements.ts";
+import { lockArguments, LOCKS } from "../../workers/lock_requirements.ts";
+import { PYTHON_MINOR_MAX, PYTHON_MINOR_MIN } from "../../workers/python_interpreter.ts";
+import { compiledFor, entries } from "./locked.ts";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 const WORKERS = "workers/python/requirements";
 const PATHS = [...LOCKS.map(({ path }) => path), `${WORKERS}/pytorch_cpu`];
-
-type Entry = { name: string; version: string; hashes: number };
-
-/** The requirements of a locked file, each with the number of its hashes. */
-async function entries(path: string): Promise<Entry[]> {
-  const text = await Deno.readTextFile(`${ROOT}${path}.txt`);
-  const whole = text.replaceAll("\\\n", " ").split("\n").filter((line) => line !== "" && !/^\s*#/.test(line));
-  return whole.map((line) => {
-    const [, name, version, rest] = /^([\w.-]+)==([\w.+]+)(.*)$/.exec(line) ?? [];
-    ok(name && version, `${path}.txt: '${line}' is no exact version`);
-    return { name, version, hashes: rest!.split(/--hash=sha256:[0-9a-f]{64}\b/).length - 1 };
-  });
-}
 
 /** The exact versions that an `.in` file asks for, with those of the files that it includes. */
 async function asked(path: string): Promise<string[]> {
@@ -70,5 +59,44 @@ Deno.test("every environment has one torch, and its two builds are one version",
   for (const path of ["torch", "deepspeed", "vllm_cpu"]) {
     const names = (await entries(`${WORKERS}/${path}`)).map(({ name }) => name);
     deepStrictEqual(apart.filter((name) => names.includes(name)), []);
+  }
+});
+
+/** Platforms that environments are made on, and what a marker says of a package that is not for one. */
+const PLATFORMS = [
+  { name: "Linux, x86-64", excluded: /sys_platform == 'darwin'/ },
+  { name: "Linux, aarch64", excluded: /sys_platform == 'darwin'|platform_machine == 'x86_64'/ },
+  { name: "macOS", excluded: /sys_platform == 'linux'/ },
+];
+const PYTHONS = PYTHON_MINOR_MAX - PYTHON_MINOR_MIN + 1;
+/** Packages with fewer files, and how many those are. */
+const FEWER: Record<string, number> = { "vllm-cpu": 2 }; // One for each machine: its tag names a Python, but any takes it.
+
+/** How many files a package with compiled code needs. `tag`: of one of them. */
+function filesFor({ name, marker }: { name: string; marker: string }, tag: string): number {
+  const clauses = marker.split(" and ").filter((clause) => !clause.includes(" or "));
+  const platforms = PLATFORMS.filter(({ excluded }) => !clauses.some((clause) => excluded.test(clause)));
+  return FEWER[name] ?? platforms.length * (/^cp(\d+)-cp\1-/.test(tag) ? PYTHONS : 1);
+}
+
+Deno.test("every lock has hashes for every platform: of a package with compiled code, a file for each of them and each Python", async () => {
+  const pythons = ["HOLDFAST_TEST_PYTHON", "HOLDFAST_TEST_DEEPSPEED_PYTHON", "HOLDFAST_TEST_VLLM_PYTHON"];
+  const named = [...pythons, "HOLDFAST_TEST_TRL_PYTHON"].flatMap((name) => Deno.env.get(name) ?? []);
+  const compiled = compiledFor(named).set("uv", "py3-none-linux_x86_64"); // It is no test's environment.
+  for (const path of PATHS) {
+    const known = (await entries(path)).filter(({ name }) => compiled.has(name));
+    deepStrictEqual(known.filter((entry) => entry.hashes < filesFor(entry, compiled.get(entry.name)!)), [], path);
+    if (named.length > 0) ok(known.length > 0, path);
+  }
+});
+
+Deno.test("a lock is of all platforms: its command says so, and what is for one platform alone has a marker", async () => {
+  for (const lock of LOCKS) {
+    const words = lockArguments(lock);
+    for (const word of ["--universal", "--generate-hashes"]) ok(words.includes(word), `${lock.path}: ${word}`);
+    strictEqual(words.some((word) => /^--python-platform/.test(word)), false);
+    const locked = await entries(lock.path);
+    const markers = locked.filter(({ marker }) => /sys_platform|platform_machine/.test(marker));
+    if (locked.length > 1) ok(markers.length > 0, `${lock.path} has no marker: it is of one platform`);
   }
 });
