@@ -163,6 +163,32 @@ Deno.test("LiveView tells a failure that is tried again by its first line, and l
   strictEqual(screen.written, "round/1/train failed (attempt 1), trying again: Cannot go on as rank 0 died\n");
 });
 
+Deno.test("LiveView on a terminal leaves an evaluation's line after end(), whatever was drawn after it", async () => {
+  const screen = new Terminal();
+  const { clock, live, on } = view(screen);
+  on(metrics({ "reward/mean": 0.25 }));
+  const evaluation = (name: string): EngineEventBody => {
+    const counts = { problems: 2, graded: 2, right: 1, failed: 0, ungraded: 0, failures: {} };
+    const value = { name, avg_at_k: 0.5, mean_reward: 0.5, pass_at: [0.5], ...counts };
+    return { type: "note", kind: "note/evaluation", key: name, value };
+  };
+  on(evaluation("before"));
+  on(started("train"));
+  on(metrics({ "reward/mean": 0.5 }));
+  on(closed(1, 1));
+  on(evaluation("after"));
+  on(started("export_policy"));
+  await clock.advance(1000);
+  const evaluated = () => screen.lines.filter((line) => line.startsWith("evaluation "));
+  const shown = evaluated();
+  deepStrictEqual(shown.map((line) => line.split(":")[0]), ["evaluation before", "evaluation after"]);
+  live.end();
+  deepStrictEqual([evaluated(), screen.lines.at(-2)], [shown, "  reward   ▁█"]);
+  live.note("run r is done");
+  live.end();
+  deepStrictEqual([evaluated(), screen.lines.at(-2)], [shown, "run r is done"]);
+});
+
 Deno.test("LiveView tells recoveries and evaluations in one line each", () => {
   const screen = new Terminal({ tty: false });
   const { on } = view(screen);

@@ -501,6 +501,12 @@ def find_secrets(row: Row) -> float:
     return float(found)
 
 
+def read_hub(row: Row) -> float:
+    """1 if it can read the run's token, as docs/rewards.md says: `hub.json` is the user's, and so is this process."""
+    with open(row["hub"], encoding="utf-8") as file:
+        return float(json.load(file)["token"] == row["secret"])
+
+
 # What it leaves in the process.
 
 

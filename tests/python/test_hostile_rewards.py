@@ -4,6 +4,7 @@ has a name, no sample gets the reward of another, and nothing that it started is
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import time
 from collections.abc import Iterator
@@ -105,6 +106,7 @@ BATTERY: dict[str, tuple[set[Any], ...]] = {
     "print_much": ({OK},),
     "no_descriptors": ({OK},),
     "find_secrets": ({("ok", 0.0)}, {("ok", 0.0), ("ok", 1.0)}),
+    "read_hub": ({("ok", 1.0)}, {("ok", 1.0)}),
     "thread_left": ({OK},),
     "at_exit": ({OK},),
     "change_directory": ({OK},),
@@ -122,7 +124,10 @@ def tried(name: str, isolate: bool, place: Path) -> dict[str, Any]:
     pool closes."""
     number = list(BATTERY).index(name)
     sleep = f"1000.{number}{int(isolate)}"
-    row = {"sleep": sleep, "file": str(place / f"{name}-{isolate}"), "secret": SECRET}
+    hub = place / f"{name}-{isolate}.hub.json"
+    os.close(os.open(hub, os.O_WRONLY | os.O_CREAT, 0o600))
+    hub.write_text(json.dumps({"token": SECRET}))
+    row = {"sleep": sleep, "file": str(place / f"{name}-{isolate}"), "secret": SECRET, "hub": str(hub)}
     work = [
         {"id": text, "prompt": "p", "completion": text, "row": row} for text in (HONEST[0], name, HONEST[1], HONEST[2])
     ]

@@ -22,6 +22,23 @@ Deno.test("the page on rewards names every environment variable that user code i
   for (const prefix of quoted(prefixes!)) ok(page.includes(`\`${prefix}*\``), prefix);
 });
 
+Deno.test("the pages say that code in workers can read the run's token and the engine's environment", async () => {
+  const store = await Deno.readTextFile(new URL("docs/store.md", ROOT));
+  const text = (page: string) => page.replaceAll(/\s+/g, " ");
+  // What they say is held by `read_hub` and `find_secrets` of tests/python/hostile_rewards.py.
+  ok(
+    text(page).includes(
+      "it can read and write every file that you can: the home's database, its checkpoints, and `hub.json`",
+    ),
+  );
+  ok(text(store).includes("But workers run as you: code in them"));
+  ok(
+    text(store).includes(
+      "can read the engine's environment and command line in `/proc`, and the run's token in `hub.json`",
+    ),
+  );
+});
+
 Deno.test("processOf() keeps what is said, null too, and refuses the store's variables", () => {
   const { memory_gib, cpu_s, env } = processOf({ memory_gib: null, env: ["HF_TOKEN"] });
   strictEqual(JSON.stringify([memory_gib, cpu_s, env]), `[null,60,["HF_TOKEN"]]`);
