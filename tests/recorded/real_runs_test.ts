@@ -37,11 +37,13 @@ for (const version of VERSIONS) {
   Deno.test(`recorded by ${version}: real workers resume, verify and fork its runs`, async () => {
     await withRecorded(version, async (dir) => {
       const command = (...args: string[]) => rl([...args, "--home", dir], NUMERICS);
-      const [resumed, forked, verified] = await Promise.all([
+      const [mended, resumed, forked, verified] = await Promise.all([
+        command("resume", "failed"), // Its reward raised when it was recorded, and was fixed since.
         command("resume", "cut"),
         command("fork", "done", "--round", "2", "--id", "child"),
         command("verify", "done"),
       ]);
+      succeeded("resume of the one that failed", mended);
       succeeded("resume", resumed);
       succeeded("fork", forked);
       const home = Home.open(dir);
