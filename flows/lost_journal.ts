@@ -3,9 +3,11 @@
  * does not.
  */
 import {
+  type DirectoryOwner,
   InvalidInputError,
   isRunId,
   ownerOf,
+  RUN_FOLDERS,
   type Store,
   type StoreIdentity,
   type UnreachableArtifact,
@@ -68,21 +70,28 @@ function entries(dir: string): Deno.DirEntry[] {
   }
 }
 
-/** A directory of another name than its owner's is somebody's copy. */
+/**
+ * A directory of another name than its owner's is somebody's copy. One in `checkpoints/` or `logs/` counts if it names a
+ * journal that is not open: a fork that was killed leaves one that its own journal does not know.
+ */
 function unknownRun(home: Home, opened: readonly Opened[]): string | null {
-  for (const { name, isDirectory } of entries(`${home.dir}/runs`)) {
-    if (!isDirectory || !isRunId(name)) continue;
-    const dir = `${home.dir}/runs/${name}`;
-    const owner = ownerOf(dir);
-    if (owner !== null && owner.run !== name) continue;
-    const mayKnow = opened.filter(({ identity }) => owner === null || identity.id === owner.store);
-    if (mayKnow.some(({ runs }) => runs.has(name))) continue;
-    return `${dir} is of a run that no open journal knows${
-      owner === null ? "" : ` (its journal is ${owner.store})`
-    }. Fix: put the ` +
-      "journal back from a copy, or name it with --store; if it is gone for good, move that directory away";
+  for (const folder of RUN_FOLDERS) {
+    for (const { name, isDirectory } of entries(`${home.dir}/${folder}`)) {
+      if (!isDirectory || !isRunId(name)) continue;
+      const dir = `${home.dir}/${folder}/${name}`;
+      const owner = ownerOf(dir);
+      if (owner === null ? folder !== "runs" : owner.run !== name) continue;
+      const mayKnow = opened.filter(({ identity }) => owner === null || identity.id === owner.store);
+      const known = folder === "runs" ? mayKnow.some(({ runs }) => runs.has(name)) : mayKnow.length > 0;
+      if (!known) return unknownText(dir, owner);
+    }
   }
   return null;
+}
+
+function unknownText(dir: string, owner: DirectoryOwner | null): string {
+  return `${dir} is of a run that no open journal knows${owner === null ? "" : ` (its journal is ${owner.store})`}. ` +
+    "Fix: put the journal back from a copy, or name it with --store; if it is gone for good, move that directory away";
 }
 
 function olderArtifact(opened: readonly Opened[], lost: readonly UnreachableArtifact[]): string | null {

@@ -1,17 +1,20 @@
 /**
- * Homes whose every file says whose it is and whether it may go, what strangers do to them, and what of them a `gc`
- * removed.
+ * Homes whose every file says whose it is and whether it may go, what strangers do to them, and what of them was removed
+ * by `gc` or by a run's stages.
  */
 import { ok } from "node:assert/strict";
 import { z } from "zod";
 import { graph, OWNER_FILE, processOwner, type Store } from "../../engine/mod.ts";
 import { claimDirectories, collectGarbage, createRun, Home } from "../../flows/mod.ts";
 import { scratch } from "./fixtures.ts";
+import { removeByStage, type RemovingStage } from "./removing_stages.ts";
 
 const NOTHING = graph("nothing", z.object({}), (g) => g.constant(1));
 /** Homes that are there from the beginning; those after them are copies. */
 const MADE = 2;
 const VERSION = "0123456789ab";
+/** Of publications: as many as a run keeps, and one. */
+const WEIGHTS = ["0", "1", "2", "3"].map((digit) => `${digit}123456789abcdef`);
 
 /** A file's word about itself. `keep`: it must never go; else only its own home's and journal's `gc` may remove it. */
 type Tag = { n: number; keep: boolean; home: number; store: string; run: string };
@@ -19,6 +22,7 @@ type Tag = { n: number; keep: boolean; home: number; store: string; run: string 
 /** What is done to the homes, or by them. Numbers are taken modulo what there is. */
 export type Step =
   | { do: "gc"; home: number; shared: boolean; logs: boolean; dry_run: boolean }
+  | { do: "stage"; home: number; shared: boolean; stage: RemovingStage; run: number }
   | { do: "run"; home: number; shared: boolean; run: string }
   | { do: "link_folder"; home: number; folder: "runs" | "checkpoints" | "logs" | "artifacts"; to: number }
   | {
@@ -38,6 +42,8 @@ type Opened = { dir: string; private: Home | null };
 export class World {
   readonly root: string;
   readonly homes: Opened[] = [];
+  /** What has removed anything so far. */
+  readonly removed = new Set<string>();
   #shared: Store;
   readonly #newShared: () => Store;
   #count = 0;
@@ -49,19 +55,19 @@ export class World {
   }
 
   /**
-   * Two homes, each with runs `a` and `b` in a journal of its own and one in the journal that they share; and a
+   * Two homes, each with runs of these ids in a journal of its own and one in the journal that they share; and a
    * directory beside them.
    */
-  static async make(newShared: () => Store): Promise<World> {
+  static async make(newShared: () => Store, ids: readonly string[]): Promise<World> {
     const world = new World(await scratch(), newShared);
     for (const n of [0, 1]) {
       world.homes.push({ dir: `${world.root}/home${n}`, private: null });
       await Deno.mkdir(`${world.root}/home${n}`);
-      for (const run of ["a", "b"]) await world.#run(n, { shared: false, run });
+      for (const run of ids) await world.#run(n, { shared: false, run });
       await world.#run(n, { shared: true, run: `shared${n}` });
     }
     const outside = { home: -1, store: "", run: "" };
-    for (const name of ["a", `000001-${VERSION}-1-1`, "0123456789abcdef"]) {
+    for (const name of ["a", `000001-${VERSION}-1-1`, ...WEIGHTS]) {
       world.#file(`${world.root}/outside/${name}`, outside);
     }
     return world;
@@ -72,10 +78,11 @@ export class World {
     await Deno.remove(this.root, { recursive: true });
   }
 
-  /** Takes one step. After a `gc`: nothing went but what might. */
+  /** Takes one step. After one that removes: nothing went but what might. */
   async take(step: Step): Promise<void> {
     const n = step.home % this.homes.length;
     if (step.do === "gc") return await this.#collect(n, step);
+    if (step.do === "stage") return await this.#stage(n, step);
     if (step.do === "run") return await this.#run(n, step).catch(unlessRefused);
     try {
       await this.#disturb(n, step);
@@ -96,14 +103,33 @@ export class World {
   async #collect(n: number, { shared, logs, dry_run }: Step & { do: "gc" }): Promise<void> {
     const home = this.#open(n, shared);
     const store = await home.store.identity().then(({ id }) => id);
-    const before = this.#tags();
     const old = { younger_than_ms: -60_000, ...(logs && { logs_older_than_ms: -60_000 }) };
-    await collectGarbage(home, { ...old, dry_run }).catch(unlessRefused);
+    const may = (tag: Tag) => !dry_run && !tag.keep && tag.home === n && (tag.store === store || tag.run === "");
+    await this.#removing(`gc of home ${n} with journal ${store}`, may, async () => {
+      await collectGarbage(home, { ...old, dry_run }).catch(unlessRefused);
+    });
+  }
+
+  async #stage(n: number, { shared, stage, run }: Step & { do: "stage" }): Promise<void> {
+    const home = this.#open(n, shared);
+    const store = await home.store.identity().then(({ id }) => id);
+    const heads = await home.store.heads();
+    const head = heads[run % Math.max(1, heads.length)];
+    if (!head) return;
+    const may = (tag: Tag) => !tag.keep && tag.home === n && tag.store === store && tag.run === head.id;
+    await this.#removing(`stage ${stage} of run ${head.id} of home ${n} with journal ${store}`, may, async () => {
+      await removeByStage(home, head, stage).catch(unlessNowhere).catch(unlessRefused);
+    });
+  }
+
+  /** Does something, after which only files are gone that might. */
+  async #removing(what: string, may: (tag: Tag) => boolean, work: () => Promise<void>): Promise<void> {
+    const before = this.#tags();
+    await work();
     const after = this.#tags();
     for (const [at, tag] of before) {
-      if (after.has(at)) continue;
-      const may = !dry_run && !tag.keep && tag.home === n && (tag.store === store || tag.run === "");
-      ok(may, `gc of home ${n} with journal ${store} removed ${JSON.stringify(tag)}`);
+      ok(after.has(at) || may(tag), `${what} removed ${JSON.stringify(tag)}`);
+      if (!after.has(at)) this.removed.add(what.split(" of ")[0]!);
     }
   }
 
@@ -132,7 +158,10 @@ export class World {
     }
     for (const dir of [run, checkpoints, logs, `${run}/publications`]) this.#file(`${dir}/mine`, of);
     const left = [`${checkpoints}/000002-${VERSION}-1-1`, `${checkpoints}/.universal.000001-${VERSION}-1-1`];
-    const weights = [`${run}/publications/0123456789abcdef`, `${run}/references/.0123456789abcdef.7.old`];
+    const weights = [
+      ...WEIGHTS.map((name) => `${run}/publications/${name}`),
+      ...[WEIGHTS[0], `.${WEIGHTS[0]}.7.old`].map((name) => `${run}/references/${name}`),
+    ];
     for (const dir of [...left, ...weights, `${run}/verify-01234567`, `${logs}/attempt_0`]) this.#file(dir, of, false);
     const wanted = await this.#artifact(home, { ...of, keep: true });
     await this.#artifact(home, { ...of, run: "", keep: false });
@@ -186,7 +215,7 @@ export class World {
     return found;
   }
 
-  async #disturb(n: number, step: Exclude<Step, { do: "gc" | "run" }>): Promise<void> {
+  async #disturb(n: number, step: Exclude<Step, { do: "gc" | "stage" | "run" }>): Promise<void> {
     const { dir } = this.homes[n]!;
     switch (step.do) {
       case "link_folder": {
@@ -305,4 +334,10 @@ function unlessRefused(error: Error & { code?: string }): void {
   if (error instanceof Deno.errors.FilesystemLoop) return; // Two folders that are links to each other: nothing can be read there.
   if (!["invalid_input", "infrastructure"].includes(error.code ?? "")) throw error;
   ok(/^Cannot .*(because|as) /s.test(error.message), error.message);
+}
+
+/** Where a run's directories are gone, are files or lead nowhere, its stages cannot write. */
+function unlessNowhere(error: unknown): void {
+  const { NotFound, AlreadyExists, NotADirectory } = Deno.errors;
+  if (!(error instanceof NotFound || error instanceof AlreadyExists || error instanceof NotADirectory)) throw error;
 }
