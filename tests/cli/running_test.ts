@@ -1,7 +1,7 @@
 import { deepStrictEqual, match, ok, strictEqual } from "node:assert/strict";
 import { hostname } from "node:os";
 import { orphans } from "../crash/runs.ts";
-import { endAll, freshHome, json, rl, SMALL, smallDisk, start } from "./fixtures.ts";
+import { endAll, exists, freshHome, json, rl, SMALL, smallDisk, start } from "./fixtures.ts";
 
 type Shown = {
   status: string;
@@ -40,6 +40,11 @@ async function disturbed(id: string, act: (running: ReturnType<typeof start>) =>
   return await running.ended;
 }
 
+/** Settles once there is such a file. */
+async function appears(path: string): Promise<void> {
+  while (!await exists(path)) await new Promise((resolve) => setTimeout(resolve, 20));
+}
+
 async function endsAsUndisturbed(id: string, of = home): Promise<void> {
   const resumed = await rl(["resume", id, "--home", of]);
   strictEqual(resumed.code, 0, resumed.err);
@@ -64,6 +69,24 @@ Deno.test("Ctrl-C once stops at a durable point with exit 130 and the command to
   strictEqual(generated.groups, undisturbed.generated.groups);
   const loads = recoveries.filter(({ action }) => action === "load_checkpoint");
   deepStrictEqual(loads.map(({ cause, batches_redone }) => [cause, batches_redone]), [["resume", 0]]);
+});
+
+Deno.test("publications torn while no engine ran are written again by the next one, which ends with the same weights", async () => {
+  const frozen = "stop:sampler@op:9"; // It has loaded what round 1 left, and never delivers a slab of it.
+  const running = start(["run", SMALL, ...at, "--id", "torn", "workers.grace_s=0.5"], { HOLDFAST_FAULT: frozen });
+  await appears(`${home}/runs/torn/faults/${frozen}`);
+  running.kill("SIGKILL");
+  await running.ended;
+  strictEqual(await orphans(home), 0);
+  const publications = `${home}/runs/torn/publications`;
+  for await (const { name } of Deno.readDir(publications)) {
+    await Deno.truncate(`${publications}/${name}/model.safetensors`, 100);
+  }
+  await endsAsUndisturbed("torn");
+  const { recoveries } = await json<Shown>(["show", "torn", ...at]);
+  deepStrictEqual(recoveries.map(({ cause }) => cause).filter((cause) => /damaged/.test(cause)), [
+    "damaged_publication",
+  ]);
 });
 
 Deno.test("Ctrl-C twice stops at once with exit 130, leaves no process, and nothing recorded is lost", async () => {
