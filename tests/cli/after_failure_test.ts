@@ -46,8 +46,10 @@ Deno.test("a failed run whose error advises what a resume takes, or nothing, adv
     1,
   );
   strictEqual((await after(home, "The disk is full")).length, 1);
-  const [, neither] = await after(home, "Fix: start a new run with data.on_long_prompt: drop");
-  match(neither!, /^Neither a resume nor a fork can change data\.on_long_prompt of this run: start a new one/);
+  const [, neither] = await after(home, "Fix: start a new run with model.path: other");
+  match(neither!, /^Neither a resume nor a fork can change model\.path of this run: start a new one/);
+  const [, early] = await after(home, "Fix: start a new run with data.on_long_prompt: drop or truncate_left");
+  match(early!, /a fork can: deno task rl fork a --round 0 data\.on_long_prompt=drop --home/);
 });
 
 const ALGORITHM = `

@@ -69,6 +69,7 @@ const FORKED: [string, number][] = [
   ["rounds=3", 2],
   ["prompts_per_round=3", 0],
   ["trainer.threads=2", 0],
+  ["data.on_long_prompt=drop", 0],
 ];
 
 for (const [text, round] of FORKED) {
