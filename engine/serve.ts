@@ -1,7 +1,7 @@
 /** An engine that takes queued runs and executes them, several at once, until it is told to stop. */
 import { type Clock, systemClock } from "./clock.ts";
 import { LEASE_MS, type Outcome } from "./engine.ts";
-import { EngineError, type ErrorJson, errorToJson, InfrastructureError } from "./errors.ts";
+import { EngineError, type ErrorJson, errorToJson, InfrastructureError, LostRecordError } from "./errors.ts";
 import { quietly } from "./executor.ts";
 import { checkJournal } from "./journal_version.ts";
 import { type Liveness, ownerAlive, processOwner } from "./ownership.ts";
@@ -235,7 +235,7 @@ class Server<G> {
   /** `execute` threw: the run has not ended. What another try may mend is tried again later, the rest fails it. */
   async #notRun({ head }: Taken<G>, error: unknown): Promise<void> {
     try {
-      if (!(error instanceof EngineError && error.cause_kind === "infrastructure")) {
+      if (!isOfThisMachine(error)) {
         return await this.#fail(head, errorToJson(error));
       }
       const ms = this.#defer(head.id);
@@ -279,6 +279,11 @@ async function fruitlessTakeovers(store: Store, run: string): Promise<{ fruitles
   const rows = await store.read(run, { kinds: [TAKEOVER.kind], after_seq: progress?.seq ?? 0 });
   const worked = rows.filter(({ value }) => ((JSON.parse(value) as Takeover).lived_ms ?? Infinity) >= WORKED_MS);
   return { fruitless: worked.length, all: rows.length };
+}
+
+/** Whether another try, here or elsewhere, may go well. A lost record comes back by no try. */
+function isOfThisMachine(error: unknown): error is EngineError {
+  return error instanceof EngineError && error.cause_kind === "infrastructure" && !(error instanceof LostRecordError);
 }
 
 function crashLoop(run: string, takeovers: number): ErrorJson {
