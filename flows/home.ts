@@ -34,11 +34,14 @@ export type OpenOptions = {
  */
 const STORES = "stores";
 const STORE_LINE = /^(?:([0-9a-f-]{32,36}) )?(\S+)$/;
+/** What is not surely whole still counts as a journal that `gc` must not forget. */
+const WHOLE_STORE_LINE = /^(?:[0-9a-f-]{36} )?(?:holdfast\.db|postgres(?:ql)?:\S+)$/;
 export type KnownStore = { id: string | null; where: string };
 const addressOf = (url: string) => {
   const { text, schema } = parsePostgresUrl(url);
   return `${text}?schema=${schema}`;
 };
+const isFact = (name: string) => name.endsWith(".json");
 const Metrics = z.record(z.string(), z.number());
 const SQLITE = "holdfast.db";
 const sqliteFile = (home: string) => `${home}/${SQLITE}`;
@@ -187,6 +190,22 @@ export class Home {
     const read = Metrics.safeParse(readDerivedJson(`${this.runDir(head.id)}/metrics.json`));
     const told = read.success ? read.data : await lastMetrics(this, head);
     return told[name] ?? null;
+  }
+
+  /** Files of the home, and of a run, that say nothing any more. Each is made again or passed over. */
+  damagedFacts(run: string): string[] {
+    const told = (path: string, isWhole: (text: string) => boolean) =>
+      existsSync(path) && lstatSync(path).isFile() && !isWhole(Deno.readTextFileSync(path)) ? [path] : [];
+    const dir = this.runDir(run);
+    const facts = existsSync(dir) ? [...Deno.readDirSync(dir)].map(({ name }) => name).filter(isFact).sort() : [];
+    return [
+      ...told(`${this.dir}/nonce`, (text) => /^[0-9a-f-]{36}$/.test(text.trim())),
+      ...told(
+        `${this.dir}/${STORES}`,
+        (text) => text.trimEnd().split("\n").every((line) => WHOLE_STORE_LINE.test(line)),
+      ),
+      ...facts.flatMap((name) => told(`${dir}/${name}`, () => readDerivedJson(`${dir}/${name}`) !== null)),
+    ];
   }
 
   /** Replaces a small file of a run whole: a reader sees the old one or the new one. */

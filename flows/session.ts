@@ -134,7 +134,10 @@ export async function executeRun<T>(
   options: SessionOptions = {},
 ): Promise<Outcome<T>> {
   const run = head.id;
+  const damaged = home.damagedFacts(run);
   await refuseOtherHome(home, head);
+  const say = (text: string) => options.onEvent?.({ type: "log", run, key: "", text, at_ms: Date.now() });
+  for (const path of damaged) say(`${path} is damaged: it is made again from what is recorded`);
   await claimDirectories(home, head, { make: true });
   await home.rememberStore();
   const owner = await home.owner(run);
@@ -220,7 +223,6 @@ export async function executeRun<T>(
     });
   } finally {
     await letGo();
-    const say = (text: string) => options.onEvent?.({ type: "log", run, key: "", text, at_ms: Date.now() });
     await removeLeftovers(home, run, say);
   }
 }

@@ -2,7 +2,7 @@
 import { deepStrictEqual, ok, strictEqual } from "node:assert/strict";
 import { z } from "zod";
 import { QuickstartConfig } from "../../configs/mod.ts";
-import type { GraphDefinition } from "../../engine/mod.ts";
+import type { EngineEvent, GraphDefinition } from "../../engine/mod.ts";
 import { createRun, executeRun, Home } from "../../flows/mod.ts";
 import { quickstart } from "../../flows/quickstart.ts";
 import { fakeRun, FakeTrainer } from "../../flows/testing.ts";
@@ -30,6 +30,9 @@ const definition = {
   { policy: { version: string }; exported: { digest: string } }
 >;
 
+/** Small files beside the journal. The first two are of real workers. */
+const FACTS = ["hub.json", "workers.json", "metrics.json", "owner.json"];
+
 /** What a run goes on from. Everything else in a home can be made again, and a new kind of file is taken for such by this test. */
 const RECORDED = [
   /^holdfast\.db/,
@@ -53,7 +56,7 @@ async function* filesBelow(dir: string, name = ""): AsyncGenerator<string> {
 }
 
 /** One engine's start, in a process of its own. `stop`: it is drained while it trains the last round. */
-async function start(dir: string, { stop = false }: { stop?: boolean } = {}) {
+async function start(dir: string, { stop = false, said = [] }: { stop?: boolean; said?: string[] } = {}) {
   const home = Home.open(dir);
   try {
     const { store, artifacts } = home;
@@ -65,15 +68,16 @@ async function start(dir: string, { stop = false }: { stop?: boolean } = {}) {
     };
     const fakes = await fakeRun({ store, artifacts, run: "run", dir: `${dir}/fakes`, rows: ROWS, trainer });
     const resources = fakes.resources.filter(({ name }) => name !== "paths");
-    const options = { drain: drain.signal, resources, rows: ROWS };
+    const onEvent = (event: EngineEvent) => void (event.type === "log" && said.push(event.text));
+    const options = { drain: drain.signal, resources, rows: ROWS, onEvent };
     return await executeRun(home, { head, graph: definition.build({}) }, options);
   } finally {
     await home.close();
   }
 }
 
-async function ended(dir: string) {
-  const outcome = await start(dir);
+async function ended(dir: string, said: string[] = []) {
+  const outcome = await start(dir, { said });
   ok(outcome.status === "done", JSON.stringify(outcome));
   const { policy, exported } = outcome.output as unknown as {
     policy: { version: string };
@@ -102,7 +106,7 @@ for (const [name, harm] of Object.entries(HARMS)) {
   Deno.test(`a run whose derived files are all ${name} at once resumes, and ends with the digest of its calm twin`, () =>
     inHome(async (dir) => {
       strictEqual((await start(dir, { stop: true })).status, "interrupted");
-      for (const left of ["hub.json", "workers.json"]) {
+      for (const left of FACTS.slice(0, 2)) {
         await Deno.writeTextFile(`${dir}/runs/run/${left}`, '{"epoch":1}');
       }
       const derived = await derivedFiles(dir);
@@ -110,7 +114,14 @@ for (const [name, harm] of Object.entries(HARMS)) {
         ok(derived.includes(expected), derived.join("\n"));
       }
       for (const path of derived) await harm(`${dir}/${path}`, (await Deno.stat(`${dir}/${path}`)).size);
-      deepStrictEqual(await ended(dir), calm);
+      const said: string[] = [];
+      deepStrictEqual(await ended(dir, said), calm);
+      for (const path of name === "missing" ? [] : ["nonce", "stores", ...FACTS.map((fact) => `runs/run/${fact}`)]) {
+        ok(
+          said.some((line) => line.startsWith(`${dir}/${path} is damaged`)),
+          `${path} is told of:\n${said.join("\n")}`,
+        );
+      }
       const home = Home.open(dir);
       const { id } = await home.store.identity();
       ok(home.knownStores().some((known) => known.id === id), "the list of stores names it again");
