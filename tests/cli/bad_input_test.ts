@@ -128,7 +128,10 @@ Deno.test("an environment of one's own that lacks packages is told in one senten
   );
   const none = `${home}/without_environments`;
   const path = await Deno.makeTempDir({ dir: home });
-  const absent = await rl(["run", SMALL, ...TINY, "--home", none, "--id", "absent"], { PATH: path });
+  const absent = await rl(["run", SMALL, ...TINY, "--home", none, "--id", "absent"], {
+    PATH: path,
+    HOLDFAST_PYTHON: "", // None is named.
+  });
   strictEqual(absent.code, 3, absent.err);
   match(absent.err, /Python 3\.11 to 3\.\d+ is needed: none was found on PATH/);
   const runs = await json<{ id: string; resumable: boolean }[]>(["runs", "--home", none]);

@@ -20,6 +20,7 @@ async function rlIn(cwd: string, args: string[]): Promise<Ended> {
 const COMMANDS: { args: string[]; code: number }[] = [
   { args: ["run", "none.yaml"], code: 2 },
   { args: ["eval", "none.yaml"], code: 2 },
+  { args: ["fetch", "none.yaml"], code: 2 },
   { args: ["resume"], code: 2 },
   { args: ["resume", "none"], code: 2 },
   { args: ["fork", "none", "--round", "1"], code: 2 },

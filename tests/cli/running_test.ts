@@ -190,6 +190,7 @@ Deno.test("cancel of an interrupted run is at once; resume of a done one does no
     ["pair", "done", false],
     ["taken", "done", false],
     ["twice", "done", false],
+    ["torn", "done", false],
     ["once", "done", false],
     ["calm", "done", false],
   ]);
