@@ -114,16 +114,9 @@ async function checkChain(home: string): Promise<void> {
   strictEqual(new Set(probes.flat()).size, 1 + ROUNDS, "each version was seen in the sampler's own answers");
 }
 
-/** Says when each part of this long test begins: where it hangs, its output tells. */
-function say(part: string): void {
-  console.log(`gsm8k: ${(performance.now() / 1000).toFixed(0)} s, ${part}`);
-}
-
 async function check(home: string): Promise<void> {
-  say("makes the model");
   const model = await smollm2(input!);
   await shareEnvironments(home);
-  say("runs until it is killed in round 2");
   await runUntilKilled(home, overrides(model, input!));
   strictEqual(await orphans(home), 0, "processes outlived the killed engine by more than 5 s");
   strictEqual((await show(home, RUN)).status, "interrupted");
@@ -131,7 +124,6 @@ async function check(home: string): Promise<void> {
   const asked = keysOf(await rowsOf(home, "note/generation"));
   deepStrictEqual(asked.length, finished.length + 1, "the kill found one slab under way");
 
-  say("resumes");
   const { code, output } = await rl(["resume", RUN, "--home", home], {});
   strictEqual(code, 0, output);
   strictEqual(await orphans(home), 0, "processes outlived the engine");
@@ -149,7 +141,6 @@ async function check(home: string): Promise<void> {
   deepStrictEqual(evaluations, [["before_greedy", PROBLEMS, 0], ["after_greedy", PROBLEMS, 0]]);
   await checkChain(home);
 
-  say("opens the final model");
   const final = `${home}/runs/${RUN}/final`;
   strictEqual(await safetensorsDigest(final), shown.policy.digest);
   const python = await ensureEnvironment(environmentKind("deepspeed"), { home: HOME });
