@@ -102,6 +102,14 @@ async function derivedFiles(dir: string): Promise<string[]> {
 
 const calm = await inHome(ended);
 
+Deno.test("a run whose files are whole tells of none that was damaged", () =>
+  inHome(async (dir) => {
+    const said: string[] = [];
+    await start(dir, { stop: true, said });
+    await ended(dir, said);
+    deepStrictEqual(said.filter((line) => line.includes("damaged")), []);
+  }));
+
 for (const [name, harm] of Object.entries(HARMS)) {
   Deno.test(`a run whose derived files are all ${name} at once resumes, and ends with the digest of its calm twin`, () =>
     inHome(async (dir) => {
