@@ -375,7 +375,10 @@ export async function writeFakeModel(
 ): Promise<{ digest: string; file: { path: string; sha256: string; bytes: number } }> {
   const text = JSON.stringify(weights);
   await Deno.mkdir(dir, { recursive: true });
-  await Deno.writeTextFile(`${dir}/${WEIGHTS}`, text);
+  // As a real trainer's: who has seen a whole file never reads half of one that an engine taken for dead writes again.
+  const partial = `${dir}/.${crypto.randomUUID()}.tmp`;
+  await Deno.writeTextFile(partial, text);
+  await Deno.rename(partial, `${dir}/${WEIGHTS}`);
   const sha256 = createHash("sha256").update(text).digest("hex");
   return { digest: digestOf(weights), file: { path: WEIGHTS, sha256, bytes: text.length } };
 }
