@@ -10,7 +10,17 @@ const SHARED_MEMORY = "/dev/shm";
 
 export async function scratch(): Promise<string> {
   const dir = await Deno.stat(SHARED_MEMORY).then(() => SHARED_MEMORY, () => undefined);
-  return await Deno.makeTempDir({ dir, prefix: "flows_test_" });
+  const made = await Deno.makeTempDir({ dir, prefix: "flows_test_" });
+  globalThis.addEventListener("unload", () => remove(made)); // It is memory: thousands were left.
+  return made;
+}
+
+function remove(dir: string): void {
+  try {
+    Deno.removeSync(dir, { recursive: true });
+  } catch {
+    // Gone already, or an engine that was taken for dead still writes there: what stays is no test's failure.
+  }
 }
 
 /** `size` rows whose answers are their own numbers. */
