@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { basename, dirname } from "node:path";
 import type { ShippedFile } from "../configs/mod.ts";
-import { InfrastructureError } from "../engine/mod.ts";
+import { InfrastructureError, isNothing } from "../engine/mod.ts";
 
 /** A connection over which nothing comes for so long is given up. */
 const SILENT_MS = 60_000;
@@ -80,7 +80,7 @@ async function receive(file: ShippedFile, partial: Deno.FsFile, onProgress: OnPr
 }
 
 function unlessMissing<T>(error: unknown, value: T): T {
-  if (error instanceof Deno.errors.NotFound || error instanceof Deno.errors.NotADirectory) return value;
+  if (isNothing(error)) return value;
   throw error;
 }
 

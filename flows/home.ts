@@ -194,17 +194,15 @@ export class Home {
 
   /** Files of the home, and of a run, that say nothing any more. Each is made again or passed over. */
   damagedFacts(run: string): string[] {
-    const told = (path: string, isWhole: (text: string) => boolean) =>
-      existsSync(path) && lstatSync(path).isFile() && !isWhole(Deno.readTextFileSync(path)) ? [path] : [];
+    const told = (path: string, isWhole: (path: string) => boolean) =>
+      existsSync(path) && lstatSync(path).isFile() && !isWhole(path) ? [path] : [];
+    const linesOf = (path: string) => Deno.readTextFileSync(path).trimEnd().split("\n");
     const dir = this.runDir(run);
     const facts = existsSync(dir) ? [...Deno.readDirSync(dir)].map(({ name }) => name).filter(isFact).sort() : [];
     return [
-      ...told(`${this.dir}/nonce`, (text) => /^[0-9a-f-]{36}$/.test(text.trim())),
-      ...told(
-        `${this.dir}/${STORES}`,
-        (text) => text.trimEnd().split("\n").every((line) => WHOLE_STORE_LINE.test(line)),
-      ),
-      ...facts.flatMap((name) => told(`${dir}/${name}`, () => readDerivedJson(`${dir}/${name}`) !== null)),
+      ...told(`${this.dir}/nonce`, (path) => /^[0-9a-f-]{36}$/.test(Deno.readTextFileSync(path).trim())),
+      ...told(`${this.dir}/${STORES}`, (path) => linesOf(path).every((line) => WHOLE_STORE_LINE.test(line))),
+      ...facts.flatMap((name) => told(`${dir}/${name}`, (path) => readDerivedJson(path) !== null)),
     ];
   }
 
