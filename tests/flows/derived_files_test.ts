@@ -1,21 +1,13 @@
 /** Only what is recorded must survive: of a home's other files any may be missing or hold anything at any time. */
 import { deepStrictEqual, ok, strictEqual } from "node:assert/strict";
 import { z } from "zod";
-import { QuickstartConfig } from "../../configs/mod.ts";
 import type { EngineEvent, GraphDefinition } from "../../engine/mod.ts";
 import { createRun, executeRun, Home } from "../../flows/mod.ts";
 import { quickstart } from "../../flows/quickstart.ts";
 import { fakeRun, FakeTrainer } from "../../flows/testing.ts";
-import { rowsOf, scratch } from "./fixtures.ts";
+import { rowsOf, scratch, smallQuickstart } from "./fixtures.ts";
 
-const CONFIG = QuickstartConfig.parse({
-  flow: "quickstart",
-  warmup: { rounds: 2, rows_per_round: 2 },
-  online: { rounds: 4, prompts_per_round: 2, samples_per_prompt: 2 },
-  reward: [{ name: "length", unit: "characters", max: 8 }],
-  evaluate: { problems: 2 },
-  checkpoints: { every_rounds: 2, keep_last: 1 },
-});
+const CONFIG = smallQuickstart({ rounds: 4, every_rounds: 2 });
 const ROWS = { train: rowsOf(16), eval: rowsOf(2) };
 const STOPPED_AT = /^round\/4\//;
 

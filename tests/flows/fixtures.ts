@@ -1,4 +1,4 @@
-import { OnlineConfig } from "../../configs/mod.ts";
+import { OnlineConfig, QuickstartConfig } from "../../configs/mod.ts";
 import { type RowTable, tableOf } from "../../data/mod.ts";
 import { ArtifactStore, Engine, type EngineOptions, type GraphDefinition, type Outcome } from "../../engine/mod.ts";
 import { MemoryStore } from "../../engine/testing.ts";
@@ -21,6 +21,20 @@ function remove(dir: string): void {
   } catch {
     // Gone already, or an engine that was taken for dead still writes there: what stays is no test's failure.
   }
+}
+
+/** A quickstart of `rounds` online rounds, small enough for fakes to run it many times. */
+export function smallQuickstart(
+  { rounds, every_rounds }: { rounds: number; every_rounds: number },
+): QuickstartConfig {
+  return QuickstartConfig.parse({
+    flow: "quickstart",
+    warmup: { rounds: 2, rows_per_round: 2 },
+    online: { rounds, prompts_per_round: 2, samples_per_prompt: 2 },
+    reward: [{ name: "length", unit: "characters", max: 8 }],
+    evaluate: { problems: 2 },
+    checkpoints: { every_rounds, keep_last: 1 },
+  });
 }
 
 /** `size` rows whose answers are their own numbers. */

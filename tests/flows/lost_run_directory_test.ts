@@ -1,21 +1,13 @@
 import { deepStrictEqual, match, ok, strictEqual } from "node:assert/strict";
-import { QuickstartConfig } from "../../configs/mod.ts";
 import { BadDataError, type Outcome } from "../../engine/mod.ts";
 import type { MemoryStore } from "../../engine/testing.ts";
 import { quickstart } from "../../flows/quickstart.ts";
 import { unlessMissing } from "../../flows/unless_missing.ts";
 import { FakeTrainer } from "../../flows/testing.ts";
 import { writeFakeModel } from "../../workers/mod.ts";
-import { execute, rowsOf, stores } from "./fixtures.ts";
+import { execute, rowsOf, smallQuickstart, stores } from "./fixtures.ts";
 
-const CONFIG = QuickstartConfig.parse({
-  flow: "quickstart",
-  warmup: { rounds: 2, rows_per_round: 2 },
-  online: { rounds: 3, prompts_per_round: 2, samples_per_prompt: 2 },
-  reward: [{ name: "length", unit: "characters", max: 8 }],
-  evaluate: { problems: 2 },
-  checkpoints: { every_rounds: 1, keep_last: 1 },
-});
+const CONFIG = smallQuickstart({ rounds: 3, every_rounds: 1 });
 const ROWS = { train: rowsOf(16), eval: rowsOf(2) };
 
 type Used = Awaited<ReturnType<typeof stores>>;
