@@ -1,4 +1,4 @@
-import { defineResource, type DirectoryOwner } from "../engine/mod.ts";
+import { defineResource, type DirectoryOwner, type Resource } from "../engine/mod.ts";
 import type { RowTable } from "../data/mod.ts";
 import type { PolicySampler, RewardScorer } from "../rollouts/mod.ts";
 import type { PolicyTrainer } from "../workers/mod.ts";
@@ -16,16 +16,16 @@ export type RunPaths = {
 };
 
 /** The policy's trainer. */
-export const Trainer = defineResource<PolicyTrainer>("trainer");
+export const Trainer: Resource<PolicyTrainer> = defineResource("trainer");
 /** The value model's trainer; only where the algorithm has a value model. */
-export const Critic = defineResource<PolicyTrainer>("critic");
+export const Critic: Resource<PolicyTrainer> = defineResource("critic");
 /** All trainers of the run. */
-export const Trainers = defineResource<readonly PolicyTrainer[]>("trainers");
+export const Trainers: Resource<readonly PolicyTrainer[]> = defineResource("trainers");
 /** The samplers of the run. */
-export const Sampler = defineResource<PolicySampler>("sampler");
+export const Sampler: Resource<PolicySampler> = defineResource("sampler");
 /** Scores samples. */
-export const Rewards = defineResource<RewardScorer>("rewards");
+export const Rewards: Resource<RewardScorer> = defineResource("rewards");
 /** The rows of the run's splits. */
-export const Rows = defineResource<RowTables>("rows");
+export const Rows: Resource<RowTables> = defineResource("rows");
 /** Where the run's files lie. */
-export const Paths = defineResource<RunPaths>("paths");
+export const Paths: Resource<RunPaths> = defineResource("paths");

@@ -10,7 +10,7 @@ import {
   teaches,
 } from "../../algs/mod.ts";
 import { ArtifactRef, type Batch, type Column } from "../../data/mod.ts";
-import { BadDataError, type Context, defineStage } from "../../engine/mod.ts";
+import { BadDataError, type Context, defineStage, type Stage } from "../../engine/mod.ts";
 import { Trainer } from "../resources.ts";
 import { creditRound, RoundTokens } from "./credit_round.ts";
 import { updatesOf } from "./optimizer_steps.ts";
@@ -20,8 +20,7 @@ import { sampledBy, ScoredGroup } from "./score_group.ts";
 const Coefficients = z.record(z.string(), z.number());
 const Columns = z.record(z.string(), ArtifactRef);
 
-/** What a round trains on, and what became of its draws. */
-export const Credit = z.strictObject({
+const CreditSchema = z.strictObject({
   batch: ArtifactRef.nullable().describe("null: no group was usable, the policy is carried over."),
   value_batch: ArtifactRef.nullable().optional().describe("The value model's; absent: there is no value model."),
   coef: Coefficients.optional().describe("Coefficients of the next round; absent: none changes during the run."),
@@ -29,6 +28,11 @@ export const Credit = z.strictObject({
   filtered: z.int(),
   failed: z.int(),
 });
+/** @internal */
+type CreditSchema = typeof CreditSchema;
+
+/** What a round trains on, and what became of its draws. */
+export const Credit: CreditSchema = CreditSchema;
 export type Credit = z.infer<typeof Credit>;
 
 const Input = z.strictObject({
@@ -50,6 +54,7 @@ const Input = z.strictObject({
     "Of all groups that the round drew, where only some of them are `scored`.",
   ),
 });
+/** @internal */
 type Input = z.infer<typeof Input>;
 
 /**
@@ -57,7 +62,7 @@ type Input = z.infer<typeof Input>;
  * stand in draw order. A group that failed is left out; if nothing is to be learned from, nothing is trained. Pure but for its
  * artifacts: safe to run twice.
  */
-export const assignCredit = defineStage({
+export const assignCredit: Stage<z.input<typeof Input>, Credit> = defineStage({
   name: "assign_credit",
   version: 1,
   input: Input,

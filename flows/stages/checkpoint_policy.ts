@@ -2,7 +2,14 @@ import { basename } from "node:path";
 import { z } from "zod";
 import { CheckpointsConfig } from "../../configs/mod.ts";
 import { Policy } from "../../data/mod.ts";
-import { type Context, defineStage, isNamed, type RecordedMetrics, type Resource } from "../../engine/mod.ts";
+import {
+  type Context,
+  defineStage,
+  isNamed,
+  type RecordedMetrics,
+  type Resource,
+  type Stage,
+} from "../../engine/mod.ts";
 import { ASIDE, type PolicyTrainer, VersionNote } from "../../workers/mod.ts";
 import { OWN_NAMES, removeOwn } from "../own_files.ts";
 import { Critic, Paths, Trainer, Trainers } from "../resources.ts";
@@ -16,6 +23,8 @@ const Input = CheckpointsConfig.extend({
   last: z.int().positive().describe("The loop's last round: its policy is always saved."),
   lag: z.int().nonnegative().default(0).describe("Rounds that unfinished generation may be behind this policy."),
 });
+/** @internal */
+type Input = z.input<typeof Input>;
 
 /**
  * Saves the policy every `every_rounds` rounds, and after the last, and drops the checkpoints that nothing keeps any more. A
@@ -55,9 +64,9 @@ function checkpointing(name: string, own: Resource<PolicyTrainer>) {
 }
 
 /** Saves the policy every so many rounds, and drops what retention no longer keeps. */
-export const checkpointPolicy = checkpointing("checkpoint_policy", Trainer);
+export const checkpointPolicy: Stage<Input, Policy> = checkpointing("checkpoint_policy", Trainer);
 /** Saves the value model every so many rounds, and drops what retention no longer keeps. */
-export const checkpointCritic = checkpointing("checkpoint_critic", Critic);
+export const checkpointCritic: Stage<Input, Policy> = checkpointing("checkpoint_critic", Critic);
 
 function nameOf({ number, version }: Policy, { epoch, attempt }: Context): string {
   return `${String(number).padStart(6, "0")}-${version.slice(0, 12)}-${epoch}-${attempt}`;

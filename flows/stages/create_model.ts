@@ -1,19 +1,23 @@
 import { z } from "zod";
-import { defineStage } from "../../engine/mod.ts";
+import { defineStage, type Stage } from "../../engine/mod.ts";
 import { filesIn, isWhole } from "../own_directories.ts";
 import { FileEntry } from "../../workers/mod.ts";
 import { Paths, Trainer } from "../resources.ts";
 
+const CreatedModel = z.strictObject({
+  path: z.string(),
+  digest: z.string(),
+  files: z.array(FileEntry).optional().describe("Absent: of an older record."),
+});
+/** @internal */
+type CreatedModel = z.output<typeof CreatedModel>;
+
 /** Makes a small model and its tokenizer on the spot. The seed fixes every bit: a second run makes the same files. */
-export const createModel = defineStage({
+export const createModel: Stage<{ recipe: string; seed: number }, CreatedModel> = defineStage({
   name: "create_model",
   version: 1,
   input: z.strictObject({ recipe: z.string(), seed: z.int() }),
-  output: z.strictObject({
-    path: z.string(),
-    digest: z.string(),
-    files: z.array(FileEntry).optional().describe("Absent: of an older record."),
-  }),
+  output: CreatedModel,
   runs_on: "trainer",
   leaves: {
     areThere: ({ path, files }, ctx) => isWhole(path, { ctx, files }),

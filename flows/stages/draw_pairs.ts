@@ -1,24 +1,28 @@
 import { z } from "zod";
 import { ArtifactRef, type Batch, type Chat, pairOf, type Row } from "../../data/mod.ts";
-import { defineStage } from "../../engine/mod.ts";
+import { defineStage, type Stage } from "../../engine/mod.ts";
 import { nextRows } from "./draw_rows.ts";
 import { firstRows, OpenedSplit } from "./open_data.ts";
+
+const RoundInput = z.strictObject({
+  data: OpenedSplit,
+  round: z.int().positive(),
+  count: z.int().positive(),
+  seed: z.int(),
+  updates_per_batch: z.int().positive(),
+  epochs_per_batch: z.int().positive(),
+});
+/** @internal */
+type RoundInput = z.input<typeof RoundInput>;
 
 /**
  * The next batch of preference pairs, in the run's order. They are no draws of the ledger. Pure but for one artifact: safe to run
  * twice.
  */
-export const drawPairs = defineStage({
+export const drawPairs: Stage<RoundInput, ArtifactRef> = defineStage({
   name: "draw_pairs",
   version: 1,
-  input: z.strictObject({
-    data: OpenedSplit,
-    round: z.int().positive(),
-    count: z.int().positive(),
-    seed: z.int(),
-    updates_per_batch: z.int().positive(),
-    epochs_per_batch: z.int().positive(),
-  }),
+  input: RoundInput,
   output: ArtifactRef,
   phase: "training",
   eager: true,
@@ -28,11 +32,15 @@ export const drawPairs = defineStage({
   },
 });
 
+const EvaluationInput = z.strictObject({ data: OpenedSplit, count: z.int().positive().nullable() });
+/** @internal */
+type EvaluationInput = z.input<typeof EvaluationInput>;
+
 /** The first `count` pairs of a split, each once, as one batch. Safe to run twice. */
-export const drawEvaluationPairs = defineStage({
+export const drawEvaluationPairs: Stage<EvaluationInput, ArtifactRef> = defineStage({
   name: "draw_evaluation_pairs",
   version: 1,
-  input: z.strictObject({ data: OpenedSplit, count: z.int().positive().nullable() }),
+  input: EvaluationInput,
   output: ArtifactRef,
   async run({ data, count }, ctx) {
     const rows = await firstRows(data, count, ctx);

@@ -1,23 +1,27 @@
 import { z } from "zod";
 import { Slab } from "../../data/mod.ts";
-import { defineStage } from "../../engine/mod.ts";
+import { defineStage, type Stage } from "../../engine/mod.ts";
 import { cutSlabs } from "../../rollouts/mod.ts";
 import { boundedDraw, drawsOf, firstRows, OpenedSplit } from "./open_data.ts";
 
 /** How draws are cut into slabs: by the configured number of samplers, never by how many are alive. */
 export const SlabCut = z.strictObject({ slab_groups: z.int().positive().nullable(), samplers: z.int().positive() });
 
+const RoundInput = z.strictObject({
+  data: OpenedSplit,
+  round: z.int().positive(),
+  count: z.int().positive(),
+  seed: z.int(),
+  slabs: SlabCut,
+});
+/** @internal */
+type RoundInput = z.input<typeof RoundInput>;
+
 /** Draws the prompts of one round in the run's order and cuts them into slabs. Pure: safe to run twice. */
-export const drawPrompts = defineStage({
+export const drawPrompts: Stage<RoundInput, Slab[]> = defineStage({
   name: "draw_prompts",
   version: 1,
-  input: z.strictObject({
-    data: OpenedSplit,
-    round: z.int().positive(),
-    count: z.int().positive(),
-    seed: z.int(),
-    slabs: SlabCut,
-  }),
+  input: RoundInput,
   output: z.array(Slab),
   phase: "generation",
   eager: true,
@@ -28,11 +32,15 @@ export const drawPrompts = defineStage({
   },
 });
 
+const EvaluationInput = z.strictObject({ data: OpenedSplit, count: z.int().positive().nullable(), slabs: SlabCut });
+/** @internal */
+type EvaluationInput = z.input<typeof EvaluationInput>;
+
 /** The first `count` rows of a split, each once, for an evaluation: they are no draws of the ledger. */
-export const drawEvaluation = defineStage({
+export const drawEvaluation: Stage<EvaluationInput, Slab[]> = defineStage({
   name: "draw_evaluation",
   version: 1,
-  input: z.strictObject({ data: OpenedSplit, count: z.int().positive().nullable(), slabs: SlabCut }),
+  input: EvaluationInput,
   output: z.array(Slab),
   async run({ data, count, slabs }, ctx) {
     const rows = await firstRows(data, count, ctx);

@@ -1,21 +1,25 @@
 import { z } from "zod";
 import { ArtifactRef, type Batch, type Row } from "../../data/mod.ts";
-import { type Context, defineStage } from "../../engine/mod.ts";
+import { type Context, defineStage, type Stage } from "../../engine/mod.ts";
 import { drawsOf, OpenedSplit } from "./open_data.ts";
 import { updatesOf } from "./optimizer_steps.ts";
 
+const Input = z.strictObject({
+  data: OpenedSplit,
+  round: z.int().positive(),
+  count: z.int().positive(),
+  seed: z.int(),
+  updates_per_batch: z.int().positive().optional().describe("Absent: 1."),
+  epochs_per_batch: z.int().positive().optional().describe("Absent: 1."),
+});
+/** @internal */
+type Input = z.input<typeof Input>;
+
 /** The next batch of supervised rows, in the run's order. Pure but for one artifact: safe to run twice. */
-export const drawSupervised = defineStage({
+export const drawSupervised: Stage<Input, ArtifactRef> = defineStage({
   name: "draw_rows",
   version: 1,
-  input: z.strictObject({
-    data: OpenedSplit,
-    round: z.int().positive(),
-    count: z.int().positive(),
-    seed: z.int(),
-    updates_per_batch: z.int().positive().optional().describe("Absent: 1."),
-    epochs_per_batch: z.int().positive().optional().describe("Absent: 1."),
-  }),
+  input: Input,
   output: ArtifactRef,
   phase: "training",
   eager: true,

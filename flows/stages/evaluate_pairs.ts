@@ -1,36 +1,44 @@
 import { z } from "zod";
 import { AlgorithmChoice, OpenedAlgorithm } from "../../algs/mod.ts";
 import { ArtifactRef, Batch, Policy } from "../../data/mod.ts";
-import { defineStage } from "../../engine/mod.ts";
+import { defineStage, type Stage } from "../../engine/mod.ts";
 import { Trainer } from "../resources.ts";
 import { lossOf } from "./train_policy.ts";
 
-/** How well a policy tells held-out pairs apart. */
-export const PairEvaluation = z.strictObject({
+const PairEvaluationSchema = z.strictObject({
   name: z.string(),
   pairs: z.int(),
   loss: z.number(),
   pair_accuracy: z.number().describe("Share of pairs whose chosen side has the higher reward; a tie is wrong."),
   pair_margin: z.number().describe("Mean of the chosen side's reward less the rejected side's."),
 });
+/** @internal */
+type PairEvaluationSchema = typeof PairEvaluationSchema;
+
+/** How well a policy tells held-out pairs apart. */
+export const PairEvaluation: PairEvaluationSchema = PairEvaluationSchema;
 export type PairEvaluation = z.infer<typeof PairEvaluation>;
+
+const Input = z.strictObject({
+  name: z.string(),
+  set: z.string().optional().describe("The set of pairs, where there are several; absent: there is one."),
+  batch: ArtifactRef,
+  policy: Policy,
+  algorithm: AlgorithmChoice,
+  opened: OpenedAlgorithm.optional().describe("The algorithm, where it is in Python."),
+  micro_batch_tokens_max: z.int().positive(),
+});
+/** @internal */
+type Input = z.input<typeof Input>;
 
 /**
  * The loss's own metrics on held-out pairs. Hands the policy on, so that what trains it waits until the trainer need not hold it
  * any more. Trains nothing: safe to run twice.
  */
-export const evaluatePairs = defineStage({
+export const evaluatePairs: Stage<Input, { policy: Policy; evaluation: PairEvaluation }> = defineStage({
   name: "evaluate_pairs",
   version: 1,
-  input: z.strictObject({
-    name: z.string(),
-    set: z.string().optional().describe("The set of pairs, where there are several; absent: there is one."),
-    batch: ArtifactRef,
-    policy: Policy,
-    algorithm: AlgorithmChoice,
-    opened: OpenedAlgorithm.optional().describe("The algorithm, where it is in Python."),
-    micro_batch_tokens_max: z.int().positive(),
-  }),
+  input: Input,
   output: z.strictObject({ policy: Policy, evaluation: PairEvaluation }),
   runs_on: "trainer",
   async run({ name, set, batch, policy, algorithm, opened, micro_batch_tokens_max }, ctx) {

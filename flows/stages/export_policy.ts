@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { Policy } from "../../data/mod.ts";
-import { defineStage, type Resource, RUN_ID } from "../../engine/mod.ts";
+import { defineStage, type Resource, RUN_ID, type Stage } from "../../engine/mod.ts";
 import { type PolicyTrainer, Publication, type PublishTarget } from "../../workers/mod.ts";
 import { holds } from "../own_directories.ts";
 import { Critic, Paths, Trainer } from "../resources.ts";
@@ -8,6 +8,10 @@ import { Critic, Paths, Trainer } from "../resources.ts";
 /** A directory of its own in the run's: what stood there is replaced whole, so it is none that the run keeps other things in. */
 const ExportName = z.string().regex(RUN_ID, "must be one plain name of a file")
   .refine((name) => !["model", "publications", "references", "faults"].includes(name), "is taken by the run itself");
+
+const Input = z.strictObject({ policy: Policy, name: ExportName });
+/** @internal */
+type Input = z.input<typeof Input>;
 
 /**
  * Writes a model as a plain Hugging Face directory that `from_pretrained` opens, a policy's vLLM too; what was trained by an adapter
@@ -17,7 +21,7 @@ function exporting(name: string, trainer: Resource<PolicyTrainer>, form: Publish
   return defineStage({
     name,
     version: 1,
-    input: z.strictObject({ policy: Policy, name: ExportName }),
+    input: Input,
     output: Publication,
     runs_on: trainer.name,
     phase: "publication",
@@ -35,8 +39,8 @@ function exporting(name: string, trainer: Resource<PolicyTrainer>, form: Publish
 }
 
 /** Writes the policy as a Hugging Face directory under `runs/RUN`. */
-export const exportPolicy = exporting("export_policy", Trainer);
+export const exportPolicy: Stage<Input, Publication> = exporting("export_policy", Trainer);
 /** As a whole model in any case: another chain of versions starts from it. */
-export const exportModel = exporting("export_policy", Trainer, "merged");
+export const exportModel: Stage<Input, Publication> = exporting("export_policy", Trainer, "merged");
 /** Writes the value model as a Hugging Face directory under `runs/RUN`. */
-export const exportCritic = exporting("export_critic", Critic);
+export const exportCritic: Stage<Input, Publication> = exporting("export_critic", Critic);

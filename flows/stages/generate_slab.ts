@@ -1,34 +1,42 @@
 import { z } from "zod";
 import { GroupRef, Row, Sampling, Slab } from "../../data/mod.ts";
-import { defineStage } from "../../engine/mod.ts";
+import { defineStage, type Stage } from "../../engine/mod.ts";
 import { Sampler } from "../resources.ts";
 import { decodeAhead } from "./decoded_slabs.ts";
 import { Published } from "./publish_policy.ts";
 
-/** A generated group: where its trajectories are, and the row that rewards read. */
-export const GeneratedGroup = z.strictObject({
+const GeneratedGroupSchema = z.strictObject({
   id: z.string(),
   row: Row,
   group: GroupRef,
   sampled_at: z.int().nonnegative().optional().describe("Number of the sampling policy; absent in older records."),
   sampled_by: z.string().optional().describe("Its version; absent in older records."),
 });
+/** @internal */
+type GeneratedGroupSchema = typeof GeneratedGroupSchema;
+
+/** A generated group: where its trajectories are, and the row that rewards read. */
+export const GeneratedGroup: GeneratedGroupSchema = GeneratedGroupSchema;
 export type GeneratedGroup = z.infer<typeof GeneratedGroup>;
+
+const Input = z.strictObject({
+  item: Slab,
+  published: Published,
+  samples_per_prompt: z.int().positive(),
+  sampling: Sampling,
+  seed: z.int(),
+});
+/** @internal */
+type Input = z.input<typeof Input>;
 
 /**
  * Samples every group of a slab at exactly the published version, as one batch that nothing joins. A second run makes
  * the slab anew, whole: with a sampler that repeats, the same bits.
  */
-export const generateSlab = defineStage({
+export const generateSlab: Stage<Input, GeneratedGroup[]> = defineStage({
   name: "generate_slab",
   version: 1,
-  input: z.strictObject({
-    item: Slab,
-    published: Published,
-    samples_per_prompt: z.int().positive(),
-    sampling: Sampling,
-    seed: z.int(),
-  }),
+  input: Input,
   output: z.array(GeneratedGroup).describe("In the slab's order."),
   runs_on: "sampler",
   phase: "generation",

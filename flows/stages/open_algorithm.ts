@@ -2,7 +2,7 @@ import { basename } from "node:path";
 import { z } from "zod";
 import { needsOfDescribed, OpenedAlgorithm, PythonAlgorithm } from "../../algs/mod.ts";
 import { type AlgorithmDescription, type PythonLoss, type PythonSource } from "../../data/mod.ts";
-import { BadDataError, canonicalJson, defineStage, sha256Hex } from "../../engine/mod.ts";
+import { BadDataError, canonicalJson, defineStage, sha256Hex, type Stage } from "../../engine/mod.ts";
 import { Trainer } from "../resources.ts";
 
 /** What a flow gives to a loss beside the live policy, the counts and the lengths. */
@@ -20,18 +20,22 @@ const Use = z.strictObject({
 });
 export type Use = z.infer<typeof Use>;
 
+const Input = z.strictObject({
+  algorithm: PythonAlgorithm,
+  use: Use,
+  updates_per_batch: z.int().positive().describe("Optimizer steps between two scorings of old_logp."),
+});
+/** @internal */
+type Input = z.input<typeof Input>;
+
 /**
  * Records an algorithm's file, whole, with what a trainer finds in it: from here on the run needs the file no more. It fails
  * where the file cannot be used. Reads only: safe to run twice.
  */
-export const openAlgorithm = defineStage({
+export const openAlgorithm: Stage<Input, OpenedAlgorithm> = defineStage({
   name: "open_algorithm",
   version: 1,
-  input: z.strictObject({
-    algorithm: PythonAlgorithm,
-    use: Use,
-    updates_per_batch: z.int().positive().describe("Optimizer steps between two scorings of old_logp."),
-  }),
+  input: Input,
   output: OpenedAlgorithm,
   runs_on: "trainer",
   phase: "other",

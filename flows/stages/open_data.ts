@@ -1,10 +1,9 @@
 import { z } from "zod";
-import { BadDataError, type Context, defineStage } from "../../engine/mod.ts";
+import { BadDataError, type Context, defineStage, type Stage } from "../../engine/mod.ts";
 import { ArtifactRef, Chat, type Draw, drawRows, type Row, type RowTable, withoutRows } from "../../data/mod.ts";
 import { Rows } from "../resources.ts";
 
-/** A split as it was when the run began. */
-export const OpenedSplit = z.strictObject({
+const OpenedSplitSchema = z.strictObject({
   split: z.string(),
   rows: z.int(),
   digest: z.string(),
@@ -14,13 +13,22 @@ export const OpenedSplit = z.strictObject({
   ),
   chat: Chat.optional().describe("How chats are rendered; absent: turns end with the end-of-sequence token."),
 });
+/** @internal */
+type OpenedSplitSchema = typeof OpenedSplitSchema;
+
+/** A split as it was when the run began. */
+export const OpenedSplit: OpenedSplitSchema = OpenedSplitSchema;
 export type OpenedSplit = z.infer<typeof OpenedSplit>;
 
+const Input = z.strictObject({ split: z.string(), chat: OpenedSplit.shape.chat });
+/** @internal */
+type Input = z.input<typeof Input>;
+
 /** Records what a split held, so that a resumed run notices a file that changed. Reads only: safe to run twice. */
-export const openData = defineStage({
+export const openData: Stage<Input, OpenedSplit> = defineStage({
   name: "open_data",
   version: 1,
-  input: z.strictObject({ split: z.string(), chat: OpenedSplit.shape.chat }),
+  input: Input,
   output: OpenedSplit,
   run({ split, chat }, ctx) {
     const table = tableOf(split, ctx);

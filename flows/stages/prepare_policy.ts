@@ -1,15 +1,19 @@
 import { z } from "zod";
 import { Optimizer, Policy } from "../../data/mod.ts";
-import { defineStage, type Resource } from "../../engine/mod.ts";
+import { defineStage, type Resource, type Stage } from "../../engine/mod.ts";
 import type { PolicyTrainer } from "../../workers/mod.ts";
 import { Critic, Trainer } from "../resources.ts";
+
+const Input = z.strictObject({ model_path: z.string(), optimizer: Optimizer });
+/** @internal */
+type Input = z.input<typeof Input>;
 
 /** Names the first version of a chain after the weights of a model directory. Changes nothing: safe to run twice. */
 function preparing(name: string, trainer: Resource<PolicyTrainer>) {
   return defineStage({
     name,
     version: 1,
-    input: z.strictObject({ model_path: z.string(), optimizer: Optimizer }),
+    input: Input,
     output: Policy,
     runs_on: trainer.name,
     phase: "other",
@@ -22,15 +26,15 @@ function preparing(name: string, trainer: Resource<PolicyTrainer>) {
 }
 
 /** Names the policy's first version after a model directory. */
-export const preparePolicy = preparing("prepare_policy", Trainer);
+export const preparePolicy: Stage<Input, Policy> = preparing("prepare_policy", Trainer);
 /** Names the value model's first version after a model directory. */
-export const prepareCritic = preparing("prepare_critic", Critic);
+export const prepareCritic: Stage<Input, Policy> = preparing("prepare_critic", Critic);
 
 /** Names a reference model that is not the policy's own start. It is nobody's version: nothing is trained from it. */
-export const prepareReference = defineStage({
+export const prepareReference: Stage<Input, Policy> = defineStage({
   name: "prepare_reference",
   version: 1,
-  input: z.strictObject({ model_path: z.string(), optimizer: Optimizer }),
+  input: Input,
   output: Policy,
   runs_on: "trainer",
   phase: "other",

@@ -1,12 +1,16 @@
 import { z } from "zod";
 import { Policy } from "../../data/mod.ts";
-import { defineStage, isNamed } from "../../engine/mod.ts";
+import { defineStage, isNamed, type Stage } from "../../engine/mod.ts";
 import { Publication } from "../../workers/mod.ts";
 import { OWN_NAMES, removeOwn } from "../own_files.ts";
 import { Paths, Sampler, Trainer } from "../resources.ts";
 
+const PublishedSchema = z.strictObject({ policy: Policy, publication: Publication });
+/** @internal */
+type PublishedSchema = typeof PublishedSchema;
+
 /** A policy with its weights written out for samplers. */
-export const Published = z.strictObject({ policy: Policy, publication: Publication });
+export const Published: PublishedSchema = PublishedSchema;
 export type Published = z.infer<typeof Published>;
 
 /** Publications that stay beside the newest. One that is needed again after it was dropped is written again. */
@@ -16,7 +20,7 @@ const KEPT = 3;
  * Writes the weights of a policy and puts them on every sampler, each of which proves that they reached its kernels. Drops the
  * files of older publications; a deletion is recorded before it is done. A second run writes the same files again.
  */
-export const publishPolicy = defineStage({
+export const publishPolicy: Stage<{ policy: Policy }, Published> = defineStage({
   name: "publish_policy",
   version: 1,
   input: z.strictObject({ policy: Policy }),

@@ -1,24 +1,28 @@
 import { z } from "zod";
 import { Policy } from "../../data/mod.ts";
-import { type Context, defineStage, isNamed } from "../../engine/mod.ts";
+import { type Context, defineStage, isNamed, type Stage } from "../../engine/mod.ts";
 import { OWN_NAMES, removeOwn } from "../own_files.ts";
 import { Paths, Trainer } from "../resources.ts";
 import { unlessMissing } from "../unless_missing.ts";
+
+const Input = z.strictObject({
+  policy: Policy,
+  reference: Policy,
+  round: z.int().positive(),
+  refresh_rounds: z.int().positive(),
+});
+/** @internal */
+type Input = z.input<typeof Input>;
 
 /**
  * Every `refresh_rounds` rounds the reference becomes the policy of that round: its weights are written out for the trainer to
  * read again, and those of the reference before it go; that is recorded first. In other rounds the reference is carried over. A
  * second run writes the same files.
  */
-export const refreshReference = defineStage({
+export const refreshReference: Stage<Input, Policy> = defineStage({
   name: "refresh_reference",
   version: 1,
-  input: z.strictObject({
-    policy: Policy,
-    reference: Policy,
-    round: z.int().positive(),
-    refresh_rounds: z.int().positive(),
-  }),
+  input: Input,
   output: Policy,
   runs_on: "trainer",
   phase: "other",

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { AlgorithmChoice, hasSignal, SURPLUS } from "../../algs/mod.ts";
 import { ArtifactRef, Sampling, type Slab } from "../../data/mod.ts";
-import { type Context, defineStage } from "../../engine/mod.ts";
+import { type Context, defineStage, type Stage } from "../../engine/mod.ts";
 import { RewardConfig } from "../../rewards/mod.ts";
 import { cutSlabs } from "../../rollouts/mod.ts";
 import { checkFailed, isMasked } from "./assign_credit.ts";
@@ -13,12 +13,16 @@ import { Published } from "./publish_policy.ts";
 import { roundMetrics } from "./round_metrics.ts";
 import { ScoredGroup, scoreGroup } from "./score_group.ts";
 
-/** What a round with dynamic sampling hands on to the next: where the stream of draws goes on, and groups not trained yet. */
-export const Draws = z.strictObject({
+const DrawsSchema = z.strictObject({
   next: z.int().nonnegative().nullable().describe("The next draw; null: every round so far drew prompts_per_round."),
   pending: z.int().nonnegative().describe("Usable groups past the cut that are reused: they lead the next round."),
   groups: ArtifactRef.nullable().describe("Those, as JSON, in draw order."),
 });
+/** @internal */
+type DrawsSchema = typeof DrawsSchema;
+
+/** What a round with dynamic sampling hands on to the next: where the stream of draws goes on, and groups not trained yet. */
+export const Draws: DrawsSchema = DrawsSchema;
 export type Draws = z.infer<typeof Draws>;
 
 /** Before the first round. */
@@ -42,22 +46,27 @@ const Input = z.strictObject({
   failed_fraction_max: z.number(),
   algorithm: AlgorithmChoice,
 });
+/** @internal */
 type Input = z.infer<typeof Input>;
+
+const Output = z.strictObject({
+  scored: z.array(ScoredGroup).describe("At most `count`, in draw order."),
+  draws: Draws,
+  metrics: z.record(z.string(), z.number()).describe("Of all groups that this round drew."),
+});
+/** @internal */
+type Output = z.output<typeof Output>;
 
 /**
  * Dynamic sampling: draws batches of prompts until the round has `count` groups to learn from, or `batches_max` batches were
  * drawn. Groups are taken in draw order, reused ones first. Accounts for every draw that it does not hand on. What a batch is
  * made of is recorded as it is made, so a second run goes on where the first one ended.
  */
-export const sampleUntilFull = defineStage({
+export const sampleUntilFull: Stage<z.input<typeof Input>, Output> = defineStage({
   name: "sample_until_full",
   version: 1,
   input: Input,
-  output: z.strictObject({
-    scored: z.array(ScoredGroup).describe("At most `count`, in draw order."),
-    draws: Draws,
-    metrics: z.record(z.string(), z.number()).describe("Of all groups that this round drew."),
-  }),
+  output: Output,
   phase: "generation",
   eager: true,
   attempts_max: 1, // What it calls has attempts of its own.

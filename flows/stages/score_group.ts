@@ -1,14 +1,13 @@
 import { z } from "zod";
 import { GroupRef, StopReason } from "../../data/mod.ts";
-import { defineStage } from "../../engine/mod.ts";
+import { defineStage, type Stage } from "../../engine/mod.ts";
 import { RewardConfig, rightOfAll, scoringFunctions } from "../../rewards/mod.ts";
 import { UNGRADED } from "../../rollouts/mod.ts";
 import { Rewards } from "../resources.ts";
 import { decodedSlab } from "./decoded_slabs.ts";
 import { GeneratedGroup } from "./generate_slab.ts";
 
-/** A group with one reward per remaining sample. `failed` names why the whole group is out, `detail` says more. */
-export const ScoredGroup = z.strictObject({
+const ScoredGroupSchema = z.strictObject({
   id: z.string(),
   group: GroupRef,
   sampled_at: GeneratedGroup.shape.sampled_at,
@@ -24,6 +23,11 @@ export const ScoredGroup = z.strictObject({
   failed: z.string().nullable(),
   detail: z.string().nullable(),
 });
+/** @internal */
+type ScoredGroupSchema = typeof ScoredGroupSchema;
+
+/** A group with one reward per remaining sample. `failed` names why the whole group is out, `detail` says more. */
+export const ScoredGroup: ScoredGroupSchema = ScoredGroupSchema;
 export type ScoredGroup = z.infer<typeof ScoredGroup>;
 
 function countsOf(reasons: string[]): Record<string, number> {
@@ -37,15 +41,19 @@ export function sampledBy(groups: readonly ScoredGroup[]): string | undefined {
   return groups.toSorted((a, b) => (a.sampled_at ?? 0) - (b.sampled_at ?? 0)).at(-1)?.sampled_by;
 }
 
+const Input = z.strictObject({
+  item: GeneratedGroup,
+  rewards: z.array(RewardConfig).min(1),
+  on_failed_sample: z.enum(["drop_group", "drop_sample"]),
+});
+/** @internal */
+type Input = z.input<typeof Input>;
+
 /** Scores every trajectory of one group. Reads one artifact and writes nothing: safe to run twice. */
-export const scoreGroup = defineStage({
+export const scoreGroup: Stage<Input, ScoredGroup> = defineStage({
   name: "score_group",
   version: 1,
-  input: z.strictObject({
-    item: GeneratedGroup,
-    rewards: z.array(RewardConfig).min(1),
-    on_failed_sample: z.enum(["drop_group", "drop_sample"]),
-  }),
+  input: Input,
   output: ScoredGroup,
   phase: "generation",
   eager: true,

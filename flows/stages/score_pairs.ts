@@ -1,22 +1,26 @@
 import { z } from "zod";
 import { ArtifactRef, Batch, type Column, Policy, ScoredColumn } from "../../data/mod.ts";
-import { defineStage } from "../../engine/mod.ts";
+import { defineStage, type Stage } from "../../engine/mod.ts";
 import { Trainer } from "../resources.ts";
 
+const Input = z.strictObject({
+  batch: ArtifactRef,
+  policy: Policy,
+  reference: z.strictObject({
+    path: z.string().nullable().describe("null: the model itself, its adapter switched off."),
+    offload: z.boolean(),
+  }),
+  columns: z.array(ScoredColumn),
+  micro_batch_tokens_max: z.int().positive(),
+});
+/** @internal */
+type Input = z.input<typeof Input>;
+
 /** The batch with the columns that its loss reads, and the batch itself where it reads none. Safe to run twice. */
-export const scorePairs = defineStage({
+export const scorePairs: Stage<Input, ArtifactRef> = defineStage({
   name: "score_pairs",
   version: 1,
-  input: z.strictObject({
-    batch: ArtifactRef,
-    policy: Policy,
-    reference: z.strictObject({
-      path: z.string().nullable().describe("null: the model itself, its adapter switched off."),
-      offload: z.boolean(),
-    }),
-    columns: z.array(ScoredColumn),
-    micro_batch_tokens_max: z.int().positive(),
-  }),
+  input: Input,
   output: ArtifactRef,
   runs_on: "trainer",
   phase: "training",

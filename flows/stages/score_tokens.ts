@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { ArtifactRef, type Batch, Policy, ScoredColumn } from "../../data/mod.ts";
-import { type ArtifactStore, defineStage } from "../../engine/mod.ts";
+import { type ArtifactStore, defineStage, type Stage } from "../../engine/mod.ts";
 import { Critic, Trainer } from "../resources.ts";
 import { RoundTokens } from "./credit_round.ts";
 import { referencePath } from "./refresh_reference.ts";
@@ -10,29 +10,35 @@ import { ScoredGroup } from "./score_group.ts";
 const isLogp = (column: ScoredColumn) => column === "old_logp" || column === "ref_logp";
 
 const Columns = z.record(z.string(), ArtifactRef).describe("Column name to its artifact.");
+/** @internal */
+type Columns = z.output<typeof Columns>;
+
+const TokensInput = z.strictObject({
+  scored: z.array(ScoredGroup),
+  policy: Policy,
+  reference: Policy,
+  reference_offload: z.boolean().optional(),
+  columns: z.array(ScoredColumn),
+  stale_columns: z.array(ScoredColumn).optional().describe(
+    "In their place in a round with a group that an older version sampled; absent: there is none.",
+  ),
+  stale_old_logp: z.literal("behaviour").optional().describe(
+    "`old_logp` of groups that an older version sampled is the sampler's own; absent: the policy's, as that of all others.",
+  ),
+  temperature: z.number().positive(),
+  micro_batch_tokens_max: z.int().positive(),
+});
+/** @internal */
+type TokensInput = z.input<typeof TokensInput>;
 
 /**
  * Log-probabilities that credit or loss read, and nothing else: with no columns it does nothing. Groups that failed are left
  * out, as credit leaves them out. Pure but for its artifacts: safe to run twice.
  */
-export const scoreTokens = defineStage({
+export const scoreTokens: Stage<TokensInput, Columns> = defineStage({
   name: "score_tokens",
   version: 1,
-  input: z.strictObject({
-    scored: z.array(ScoredGroup),
-    policy: Policy,
-    reference: Policy,
-    reference_offload: z.boolean().optional(),
-    columns: z.array(ScoredColumn),
-    stale_columns: z.array(ScoredColumn).optional().describe(
-      "In their place in a round with a group that an older version sampled; absent: there is none.",
-    ),
-    stale_old_logp: z.literal("behaviour").optional().describe(
-      "`old_logp` of groups that an older version sampled is the sampler's own; absent: the policy's, as that of all others.",
-    ),
-    temperature: z.number().positive(),
-    micro_batch_tokens_max: z.int().positive(),
-  }),
+  input: TokensInput,
   output: Columns,
   phase: "training",
   eager: true,
@@ -53,16 +59,20 @@ export const scoreTokens = defineStage({
   },
 });
 
+const ValuesInput = z.strictObject({
+  scored: z.array(ScoredGroup),
+  critic: Policy,
+  columns: z.array(ScoredColumn),
+  micro_batch_tokens_max: z.int().positive(),
+});
+/** @internal */
+type ValuesInput = z.input<typeof ValuesInput>;
+
 /** What the value model says of a round's tokens, before it learns from them. Pure but for its artifacts: safe to run twice. */
-export const scoreValues = defineStage({
+export const scoreValues: Stage<ValuesInput, Columns> = defineStage({
   name: "score_values",
   version: 1,
-  input: z.strictObject({
-    scored: z.array(ScoredGroup),
-    critic: Policy,
-    columns: z.array(ScoredColumn),
-    micro_batch_tokens_max: z.int().positive(),
-  }),
+  input: ValuesInput,
   output: Columns,
   phase: "training",
   eager: true,

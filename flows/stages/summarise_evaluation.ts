@@ -1,12 +1,11 @@
 import { z } from "zod";
-import { BadDataError, defineStage } from "../../engine/mod.ts";
+import { BadDataError, defineStage, type Stage } from "../../engine/mod.ts";
 import { UNGRADED } from "../../rollouts/mod.ts";
 import { sampledBy, ScoredGroup } from "./score_group.ts";
 
 const later = "Absent in older records.";
 
-/** What an evaluation found. */
-export const Evaluation = z.strictObject({
+const EvaluationSchema = z.strictObject({
   name: z.string(),
   problems: z.int(),
   samples_per_problem: z.int(),
@@ -24,6 +23,11 @@ export const Evaluation = z.strictObject({
   ),
   greedy: z.boolean().describe("Sampled at temperature 0: avg_at_k is the greedy accuracy."),
 });
+/** @internal */
+type EvaluationSchema = typeof EvaluationSchema;
+
+/** What an evaluation found. */
+export const Evaluation: EvaluationSchema = EvaluationSchema;
 export type Evaluation = z.infer<typeof Evaluation>;
 
 const Input = z.strictObject({
@@ -37,13 +41,14 @@ const Input = z.strictObject({
   says_right: z.literal(true).optional().describe("What it returns as `right` beside its score comes first."),
   failed_fraction_max: z.number().optional().describe("More than this share of failed samples fails. Absent: 1."),
 });
+/** @internal */
 type Input = z.infer<typeof Input>;
 
 /**
  * Accuracy and mean reward over an evaluation's groups. Failed and ungraded samples are counted apart and stand in no mean.
  * pass@k of one problem with c of n right: 1 - C(n-c, k) / C(n, k); Chen et al. 2021, arXiv:2107.03374, eq. 1.
  */
-export const summariseEvaluation = defineStage({
+export const summariseEvaluation: Stage<Input, Evaluation> = defineStage({
   name: "summarise_evaluation",
   version: 1,
   input: Input,

@@ -1,9 +1,20 @@
 import { z } from "zod";
 import { AlgorithmChoice, expressionsOf, OpenedAlgorithm, ratioBounds, type TracedAlgorithm } from "../../algs/mod.ts";
 import { ArtifactRef, Optimizer, Policy } from "../../data/mod.ts";
-import { canonicalJson, defineStage, type Resource } from "../../engine/mod.ts";
+import { canonicalJson, defineStage, type Resource, type Stage } from "../../engine/mod.ts";
 import type { PolicyTrainer, VersionNote } from "../../workers/mod.ts";
 import { Critic, Trainer } from "../resources.ts";
+
+const Input = z.strictObject({
+  batch: ArtifactRef.nullable(),
+  policy: Policy,
+  algorithm: AlgorithmChoice,
+  opened: OpenedAlgorithm.optional().describe("The algorithm, where it is in Python."),
+  optimizer: Optimizer,
+  micro_batch_tokens_max: z.int().positive(),
+});
+/** @internal */
+type Input = z.input<typeof Input>;
 
 /**
  * Trains one batch. The version that it makes is named before the work starts, so a second run gives the same version;
@@ -13,14 +24,7 @@ function training(name: string, trainer: Resource<PolicyTrainer>, loss: keyof Tr
   return defineStage({
     name,
     version: 1,
-    input: z.strictObject({
-      batch: ArtifactRef.nullable(),
-      policy: Policy,
-      algorithm: AlgorithmChoice,
-      opened: OpenedAlgorithm.optional().describe("The algorithm, where it is in Python."),
-      optimizer: Optimizer,
-      micro_batch_tokens_max: z.int().positive(),
-    }),
+    input: Input,
     output: Policy,
     runs_on: trainer.name,
     phase: "training",
@@ -40,9 +44,9 @@ function training(name: string, trainer: Resource<PolicyTrainer>, loss: keyof Tr
 }
 
 /** Takes the policy's optimizer steps on a batch. */
-export const trainPolicy = training("train_policy", Trainer, "loss");
+export const trainPolicy: Stage<Input, Policy> = training("train_policy", Trainer, "loss");
 /** Takes the value model's optimizer steps on a batch. */
-export const trainCritic = training("train_critic", Critic, "value_loss");
+export const trainCritic: Stage<Input, Policy> = training("train_critic", Critic, "value_loss");
 
 /** What is shown of a version: the last step that was taken. A value model's numbers have names of their own. */
 export function stepMetrics({ group, steps }: Pick<VersionNote, "group" | "steps">): Record<string, number> {
