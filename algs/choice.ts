@@ -60,9 +60,11 @@ export type PreferenceAlgorithm = z.infer<typeof PreferenceAlgorithm>;
 /** Any algorithm with its settings, as a new run is given them. */
 export const NewAlgorithm: Choice<typeof ALGORITHMS> = choiceOf(ALGORITHMS);
 
+const algorithmChoiceSchema = choiceOf(ALGORITHMS, asRecorded);
 /** Any algorithm with its settings, as runs record it. */
-export const AlgorithmChoice = choiceOf(ALGORITHMS, asRecorded);
-export type AlgorithmChoice = z.infer<typeof AlgorithmChoice>;
+export type AlgorithmChoice = z.infer<typeof algorithmChoiceSchema>;
+/** Schema of {@linkcode AlgorithmChoice}. */
+export const AlgorithmChoice: typeof algorithmChoiceSchema = algorithmChoiceSchema;
 
 function opened(choice: AlgorithmChoice): { algorithm: AnyAlgorithm; config: Record<string, unknown> } {
   const { name, profile: _, ...settings } = choice as AlgorithmChoice & { profile?: string };

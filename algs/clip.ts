@@ -1,7 +1,7 @@
 import { z } from "zod";
 
 /** Settings of PPO's clip and of the dual clip, for `surrogate`. */
-export function clipSettings({ low, high }: { low: number; high: number }) {
+export function clipSettings({ low, high }: { low: number; high: number }): ClipShape {
   return {
     clip_low: z.number().min(0).max(1).default(low).describe("The ratio stays above 1 - clip_low."),
     clip_high: z.number().min(0).default(high).describe("The ratio stays below 1 + clip_high."),
@@ -10,6 +10,11 @@ export function clipSettings({ low, high }: { low: number; high: number }) {
     ),
   };
 }
+type ClipShape = {
+  clip_low: z.ZodDefault<z.ZodNumber>;
+  clip_high: z.ZodDefault<z.ZodNumber>;
+  dual_clip: z.ZodDefault<z.ZodNullable<z.ZodNumber>>;
+};
 type ClipSettings = { clip_high: number; dual_clip: number | null };
 
 /** Refuses a dual clip that the upper clip has made useless. */

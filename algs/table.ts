@@ -35,4 +35,7 @@ export const SUPERVISED_ALGORITHMS = { sft };
 export const PREFERENCE_ALGORITHMS = { dpo, reward_model };
 
 /** Every algorithm that ships, by its name. */
-export const ALGORITHMS = { ...ONLINE_ALGORITHMS, ...SUPERVISED_ALGORITHMS, ...PREFERENCE_ALGORITHMS };
+export const ALGORITHMS:
+  & typeof ONLINE_ALGORITHMS
+  & typeof SUPERVISED_ALGORITHMS
+  & typeof PREFERENCE_ALGORITHMS = { ...ONLINE_ALGORITHMS, ...SUPERVISED_ALGORITHMS, ...PREFERENCE_ALGORITHMS };

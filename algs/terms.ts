@@ -10,7 +10,7 @@ import { truncationSettings } from "./truncation.ts";
 type First = { aggregation: Parameters<typeof aggregationSettings>[0] } & Parameters<typeof klSettings>[0];
 
 /** The settings of all of them; the first values are the algorithm's own. */
-export function termSettings({ aggregation, ...kl }: First) {
+export function termSettings({ aggregation, ...kl }: First): TermShape {
   return {
     ...aggregationSettings(aggregation),
     ...klSettings(kl),
@@ -19,7 +19,13 @@ export function termSettings({ aggregation, ...kl }: First) {
     ...truncationSettings,
   };
 }
-type TermSettings = z.output<z.ZodObject<ReturnType<typeof termSettings>>>;
+type TermShape =
+  & ReturnType<typeof aggregationSettings>
+  & ReturnType<typeof klSettings>
+  & typeof entropySettings
+  & typeof importanceSettings
+  & typeof truncationSettings;
+type TermSettings = z.output<z.ZodObject<TermShape>>;
 
 /** Refuses what does not go together. */
 export function checkTerms(c: TermSettings, ctx: z.RefinementCtx): void {

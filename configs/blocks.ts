@@ -6,11 +6,14 @@ export const ModelConfig = z.strictObject({
   ...chatSettings,
 });
 
-/** A model that is made on the spot instead of read. */
-export const RecipeConfig = z.strictObject({
+const recipeConfigSchema = z.strictObject({
   recipe: z.enum(["tiny_qwen", "tiny_qwen_untied"]).default("tiny_qwen").describe("Which small model to make."),
   seed: z.int().nonnegative().default(0).describe("Seed of its random weights."),
 });
+/** A model that is made on the spot instead of read. */
+export type RecipeConfig = z.infer<typeof recipeConfigSchema>;
+/** Schema of {@linkcode RecipeConfig}. */
+export const RecipeConfig: typeof recipeConfigSchema = recipeConfigSchema;
 
 /** A model that is read, or made on the spot. */
 export const ModelOrRecipe = z.strictObject({

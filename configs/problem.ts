@@ -12,12 +12,14 @@ export class ConfigError extends Error {
   /** All of them, in the file's order. */
   readonly problems: readonly ConfigProblem[];
 
+  /** In the file's order. */
   constructor(problems: readonly ConfigProblem[]) {
     super(problems.map(problemLine).join("\n"));
     this.name = "ConfigError";
     this.problems = problems;
   }
 
+  /** As it is recorded. */
   toJSON(): Record<string, unknown> {
     return { code: this.code, retryable: this.retryable, message: this.message, facts: { problems: this.problems } };
   }

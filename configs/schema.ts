@@ -49,8 +49,7 @@ const beside = EvaluationConfig.nullable().default(null).describe(
   "Evaluation before the first round and after the last; null: none.",
 );
 
-/** Online reinforcement learning. */
-export const OnlineConfig = z.strictObject({
+const onlineConfigSchema = z.strictObject({
   flow: z.literal("online").describe("Sample, score, train; round by round."),
   ...everyFlow,
   rounds,
@@ -67,10 +66,12 @@ export const OnlineConfig = z.strictObject({
   rollouts: RolloutsConfig.prefault({}).describe("How prompts become trajectories."),
   evaluate: beside,
 });
-export type OnlineConfig = z.infer<typeof OnlineConfig>;
+/** Online reinforcement learning. */
+export type OnlineConfig = z.infer<typeof onlineConfigSchema>;
+/** Schema of {@linkcode OnlineConfig}. */
+export const OnlineConfig: typeof onlineConfigSchema = onlineConfigSchema;
 
-/** Supervised fine-tuning. */
-export const SupervisedConfig = z.strictObject({
+const supervisedConfigSchema = z.strictObject({
   flow: z.literal("supervised").describe("Teach completions."),
   ...everyFlow,
   rounds,
@@ -83,12 +84,14 @@ export const SupervisedConfig = z.strictObject({
   sampler,
   evaluate: beside,
 });
-export type SupervisedConfig = z.infer<typeof SupervisedConfig>;
+/** Supervised fine-tuning. */
+export type SupervisedConfig = z.infer<typeof supervisedConfigSchema>;
+/** Schema of {@linkcode SupervisedConfig}. */
+export const SupervisedConfig: typeof supervisedConfigSchema = supervisedConfigSchema;
 
 const { checkpoints: _, ...unsaved } = everyFlow;
 
-/** Evaluation alone: sample and score, train nothing. */
-export const EvaluateConfig = z.strictObject({
+const evaluateConfigSchema = z.strictObject({
   flow: z.literal("evaluate").describe("Sample and score; train nothing."),
   ...unsaved,
   model: ModelConfig.describe("The model to evaluate."),
@@ -98,14 +101,16 @@ export const EvaluateConfig = z.strictObject({
   sampler,
   evaluate: EvaluationConfig.prefault({}).describe("How many problems, how many samples."),
 });
-export type EvaluateConfig = z.infer<typeof EvaluateConfig>;
+/** Evaluation alone: sample and score, train nothing. */
+export type EvaluateConfig = z.infer<typeof evaluateConfigSchema>;
+/** Schema of {@linkcode EvaluateConfig}. */
+export const EvaluateConfig: typeof evaluateConfigSchema = evaluateConfigSchema;
 
 const optimizer = Optimizer.prefault({}).describe("AdamW and its learning rate.");
 /** A supervised part before the one that the run is for. */
 const warmup = z.strictObject({ rounds, rows_per_round: rowsPerRound, optimizer });
 
-/** The quickstart: a tiny model made on the spot, a supervised warm-up, then rewards. */
-export const QuickstartConfig = z.strictObject({
+const quickstartConfigSchema = z.strictObject({
   flow: z.literal("quickstart").describe("A tiny model made on the spot: supervised warm-up, GRPO, evaluation."),
   ...everyFlow,
   model: RecipeConfig.prefault({}).describe("The model that is made."),
@@ -128,10 +133,12 @@ export const QuickstartConfig = z.strictObject({
     ...judging,
   }).prefault({}).describe("Greedy accuracy after the warm-up and after the last round."),
 });
-export type QuickstartConfig = z.infer<typeof QuickstartConfig>;
+/** The quickstart: a tiny model made on the spot, a supervised warm-up, then rewards. */
+export type QuickstartConfig = z.infer<typeof quickstartConfigSchema>;
+/** Schema of {@linkcode QuickstartConfig}. */
+export const QuickstartConfig: typeof quickstartConfigSchema = quickstartConfigSchema;
 
-/** Preference learning on pairs of completions. */
-export const PreferenceConfig = z.strictObject({
+const preferenceConfigSchema = z.strictObject({
   flow: z.literal("preference").describe("Learn which of two completions is better."),
   ...everyFlow,
   rounds,
@@ -151,7 +158,10 @@ export const PreferenceConfig = z.strictObject({
     "Accuracy and margin on the pairs of data.eval, or of the task, before and after; null: none.",
   ),
 });
-export type PreferenceConfig = z.infer<typeof PreferenceConfig>;
+/** Preference learning on pairs of completions. */
+export type PreferenceConfig = z.infer<typeof preferenceConfigSchema>;
+/** Schema of {@linkcode PreferenceConfig}. */
+export const PreferenceConfig: typeof preferenceConfigSchema = preferenceConfigSchema;
 
 /** Every configuration that people run. Each flow has its own fields; `flow` tells which. */
 export const FLOWS = {
@@ -163,12 +173,14 @@ export const FLOWS = {
 };
 export type Flow = keyof typeof FLOWS;
 
-/** The configuration of any flow; `flow` tells which. */
-export const Config = z.discriminatedUnion("flow", [
+const configSchema = z.discriminatedUnion("flow", [
   OnlineConfig,
   SupervisedConfig,
   EvaluateConfig,
   QuickstartConfig,
   PreferenceConfig,
 ]);
-export type Config = z.infer<typeof Config>;
+/** The configuration of any flow; `flow` tells which. */
+export type Config = z.infer<typeof configSchema>;
+/** Schema of {@linkcode Config}. */
+export const Config: typeof configSchema = configSchema;

@@ -4,14 +4,16 @@ import { Chat } from "./chat.ts";
 import { PreferencePair } from "./preference.ts";
 import { Row } from "./prompt.ts";
 
-/** One group inside a slab artifact. `samples`: indices of the trajectories that are used, in order. */
-export const GroupRef = z.strictObject({
+const groupRefSchema = z.strictObject({
   draw: z.int().nonnegative(),
   slab: ArtifactRef.describe("MessagePack of a GeneratedSlab."),
   index: z.int().nonnegative().describe("Place of the group in the slab."),
   samples: z.array(z.int().nonnegative()),
 });
-export type GroupRef = z.infer<typeof GroupRef>;
+/** One group inside a slab artifact. `samples`: indices of the trajectories that are used, in order. */
+export type GroupRef = z.infer<typeof groupRefSchema>;
+/** Schema of {@linkcode GroupRef}. */
+export const GroupRef: typeof groupRefSchema = groupRefSchema;
 
 /**
  * One number per sequence [N] (it broadcasts over the sequence's unmasked tokens), or an artifact with one number per
@@ -41,8 +43,7 @@ const steps = {
   ),
 };
 
-/** A training batch: a list of references, not a copy. Its sha256 names the redo log's entry. */
-export const Batch = z.discriminatedUnion("kind", [
+const batchSchema = z.discriminatedUnion("kind", [
   z.strictObject({
     kind: z.literal("trajectories"),
     groups: z.array(GroupRef),
@@ -62,4 +63,7 @@ export const Batch = z.discriminatedUnion("kind", [
     ...steps,
   }),
 ]);
-export type Batch = z.infer<typeof Batch>;
+/** A training batch: a list of references, not a copy. Its sha256 names the redo log's entry. */
+export type Batch = z.infer<typeof batchSchema>;
+/** Schema of {@linkcode Batch}. */
+export const Batch: typeof batchSchema = batchSchema;

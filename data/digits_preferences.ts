@@ -5,14 +5,16 @@ import { roundKeys } from "./order.ts";
 import type { Row } from "./prompt.ts";
 import type { RowTable } from "./sources.ts";
 
-/** The digits task as preferences: the right answer against a wrong one. */
-export const DigitsPreferences = z.strictObject({
+const digitsPreferencesSchema = z.strictObject({
   name: z.enum(["sort_digits_preferences", "reverse_digits_preferences"]).default("sort_digits_preferences").describe(
     "Which answer is preferred: the digits sorted, or reversed. The other answer has one of six mistakes.",
   ),
   digits: DigitsTask.shape.digits,
 });
-export type DigitsPreferences = z.infer<typeof DigitsPreferences>;
+/** The digits task as preferences: the right answer against a wrong one. */
+export type DigitsPreferences = z.infer<typeof digitsPreferencesSchema>;
+/** Schema of {@linkcode DigitsPreferences}. */
+export const DigitsPreferences: typeof digitsPreferencesSchema = digitsPreferencesSchema;
 
 /** The training and evaluation problems of the digits task, each with a wrong answer that the seed makes. */
 export function digitsPreferenceTables(

@@ -4,12 +4,14 @@ import { permute, roundKeys } from "./order.ts";
 import type { Row } from "./prompt.ts";
 import type { RowTable } from "./sources.ts";
 
-/** A task that a tiny model learns on a CPU in a minute: sorting or reversing the digits of a number. */
-export const DigitsTask = z.strictObject({
+const digitsTaskSchema = z.strictObject({
   name: z.enum(["sort_digits", "reverse_digits"]).default("sort_digits").describe("What the completion must be."),
   digits: z.int().min(2).max(9).default(5).describe("Digits of each problem: there are 10^digits problems."),
 });
-export type DigitsTask = z.infer<typeof DigitsTask>;
+/** A task that a tiny model learns on a CPU in a minute: sorting or reversing the digits of a number. */
+export type DigitsTask = z.infer<typeof digitsTaskSchema>;
+/** Schema of {@linkcode DigitsTask}. */
+export const DigitsTask: typeof digitsTaskSchema = digitsTaskSchema;
 
 /** Problems that are held out where a configuration names no number. */
 export const EVAL_PROBLEMS = 128;

@@ -15,6 +15,7 @@ export class DataError extends Error {
   /** Where it is. */
   readonly facts: DataPlace;
 
+  /** Its message is `file:line field: problem`. */
   constructor(problem: string, place: DataPlace) {
     const line = place.line === undefined ? "" : `:${place.line}`;
     super(`${place.file}${line}${place.field ? ` ${place.field}` : ""}: ${problem}`);
@@ -22,6 +23,7 @@ export class DataError extends Error {
     this.facts = place;
   }
 
+  /** As it is recorded. */
   toJSON(): Record<string, unknown> {
     return { code: this.code, retryable: this.retryable, message: this.message, facts: this.facts };
   }

@@ -46,11 +46,7 @@ export const ExpressionNode = z.discriminatedUnion("op", [
 ]);
 export type ExpressionNode = z.infer<typeof ExpressionNode>;
 
-/**
- * A loss as plain JSON: the canonical list of its nodes, a shared part once. The trainer differentiates it, the
- * reference evaluator computes it, the run records it.
- */
-export const Expression = z.strictObject({
+const expressionSchema = z.strictObject({
   version: z.literal(1),
   inputs: z.array(z.string()).describe("Exactly the inputs that the nodes read, sorted."),
   nodes: z.array(ExpressionNode).min(1),
@@ -59,7 +55,13 @@ export const Expression = z.strictObject({
 }).check(({ value, issues }) => {
   for (const [path, message] of faults(value)) issues.push({ code: "custom", input: value, path, message });
 });
-export type Expression = z.infer<typeof Expression>;
+/**
+ * A loss as plain JSON: the canonical list of its nodes, a shared part once. The trainer differentiates it, the
+ * reference evaluator computes it, the run records it.
+ */
+export type Expression = z.infer<typeof expressionSchema>;
+/** Schema of {@linkcode Expression}. */
+export const Expression: typeof expressionSchema = expressionSchema;
 
 /** Operands of a node, as indices of earlier nodes. */
 export function operands(node: ExpressionNode): readonly number[] {

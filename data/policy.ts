@@ -51,8 +51,7 @@ export const Schedule = z.strictObject({
   min_ratio: z.number().min(0).max(1).default(0).describe("The factor at total_steps."),
 });
 
-/** AdamW, with the schedule and the clip that belong to it. */
-export const Optimizer = z.strictObject({
+const optimizerSchema = z.strictObject({
   lr: z.number().positive().default(1e-6).describe("The learning rate."),
   betas: z.tuple([z.number(), z.number()]).default([0.9, 0.999]).describe("AdamW's decay of its two moments."),
   eps: z.number().positive().default(1e-8).describe("Added to the root of the second moment."),
@@ -62,7 +61,10 @@ export const Optimizer = z.strictObject({
   ),
   schedule: Schedule.prefault({}).describe("How the learning rate changes over optimizer steps."),
 });
-export type Optimizer = z.infer<typeof Optimizer>;
+/** AdamW, with the schedule and the clip that belong to it. */
+export type Optimizer = z.infer<typeof optimizerSchema>;
+/** Schema of {@linkcode Optimizer}. */
+export const Optimizer: typeof optimizerSchema = optimizerSchema;
 
 /** What a model ends in, if not in a vocabulary: `value`: V after each token; `score`: one number for the sequence. */
 export const ModelHead = z.enum(["value", "score"]);
@@ -91,11 +93,13 @@ export const VersionRecord = z.discriminatedUnion("kind", [
 ]);
 export type VersionRecord = z.infer<typeof VersionRecord>;
 
-/** A policy as it travels between stages. */
-export const Policy = z.strictObject({
+const policySchema = z.strictObject({
   version: z.string().describe("sha256 of the VersionRecord."),
   record: ArtifactRef,
   number: z.int().nonnegative().describe("Trained batches since the base."),
   model_path: z.string().describe("The base model's directory: architecture and tokenizer."),
 });
-export type Policy = z.infer<typeof Policy>;
+/** A policy as it travels between stages. */
+export type Policy = z.infer<typeof policySchema>;
+/** Schema of {@linkcode Policy}. */
+export const Policy: typeof policySchema = policySchema;

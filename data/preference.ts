@@ -3,15 +3,17 @@ import { type Message, Prompt, type Row } from "./prompt.ts";
 import { asCompletion, type Columns, fieldsOf, kind, read, readChat, readPrompt, RowProblem } from "./row_fields.ts";
 import type { SourceConfig } from "./source_config.ts";
 
-/** Two completions of one prompt, of which the first is preferred. */
-export const PreferencePair = z.strictObject({
+const preferencePairSchema = z.strictObject({
   row_id: z.string(),
   prompt: Prompt,
   chosen: Prompt,
   rejected: Prompt,
   margin: z.number().default(0),
 });
-export type PreferencePair = z.infer<typeof PreferencePair>;
+/** Two completions of one prompt, of which the first is preferred. */
+export type PreferencePair = z.infer<typeof preferencePairSchema>;
+/** Schema of {@linkcode PreferencePair}. */
+export const PreferencePair: typeof preferencePairSchema = preferencePairSchema;
 
 /** The pair of a row that was read as a preference. @throws {RangeError} If it was not. */
 export function pairOf({ row_id, prompt, completion, rejected, margin = 0 }: Row): PreferencePair {

@@ -1,16 +1,19 @@
 import { z } from "zod";
 import { Chat } from "./chat.ts";
 
+const messageSchema = z.strictObject({ role: z.string(), content: z.string() });
 /** One message of a chat. Rendered to text by the model's own chat template, in Python. */
-export const Message = z.strictObject({ role: z.string(), content: z.string() });
-export type Message = z.infer<typeof Message>;
+export type Message = z.infer<typeof messageSchema>;
+/** Schema of {@linkcode Message}. */
+export const Message: typeof messageSchema = messageSchema;
 
+const promptSchema = z.union([z.string(), z.array(Message).min(1)]);
 /** What the model is asked: plain text (encoded as it is) or chat messages (rendered by the chat template). */
-export const Prompt = z.union([z.string(), z.array(Message).min(1)]);
-export type Prompt = z.infer<typeof Prompt>;
+export type Prompt = z.infer<typeof promptSchema>;
+/** Schema of {@linkcode Prompt}. */
+export const Prompt: typeof promptSchema = promptSchema;
 
-/** A normalised row of a data source. `columns` keeps every field of the original row: rewards read it. */
-export const Row = z.strictObject({
+const rowSchema = z.strictObject({
   row_id: z.string().min(1).describe("Stable: the row's own id, else the hash of its content."),
   prompt: Prompt,
   completion: Prompt.optional().describe("What a supervised row teaches; absent in prompt-only rows."),
@@ -19,10 +22,12 @@ export const Row = z.strictObject({
   answer: z.string().optional().describe("The reference answer that rewards compare with."),
   columns: z.record(z.string(), z.unknown()).describe("The original row."),
 });
-export type Row = z.infer<typeof Row>;
+/** A normalised row of a data source. `columns` keeps every field of the original row: rewards read it. */
+export type Row = z.infer<typeof rowSchema>;
+/** Schema of {@linkcode Row}. */
+export const Row: typeof rowSchema = rowSchema;
 
-/** One draw: a prompt's place in the run's stream. Randomness is keyed by `draw`, never by arrival. */
-export const Draw = z.strictObject({
+const drawSchema = z.strictObject({
   draw: z.int().nonnegative(),
   row: Row,
   prompt_tokens_max: z.int().positive().optional().describe(
@@ -30,8 +35,13 @@ export const Draw = z.strictObject({
   ),
   chat: Chat.optional().describe("How a chat is rendered; absent: its turns end with the end-of-sequence token."),
 });
-export type Draw = z.infer<typeof Draw>;
+/** One draw: a prompt's place in the run's stream. Randomness is keyed by `draw`, never by arrival. */
+export type Draw = z.infer<typeof drawSchema>;
+/** Schema of {@linkcode Draw}. */
+export const Draw: typeof drawSchema = drawSchema;
 
+const slabSchema = z.strictObject({ id: z.string(), draws: z.array(Draw).min(1) });
 /** A slab: the draws that are generated as one batch which nothing joins. Cut by draw order, never by arrival. */
-export const Slab = z.strictObject({ id: z.string(), draws: z.array(Draw).min(1) });
-export type Slab = z.infer<typeof Slab>;
+export type Slab = z.infer<typeof slabSchema>;
+/** Schema of {@linkcode Slab}. */
+export const Slab: typeof slabSchema = slabSchema;

@@ -1,7 +1,6 @@
 import { z } from "zod";
 
-/** One file of rows, and how its rows are read. */
-export const SourceConfig = z.strictObject({
+const sourceConfigSchema = z.strictObject({
   path: z.string().min(1).describe("A JSONL file: one JSON object per line."),
   name: z.string().min(1).optional().describe(
     "Put before every row id (`name/id`), for files whose ids would collide; of an evaluation file also what its results are " +
@@ -26,6 +25,9 @@ export const SourceConfig = z.strictObject({
     answer: z.string().optional().describe("Field with the reference answer that rewards compare with."),
   }).prefault({}).describe("Field names, for rows in none of the known shapes."),
 });
-export type SourceConfig = z.infer<typeof SourceConfig>;
+/** One file of rows, and how its rows are read. */
+export type SourceConfig = z.infer<typeof sourceConfigSchema>;
+/** Schema of {@linkcode SourceConfig}. */
+export const SourceConfig: typeof sourceConfigSchema = sourceConfigSchema;
 /** As people write it: defaults left out. */
 export type SourceInput = z.input<typeof SourceConfig>;

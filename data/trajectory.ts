@@ -7,18 +7,20 @@ export type StopReason = z.infer<typeof StopReason>;
 /** Tokens [start, end) of a trajectory were sampled at policy `version`. */
 export const VersionSpan = z.strictObject({ version: z.string(), start: z.int(), end: z.int() });
 
-/**
- * How tokens were drawn. Log-probabilities are of exactly this distribution: float32, logits divided by the
- * temperature, then top-k and top-p. `temperature: 0` is greedy, with log-probabilities at temperature 1.
- */
-export const Sampling = z.strictObject({
+const samplingSchema = z.strictObject({
   temperature: z.number().nonnegative().default(1).describe("Logits are divided by it; 0 is greedy."),
   top_p: z.number().positive().max(1).default(1).describe("Sample among the fewest tokens that have this probability."),
   top_k: z.int().min(-1).default(-1).describe("-1: the whole vocabulary."),
   tokens_max: z.int().positive().default(128).describe("Tokens that a completion may have at most."),
   stop: z.array(z.string()).default([]).describe("Strings that end a completion, besides the end-of-sequence token."),
 });
-export type Sampling = z.infer<typeof Sampling>;
+/**
+ * How tokens were drawn. Log-probabilities are of exactly this distribution: float32, logits divided by the
+ * temperature, then top-k and top-p. `temperature: 0` is greedy, with log-probabilities at temperature 1.
+ */
+export type Sampling = z.infer<typeof samplingSchema>;
+/** Schema of {@linkcode Sampling}. */
+export const Sampling: typeof samplingSchema = samplingSchema;
 
 /**
  * One sampled sequence: prompt, then everything after it. T = tokens.length.

@@ -38,6 +38,7 @@ export class ArtifactStore {
   readonly #durable = new Set<string>();
   #swept: Promise<void> | undefined;
 
+  /** In `dir`, which is made when the first artifact is written. */
   constructor(dir: string, options: ArtifactOptions = {}) {
     this.dir = dir;
     this.#clock = options.clock ?? systemClock;

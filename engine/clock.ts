@@ -53,6 +53,7 @@ export class ManualClock implements Clock {
   #sleepers: Sleeper[] = [];
   #watchers: { count: number; resolve(): void }[] = [];
 
+  /** Stands at `now`, in milliseconds since 1970. */
   constructor(now = 1_700_000_000_000) {
     this.#started = now;
     this.#now = now;

@@ -93,6 +93,7 @@ export class Engine {
   readonly #resources: ReadonlyMap<string, unknown>;
   readonly #executions = new Map<string, Execution>();
 
+  /** On a store, with the resources and the slots that its stages ask for. */
   constructor(options: EngineOptions) {
     const lease_ms = options.lease_ms ?? LEASE_MS;
     const renew_ms = Math.min(1000, lease_ms / 4);

@@ -58,6 +58,7 @@ export abstract class EngineError extends Error {
   /** What the message says, for programs. Survives JSON. */
   readonly facts: Facts;
 
+  /** With the message that people read and the facts that programs read. */
   constructor(message: string, facts: Facts = {}, options: EngineErrorOptions = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
     this.name = new.target.name;
@@ -69,6 +70,7 @@ export abstract class EngineError extends Error {
   /** Whether a second try of the same thing can help. */
   protected static readonly retries: boolean = false;
 
+  /** As it is recorded. */
   toJSON(): ErrorJson {
     const { code, cause_kind, retryable, message, facts } = this;
     const json: ErrorJson = { code, cause_kind, retryable, message, facts };
@@ -172,7 +174,9 @@ export class AuditError extends EngineError {
 
 /** Refused before anything started: exit code 2. */
 export class InvalidInputError extends EngineError {
+  /** For programs. */
   readonly code = "invalid_input";
+  /** Counted as bad data: the same input fails the same way. */
   readonly cause_kind = "bad_data";
 }
 

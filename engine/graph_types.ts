@@ -16,7 +16,9 @@ declare const holds: unique symbol;
 
 /** The future value of a node. T exists only for the compiler: wiring a wrong type does not compile. */
 export class Ref<T> {
+  /** Never set: carries the type. */
   declare readonly [holds]: T;
+  /** Where the value comes from, and which field of it is meant. Graphs make references; scripts only pass them on. */
   constructor(readonly source: RefSource, readonly path: readonly string[] = []) {}
 
   /** One field of an object value. */

@@ -48,6 +48,7 @@ export class SimulatedWorld {
   readonly #options: WorldOptions;
   #processes = 0;
 
+  /** The same seed gives the same events in the same order. */
   constructor(readonly seed: number, options: WorldOptions = {}) {
     this.#random = randomStream("world", seed);
     this.#options = options;
@@ -141,6 +142,7 @@ export class SimulatedProcess {
   #held: { what: string; run: () => void }[] = [];
   #deaths: (() => void)[] = [];
 
+  /** Made by the world, which numbers them. */
   constructor(readonly world: SimulatedWorld, readonly name: string, readonly pid: number) {
     this.clock = world.clockOf({ schedule: this.schedule.bind(this), jumped_ms: () => this.jumped_ms, name });
     this.owner = { boot_id: `${name}.${pid}`, host: "simulated", pid, process_start: String(pid) };
@@ -212,6 +214,7 @@ export class SimulatedOutage extends InfrastructureError {
 export class SimulatedStore implements Store {
   readonly #options: Required<SimulatedStoreOptions>;
 
+  /** One process's connection to `base`, which all processes share. */
   constructor(readonly base: Store, readonly process: SimulatedProcess, options: SimulatedStoreOptions = {}) {
     this.#options = { latency_ms: [0, 3], fate: () => "answered", ...options };
   }

@@ -50,6 +50,7 @@ export class MemoryStore implements Store {
   readonly #isLast: (rows: readonly JournalRow[]) => boolean;
   #crashed: boolean;
 
+  /** Empty, unless {@linkcode MemoryStore.restarted} hands it what another store wrote. */
   constructor(options: MemoryStoreOptions = {}, shared?: Shared) {
     this.#clock = options.clock ?? systemClock;
     const identity = { id: crypto.randomUUID(), since_ms: this.#clock.now() };
@@ -283,6 +284,7 @@ export class FakeWorkers {
   open_max = 0;
   #watchers: { ready(): boolean; resolve(): void }[] = [];
 
+  /** With `answer`, tasks end at once; without it, each waits for the test in `open`. */
   constructor(readonly answer?: (task: { key: string; input: unknown }) => unknown) {}
 
   /** For a stage's body: `ctx.resource(token).run(ctx, input)`. */

@@ -63,6 +63,7 @@ export class Home {
   /** The journal that is open, as `stores` names it. */
   readonly where: string;
 
+  /** Call {@linkcode Home.open}, which opens and checks what it holds. */
   constructor(dir: string, options: { store: Store; artifacts: ArtifactStore; where?: string }) {
     this.dir = dir;
     this.where = options.where ?? SQLITE;

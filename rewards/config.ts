@@ -16,8 +16,7 @@ const common = {
 
 const { characters_in_place, exact_match, gsm8k, length } = REWARDS;
 
-/** One entry of `reward:`; the reward's own settings stand beside its name and weight. */
-export const RewardConfig = z.discriminatedUnion("name", [
+const rewardConfigSchema = z.discriminatedUnion("name", [
   z.strictObject({
     name: z.literal("characters_in_place").describe("The share of characters that stand where the answer has them."),
     ...common,
@@ -41,7 +40,10 @@ export const RewardConfig = z.discriminatedUnion("name", [
   PythonRewardConfig.extend(common),
   RewardModelConfig.extend(common),
 ]);
-export type RewardConfig = z.infer<typeof RewardConfig>;
+/** One entry of `reward:`; the reward's own settings stand beside its name and weight. */
+export type RewardConfig = z.infer<typeof rewardConfigSchema>;
+/** Schema of {@linkcode RewardConfig}. */
+export const RewardConfig: typeof rewardConfigSchema = rewardConfigSchema;
 
 /** A configured reward, ready to be called or, for `process`, to be sent to the pool. */
 export type ScoringFunction = {

@@ -1,5 +1,11 @@
 import { z } from "zod";
-import { defineReward } from "./define.ts";
+import { defineReward, type Reward } from "./define.ts";
+
+type Reads = { completion: string; row: { answer?: string } };
+const config = z.strictObject({
+  trim: z.boolean().default(true).describe("Ignore white space around both texts."),
+  ignore_case: z.boolean().default(false).describe("Ignore the difference between capital and small letters."),
+});
 
 /**
  * 1 if the completion is the row's answer, else 0.
@@ -9,16 +15,13 @@ import { defineReward } from "./define.ts";
  * strictEqual(exactMatch.score({ completion: " 12358\n", row: { answer: "12358" } }, { trim: true, ignore_case: false }), 1);
  * ```
  */
-export const exactMatch = defineReward({
+export const exactMatch: Reward<"exact_match", typeof config.shape, Reads> = defineReward({
   name: "exact_match",
   runs_on: "engine",
   right_at: 1,
-  config: z.strictObject({
-    trim: z.boolean().default(true).describe("Ignore white space around both texts."),
-    ignore_case: z.boolean().default(false).describe("Ignore the difference between capital and small letters."),
-  }),
+  config,
   check: (row) => void wantedOf(row),
-  score({ completion, row }: { completion: string; row: { answer?: string } }, { trim, ignore_case }) {
+  score({ completion, row }: Reads, { trim, ignore_case }) {
     if (row.answer === undefined) return null;
     const wanted = wantedOf(row);
     const form = (text: string) => {

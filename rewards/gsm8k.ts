@@ -1,9 +1,17 @@
 import { z } from "zod";
-import { defineReward } from "./define.ts";
+import { defineReward, type Reward } from "./define.ts";
 import { ANSWER_CHARACTERS_MAX, lastNumber, numberAlone, spellNumber } from "./numbers.ts";
 
 const MARK = "####";
 const BOX = "\\boxed{";
+
+type Reads = { completion: string; row: { answer?: string } };
+const config = z.strictObject({
+  fallback: z.enum(["none", "last_number"]).default("none").describe(
+    "What counts as the answer when nothing is marked with ####: nothing, or what the last \\boxed{} holds, and without " +
+      "one the last number of the completion.",
+  ),
+});
 
 /**
  * 1 if the last `#### number` in the completion equals the row's answer, else 0. Commas between thousands, a dollar sign
@@ -21,18 +29,13 @@ const BOX = "\\boxed{";
  * strictEqual(gsm8k.score({ completion: "so #### 1,042", row: { answer: "1042" } }, { fallback: "none" }), 1);
  * ```
  */
-export const gsm8k = defineReward({
+export const gsm8k: Reward<"gsm8k", typeof config.shape, Reads> = defineReward({
   name: "gsm8k",
   runs_on: "engine",
   right_at: 1,
-  config: z.strictObject({
-    fallback: z.enum(["none", "last_number"]).default("none").describe(
-      "What counts as the answer when nothing is marked with ####: nothing, or what the last \\boxed{} holds, and without " +
-        "one the last number of the completion.",
-    ),
-  }),
+  config,
   check: (row) => void wantedOf(row),
-  score({ completion, row }: { completion: string; row: { answer?: string } }, { fallback }) {
+  score({ completion, row }: Reads, { fallback }) {
     if (row.answer === undefined) return null;
     const wanted = wantedOf(row);
     const text = completion.slice(-ANSWER_CHARACTERS_MAX);

@@ -1,5 +1,12 @@
 import { z } from "zod";
-import { defineReward } from "./define.ts";
+import { defineReward, type Reward } from "./define.ts";
+
+type Reads = { completion: string; tokens: number };
+const config = z.strictObject({
+  unit: z.enum(["characters", "tokens"]).default("characters").describe("What is counted."),
+  max: z.int().positive().default(2000).describe("The length from which on the score no longer changes."),
+  prefer: z.enum(["short", "long"]).default("short").describe("Which end scores 1."),
+});
 
 /**
  * How long the completion is, from 0 to 1: its length as a share of `max`, or 1 minus it. Characters are Unicode code
@@ -9,15 +16,11 @@ import { defineReward } from "./define.ts";
  * strictEqual(length.score({ completion: "abcde", tokens: 2 }, { unit: "characters", max: 20, prefer: "short" }), 0.75);
  * ```
  */
-export const length = defineReward({
+export const length: Reward<"length", typeof config.shape, Reads> = defineReward({
   name: "length",
   runs_on: "engine",
-  config: z.strictObject({
-    unit: z.enum(["characters", "tokens"]).default("characters").describe("What is counted."),
-    max: z.int().positive().default(2000).describe("The length from which on the score no longer changes."),
-    prefer: z.enum(["short", "long"]).default("short").describe("Which end scores 1."),
-  }),
-  score({ completion, tokens }: { completion: string; tokens: number }, { unit, max, prefer }) {
+  config,
+  score({ completion, tokens }: Reads, { unit, max, prefer }) {
     const count = unit === "tokens" ? tokens : [...completion].length;
     const share = Math.min(count, max) / max;
     return prefer === "long" ? share : 1 - share;

@@ -1,8 +1,7 @@
 import { z } from "zod";
 import { mayChange } from "../data/mod.ts";
 
-/** The `rollouts:` block: how prompts become trajectories. */
-export const RolloutsConfig = z.strictObject({
+const rolloutsConfigSchema = z.strictObject({
   slab_groups: z.int().positive().nullable().default(null).describe(
     "Groups generated as one batch. null: the round divided by the configured number of samplers.",
   ),
@@ -19,4 +18,7 @@ export const RolloutsConfig = z.strictObject({
   reward_processes: z.int().positive().default(2).describe("Processes that run rewards written in Python.")
     .register(mayChange, { read_by: "workers" }),
 });
-export type RolloutsConfig = z.infer<typeof RolloutsConfig>;
+/** The `rollouts:` block: how prompts become trajectories. */
+export type RolloutsConfig = z.infer<typeof rolloutsConfigSchema>;
+/** Schema of {@linkcode RolloutsConfig}. */
+export const RolloutsConfig: typeof rolloutsConfigSchema = rolloutsConfigSchema;

@@ -36,7 +36,7 @@ export class FakeAgent {
   /** Its name to the hub. */
   readonly agentId: string;
   /** Changes when an agent is started anew. */
-  readonly bootId = crypto.randomUUID();
+  readonly bootId: string = crypto.randomUUID();
   /** Engine messages, in the order they came. */
   readonly received: EngineMessage[] = [];
   readonly #line: AgentLine;
@@ -59,6 +59,7 @@ export class FakeAgent {
   #exit = Promise.withResolvers<string>();
   #ended = false;
 
+  /** Answers by `script`, and finds the engine through the hub file of `start`. */
   constructor(start: AgentStart, script: FakeScript, line = webSocketLine(start.hubFile)) {
     this.agentId = start.agentId;
     this.#line = line;

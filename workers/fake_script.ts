@@ -33,6 +33,7 @@ export type FakeScript = {
 export class FakeFailure extends Error {
   /** What each rank says of it. */
   readonly reports: FailureReport[];
+  /** One report for each rank that says something; what is left out of a report has a default. */
   constructor(...reports: Partial<FailureReport>[]) {
     super(reports[0]?.message ?? "scripted failure");
     this.reports = reports.map((report) => failureReport(report));

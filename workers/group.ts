@@ -95,6 +95,7 @@ export class WorkerGroup {
   /** The generation that was given up last: the agent may say so of the task and of the group. */
   #givenUp = -1;
 
+  /** Starts once an agent is attached. */
   constructor(spec: GroupSpec, options: GroupOptions) {
     this.#spec = spec;
     this.#options = options;

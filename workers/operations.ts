@@ -30,8 +30,7 @@ export const TensorEntry = z.strictObject({
   sha256: z.string(),
 });
 
-/** Weights of a version as a plain Hugging Face directory. `digest` is `policy.digest` of the command line's contract. */
-export const Publication = z.strictObject({
+const publicationSchema = z.strictObject({
   version: z.string(),
   dir: z.string(),
   digest: z.string(),
@@ -41,7 +40,10 @@ export const Publication = z.strictObject({
     "The model that the adapter in \`dir\` stands beside. Left out: \`dir\` is a whole model.",
   ),
 });
-export type Publication = z.infer<typeof Publication>;
+/** Weights of a version as a plain Hugging Face directory. `digest` is `policy.digest` of the command line's contract. */
+export type Publication = z.infer<typeof publicationSchema>;
+/** Schema of {@linkcode Publication}. */
+export const Publication: typeof publicationSchema = publicationSchema;
 
 /** A committed checkpoint: a Hugging Face directory (`hf/`) with the sharded training state beside it (`state/`). */
 export const Checkpoint = z.strictObject({

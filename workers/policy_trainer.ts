@@ -68,6 +68,7 @@ export class PolicyTrainer {
   /** The one that this engine trained last, or brought back. */
   #newest: Policy | null = null;
 
+  /** For one group of ranks. Starts nothing until the first operation. */
   constructor(options: PolicyTrainerOptions) {
     const { operator, group, artifacts, clock, checkpointsDir, restart = "engine_lost" } = options;
     const recorded = ofGroup(options.recorded, group);

@@ -1,8 +1,7 @@
 import { z } from "zod";
 import { mayChange, Sampling } from "../data/mod.ts";
 
-/** The `sampler:` block: the worker groups that generate, and how tokens are drawn. */
-export const SamplerConfig = z.strictObject({
+const samplerConfigSchema = z.strictObject({
   engine: z.enum(["huggingface", "vllm"]).default("huggingface").describe("Who generates."),
   replicas: z.int().positive().max(1024).default(1).describe("Samplers; each holds the whole model.")
     .register(mayChange, { read_by: "workers" }),
@@ -26,4 +25,7 @@ export const SamplerConfig = z.strictObject({
     "Interpreter of an environment of your own, which is only checked; null: a managed one.",
   ),
 });
-export type SamplerConfig = z.infer<typeof SamplerConfig>;
+/** The `sampler:` block: the worker groups that generate, and how tokens are drawn. */
+export type SamplerConfig = z.infer<typeof samplerConfigSchema>;
+/** Schema of {@linkcode SamplerConfig}. */
+export const SamplerConfig: typeof samplerConfigSchema = samplerConfigSchema;

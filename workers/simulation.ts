@@ -16,6 +16,7 @@ export class SimulatedNetwork {
   readonly #connections = new Set<Connection>();
   #ports = 0;
 
+  /** A frame takes between the two latencies, one way, in milliseconds. */
   constructor(readonly world: SimulatedWorld, readonly latency_ms: readonly [number, number] = [0, 3]) {}
 
   /** For a hub that runs in this process. */

@@ -26,8 +26,7 @@ export const Offload = z.strictObject({
   parameters: z.boolean().default(false).describe("The weights, fetched layer by layer; ZeRO 3."),
 });
 
-/** The `trainer:` block. */
-export const TrainerConfig = z.strictObject({
+const trainerConfigSchema = z.strictObject({
   engine: z.enum(["torch", "deepspeed"]).default("torch").describe(
     "Who runs the training step. torch: one process; deepspeed: any number of ranks.",
   ),
@@ -70,4 +69,7 @@ export const TrainerConfig = z.strictObject({
     "Interpreter of an environment of your own, which is only checked; null: a managed one.",
   ),
 });
-export type TrainerConfig = z.infer<typeof TrainerConfig>;
+/** The `trainer:` block. */
+export type TrainerConfig = z.infer<typeof trainerConfigSchema>;
+/** Schema of {@linkcode TrainerConfig}. */
+export const TrainerConfig: typeof trainerConfigSchema = trainerConfigSchema;

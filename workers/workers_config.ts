@@ -4,8 +4,7 @@ import { mayChange } from "../data/mod.ts";
 /** Schedulers give 30 s (Kubernetes, Slurm, most spot machines): this leaves them a rest. */
 export const PREEMPT_GRACE_S = 25;
 
-/** The `workers:` block: time limits and places of the worker processes. */
-export const WorkersConfig = z.strictObject({
+const workersConfigSchema = z.strictObject({
   grace_s: z.number().nonnegative().max(3600).default(30).describe(
     "Seconds that workers wait for an engine that is gone, with their models in memory. A new engine of the run goes on with them; after that they end.",
   ),
@@ -27,4 +26,7 @@ export const WorkersConfig = z.strictObject({
   ),
   port: z.int().min(0).max(65_535).default(0).describe("Port that the hub listens on; 0: any free one."),
 }).register(mayChange, { read_by: "workers" });
-export type WorkersConfig = z.infer<typeof WorkersConfig>;
+/** The `workers:` block: time limits and places of the worker processes. */
+export type WorkersConfig = z.infer<typeof workersConfigSchema>;
+/** Schema of {@linkcode WorkersConfig}. */
+export const WorkersConfig: typeof workersConfigSchema = workersConfigSchema;

@@ -14,6 +14,7 @@ export type Operation =
  * Operations are named as in torch and have torch's ties and edges.
  */
 export class Expr<K extends Kind = Kind> {
+  /** A node of the loss. Made by the operations; an algorithm never calls it. */
   constructor(readonly kind: K, readonly operation: Operation, readonly operands: readonly Expr[] = []) {}
 
   /** The sum. */
@@ -110,6 +111,7 @@ export class Expr<K extends Kind = Kind> {
     throw coerced();
   }
 
+  /** Throws, as does every use as JSON. */
   toJSON(): never {
     throw coerced();
   }
