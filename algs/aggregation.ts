@@ -20,8 +20,10 @@ import {
 } from "./language/mod.ts";
 
 const AGGREGATIONS = ["token_mean", "sequence_mean", "sequence_mean_token_sum", "group_mean", "token_sum"] as const;
+/** @internal */
 type Aggregation = (typeof AGGREGATIONS)[number];
-type AggregationSettings = { aggregation: Aggregation; loss_denominator: number };
+/** How the tokens' losses become one number. */
+export type AggregationSettings = { aggregation: Aggregation; loss_denominator: number };
 
 /** Settings of the aggregation; the first value is the algorithm's own. */
 export function aggregationSettings(first: Aggregation) {

@@ -47,12 +47,14 @@ export type Credit<Config, Needs extends keyof CreditNeeds> = {
  * What becomes of usable groups past the end of a round: nothing, or they lead the next one, with the sampler's
  * log-probabilities as `old_logp` or with those of the policy that is about to be trained.
  */
-export const SURPLUS = ["discard", "reuse", "rescore"] as const;
+export const /** @internal */ SURPLUS = ["discard", "reuse", "rescore"] as const;
+/** What becomes of usable groups past the end of a round. */
 export type Surplus = (typeof SURPLUS)[number];
 
 /** Dynamic sampling: groups without signal are dropped and more prompts drawn, at most `batches_max` times a round's. */
 export type Refill = { batches_max: number; surplus: Surplus };
 
+/** @internal */
 type Settings<Shape extends z.ZodRawShape> = z.output<z.ZodObject<Shape, z.core.$strict>>;
 
 /** An algorithm: its configuration, its credit assignment and its loss, on one page. */

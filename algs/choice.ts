@@ -60,7 +60,7 @@ export type PreferenceAlgorithm = z.infer<typeof PreferenceAlgorithm>;
 /** Any algorithm with its settings, as a new run is given them. */
 export const NewAlgorithm: Choice<typeof ALGORITHMS> = choiceOf(ALGORITHMS);
 
-const algorithmChoiceSchema = choiceOf(ALGORITHMS, asRecorded);
+const /** @internal */ algorithmChoiceSchema = choiceOf(ALGORITHMS, asRecorded);
 /** Any algorithm with its settings, as runs record it. */
 export type AlgorithmChoice = z.infer<typeof algorithmChoiceSchema>;
 /** Schema of {@linkcode AlgorithmChoice}. */

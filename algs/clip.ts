@@ -10,12 +10,14 @@ export function clipSettings({ low, high }: { low: number; high: number }): Clip
     ),
   };
 }
+/** @internal */
 type ClipShape = {
   clip_low: z.ZodDefault<z.ZodNumber>;
   clip_high: z.ZodDefault<z.ZodNumber>;
   dual_clip: z.ZodDefault<z.ZodNullable<z.ZodNumber>>;
 };
-type ClipSettings = { clip_high: number; dual_clip: number | null };
+/** What {@linkcode checkClip} reads. */
+export type ClipSettings = { clip_high: number; dual_clip: number | null };
 
 /** Refuses a dual clip that the upper clip has made useless. */
 export function checkClip({ clip_high, dual_clip }: ClipSettings, ctx: z.RefinementCtx): void {

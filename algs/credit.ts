@@ -58,6 +58,7 @@ export function rewardToGo(rewards: readonly number[][], gamma: number): number[
   });
 }
 
+/** @internal */
 type Discounts = { gamma: number; lambda: number };
 
 /**

@@ -17,9 +17,12 @@ import { type Expr, type LossInputs, perSequenceMean, perSequenceSum, scalar, wh
 
 const SEQUENCE = ["none", "sequence_truncate", "sequence_mask"] as const;
 const ALL = [...SEQUENCE, "token_truncate", "token_mask", "geometric_mask"] as const;
+/** @internal */
 type Importance = (typeof ALL)[number];
+/** @internal */
 type Bounds = { importance_low: number; importance_high: number | null };
-type ImportanceSettings = Bounds & { importance: Importance };
+/** How the policy term is corrected for what the sampler's distribution differs by. */
+export type ImportanceSettings = Bounds & { importance: Importance };
 
 const bounds = {
   importance_low: z.number().min(0).default(0).describe("The weight's lower bound; 0: none."),

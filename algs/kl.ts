@@ -27,8 +27,9 @@ import type { Assigned, CreditNeeds, CreditRound } from "./algorithm.ts";
 import { rewardToGo } from "./credit.ts";
 import { type Expr, k1, k2, k3, type LossInputs } from "./language/mod.ts";
 
-const PLACES = ["loss", "reward", "advantage"] as const;
-const ESTIMATORS = ["k1", "k2", "k3", "k3_k2", "k3_weighted"] as const;
+const /** @internal */ PLACES = ["loss", "reward", "advantage"] as const;
+const /** @internal */ ESTIMATORS = ["k1", "k2", "k3", "k3_k2", "k3_weighted"] as const;
+/** How a loss is held near the reference: weight, place and estimator of the KL. */
 export type KlSettings = {
   kl_coef: number;
   kl_in: (typeof PLACES)[number];
@@ -131,7 +132,8 @@ export function klNeeds(c: KlSettings): ("old_logp" | "ref_logp" | "coef")[] {
   return c.kl_in === "loss" ? [] : ["old_logp", "ref_logp"];
 }
 
-type KlRound = CreditRound & Pick<CreditNeeds, "old_logp" | "ref_logp" | "coef">;
+/** What of a round a KL in the reward reads. */
+export type KlRound = CreditRound & Pick<CreditNeeds, "old_logp" | "ref_logp" | "coef">;
 
 /** What the KL takes from the reward of each token; 0 where it is not taken from there. [N][T] */
 export function klReward(round: KlRound, c: KlSettings): number[][] {

@@ -13,3 +13,9 @@ export { inPython, OpenedAlgorithm, parsePythonAlgorithm, PythonAlgorithm } from
 export * from "./table.ts";
 export * from "./terms.ts";
 export * from "./truncation.ts";
+export type { EvaluatedSequence, Evaluation, Frozen } from "./language/evaluate.ts";
+export type { Operation } from "./language/expr.ts";
+export type { Join, Meets } from "./language/kinds.ts";
+export type { Many } from "./language/operations.ts";
+export type { Clip } from "./language/policy_terms.ts";
+export type { LossFunction, LossInputs, LossParts } from "./language/trace.ts";

@@ -10,7 +10,8 @@ export const overlongSettings = {
   ),
   overlong_factor: z.number().min(0).default(1).describe("The whole penalty, taken from the reward."),
 };
-type OverlongSettings = { overlong_buffer: number; overlong_length_max: number | null; overlong_factor: number };
+/** From which length on a completion is punished, and how much. */
+export type OverlongSettings = { overlong_buffer: number; overlong_length_max: number | null; overlong_factor: number };
 
 /** Refuses a buffer without an end, or one that begins before the completion. */
 export function checkOverlong(c: OverlongSettings, ctx: z.RefinementCtx): void {

@@ -46,11 +46,13 @@ export function unopened({ source, value_model }: PythonAlgorithm): AnyAlgorithm
   };
 }
 
-/** An algorithm in Python once a run has recorded it: it needs its file no more. */
-export const OpenedAlgorithm = AlgorithmDescription.extend({
+const /** @internal */ openedAlgorithmSchema = AlgorithmDescription.extend({
   source: ArtifactRef.describe("JSON of a PythonSource."),
   loss: ArtifactRef.describe("JSON of a PythonLoss."),
   value_loss: ArtifactRef.nullable(),
   columns: z.array(ScoredColumn).describe("What must be scored before training."),
 });
-export type OpenedAlgorithm = z.infer<typeof OpenedAlgorithm>;
+/** An algorithm in Python once a run has recorded it: it needs its file no more. */
+export type OpenedAlgorithm = z.infer<typeof openedAlgorithmSchema>;
+/** Schema of {@linkcode OpenedAlgorithm}. */
+export const OpenedAlgorithm: typeof openedAlgorithmSchema = openedAlgorithmSchema;

@@ -7,6 +7,7 @@ import { checkKl, klOf, type KlSettings, klSettings } from "./kl.ts";
 import { type Expr, type LossInputs, tokenMean } from "./language/mod.ts";
 import { truncationSettings } from "./truncation.ts";
 
+/** @internal */
 type First = { aggregation: Parameters<typeof aggregationSettings>[0] } & Parameters<typeof klSettings>[0];
 
 /** The settings of all of them; the first values are the algorithm's own. */
@@ -19,13 +20,15 @@ export function termSettings({ aggregation, ...kl }: First): TermShape {
     ...truncationSettings,
   };
 }
+/** @internal */
 type TermShape =
   & ReturnType<typeof aggregationSettings>
   & ReturnType<typeof klSettings>
   & typeof entropySettings
   & typeof importanceSettings
   & typeof truncationSettings;
-type TermSettings = z.output<z.ZodObject<TermShape>>;
+/** What {@linkcode checkTerms} reads. */
+export type TermSettings = z.output<z.ZodObject<TermShape>>;
 
 /** Refuses what does not go together. */
 export function checkTerms(c: TermSettings, ctx: z.RefinementCtx): void {

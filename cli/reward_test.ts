@@ -5,6 +5,7 @@ import { tryPythonReward } from "../flows/mod.ts";
 import { parsePythonReward, RewardConfig, REWARDS, type ScoringFunction, scoringFunctions } from "../rewards/mod.ts";
 import { fixed, print, printJson } from "./output.ts";
 
+/** Where the rows come from, how many are scored, and how long one may take. */
 export type RewardTestOptions = { data: string; count: number; timeout_ms: number; home: string };
 /** What `reward test --json` prints. */
 export type RewardTest = {
@@ -19,6 +20,7 @@ export type RewardTest = {
   scores: Record<string, number>;
   results: Tried[];
 };
+/** @internal */
 type Tried = { row_id: string; completion: string; score: number | null; error: string | null; ms: number };
 
 /** `reward test NAME|path.py:function|DIRECTORY`: scores rows offline and says how long it takes and what fails. True: nothing failed. */

@@ -6,7 +6,7 @@ export const ModelConfig = z.strictObject({
   ...chatSettings,
 });
 
-const recipeConfigSchema = z.strictObject({
+const /** @internal */ recipeConfigSchema = z.strictObject({
   recipe: z.enum(["tiny_qwen", "tiny_qwen_untied"]).default("tiny_qwen").describe("Which small model to make."),
   seed: z.int().nonnegative().default(0).describe("Seed of its random weights."),
 });
@@ -39,11 +39,15 @@ const promptBounds = {
     ),
 };
 
-export const TrainingData = z.strictObject({
+const /** @internal */ trainingDataSchema = z.strictObject({
   train: z.array(SourceConfig).min(1).describe("Rows to train on; every epoch is a new order of all of them."),
   eval: z.array(SourceConfig).default([]).describe(EVAL),
   ...promptBounds,
 });
+/** Where the rows of training and of evaluation come from. */
+export type TrainingData = z.infer<typeof trainingDataSchema>;
+/** Schema of {@linkcode TrainingData}. */
+export const TrainingData: typeof trainingDataSchema = trainingDataSchema;
 export const EvaluationData = z.strictObject({
   eval: z.array(SourceConfig).min(1).describe(EVAL),
   ...promptBounds,

@@ -8,14 +8,16 @@ import { isFields } from "./short_forms.ts";
 
 type ReadBy = "workers" | "stages";
 
-/** A setting that a resume has changed, as its run records it. An absent value is one that is not said. */
-export const SettingChange = z.strictObject({
+const /** @internal */ settingChangeSchema = z.strictObject({
   path: z.string().describe("As people write it: workers.port, reward.0.timeout_ms."),
   read_by: z.enum(["workers", "stages"]).describe("Who gets the new value; the graph keeps the old one for workers."),
   from: z.unknown().optional(),
   to: z.unknown().optional(),
 });
-export type SettingChange = z.infer<typeof SettingChange>;
+/** A setting that a resume has changed, as its run records it. An absent value is one that is not said. */
+export type SettingChange = z.infer<typeof settingChangeSchema>;
+/** Schema of {@linkcode SettingChange}. */
+export const SettingChange: typeof settingChangeSchema = settingChangeSchema;
 
 /** A setting that differs. `read_by` is null where a resume may not change it. */
 export type ChangedSetting = Omit<SettingChange, "read_by"> & { read_by: ReadBy | null };

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { Config } from "./schema.ts";
 
+/** @internal */
 type Json = Record<string, unknown>;
 
 /**

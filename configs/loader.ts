@@ -13,6 +13,7 @@ import type { Path } from "./schema_walk.ts";
 import { isFields, type Moved, writeOut } from "./short_forms.ts";
 import { type Position, YamlFile } from "./yaml_file.ts";
 
+/** Overrides of a configuration, and how its paths are read. */
 export type LoadOptions = {
   /** `a.b=c`, applied in order. */
   overrides?: readonly string[];

@@ -23,3 +23,4 @@ export { namedFiles } from "./files.ts";
 export { fieldPaths, type Path, valueAt } from "./schema_walk.ts";
 export { holds, type ShippedFile, type ShippedFiles, shippedFiles } from "./shipped_files.ts";
 export { didYouMean } from "./suggest.ts";
+export type { Position } from "./yaml_file.ts";

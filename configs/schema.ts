@@ -49,7 +49,7 @@ const beside = EvaluationConfig.nullable().default(null).describe(
   "Evaluation before the first round and after the last; null: none.",
 );
 
-const onlineConfigSchema = z.strictObject({
+const /** @internal */ onlineConfigSchema = z.strictObject({
   flow: z.literal("online").describe("Sample, score, train; round by round."),
   ...everyFlow,
   rounds,
@@ -71,7 +71,7 @@ export type OnlineConfig = z.infer<typeof onlineConfigSchema>;
 /** Schema of {@linkcode OnlineConfig}. */
 export const OnlineConfig: typeof onlineConfigSchema = onlineConfigSchema;
 
-const supervisedConfigSchema = z.strictObject({
+const /** @internal */ supervisedConfigSchema = z.strictObject({
   flow: z.literal("supervised").describe("Teach completions."),
   ...everyFlow,
   rounds,
@@ -91,7 +91,7 @@ export const SupervisedConfig: typeof supervisedConfigSchema = supervisedConfigS
 
 const { checkpoints: _, ...unsaved } = everyFlow;
 
-const evaluateConfigSchema = z.strictObject({
+const /** @internal */ evaluateConfigSchema = z.strictObject({
   flow: z.literal("evaluate").describe("Sample and score; train nothing."),
   ...unsaved,
   model: ModelConfig.describe("The model to evaluate."),
@@ -110,7 +110,7 @@ const optimizer = Optimizer.prefault({}).describe("AdamW and its learning rate."
 /** A supervised part before the one that the run is for. */
 const warmup = z.strictObject({ rounds, rows_per_round: rowsPerRound, optimizer });
 
-const quickstartConfigSchema = z.strictObject({
+const /** @internal */ quickstartConfigSchema = z.strictObject({
   flow: z.literal("quickstart").describe("A tiny model made on the spot: supervised warm-up, GRPO, evaluation."),
   ...everyFlow,
   model: RecipeConfig.prefault({}).describe("The model that is made."),
@@ -138,7 +138,7 @@ export type QuickstartConfig = z.infer<typeof quickstartConfigSchema>;
 /** Schema of {@linkcode QuickstartConfig}. */
 export const QuickstartConfig: typeof quickstartConfigSchema = quickstartConfigSchema;
 
-const preferenceConfigSchema = z.strictObject({
+const /** @internal */ preferenceConfigSchema = z.strictObject({
   flow: z.literal("preference").describe("Learn which of two completions is better."),
   ...everyFlow,
   rounds,
@@ -164,16 +164,17 @@ export type PreferenceConfig = z.infer<typeof preferenceConfigSchema>;
 export const PreferenceConfig: typeof preferenceConfigSchema = preferenceConfigSchema;
 
 /** Every configuration that people run. Each flow has its own fields; `flow` tells which. */
-export const FLOWS = {
+export const /** @internal */ FLOWS = {
   online: OnlineConfig,
   supervised: SupervisedConfig,
   evaluate: EvaluateConfig,
   quickstart: QuickstartConfig,
   preference: PreferenceConfig,
 };
+/** The name of a flow. */
 export type Flow = keyof typeof FLOWS;
 
-const configSchema = z.discriminatedUnion("flow", [
+const /** @internal */ configSchema = z.discriminatedUnion("flow", [
   OnlineConfig,
   SupervisedConfig,
   EvaluateConfig,

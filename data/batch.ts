@@ -4,7 +4,7 @@ import { Chat } from "./chat.ts";
 import { PreferencePair } from "./preference.ts";
 import { Row } from "./prompt.ts";
 
-const groupRefSchema = z.strictObject({
+const /** @internal */ groupRefSchema = z.strictObject({
   draw: z.int().nonnegative(),
   slab: ArtifactRef.describe("MessagePack of a GeneratedSlab."),
   index: z.int().nonnegative().describe("Place of the group in the slab."),
@@ -26,12 +26,14 @@ export const Column = z.discriminatedUnion("kind", [
 ]);
 export type Column = z.infer<typeof Column>;
 
+const /** @internal */ scoredColumnSchema = z.enum(["old_logp", "ref_logp", "values", "bootstrap", "score"]);
 /**
  * Columns that a model computes for sequences: log-probabilities and values (V before the token) one per token [T];
  * `bootstrap` (V after the last token) and `score` one per sequence [1].
  */
-export const ScoredColumn = z.enum(["old_logp", "ref_logp", "values", "bootstrap", "score"]);
-export type ScoredColumn = z.infer<typeof ScoredColumn>;
+export type ScoredColumn = z.infer<typeof scoredColumnSchema>;
+/** Schema of {@linkcode ScoredColumn}. */
+export const ScoredColumn: typeof scoredColumnSchema = scoredColumnSchema;
 
 const chat = Chat.optional().describe("How chats are rendered; absent: turns end with the end-of-sequence token.");
 
@@ -43,7 +45,7 @@ const steps = {
   ),
 };
 
-const batchSchema = z.discriminatedUnion("kind", [
+const /** @internal */ batchSchema = z.discriminatedUnion("kind", [
   z.strictObject({
     kind: z.literal("trajectories"),
     groups: z.array(GroupRef),

@@ -25,9 +25,11 @@ export const chatSettings = {
 };
 export type ChatSettings = { template_arguments?: Record<string, unknown>; turn_end?: "template" | "eos_token" };
 
+const /** @internal */ chatSchema = z.strictObject({ template_arguments: z.record(z.string(), z.unknown()) });
 /** How the chats of rows are rendered, as it travels with them. Rows without one end turns with the end-of-sequence token. */
-export const Chat = z.strictObject({ template_arguments: z.record(z.string(), z.unknown()) });
-export type Chat = z.infer<typeof Chat>;
+export type Chat = z.infer<typeof chatSchema>;
+/** Schema of {@linkcode Chat}. */
+export const Chat: typeof chatSchema = chatSchema;
 
 /** The record of a model's settings; nothing, where it has none, as a model that is made on the spot, or ends turns as before. */
 export function chatOf(model: object = {}): { chat?: Chat } {

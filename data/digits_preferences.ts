@@ -5,7 +5,7 @@ import { roundKeys } from "./order.ts";
 import type { Row } from "./prompt.ts";
 import type { RowTable } from "./sources.ts";
 
-const digitsPreferencesSchema = z.strictObject({
+const /** @internal */ digitsPreferencesSchema = z.strictObject({
   name: z.enum(["sort_digits_preferences", "reverse_digits_preferences"]).default("sort_digits_preferences").describe(
     "Which answer is preferred: the digits sorted, or reversed. The other answer has one of six mistakes.",
   ),

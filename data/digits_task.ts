@@ -4,7 +4,7 @@ import { permute, roundKeys } from "./order.ts";
 import type { Row } from "./prompt.ts";
 import type { RowTable } from "./sources.ts";
 
-const digitsTaskSchema = z.strictObject({
+const /** @internal */ digitsTaskSchema = z.strictObject({
   name: z.enum(["sort_digits", "reverse_digits"]).default("sort_digits").describe("What the completion must be."),
   digits: z.int().min(2).max(9).default(5).describe("Digits of each problem: there are 10^digits problems."),
 });
@@ -16,6 +16,7 @@ export const DigitsTask: typeof digitsTaskSchema = digitsTaskSchema;
 /** Problems that are held out where a configuration names no number. */
 export const EVAL_PROBLEMS = 128;
 
+/** The task, the seed that permutes its problems, and how many are held out. */
 export type DigitsSplit = DigitsTask & {
   seed: number;
   /** Problems held out for evaluation; all others are for training. */

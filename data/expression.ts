@@ -1,8 +1,10 @@
 import { z } from "zod";
 
+const /** @internal */ kindSchema = z.enum(["token", "sequence", "pair", "step"]);
 /** What a value ranges over: token [B, T], sequence [B], pair [P], or one number per optimizer step. */
-export const Kind = z.enum(["token", "sequence", "pair", "step"]);
-export type Kind = z.infer<typeof Kind>;
+export type Kind = z.infer<typeof kindSchema>;
+/** Schema of {@linkcode Kind}. */
+export const Kind: typeof kindSchema = kindSchema;
 
 /** Operations of one operand. `perSequenceMean` divides by max(length, 1); `stepSum` runs over all ranks and micro-batches. */
 export const UNARY = [
@@ -46,7 +48,7 @@ export const ExpressionNode = z.discriminatedUnion("op", [
 ]);
 export type ExpressionNode = z.infer<typeof ExpressionNode>;
 
-const expressionSchema = z.strictObject({
+const /** @internal */ expressionSchema = z.strictObject({
   version: z.literal(1),
   inputs: z.array(z.string()).describe("Exactly the inputs that the nodes read, sorted."),
   nodes: z.array(ExpressionNode).min(1),

@@ -51,7 +51,7 @@ export const Schedule = z.strictObject({
   min_ratio: z.number().min(0).max(1).default(0).describe("The factor at total_steps."),
 });
 
-const optimizerSchema = z.strictObject({
+const /** @internal */ optimizerSchema = z.strictObject({
   lr: z.number().positive().default(1e-6).describe("The learning rate."),
   betas: z.tuple([z.number(), z.number()]).default([0.9, 0.999]).describe("AdamW's decay of its two moments."),
   eps: z.number().positive().default(1e-8).describe("Added to the root of the second moment."),
@@ -93,7 +93,7 @@ export const VersionRecord = z.discriminatedUnion("kind", [
 ]);
 export type VersionRecord = z.infer<typeof VersionRecord>;
 
-const policySchema = z.strictObject({
+const /** @internal */ policySchema = z.strictObject({
   version: z.string().describe("sha256 of the VersionRecord."),
   record: ArtifactRef,
   number: z.int().nonnegative().describe("Trained batches since the base."),

@@ -3,7 +3,7 @@ import { type Message, Prompt, type Row } from "./prompt.ts";
 import { asCompletion, type Columns, fieldsOf, kind, read, readChat, readPrompt, RowProblem } from "./row_fields.ts";
 import type { SourceConfig } from "./source_config.ts";
 
-const preferencePairSchema = z.strictObject({
+const /** @internal */ preferencePairSchema = z.strictObject({
   row_id: z.string(),
   prompt: Prompt,
   chosen: Prompt,

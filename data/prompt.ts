@@ -1,19 +1,19 @@
 import { z } from "zod";
 import { Chat } from "./chat.ts";
 
-const messageSchema = z.strictObject({ role: z.string(), content: z.string() });
+const /** @internal */ messageSchema = z.strictObject({ role: z.string(), content: z.string() });
 /** One message of a chat. Rendered to text by the model's own chat template, in Python. */
 export type Message = z.infer<typeof messageSchema>;
 /** Schema of {@linkcode Message}. */
 export const Message: typeof messageSchema = messageSchema;
 
-const promptSchema = z.union([z.string(), z.array(Message).min(1)]);
+const /** @internal */ promptSchema = z.union([z.string(), z.array(Message).min(1)]);
 /** What the model is asked: plain text (encoded as it is) or chat messages (rendered by the chat template). */
 export type Prompt = z.infer<typeof promptSchema>;
 /** Schema of {@linkcode Prompt}. */
 export const Prompt: typeof promptSchema = promptSchema;
 
-const rowSchema = z.strictObject({
+const /** @internal */ rowSchema = z.strictObject({
   row_id: z.string().min(1).describe("Stable: the row's own id, else the hash of its content."),
   prompt: Prompt,
   completion: Prompt.optional().describe("What a supervised row teaches; absent in prompt-only rows."),
@@ -27,7 +27,7 @@ export type Row = z.infer<typeof rowSchema>;
 /** Schema of {@linkcode Row}. */
 export const Row: typeof rowSchema = rowSchema;
 
-const drawSchema = z.strictObject({
+const /** @internal */ drawSchema = z.strictObject({
   draw: z.int().nonnegative(),
   row: Row,
   prompt_tokens_max: z.int().positive().optional().describe(
@@ -40,7 +40,7 @@ export type Draw = z.infer<typeof drawSchema>;
 /** Schema of {@linkcode Draw}. */
 export const Draw: typeof drawSchema = drawSchema;
 
-const slabSchema = z.strictObject({ id: z.string(), draws: z.array(Draw).min(1) });
+const /** @internal */ slabSchema = z.strictObject({ id: z.string(), draws: z.array(Draw).min(1) });
 /** A slab: the draws that are generated as one batch which nothing joins. Cut by draw order, never by arrival. */
 export type Slab = z.infer<typeof slabSchema>;
 /** Schema of {@linkcode Slab}. */

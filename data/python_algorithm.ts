@@ -25,8 +25,7 @@ export type PythonLoss = z.infer<typeof PythonLoss>;
 export const RecordedLoss = z.union([Expression, PythonLoss]);
 export type RecordedLoss = z.infer<typeof RecordedLoss>;
 
-/** What the trainer found in an algorithm's file, after trying all of it on synthetic data. */
-export const AlgorithmDescription = z.strictObject({
+const /** @internal */ algorithmDescriptionSchema = z.strictObject({
   settings: PythonSettings.describe("All of them, defaults too."),
   inputs: z.array(z.string()).describe("What the loss reads."),
   metrics: z.array(z.string()),
@@ -39,13 +38,18 @@ export const AlgorithmDescription = z.strictObject({
   pairs: z.boolean().describe("The loss compares the two sequences of a pair."),
   live_statistics: z.boolean().describe("A forward without gradient precedes the step."),
 });
-export type AlgorithmDescription = z.infer<typeof AlgorithmDescription>;
+/** What the trainer found in an algorithm's file, after trying all of it on synthetic data. */
+export type AlgorithmDescription = z.infer<typeof algorithmDescriptionSchema>;
+/** Schema of {@linkcode AlgorithmDescription}. */
+export const AlgorithmDescription: typeof algorithmDescriptionSchema = algorithmDescriptionSchema;
 
-/** What `credit` of a file assigns to a round of N sequences; T of each are its sampled tokens. */
-export const AssignedCredit = z.strictObject({
+const /** @internal */ assignedCreditSchema = z.strictObject({
   advantage: z.union([z.array(z.number()), z.array(z.array(z.number()))]).describe("[N] or [N][T]"),
   returns: z.array(z.array(z.number())).optional().describe("[N][T]"),
   coef: z.record(z.string(), z.number()).optional().describe("Of the next round."),
   metrics: z.record(z.string(), z.number()).optional(),
 });
-export type AssignedCredit = z.infer<typeof AssignedCredit>;
+/** What `credit` of a file assigns to a round of N sequences; T of each are its sampled tokens. */
+export type AssignedCredit = z.infer<typeof assignedCreditSchema>;
+/** Schema of {@linkcode AssignedCredit}. */
+export const AssignedCredit: typeof assignedCreditSchema = assignedCreditSchema;

@@ -1,11 +1,13 @@
 import { z } from "zod";
 
-/** The range that a ratio of two policies is to stay in: within [1 - low, 1 + high]. */
-export const RatioBounds = z.strictObject({
+const /** @internal */ ratioBoundsSchema = z.strictObject({
   low: z.number().nullable().describe("null: no lower bound."),
   high: z.number().nullable().describe("null: no upper bound."),
   ratio: z.enum(["token", "sequence", "sequence_mean"]).describe(
     "Of a token; of a whole completion, the product over its tokens; or that product's geometric mean.",
   ),
 });
-export type RatioBounds = z.infer<typeof RatioBounds>;
+/** The range that a ratio of two policies is to stay in: within [1 - low, 1 + high]. */
+export type RatioBounds = z.infer<typeof ratioBoundsSchema>;
+/** Schema of {@linkcode RatioBounds}. */
+export const RatioBounds: typeof ratioBoundsSchema = ratioBoundsSchema;

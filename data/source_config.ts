@@ -1,6 +1,6 @@
 import { z } from "zod";
 
-const sourceConfigSchema = z.strictObject({
+const /** @internal */ sourceConfigSchema = z.strictObject({
   path: z.string().min(1).describe("A JSONL file: one JSON object per line."),
   name: z.string().min(1).optional().describe(
     "Put before every row id (`name/id`), for files whose ids would collide; of an evaluation file also what its results are " +

@@ -14,6 +14,7 @@ export type RowTable = {
   readonly digest: string;
 };
 
+/** How a source is read. */
 export type ReadOptions = {
   /** What every row must have besides a prompt; `preference`: two completions, of which one is better. */
   needs?: "completion" | "answer" | "preference";

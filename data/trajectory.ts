@@ -1,13 +1,18 @@
 import { z } from "zod";
 
+const /** @internal */ stopReasonSchema = z.enum(["stop", "length", "max_turns", "timeout", "error", "abort"]);
 /** Why a trajectory ended. `stop`: a stop token or string; `length`: the token limit cut it. */
-export const StopReason = z.enum(["stop", "length", "max_turns", "timeout", "error", "abort"]);
-export type StopReason = z.infer<typeof StopReason>;
+export type StopReason = z.infer<typeof stopReasonSchema>;
+/** Schema of {@linkcode StopReason}. */
+export const StopReason: typeof stopReasonSchema = stopReasonSchema;
 
+const /** @internal */ versionSpanSchema = z.strictObject({ version: z.string(), start: z.int(), end: z.int() });
 /** Tokens [start, end) of a trajectory were sampled at policy `version`. */
-export const VersionSpan = z.strictObject({ version: z.string(), start: z.int(), end: z.int() });
+export type VersionSpan = z.infer<typeof versionSpanSchema>;
+/** Schema of {@linkcode VersionSpan}. */
+export const VersionSpan: typeof versionSpanSchema = versionSpanSchema;
 
-const samplingSchema = z.strictObject({
+const /** @internal */ samplingSchema = z.strictObject({
   temperature: z.number().nonnegative().default(1).describe("Logits are divided by it; 0 is greedy."),
   top_p: z.number().positive().max(1).default(1).describe("Sample among the fewest tokens that have this probability."),
   top_k: z.int().min(-1).default(-1).describe("-1: the whole vocabulary."),

@@ -8,6 +8,7 @@ import type { JournalRow, ReadQuery } from "./store.ts";
 /** A recorded row with its value parsed, and fetched if it had moved to an artifact. */
 export type Recorded = Omit<JournalRow, "value"> & { value: unknown };
 
+/** What a body tells while it works. */
 export type Emission = {
   /**
    * Shown at once, and recorded as a `metrics` row: of a body with its result or its next checkpoint, of a step with the

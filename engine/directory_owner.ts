@@ -7,7 +7,7 @@ import { InvalidInputError } from "./errors.ts";
 import { PRIVATE_DIRECTORY, PRIVATE_FILE } from "./private_files.ts";
 import { RunId } from "./run_id.ts";
 
-export const DirectoryOwner = z.strictObject({
+export const /** @internal */ DirectoryOwner = z.strictObject({
   home: z.string().describe("Identity of the home."),
   store: z.string().describe("Identity of the journal that the run is recorded in."),
   run: RunId,

@@ -43,6 +43,7 @@ export type EngineOptions = {
   onEvent?: EventListener;
 };
 
+/** What a run is recorded with, beside its graph and configuration. */
 export type CreateOptions = {
   id?: string;
   name?: string;
@@ -53,6 +54,7 @@ export type CreateOptions = {
   prefix?: Pick<Prefix, "parent" | "rows">;
 } & Pick<NewRun, "queue" | "priority" | "needs" | "home">;
 
+/** How a run is executed. */
 export type ExecuteOptions = {
   /** Once aborted, nothing new starts; what is in flight finishes and is recorded. */
   drain?: AbortSignal;

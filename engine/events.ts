@@ -4,6 +4,7 @@ import type { ErrorJson } from "./errors.ts";
 /** What happens in a run, as it happens. Listeners only watch: what they do changes nothing. */
 export type EngineEvent = { run: string; at_ms: number } & EngineEventBody;
 
+/** What happened, by `type`. */
 export type EngineEventBody =
   | { type: "run_started"; epoch: number; resumed: boolean; name: string }
   | { type: "run_ended"; status: string }
@@ -25,4 +26,5 @@ export type EngineEventBody =
   | { type: "note"; kind: string; key: string; value: unknown }
   | { type: "late_result"; key: string; attempt: number; count: number };
 
+/** Hears of what happens in runs. It must not throw. */
 export type EventListener = (event: EngineEvent) => void;

@@ -44,12 +44,16 @@ export type ForkOptions = {
   overrides?: readonly string[];
 };
 
-/** What a child begins with: the first rows of its journal, and where they come from. */
+/**
+ * What a child begins with: the first rows of its journal, and where they come from.
+ * @internal
+ */
 export type Prefix = { parent: Parent; loop: string; rows: NewRow[] };
 
 /** Value of a child's `note/fork` row; its key is the parent's id. */
 export type ForkNote = Parent & { loop: string; overrides: readonly string[] };
 
+/** @internal */
 type Reading = { store: Store; artifacts: ArtifactStore };
 
 /**

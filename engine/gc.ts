@@ -6,6 +6,7 @@ import { FencedError } from "./errors.ts";
 import { type TakeOptions, takeRun } from "./ownership.ts";
 import type { Store } from "./store.ts";
 
+/** How many there are, and their size in bytes. */
 export type Amount = { count: number; bytes: number };
 
 /** Rows that are read, or removed, at once. */

@@ -18,10 +18,12 @@ import type { Stage } from "./stage.ts";
 /** The rest of a mapped stage's input beside `item`; may be left out where nothing else is required. */
 type ExtraWiring<I> = { [K in keyof Omit<I, "item">]: Wiring<Omit<I, "item">[K]> };
 type MapOptions<T> = { id?: (item: T) => string | number; as?: string };
+/** @internal */
 type MapArguments<I, T> = Record<never, never> extends Omit<I, "item">
   ? [wiring?: ExtraWiring<I>, options?: MapOptions<T>]
   : [wiring: ExtraWiring<I>, options?: MapOptions<T>];
 
+/** How often a loop runs, what it carries from round to round, and what may end it. */
 export type LoopOptions<C, U extends string> = {
   /** The bound on rounds. 0 gives the start values back. */
   times: number;
@@ -33,6 +35,7 @@ export type LoopOptions<C, U extends string> = {
   until?: U;
   audit?: Audit<NoInfer<C>>;
 };
+/** @internal */
 type RoundResult<C, U extends string> =
   & { [K in keyof C]: Wiring<C[K]> }
   & { [K in U]: Wiring<boolean> };

@@ -2,9 +2,13 @@
 import type { ItemId } from "./keys.ts";
 import type { Stage } from "./stage.ts";
 
+/** What names an item of a `map`, unique in it. */
 export type ItemIdValue = string | number;
 
-/** Where a reference points. `node` counts from 0 in order of building, over the whole graph. */
+/**
+ * Where a reference points. `node` counts from 0 in order of building, over the whole graph.
+ * @internal
+ */
 export type RefSource =
   | { from: "node"; node: number }
   | { from: "loop"; node: number; carried: string }
@@ -31,12 +35,15 @@ type Primitive = string | number | boolean | bigint | null | undefined;
 
 /** What may be wired where a T is needed: a reference, a literal, or an object or list with references inside. */
 export type Wiring<T> = Ref<T> | Literal<T>;
+/** @internal */
 type Literal<T> = T extends Primitive ? T
   : T extends readonly (infer U)[] ? readonly Wiring<U>[]
   : T extends object ? { [K in keyof T]: Wiring<T[K]> }
   : T;
 
+/** @internal */
 export type StageNode = { kind: "stage"; id: number; name: string; stage: Stage; wiring: unknown };
+/** @internal */
 export type MapNode = {
   kind: "map";
   id: number;
@@ -46,8 +53,11 @@ export type MapNode = {
   wiring: Record<string, unknown>;
   item_id?: ItemId;
 };
+/** @internal */
 export type FlatNode = { kind: "flat"; id: number; name: string; list: Ref<unknown> };
+/** @internal */
 export type WhenNode = { kind: "when"; id: number; name: string; flag: Ref<boolean>; then: Scope; otherwise: Scope };
+/** @internal */
 export type LoopNode = {
   kind: "loop";
   id: number;
@@ -59,6 +69,7 @@ export type LoopNode = {
   audit?: Audit<Record<string, unknown>>;
   body: Scope;
 };
+/** A node of a graph: a stage, a map over items, a flattened list, a branch or a loop. */
 export type GraphNode = StageNode | MapNode | FlatNode | WhenNode | LoopNode;
 
 /** A list of nodes and what they make together. */

@@ -14,7 +14,10 @@ const MOVED = '{"$artifact":';
 /** Rows per statement: bounds how much one commit holds back. */
 const BATCH_ROWS_MAX = 2000;
 
-/** Told of every durable group commit, before anybody sees its results. */
+/**
+ * Told of every durable group commit, before anybody sees its results.
+ * @internal
+ */
 export type AppendFaults = { at(event: "append", phase: string): void };
 
 export type JournalOptions = {

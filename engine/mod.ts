@@ -36,3 +36,5 @@ export { SqliteStore } from "./sqlite_store.ts";
 export * from "./stage.ts";
 export type * from "./store.ts";
 export * from "./why.ts";
+export type { Needs } from "./slots.ts";
+export type { MemoryStoreOptions } from "./testing.ts";

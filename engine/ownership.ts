@@ -7,6 +7,7 @@ import type { Owner, RunHead, Store } from "./store.ts";
 
 /** `unknown`: the owner is on another host, or this system does not tell. */
 export type Liveness = "alive" | "dead" | "unknown";
+/** The status that people are shown: the store's, with what becomes of its owner. */
 export type ComputedStatus = "queued" | "running" | "interrupted" | "done" | "failed" | "cancelled";
 
 /** What ownership asks of the world; tests hand in their own. */
@@ -65,6 +66,7 @@ export function computedStatus(head: RunHead, options: OwnershipOptions = {}): C
   return head.lease_until_ms > now ? "running" : "interrupted";
 }
 
+/** How a run is taken for this process. */
 export type TakeOptions = OwnershipOptions & {
   lease_ms: number;
   owner?: Owner;

@@ -41,6 +41,7 @@ const SETTINGS = {
 /**
  * One TCP connection, used until the first thing that is wrong with it. The driver could connect again by itself, but
  * then a statement written between an error and the close of the socket gets the answer of a later one.
+ * @internal
  */
 class Connection {
   in_flight = 0;

@@ -1,5 +1,7 @@
-/** Typed tokens for what stages need from the outside world (worker groups, samplers, files) without importing it. */
-
+/**
+ * Typed tokens for what stages need from the outside world (worker groups, samplers, files) without importing it.
+ * @internal
+ */
 declare const held: unique symbol;
 
 /** Names a resource of type T. Stages ask for it with `ctx.resource(token)`; the engine is given it with `provide`. */

@@ -14,6 +14,7 @@ export type Verdict<G> = { graph: G } | { refused: string };
 /** A run that was taken: `before` as it stood in the store, `head` as the claim answered it. */
 export type Taken<G> = { before: RunHead; head: RunHead; graph: G };
 
+/** What a serving engine does with the runs of its queues. */
 export type ServeEvent =
   | { type: "taken"; run: string; epoch: number; from: Owner | null }
   | { type: "ended"; run: string; status: Outcome["status"]; error?: ErrorJson }
@@ -22,6 +23,7 @@ export type ServeEvent =
   | { type: "put_off"; run: string; reason: string; ms: number }
   | { type: "trouble"; reason: string };
 
+/** Which queues an engine serves, and how it finds the graphs of their runs. */
 export type ServeOptions<G> = {
   store: Store;
   /** Queues to serve, with how many of their runs may run at once over all engines; Infinity: no bound. */

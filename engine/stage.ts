@@ -67,6 +67,7 @@ export interface Stage<I = unknown, O = unknown> {
   readonly types?: { input: I; output: O };
 }
 
+/** What a stage is declared with. */
 export type StageOptions<In extends z.ZodType, Out extends z.ZodType> = {
   name: string;
   /** Raise when the output changes meaning: older records then do not replay. */

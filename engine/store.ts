@@ -15,6 +15,7 @@ export type RowKind =
   | "signal"
   | `note/${string}`;
 
+/** A row of the journal before the store has numbered it. */
 export type NewRow = {
   kind: RowKind;
   /** Scope path + name + occurrence or id: `round/3/score#17`. For notes: what the note is about. */
@@ -24,12 +25,15 @@ export type NewRow = {
   /** JSON text. Values over 64 KiB are moved to an artifact by the journal, not by the driver. */
   value: string;
 };
+/** A row as it stands in the journal: numbered from 1 in its run, with the epoch that wrote it and when. */
 export type JournalRow = NewRow & { seq: number; epoch: number; at_ms: number };
 
 /** Who may append: one incarnation of an engine process. `boot_id` tells two processes of one pid apart. */
 export type Owner = { boot_id: string; host: string; pid: number; process_start: string };
 
+/** How a run ended. */
 export type FinalStatus = "done" | "failed" | "cancelled";
+/** What another process asks a run's engine for: to cancel it, or to let what is in flight finish and stop. */
 export type RequestKind = "cancel" | "drain";
 
 /** Where a forked run leaves its parent: the prefix is the parent's rows up to `seq`, which close `round`. */
@@ -68,6 +72,7 @@ export type RunHead = {
   /** The version of its journal: see `JOURNAL_VERSION`. */
   journal: number;
 };
+/** What a run's head is created with. */
 export type NewRun =
   & Pick<RunHead, "id" | "name" | "entry" | "graph" | "graph_hash" | "config" | "packages">
   & Partial<Pick<RunHead, "queue" | "priority" | "needs" | "parent" | "home" | "journal">>;
@@ -77,8 +82,10 @@ export type StoreIdentity = { id: string; since_ms: number };
 
 /** `fenced`: another owner has claimed the run since; nothing was written. */
 export type Appended = { fenced: false; last_seq: number } | { fenced: true };
+/** Whether the run is now the caller's, and its head either way. */
 export type Claimed = { claimed: true; head: RunHead } | { claimed: false; head: RunHead };
 
+/** How a run is claimed: for how long, and whether over a lease that has not run out. */
 export type ClaimOptions = {
   lease_ms: number;
   force?: boolean;
@@ -89,8 +96,10 @@ export type ClaimOptions = {
 
 /** Picks one of the unfinished runs, oldest first. Pure: it may be called again. `force`: as of a claim. */
 export type Choose = (runs: RunHead[], now_ms: number) => { run: string; force: boolean } | null;
+/** For how long a run of a queue is claimed, and which. */
 export type DequeueOptions = { lease_ms: number; choose: Choose };
 
+/** Which rows to read: kinds, keys under a prefix, those after a number. */
 export type ReadQuery = {
   kinds?: RowKind[];
   prefix?: string;

@@ -24,6 +24,7 @@ import type {
 export { ManualClock };
 
 type Shared = { identity: StoreIdentity; heads: Map<string, RunHead>; journals: Map<string, JournalRow[]> };
+/** The clock of a {@linkcode MemoryStore}, and where it crashes. */
 export type MemoryStoreOptions = {
   clock?: Clock;
   /** The store throws `Crashed` at every use once this many appends are durable. What each of them holds depends on timing. */

@@ -9,8 +9,10 @@ import type { JournalRow } from "./store.ts";
 
 /** `other_engine`: the one that had started it ended, or was superseded, before it was done. */
 export type StartReason = "ready" | "called" | "failure" | "resume" | "other_engine" | "input_changed" | "asked_again";
+/** A field of an input that was another the last time. */
 export type ChangedField = { field: string; before: string | null; after: string | null };
 
+/** One start of an entry, and why it came to it. */
 export type Start = {
   attempt: number;
   epoch: number;
@@ -24,6 +26,7 @@ export type Start = {
   recoveries: Record<string, unknown>[];
 };
 
+/** What the journal tells of one entry: what it waited for, how often it started, how it ended. */
 export type Explanation = {
   key: string;
   /** Null for a step: its function starts without a record of its own. */

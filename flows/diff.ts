@@ -9,10 +9,12 @@ import { runView } from "./run_view.ts";
 
 /** One value of each run; undefined where a run has none. */
 export type Pair<T> = { a: T; b: T };
+/** A value that two runs do not share, by its path. */
 export type Difference = { path: string } & Partial<Pair<unknown>>;
 /** The first round of a loop in which something differs. */
 export type FirstDifference = { round: string; what: string[] };
 
+/** What two runs differ by. */
 export type RunDiff = Pair<string> & {
   /** Nothing that was asked for and nothing that came out differs. Recoveries may. */
   equal: boolean;
@@ -28,6 +30,7 @@ export type RunDiff = Pair<string> & {
   recoveries: Pair<Record<string, number>>;
 };
 
+/** @internal */
 type Reading = { store: Store; artifacts: ArtifactStore };
 
 /** Compares two runs of one store, with what forks took over. */

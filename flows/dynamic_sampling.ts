@@ -14,6 +14,7 @@ export function drawsCarried(g: GraphBuilder, { algorithm }: OnlineRounds): { dr
   return refillOf(algorithm) === null ? {} : { draws: g.constant(NO_DRAWS) };
 }
 
+/** What a round draws from. */
 export type RefilledFrom = {
   data: Ref<OpenedSplit>;
   round: Ref<number>;
@@ -22,6 +23,7 @@ export type RefilledFrom = {
   draws: Ref<Draws>;
   refill: Refill;
 };
+/** A round's groups, what it hands on to the next, and what it counted. */
 export type Refilled = { scored: Ref<ScoredGroup[]>; draws: Ref<Draws>; metrics: Ref<Record<string, number>> };
 
 /** As `scoredRollouts`, but draws on until `prompts_per_round` groups are there to learn from. */

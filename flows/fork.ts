@@ -35,6 +35,7 @@ import { changedSettings, earlierConfigs, graphConfig, settingsRows } from "./se
 import { createRun, replannedBlocks } from "./session.ts";
 import { SHIPPED } from "./table.ts";
 
+/** Where a fork leaves its parent, and what differs from then on. */
 export type ForkRunOptions = {
   /** The last round that is taken over; 0: none. Counted in the graph's last loop, or in `loop`. */
   round: number;

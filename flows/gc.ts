@@ -28,6 +28,7 @@ import { claimDirectories, refuseOtherHome } from "./run_directories.ts";
 import { namesIn } from "./names_in.ts";
 import { unlessMissing } from "./unless_missing.ts";
 
+/** What is collected, and how old it has to be. */
 export type GcOptions = {
   /** Runs whose files, and with `rows` whose rows, are looked at; all by default. Artifacts are everybody's. */
   runs?: readonly string[];

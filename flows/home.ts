@@ -36,6 +36,7 @@ const STORES = "stores";
 const STORE_LINE = /^(?:([0-9a-f-]{32,36}) )?(\S+)$/;
 /** What is not surely whole still counts as a journal that `gc` must not forget. */
 const WHOLE_STORE_LINE = /^(?:[0-9a-f-]{32,36} )?(?:holdfast\.db|postgres(?:ql)?:\S+)$/;
+/** A journal that the home was opened with. `id`: its identity, null where an older version wrote the line. */
 export type KnownStore = { id: string | null; where: string };
 const addressOf = (url: string) => {
   const { text, schema } = parsePostgresUrl(url);

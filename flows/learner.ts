@@ -60,6 +60,7 @@ export function fixedReference(g: GraphBuilder, config: LearnerConfig, start: Re
   return g.stage(prepareReference, { model_path: path, optimizer: config.trainer.optimizer });
 }
 
+/** What a round learns from, and with which models. */
 export type LearnFrom = Learner & {
   scored: Ref<ScoredGroup[]>;
   reference: Ref<Policy>;

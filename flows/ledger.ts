@@ -38,6 +38,7 @@ export function untrainedText(tally: Record<string, number>): string | null {
   })`;
 }
 
+/** @internal */
 type Closing = { tally: Record<string, number>; round: number; carried: object };
 
 /**

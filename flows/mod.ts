@@ -3,20 +3,28 @@ export { type Refilled, type RefilledFrom, refilledRollouts } from "./dynamic_sa
 export { checkAlgorithm } from "./check_algorithm.ts";
 export { checkRewards, type CheckRewardsOptions } from "./check_rewards.ts";
 export * from "./end_workers.ts";
-export { evaluations } from "./evaluate.ts";
-export { type Difference, diffRuns, type FirstDifference, type RunDiff } from "./diff.ts";
+export { type EvaluationPlan, evaluations } from "./evaluate.ts";
+export { type Difference, diffRuns, type FirstDifference, type Pair, type RunDiff } from "./diff.ts";
 export { forkRun, type ForkRunOptions } from "./fork.ts";
 export { collectGarbage, type GcOptions, type GcReport } from "./gc.ts";
 export * from "./home.ts";
-export { fixedReference, learned, type Learner, type LearnFrom, savedLearner, startLearner } from "./learner.ts";
+export {
+  fixedReference,
+  learned,
+  type Learner,
+  type LearnerConfig,
+  type LearnFrom,
+  savedLearner,
+  startLearner,
+} from "./learner.ts";
 export * from "./ledger.ts";
 export { removeLeftovers } from "./leftovers.ts";
 export * from "./lineage.ts";
 export { type Opened, openedOf } from "./open_algorithm.ts";
-export { onlineRounds, scoredRollouts, trainedOn } from "./online.ts";
+export { type OnlineRounds, onlineRounds, scoredRollouts, trainedOn } from "./online.ts";
 export { MetricsFile } from "./metrics_file.ts";
 export * from "./resources.ts";
-export { type HeldOutPairs, heldOutPairs, preferenceRounds } from "./preference.ts";
+export { type HeldOutPairs, heldOutPairs, type PreferenceRounds, preferenceRounds } from "./preference.ts";
 export { type KeepPolicy, type KeepReason, kept } from "./retention.ts";
 export { claimDirectories } from "./run_directories.ts";
 export * from "./run_graph.ts";
@@ -49,10 +57,12 @@ export { scorePairs } from "./stages/score_pairs.ts";
 export { scoreTokens, scoreValues } from "./stages/score_tokens.ts";
 export { Evaluation, passAtK, summariseEvaluation } from "./stages/summarise_evaluation.ts";
 export { trainCritic, trainPolicy } from "./stages/train_policy.ts";
-export { supervisedRounds } from "./supervised.ts";
+export { type SupervisedRounds, supervisedRounds } from "./supervised.ts";
 export * from "./table.ts";
 export { tryAlgorithm, type TryOptions } from "./try_algorithm.ts";
 export { tryPythonReward } from "./try_reward.ts";
 export { type Verified, type VerifiedVersion, verifyVersions } from "./verify.ts";
-export { verifyRun, type VerifyRunOptions } from "./verify_run.ts";
+export { type RedoingWorkers, verifyRun, type VerifyRunOptions } from "./verify_run.ts";
 export { type Why, whyEntry } from "./why.ts";
+export type { BoundedRows } from "./stages/bound_rows.ts";
+export type { WorkerGroupsOptions } from "./worker_groups.ts";

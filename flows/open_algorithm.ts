@@ -5,6 +5,7 @@ import { openAlgorithm } from "./stages/open_algorithm.ts";
 /** An algorithm in Python as stages are given it; null: the algorithm is one of the table. */
 export type Opened = Ref<OpenedAlgorithm> | null;
 
+/** @internal */
 type Choosing = {
   algorithm: AlgorithmChoice;
   trainer: { updates_per_batch: number; epochs_per_batch?: number };

@@ -16,6 +16,7 @@ import { ancestors, isTakenOver } from "./lineage.ts";
 export type MetricsLine = Pick<JournalRow, "key"> & RecordedMetrics;
 /** A line, and the row that it is made of. */
 export type FoundLine = { seq: number; line: MetricsLine };
+/** @internal */
 export type Reading = { store: Store; artifacts: ArtifactStore };
 
 /** Rows that are in memory at once. */

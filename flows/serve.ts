@@ -10,6 +10,7 @@ import { changedSettings, graphConfig } from "./settings.ts";
 import { SHIPPED } from "./table.ts";
 import { groupBlocks } from "./worker_groups.ts";
 
+/** Which queues are served, and what each run is executed with. */
 export type ServeRunsOptions =
   & Pick<
     ServeOptions<Graph>,

@@ -30,6 +30,7 @@ export type VerifiedVersion = {
   /** Why, where something differs. */
   detail: string | null;
 };
+/** What a run's versions came to when they were redone. */
 export type Verified = { run: string; equal: boolean; versions: VerifiedVersion[] };
 
 /** A version as the journal tells it. */

@@ -9,6 +9,7 @@ import { changedSettings } from "./settings.ts";
 import { rowsToRedo, type Verified, type VerifiedVersion, verifyVersions } from "./verify.ts";
 import { type WorkerBlocks, WorkerGroups, type WorkerGroupsOptions } from "./worker_groups.ts";
 
+/** Which versions are looked at, and who hears of them. */
 export type VerifyRunOptions = {
   /** Versions with fewer trained batches are redone and not looked at. */
   from?: number;
@@ -19,6 +20,10 @@ export type VerifyRunOptions = {
   /** Makes the workers that redo; real ones by default. */
   workers?: (options: WorkerGroupsOptions) => RedoingWorkers;
 };
+/**
+ * What of the worker groups redoes.
+ * @internal
+ */
 export type RedoingWorkers = Pick<WorkerGroups, "start" | "stop" | "trainer" | "critic">;
 
 /**

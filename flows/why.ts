@@ -5,6 +5,7 @@ import { didYouMean } from "../configs/mod.ts";
 import { ancestors } from "./lineage.ts";
 import { recordedDefinition } from "./run_graph.ts";
 
+/** An entry's {@linkcode Explanation}, and whose journal it stands in. */
 export type Why = Explanation & {
   /** The run that recorded it: a fork's prefix was made by its parent. */
   run: string;

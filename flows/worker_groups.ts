@@ -61,6 +61,10 @@ export const RESIDENT_KINDS: RowKind[] = [
   "note/device_excluded",
 ];
 
+/**
+ * What the worker groups of a run are started with.
+ * @internal
+ */
 export type WorkerGroupsOptions = {
   run: string;
   home: string;

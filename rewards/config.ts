@@ -16,7 +16,7 @@ const common = {
 
 const { characters_in_place, exact_match, gsm8k, length } = REWARDS;
 
-const rewardConfigSchema = z.discriminatedUnion("name", [
+const /** @internal */ rewardConfigSchema = z.discriminatedUnion("name", [
   z.strictObject({
     name: z.literal("characters_in_place").describe("The share of characters that stand where the answer has them."),
     ...common,

@@ -1,8 +1,9 @@
 import { z } from "zod";
 import { defineReward, type Reward } from "./define.ts";
 
+/** @internal */
 type Reads = { completion: string; row: { answer?: string } };
-const config = z.strictObject({
+const /** @internal */ config = z.strictObject({
   trim: z.boolean().default(true).describe("Ignore white space around both texts."),
   ignore_case: z.boolean().default(false).describe("Ignore the difference between capital and small letters."),
 });

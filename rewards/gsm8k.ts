@@ -5,8 +5,9 @@ import { ANSWER_CHARACTERS_MAX, lastNumber, numberAlone, spellNumber } from "./n
 const MARK = "####";
 const BOX = "\\boxed{";
 
+/** @internal */
 type Reads = { completion: string; row: { answer?: string } };
-const config = z.strictObject({
+const /** @internal */ config = z.strictObject({
   fallback: z.enum(["none", "last_number"]).default("none").describe(
     "What counts as the answer when nothing is marked with ####: nothing, or what the last \\boxed{} holds, and without " +
       "one the last number of the completion.",

@@ -1,8 +1,9 @@
 import { z } from "zod";
 import { defineReward, type Reward } from "./define.ts";
 
+/** @internal */
 type Reads = { completion: string; tokens: number };
-const config = z.strictObject({
+const /** @internal */ config = z.strictObject({
   unit: z.enum(["characters", "tokens"]).default("characters").describe("What is counted."),
   max: z.int().positive().default(2000).describe("The length from which on the score no longer changes."),
   prefer: z.enum(["short", "long"]).default("short").describe("Which end scores 1."),

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { mayChange } from "../data/mod.ts";
 
-const rolloutsConfigSchema = z.strictObject({
+const /** @internal */ rolloutsConfigSchema = z.strictObject({
   slab_groups: z.int().positive().nullable().default(null).describe(
     "Groups generated as one batch. null: the round divided by the configured number of samplers.",
   ),

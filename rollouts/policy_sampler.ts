@@ -16,6 +16,7 @@ import {
 /** A policy whose weights were written out for samplers. */
 export type Published = { policy: Policy; publication: Publication };
 export type Republish = (published: Published, caller: Caller) => Promise<unknown>;
+/** A generated slab as bytes, its counts, and how long it took. */
 export type Generated = {
   version: string;
   groups: number;

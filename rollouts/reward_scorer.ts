@@ -5,24 +5,33 @@ import { argumentsOf, type Caller, callOptions, type Operator } from "../workers
 
 /** One configured reward as the scorer needs it; the rewards room makes it from a configuration entry. */
 export interface ScoringFunction {
+  /** The reward, as metrics name it. */
   readonly name: string;
+  /** Its score is multiplied by it before scores are added up. */
   readonly weight: number;
   /** Paid only to samples that the function of this name scores above 0; left out: to every sample. */
   readonly when?: string;
+  /** `process`: in a pool, with a hard limit. */
   readonly runs_on: "engine" | "process";
   /** For `process`: what the reward worker imports, `path.py:function`. */
   readonly source: string | null;
+  /** For one sample. */
   readonly timeout_ms: number;
   /** With `source`: what the function's processes may use. */
   readonly process?: unknown;
   /** For `process` in place of `source`: a reward model, asked with prompt and sampled tokens instead of a row. */
   readonly model?: unknown;
+  /** Scores one sample. Throws for a row that cannot be scored. */
   score(sample: ScoredSample): Promise<Given> | Given;
 }
 
-/** What a function gives a sample: a score, alone or with numbers beside it; null: there is nothing to grade by. */
+/**
+ * What a function gives a sample: a score, alone or with numbers beside it; null: there is nothing to grade by.
+ * @internal
+ */
 type Given = number | { score: number; metrics?: Record<string, number> } | null;
 
+/** @internal */
 export type ScoredSample = {
   prompt: string;
   completion: string;

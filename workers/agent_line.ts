@@ -12,7 +12,10 @@ export interface LineSocket {
 
 export type LineListener = { open(): void; frame(text: string): void; closed(): void };
 
-/** How an agent finds and reaches an engine. */
+/**
+ * How an agent finds and reaches an engine.
+ * @internal
+ */
 export interface AgentLine {
   /** The hub's file as it is now; null if there is none. */
   hub(): HubFile | null;

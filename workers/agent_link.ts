@@ -60,6 +60,7 @@ function isAlive({ state }: { state: string }): boolean {
 /**
  * One agent's boot as the engine sees it: numbers what is sent, keeps it until it is acknowledged, sends the rest again when the
  * agent comes back on another socket, and drops what arrives twice.
+ * @internal
  */
 export class AgentLink {
   readonly agentId: string;

@@ -8,6 +8,7 @@ export type Progress = {
   metrics: Record<string, number>;
 };
 
+/** How one operation is called: its limits, and who hears of its progress. */
 export type CallOptions = {
   /** The journal key and attempt of the work this operation belongs to. */
   key: string;

@@ -9,6 +9,7 @@ import { type Locked, Uv } from "./uv.ts";
 
 /** One environment per engine, as DeepSpeed and vLLM never have to agree on versions, and per build of PyTorch. */
 export type EnvironmentKind = `${"torch" | "deepspeed" | "vllm"}_${Build}`;
+/** @internal */
 type Build = "cpu" | "cuda";
 
 type Recipe = {
@@ -61,6 +62,7 @@ const COSTS: Record<string, Cost> = {
   trl: { download_mib: 123, disk_mib: 684 },
 };
 
+/** Where environments lie, and what they are made with. */
 export type EnvironmentOptions = MakingOptions & {
   /** HOME; environments lie in HOME/env, which may be a symbolic link shared by several homes. */
   home: string;

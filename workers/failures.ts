@@ -41,7 +41,10 @@ export function leavesGroupWhole(reports: FailureReport[], ranks: number): boole
 /** Where a failure happened: in operation `op`, or while the group started. `ranks`: of the group, where it is known. */
 export type FailurePlace = { run: string; group: string; generation: number; op?: string; ranks?: number };
 
-/** What is recorded of a failure's verdict, in `facts.failure`. */
+/**
+ * What is recorded of a failure's verdict, in `facts.failure`.
+ * @internal
+ */
 export type FailureFacts = {
   /** null: a group that hangs without one that stands out. */
   rank: number | null;

@@ -15,7 +15,7 @@ import { Strangers } from "./strangers.ts";
 const SOCKETS_MAX = 64;
 
 /** What `hub.json` holds: an agent reads it before every connect. */
-export const HubFile = z.object({
+export const /** @internal */ HubFile = z.object({
   url: z.string(),
   token: z.string(),
   engine_boot: z.string(),
@@ -40,7 +40,10 @@ export interface DoorSocket extends FrameSocket {
   listen(listener: SocketListener): void;
 }
 
-/** Where agents come in, and where they are told of it: a WebSocket server and `hub.json`, or what a simulator has for them. */
+/**
+ * Where agents come in, and where they are told of it: a WebSocket server and `hub.json`, or what a simulator has for them.
+ * @internal
+ */
 export interface HubDoor {
   /** Listens. Answers its address. */
   open(opened: (socket: DoorSocket) => void): Promise<string>;

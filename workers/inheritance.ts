@@ -32,7 +32,10 @@ export function running(what: Pick<Running, "task" | "op" | "key" | "link">, now
   };
 }
 
-/** A group that an earlier engine of the run started, as its agent's hello tells of it. */
+/**
+ * A group that an earlier engine of the run started, as its agent's hello tells of it.
+ * @internal
+ */
 export type Inherited = { group: HeldGroup; tasks: HeldTask[] };
 
 /** What makes two calls the same work, whichever engine makes them. */

@@ -18,6 +18,7 @@ import { workerEnvironment } from "./worker_environment.ts";
 /** Where the Python package lies. */
 export const PYTHON_ROOT = fileURLToPath(new URL("./python", import.meta.url));
 
+/** What an agent's process is started with. */
 export type AgentStart = {
   agentId: string;
   hubFile: string;
@@ -41,6 +42,7 @@ export type LivingAgent = { agentId: string; process: AgentProcess; nonce: Nonce
 
 /** Starts agents. The rest (ranks, groups, operations) goes over the protocol. */
 export interface Launcher {
+  /** Starts an agent. Resolves once its process runs; that it says hello is the hub's to wait for. */
   start(agent: AgentStart): Promise<AgentProcess>;
   /** The agent of this run that lives; null if there is none. */
   find?(): LivingAgent | null;

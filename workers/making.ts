@@ -4,6 +4,7 @@ import { type CommandOutcome, runCommand } from "./run_command.ts";
 
 /** What is said while an environment is made. `passing`: the next one replaces it. */
 export type EnvironmentProgress = { text: string; passing: boolean };
+/** Hears how far a Python environment is. */
 export type OnEnvironmentProgress = (progress: EnvironmentProgress) => void;
 
 /** How often a step that lasts says what it is at. */
@@ -38,6 +39,7 @@ type StepOptions = {
   doing?: () => string;
 };
 
+/** What stops the making of an environment, and who hears of it. */
 export type MakingOptions = { signal?: AbortSignal; clock?: Clock; onProgress?: OnEnvironmentProgress };
 
 /** The steps that make one environment: each is logged whole, says every few seconds what it is at, and fails with its cause. */

@@ -30,7 +30,7 @@ export const TensorEntry = z.strictObject({
   sha256: z.string(),
 });
 
-const publicationSchema = z.strictObject({
+const /** @internal */ publicationSchema = z.strictObject({
   version: z.string(),
   dir: z.string(),
   digest: z.string(),
@@ -82,15 +82,17 @@ export const StepRecord = z.strictObject({
 });
 export type StepRecord = z.infer<typeof StepRecord>;
 
-/** What a loss says of a batch. */
-export const EvaluatedBatch = z.strictObject({
+const /** @internal */ evaluatedBatchSchema = z.strictObject({
   loss: z.number(),
   n_tokens: z.number(),
   n_sequences: z.number(),
   micro_batches: z.int(),
   metrics: z.record(z.string(), z.number()),
 });
-export type EvaluatedBatch = z.infer<typeof EvaluatedBatch>;
+/** What a loss says of a batch. */
+export type EvaluatedBatch = z.infer<typeof evaluatedBatchSchema>;
+/** Schema of {@linkcode EvaluatedBatch}. */
+export const EvaluatedBatch: typeof evaluatedBatchSchema = evaluatedBatchSchema;
 
 const ModelDigest = z.string().optional().describe(
   "Digest that the directory's weights were recorded with: others are refused when they are opened. Left out: not known.",

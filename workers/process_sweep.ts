@@ -7,6 +7,10 @@ export const NONCE_VARIABLE = "HOLDFAST_NONCE";
 /** What an agent's interpreter is told to run. */
 export const AGENT_MODULE = "holdfast_worker.agent";
 
+/**
+ * Who started a process: a line of its environment, by which it is found again.
+ * @internal
+ */
 export type Nonce = { home: string; run: string; enginePid: number; engineStart: string };
 
 /** As it stands in the environment. Run ids may not contain a slash. */

@@ -17,7 +17,7 @@ const id = z.string().min(1).max(200);
 const reliable = { seq: z.int().positive() };
 const json = z.unknown();
 
-export const RankState = z.strictObject({
+const /** @internal */ rankStateSchema = z.strictObject({
   rank: z.int().nonnegative(),
   pid: z.int(),
   process_start: z.string().describe("Start time from /proc, tells two processes of one pid apart."),
@@ -28,15 +28,21 @@ export const RankState = z.strictObject({
     "As the kernel sees it: running, sleeping, stopped, waiting for the disk, ...; null: it has ended.",
   ),
 });
-export type RankState = z.infer<typeof RankState>;
+/** One rank of a worker group, as its agent reports it. */
+export type RankState = z.infer<typeof rankStateSchema>;
+/** Schema of {@linkcode RankState}. */
+export const RankState: typeof rankStateSchema = rankStateSchema;
 
-export const GroupState = z.strictObject({
+const /** @internal */ groupStateSchema = z.strictObject({
   group: id,
   generation: z.int().positive(),
   state: z.enum(["starting", "ready", "failed", "stopped"]),
   ranks: z.array(RankState),
 });
-export type GroupState = z.infer<typeof GroupState>;
+/** A worker group and its ranks, as its agent reports them. */
+export type GroupState = z.infer<typeof groupStateSchema>;
+/** Schema of {@linkcode GroupState}. */
+export const GroupState: typeof groupStateSchema = groupStateSchema;
 
 /** A group as a hello names it: with what another engine needs to know whether it is the one that it would start. */
 export const HeldGroup = z.strictObject({
@@ -62,8 +68,7 @@ export const HeldTask = z.strictObject({
 });
 export type HeldTask = z.infer<typeof HeldTask>;
 
-/** What one rank said about its failure; the engine picks the root among the ranks' reports. */
-export const FailureReport = z.strictObject({
+const /** @internal */ failureReportSchema = z.strictObject({
   rank: z.int().nonnegative(),
   cause: z.enum([
     "exit",
@@ -91,10 +96,13 @@ export const FailureReport = z.strictObject({
   log_path: z.string(),
   at_ms: z.number(),
 });
-export type FailureReport = z.infer<typeof FailureReport>;
+/** What one rank said about its failure; the engine picks the root among the ranks' reports. */
+export type FailureReport = z.infer<typeof failureReportSchema>;
+/** Schema of {@linkcode FailureReport}. */
+export const FailureReport: typeof failureReportSchema = failureReportSchema;
 
 /** Agent to engine. */
-export const AgentMessage = z.discriminatedUnion("type", [
+export const /** @internal */ AgentMessage = z.discriminatedUnion("type", [
   z.strictObject({
     type: z.literal("hello"),
     protocol: z.int(),
@@ -149,7 +157,7 @@ export type AgentMessage = z.infer<typeof AgentMessage>;
 
 /** Engine to agent. */
 const fromEngine = { epoch: z.int().positive() };
-export const EngineMessage = z.discriminatedUnion("type", [
+export const /** @internal */ EngineMessage = z.discriminatedUnion("type", [
   z.strictObject({
     type: z.literal("welcome"),
     ...fromEngine,

@@ -1,7 +1,6 @@
 import { z } from "zod";
 
-/** A `recovery` row: what was lost, and what it took until useful work could go on. `show` lists them. */
-export const Recovery = z.strictObject({
+const /** @internal */ recoverySchema = z.strictObject({
   cause: z.string().describe(
     "Kind of the root failure; engine_lost, resume, fork: a new engine; other_version: no failure.",
   ),
@@ -22,7 +21,10 @@ export const Recovery = z.strictObject({
   observed: z.string().optional().describe("The sign that the failure was judged by: a row of docs/failures.md."),
   evidence: z.string().optional().describe("Where the logs, stacks and NCCL's records of the lost generation are."),
 });
-export type Recovery = z.infer<typeof Recovery>;
+/** A `recovery` row: what was lost, and what it took until useful work could go on. `show` lists them. */
+export type Recovery = z.infer<typeof recoverySchema>;
+/** Schema of {@linkcode Recovery}. */
+export const Recovery: typeof recoverySchema = recoverySchema;
 
 /** A group that was replaced, and for how long its work has stood still. */
 export type Loss = { cause: string; seconds: number; observed?: string; evidence?: string };

@@ -3,7 +3,7 @@ import { InvalidInputError } from "../engine/mod.ts";
 import { TrainerConfig } from "./trainer_config.ts";
 
 /** What a replan may change: nothing else of a run's numerics may. */
-export const REPLAN_FIELDS = [
+export const /** @internal */ REPLAN_FIELDS = [
   "trainer.micro_batch_tokens_max",
   "trainer.ranks",
   "trainer.devices",
@@ -11,22 +11,25 @@ export const REPLAN_FIELDS = [
   "value_model.ranks",
   "value_model.devices",
 ] as const;
+/** A field of the numerics that a replan may change. */
 export type ReplanField = typeof REPLAN_FIELDS[number];
 /** The block of the configuration that a trainer's numerics are in: the policy's, or the value model's. */
 export type TrainerBlock = "trainer" | "value_model";
 
-/**
- * A `note/replan` row: numerics that are others from here on. Before it a run is promised to the bit, from it on its gradient is
- * the same to rounding. Steps that are redone use the numerics that each was recorded with.
- */
-export const Replan = z.strictObject({
+const /** @internal */ replanSchema = z.strictObject({
   round: z.int().nullable().describe("The round in whose work it came; null: before any, at a resume."),
   cause: z.string().describe("out_of_memory; asked: a person did, at a resume."),
   field: z.enum(REPLAN_FIELDS),
   from: z.union([z.int(), z.array(z.int())]).nullable(),
   to: z.union([z.int(), z.array(z.int())]).nullable(),
 });
-export type Replan = z.infer<typeof Replan>;
+/**
+ * A `note/replan` row: numerics that are others from here on. Before it a run is promised to the bit, from it on its gradient is
+ * the same to rounding. Steps that are redone use the numerics that each was recorded with.
+ */
+export type Replan = z.infer<typeof replanSchema>;
+/** Schema of {@linkcode Replan}. */
+export const Replan: typeof replanSchema = replanSchema;
 
 /** What a person asked for at a resume. */
 export type AskedReplan = Partial<Record<ReplanField, unknown>>;

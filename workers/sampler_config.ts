@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { mayChange, Sampling } from "../data/mod.ts";
 
-const samplerConfigSchema = z.strictObject({
+const /** @internal */ samplerConfigSchema = z.strictObject({
   engine: z.enum(["huggingface", "vllm"]).default("huggingface").describe("Who generates."),
   replicas: z.int().positive().max(1024).default(1).describe("Samplers; each holds the whole model.")
     .register(mayChange, { read_by: "workers" }),

@@ -119,6 +119,7 @@ class End {
   closed: () => void = () => {};
 }
 
+/** @internal */
 class Connection {
   readonly line = new End();
   readonly door = new End();

@@ -26,7 +26,7 @@ export const Offload = z.strictObject({
   parameters: z.boolean().default(false).describe("The weights, fetched layer by layer; ZeRO 3."),
 });
 
-const trainerConfigSchema = z.strictObject({
+const /** @internal */ trainerConfigSchema = z.strictObject({
   engine: z.enum(["torch", "deepspeed"]).default("torch").describe(
     "Who runs the training step. torch: one process; deepspeed: any number of ranks.",
   ),

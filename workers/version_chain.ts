@@ -15,24 +15,28 @@ import { Replan } from "./replan.ts";
 /** Whose chain a row is of. Absent: the policy's, which the group `trainer` has. */
 const OfGroup = z.string().optional();
 
-/** A version the chain can be rebuilt from: its record, and for a trained one what each step gave. */
-export const VersionNote = z.strictObject({
+const /** @internal */ versionNoteSchema = z.strictObject({
   group: OfGroup,
   record: ArtifactRef,
   model_path: z.string(),
   number: z.int(),
   steps: z.array(StepRecord),
 });
-export type VersionNote = z.infer<typeof VersionNote>;
+/** A version the chain can be rebuilt from: its record, and for a trained one what each step gave. */
+export type VersionNote = z.infer<typeof versionNoteSchema>;
+/** Schema of {@linkcode VersionNote}. */
+export const VersionNote: typeof versionNoteSchema = versionNoteSchema;
 
-/** A `note/checkpoint` row, and what says how long it is kept. */
-export const CheckpointNote = Checkpoint.extend({
+const /** @internal */ checkpointNoteSchema = Checkpoint.extend({
   group: OfGroup,
   number: z.int().nonnegative().describe("Trained batches since the base."),
   round: z.int().nullable().describe("null: one between two rounds, for a preemption or a replan."),
   metric: z.number().nullable().describe("Of checkpoints.keep_best; null: none is asked for, or none was told."),
 });
-export type CheckpointNote = z.infer<typeof CheckpointNote>;
+/** A `note/checkpoint` row, and what says how long it is kept. */
+export type CheckpointNote = z.infer<typeof checkpointNoteSchema>;
+/** Schema of {@linkcode CheckpointNote}. */
+export const CheckpointNote: typeof checkpointNoteSchema = checkpointNoteSchema;
 
 export type TrainedRecord = Extract<VersionRecord, { kind: "trained" }>;
 /** A recorded batch that is done again. */

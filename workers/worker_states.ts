@@ -4,8 +4,7 @@ import { z } from "zod";
 import { PRIVATE_FILE, readDerivedJson } from "../engine/mod.ts";
 import { processStart } from "./process_sweep.ts";
 
-/** What `show` says of one rank, or of a group that has none. */
-export const WorkerState = z.strictObject({
+const /** @internal */ workerStateSchema = z.strictObject({
   role: z.string(),
   group: z.string(),
   generation: z.int(),
@@ -13,7 +12,10 @@ export const WorkerState = z.strictObject({
   pid: z.int().nullable(),
   state: z.string(),
 });
-export type WorkerState = z.infer<typeof WorkerState>;
+/** What `show` says of one rank, or of a group that has none. */
+export type WorkerState = z.infer<typeof workerStateSchema>;
+/** Schema of {@linkcode WorkerState}. */
+export const WorkerState: typeof workerStateSchema = workerStateSchema;
 
 const WorkersFile = z.strictObject({ engine_pid: z.int(), engine_start: z.string(), workers: z.array(WorkerState) });
 

@@ -19,6 +19,10 @@ import { Tenure } from "./tenure.ts";
 import { type WorkerState, writeWorkerStates } from "./worker_states.ts";
 import { PREEMPT_GRACE_S } from "./workers_config.ts";
 
+/**
+ * What a run hears of its agents and groups.
+ * @internal
+ */
 export type WorkersEvent =
   | GroupEvent
   | AgentEvent
@@ -26,6 +30,7 @@ export type WorkersEvent =
   /** Another engine has the run. `epoch`: its epoch, if that is known. */
   | { type: "fenced"; epoch: number | null };
 
+/** What the agents of a run are started with, and their limits. */
 export type WorkersOptions = {
   run: string;
   /** The epoch that the engine appends with. */

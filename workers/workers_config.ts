@@ -4,7 +4,7 @@ import { mayChange } from "../data/mod.ts";
 /** Schedulers give 30 s (Kubernetes, Slurm, most spot machines): this leaves them a rest. */
 export const PREEMPT_GRACE_S = 25;
 
-const workersConfigSchema = z.strictObject({
+const /** @internal */ workersConfigSchema = z.strictObject({
   grace_s: z.number().nonnegative().max(3600).default(30).describe(
     "Seconds that workers wait for an engine that is gone, with their models in memory. A new engine of the run goes on with them; after that they end.",
   ),

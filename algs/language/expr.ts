@@ -2,7 +2,10 @@ import type { BINARY, Kind, UNARY } from "../../data/mod.ts";
 import { LossError } from "./errors.ts";
 import { type Join, joinKinds, type Meets } from "./kinds.ts";
 
-/** What a node computes, apart from its operands. */
+/**
+ * What a node computes, apart from its operands.
+ * @internal
+ */
 export type Operation =
   | { op: "input"; name: string }
   | { op: "scalar"; value: number }

@@ -7,7 +7,7 @@ type Input = {
 };
 
 /** Every input of a loss but the coefficients. */
-export const INPUTS = {
+export const /** @internal */ INPUTS = {
   logp: { kind: "token", live: "policy" },
   entropy: { kind: "token", live: "policy" },
   values: { kind: "token", live: "value" },
@@ -28,6 +28,7 @@ export const INPUTS = {
   n_pairs: { kind: "step", live: null },
 } as const satisfies Record<string, Input>;
 
+/** @internal */
 export type InputName = keyof typeof INPUTS;
 
 /** The model that computes an input, or null. Coefficients are step inputs named `coef.NAME`. */

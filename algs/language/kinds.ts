@@ -1,6 +1,9 @@
 import type { Kind } from "../../data/mod.ts";
 
-/** Kinds that may stand beside `K`: coarser ones broadcast into finer ones, a pair meets only pairs and numbers. */
+/**
+ * Kinds that may stand beside `K`: coarser ones broadcast into finer ones, a pair meets only pairs and numbers.
+ * @internal
+ */
 export type Meets<K extends Kind> = {
   token: "token" | "sequence" | "step";
   sequence: "token" | "sequence" | "step";
@@ -8,7 +11,10 @@ export type Meets<K extends Kind> = {
   step: Kind;
 }[K];
 
-/** The finer of two kinds. */
+/**
+ * The finer of two kinds.
+ * @internal
+ */
 export type Join<A extends Kind, B extends Kind> = A extends "step" ? B
   : B extends "step" ? A
   : A extends "token" ? "token"

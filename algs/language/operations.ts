@@ -6,7 +6,7 @@ import { INPUTS } from "./inputs.ts";
 import type { Join, Meets } from "./kinds.ts";
 
 /** Kinds that can be summed over the step. */
-type Many = "token" | "sequence" | "pair";
+export type Many = "token" | "sequence" | "pair";
 
 /** A number as an expression. */
 export function scalar(value: number): Expr<"step"> {
