@@ -1,11 +1,15 @@
 import type { ErrorJson } from "../engine/mod.ts";
+import type { Home } from "../flows/mod.ts";
 import { command } from "./output.ts";
 
 /**
  * What a run failed of: the root error once and first, then the work that could not be finished for it. The commands in it are
  * for this run and this home.
  */
-export function failureText(error: ErrorJson, { run, home }: { run: string; home: { dir: string } }): string {
+export function failureText(
+  error: ErrorJson,
+  { run, home }: { run: string; home: Pick<Home, "dir" | "storeUrl"> },
+): string {
   const { root, works } = unwrap(error);
   const message = root.message.replace(
     /^( *next: )deno task rl (.*)$/gm,

@@ -1,5 +1,7 @@
 /** What every command prints with: one place decides about colour, width and JSON. */
 import { resolve } from "node:path";
+import { parsePostgresUrl } from "../engine/mod.ts";
+import type { Home } from "../flows/mod.ts";
 import type { Screen } from "./live.ts";
 
 /** Where the state lives unless `--home` says otherwise. */
@@ -33,9 +35,16 @@ export function printJson(value: unknown): void {
   console.log(JSON.stringify(value, null, 2));
 }
 
-/** The command line that does `text` with this home, for people to copy. */
-export function command(home: { dir: string }, text: string): string {
-  return `deno task rl ${text}${home.dir === resolve(DEFAULT_HOME) ? "" : ` --home ${home.dir}`}`;
+/** The command line that does `text` with this home and store, for people to copy. */
+export function command({ dir, storeUrl }: Pick<Home, "dir" | "storeUrl">, text: string): string {
+  const home = dir === resolve(DEFAULT_HOME) ? "" : ` --home ${quoted(dir)}`;
+  const store = storeUrl === null || storeUrl === environmentStore() ? "" : ` --store ${quoted(storeUrl)}`;
+  return `deno task rl ${text}${home}${store}`;
+}
+
+function environmentStore(): string | null {
+  const url = Deno.env.get("HOLDFAST_STORE");
+  return url ? parsePostgresUrl(url).url : null;
 }
 
 /** An argument as a shell reads it. */

@@ -1,4 +1,3 @@
-import { existsSync } from "node:fs";
 import { changedAlgorithm, type LoadedConfig } from "../configs/mod.ts";
 import { EngineError, type Graph, InvalidInputError, type Outcome, type RunHead } from "../engine/mod.ts";
 import {
@@ -15,19 +14,18 @@ import {
   removeLeftovers,
   type RowTables,
   rowTables,
-  runView,
   type SessionOptions,
   SHIPPED,
   slotsOf,
 } from "../flows/mod.ts";
-import { afterFailure, forkOf } from "./after_failure.ts";
+import { forkOf } from "./after_failure.ts";
 import { LiveView } from "./live.ts";
-import { failureText } from "./failure_text.ts";
 import { EXIT, isBadInput } from "./exit.ts";
 import type { BeforeRecording } from "./before_recording.ts";
 import { command, errorScreen, print } from "./output.ts";
 import { resumeOverrides } from "./resume_overrides.ts";
 import { findRun } from "./runs.ts";
+import { reportEnd } from "./run_end.ts";
 import { queuedText } from "./serve.ts";
 import { configuredGraceS, preemptGraceS, StopRequests } from "./stop_requests.ts";
 
@@ -175,47 +173,4 @@ export async function follow(
     live.end();
     release();
   }
-}
-
-/** A run that learned nothing says so beside its model. */
-async function warnIfUntrained(home: Home, head: RunHead, note: (text: string) => void): Promise<void> {
-  const { untrained } = await runView(home.store, head, { workers: [], metrics: {} });
-  if (untrained !== null) {
-    note(
-      `WARNING: run ${head.id} trained nothing: in all its rounds ${untrained}. Its model is the one that it began with`,
-    );
-  }
-}
-
-type Reporting = { outcome: Outcome; home: Home; note: (text: string) => void };
-
-/** The last lines of a run, by how it ended. Returns the exit code. */
-export async function reportEnd(head: RunHead, { outcome, home, note }: Reporting): Promise<number> {
-  switch (outcome.status) {
-    case "done":
-      await warnIfUntrained(home, head, note);
-      note(
-        `run ${head.id} is done.${modelIn(home.runDir(head.id))} Look at it with: ${command(home, `show ${head.id}`)}`,
-      );
-      return EXIT.done;
-    case "failed":
-      note(`run ${head.id} failed: ${failureText(outcome.error, { run: head.id, home })}`);
-      note(await afterFailure(home, { head, error: outcome.error }));
-      return EXIT.failed;
-    case "cancelled":
-      note(`run ${head.id} was cancelled`);
-      return EXIT.failed;
-    case "fenced":
-      note(`another engine has taken run ${head.id} over; this one has stopped`);
-      return EXIT.failed;
-    case "interrupted":
-      note(`run ${head.id} is interrupted. Go on with: ${command(home, `resume ${head.id}`)}`);
-      return EXIT.interrupted;
-  }
-}
-
-/** Where training flows leave their last policy. */
-function modelIn(runDir: string): string {
-  const dir = `${runDir}/final`;
-  return existsSync(dir) ? ` The model is in ${dir}.` : "";
 }

@@ -2,10 +2,12 @@ import { pathToFileURL } from "node:url";
 import { InvalidInputError, type ServeEvent } from "../engine/mod.ts";
 import { DEFAULT_QUEUE, endOwnWorkers, type Home, serveRuns } from "../flows/mod.ts";
 import { visibleGpus } from "../workers/mod.ts";
+import { afterFailure } from "./after_failure.ts";
 import { EXIT } from "./exit.ts";
 import { failureText } from "./failure_text.ts";
 import { LiveView, type Screen } from "./live.ts";
 import { command, errorScreen } from "./output.ts";
+import { warnIfUntrained } from "./run_end.ts";
 import { preemptGraceS, RunGraces, StopRequests } from "./stop_requests.ts";
 
 export type ServeFlags = {
@@ -41,7 +43,7 @@ export async function serveCommand(home: Home, flags: ServeFlags): Promise<numbe
     exit: () => void endOwnWorkers(home).finally(() => Deno.exit(EXIT.interrupted)),
   });
   const release = requests.listen();
-  const tell = teller(home, note);
+  const teller = new ServeTeller(home, note);
   note(`serving ${Object.keys(queues).join(", ")}, ${flags.concurrency} at once, pid ${Deno.pid}`);
   try {
     await serveRuns(home, {
@@ -55,7 +57,7 @@ export async function serveCommand(home: Home, flags: ServeFlags): Promise<numbe
       drain: requests.drain,
       onEvent: (event) => {
         if (event.type === "ended" || event.type === "put_off") graces.ended(event.run);
-        tell(event);
+        teller.on(event);
       },
       session: ({ id, config }) => {
         graces.begun(id, JSON.parse(config));
@@ -70,19 +72,49 @@ export async function serveCommand(home: Home, flags: ServeFlags): Promise<numbe
     });
   } finally {
     release();
+    await teller.told();
   }
   return EXIT.done;
 }
 
-/** Says each thing once: a store that is out of reach is looked at every second. */
-function teller(home: Home, note: (text: string) => void): (event: ServeEvent) => void {
-  let trouble = "";
-  return (event) => {
-    if (event.type !== "trouble") trouble = "";
-    else if (event.reason !== trouble) note(`the store could not be used, trying again: ${trouble = event.reason}`);
-    const line = lineOf(event, home);
-    if (line) note(line);
-  };
+/** Tells what becomes of the runs. */
+export class ServeTeller {
+  readonly #home: Home;
+  readonly #note: (text: string) => void;
+  readonly #ends = new Set<Promise<void>>();
+  #trouble = "";
+
+  constructor(home: Home, note: (text: string) => void) {
+    this.#home = home;
+    this.#note = note;
+  }
+
+  /** Each thing once: a store that is out of reach is looked at every second. */
+  on(event: ServeEvent): void {
+    if (event.type !== "trouble") this.#trouble = "";
+    else if (event.reason !== this.#trouble) {
+      this.#note(`the store could not be used, trying again: ${this.#trouble = event.reason}`);
+    }
+    const line = lineOf(event, this.#home);
+    if (line) this.#note(line);
+    if (event.type !== "ended") return;
+    const end = this.#afterEnd(event).catch(() => {}); // The end itself has been told.
+    this.#ends.add(end);
+    void end.then(() => this.#ends.delete(end));
+  }
+
+  /** Resolves once everything is told. */
+  async told(): Promise<void> {
+    await Promise.all(this.#ends);
+  }
+
+  /** What `run` says after its run's end, too: how a failed run can be resumed or forked, and that one learned nothing. */
+  async #afterEnd({ run, status, error }: ServeEvent & { type: "ended" }): Promise<void> {
+    const head = await this.#home.store.head(run);
+    if (head === null) return;
+    if (error) this.#note(await afterFailure(this.#home, { head, error }));
+    if (status === "done") await warnIfUntrained(this.#home, head, this.#note);
+  }
 }
 
 function lineOf(event: ServeEvent, home: Home): string | null {

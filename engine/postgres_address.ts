@@ -14,6 +14,8 @@ export type PostgresAddress = {
   schema: string;
   /** For people: the address without the password. */
   text: string;
+  /** The URL as it was given, to be given again: a password is PASSWORD. */
+  url: string;
 };
 
 const TLS_MODES = ["disable", "prefer", "require", "verify-full"] as const;
@@ -38,7 +40,23 @@ export function parsePostgresUrl(text: string): PostgresAddress {
   const password = decoded(url.password, "password");
   const database = decoded(url.pathname.slice(1), "database");
   const where = `postgres://${user === undefined ? "" : `${user}@`}${named}:${port}/${database ?? ""}`;
-  return { host, port, user, password, database, ...encryption(url.searchParams, host), schema, text: where };
+  return {
+    host,
+    port,
+    user,
+    password,
+    database,
+    ...encryption(url.searchParams, host),
+    schema,
+    text: where,
+    url: withoutPassword(url),
+  };
+}
+
+function withoutPassword({ href }: URL): string {
+  const url = new URL(href);
+  if (url.password !== "") url.password = "PASSWORD";
+  return url.href;
 }
 
 function parsed(text: string): URL {

@@ -38,10 +38,6 @@ const STORE_LINE = /^(?:([0-9a-f-]{32,36}) )?(\S+)$/;
 const WHOLE_STORE_LINE = /^(?:[0-9a-f-]{32,36} )?(?:holdfast\.db|postgres(?:ql)?:\S+)$/;
 /** A journal that the home was opened with. `id`: its identity, null where an older version wrote the line. */
 export type KnownStore = { id: string | null; where: string };
-const addressOf = (url: string) => {
-  const { text, schema } = parsePostgresUrl(url);
-  return `${text}?schema=${schema}`;
-};
 const isFact = (name: string) => name.endsWith(".json");
 const Metrics = z.record(z.string(), z.number());
 const SQLITE = "holdfast.db";
@@ -63,11 +59,15 @@ export class Home {
   readonly artifacts: ArtifactStore;
   /** The journal that is open, as `stores` names it. */
   readonly where: string;
+  /** The PostgreSQL with that journal, as a command names it, without its password; null: SQLite. */
+  readonly storeUrl: string | null;
 
   /** Call {@linkcode Home.open}, which opens and checks what it holds. */
-  constructor(dir: string, options: { store: Store; artifacts: ArtifactStore; where?: string }) {
+  constructor(dir: string, options: { store: Store; artifacts: ArtifactStore; postgres?: string }) {
     this.dir = dir;
-    this.where = options.where ?? SQLITE;
+    const address = options.postgres === undefined ? null : parsePostgresUrl(options.postgres);
+    this.where = address ? `${address.text}?schema=${address.schema}` : SQLITE;
+    this.storeUrl = address?.url ?? null;
     this.store = options.store;
     this.artifacts = options.artifacts;
   }
@@ -86,8 +86,11 @@ export class Home {
       );
     }
     const store = postgres ?? new SqliteStore(sqliteFile(home));
-    const where = url === null ? SQLITE : addressOf(url);
-    return new Home(home, { store, where, artifacts: new ArtifactStore(`${home}/artifacts`) });
+    return new Home(home, {
+      store,
+      artifacts: new ArtifactStore(`${home}/artifacts`),
+      ...(url !== null && { postgres: url }),
+    });
   }
 
   /** The journals whose runs keep artifacts and files in this home and that can be opened: this one first. */

@@ -1,6 +1,6 @@
 /** What is printed of a run in which no step was taken: at its end, and whenever it is shown. */
 import { deepStrictEqual, match, strictEqual } from "node:assert/strict";
-import { reportEnd } from "../../cli/run.ts";
+import { reportEnd } from "../../cli/run_end.ts";
 import { runText } from "../../cli/runs.ts";
 import { runView } from "../../flows/mod.ts";
 import { createFakeRun, executeFake, freshFakeHome } from "../flows/fake_home.ts";

@@ -96,7 +96,7 @@ export class World {
     this.homes[n]!.private ??= Home.open(dir);
     const { artifacts } = this.homes[n]!.private!;
     return shared
-      ? new Home(dir, { store: this.#shared, artifacts, where: "postgres://shared" })
+      ? new Home(dir, { store: this.#shared, artifacts, postgres: "postgres://db/shared" })
       : this.homes[n]!.private!;
   }
 

@@ -136,7 +136,7 @@ Deno.test("homes that share a journal leave each other's runs alone, however the
   const store = new MemoryStore();
   const [one, other] = await Promise.all([1, 2].map(async () => {
     const dir = await scratch();
-    return new Home(dir, { store, artifacts: new ArtifactStore(`${dir}/artifacts`), where: "postgres://db/runs" });
+    return new Home(dir, { store, artifacts: new ArtifactStore(`${dir}/artifacts`), postgres: "postgres://db/runs" });
   })) as [Home, Home];
   const { wanted, head } = await done(one, "a");
   await done(other, "b");

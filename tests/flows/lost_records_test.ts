@@ -1,5 +1,5 @@
 import { ok, strictEqual } from "node:assert/strict";
-import { reportEnd } from "../../cli/run.ts";
+import { reportEnd } from "../../cli/run_end.ts";
 import { loopAndRound } from "../../cli/loop_and_round.ts";
 import { ArtifactStore, BadDataError, EngineError, type Outcome } from "../../engine/mod.ts";
 import type { MemoryStore } from "../../engine/testing.ts";

@@ -1,0 +1,51 @@
+/** How a run ended, in its last lines. */
+import { existsSync } from "node:fs";
+import type { Outcome, RunHead } from "../engine/mod.ts";
+import { type Home, runView } from "../flows/mod.ts";
+import { afterFailure } from "./after_failure.ts";
+import { EXIT } from "./exit.ts";
+import { failureText } from "./failure_text.ts";
+import { command } from "./output.ts";
+
+/** A run that learned nothing says so beside its model. */
+export async function warnIfUntrained(home: Home, head: RunHead, note: (text: string) => void): Promise<void> {
+  const { untrained } = await runView(home.store, head, { workers: [], metrics: {} });
+  if (untrained !== null) {
+    note(
+      `WARNING: run ${head.id} trained nothing: in all its rounds ${untrained}. Its model is the one that it began with`,
+    );
+  }
+}
+
+type Reporting = { outcome: Outcome; home: Home; note: (text: string) => void };
+
+/** The last lines of a run, by how it ended. Returns the exit code. */
+export async function reportEnd(head: RunHead, { outcome, home, note }: Reporting): Promise<number> {
+  switch (outcome.status) {
+    case "done":
+      await warnIfUntrained(home, head, note);
+      note(
+        `run ${head.id} is done.${modelIn(home.runDir(head.id))} Look at it with: ${command(home, `show ${head.id}`)}`,
+      );
+      return EXIT.done;
+    case "failed":
+      note(`run ${head.id} failed: ${failureText(outcome.error, { run: head.id, home })}`);
+      note(await afterFailure(home, { head, error: outcome.error }));
+      return EXIT.failed;
+    case "cancelled":
+      note(`run ${head.id} was cancelled`);
+      return EXIT.failed;
+    case "fenced":
+      note(`another engine has taken run ${head.id} over; this one has stopped`);
+      return EXIT.failed;
+    case "interrupted":
+      note(`run ${head.id} is interrupted. Go on with: ${command(home, `resume ${head.id}`)}`);
+      return EXIT.interrupted;
+  }
+}
+
+/** Where training flows leave their last policy. */
+function modelIn(runDir: string): string {
+  const dir = `${runDir}/final`;
+  return existsSync(dir) ? ` The model is in ${dir}.` : "";
+}
