@@ -1,5 +1,5 @@
 import { changedAlgorithm, type LoadedConfig } from "../configs/mod.ts";
-import { EngineError, type Graph, InvalidInputError, type Outcome, type RunHead } from "../engine/mod.ts";
+import { EngineError, type Graph, InvalidInputError, type RunHead } from "../engine/mod.ts";
 import {
   type AnyDefinition,
   checkAlgorithm,
