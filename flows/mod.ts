@@ -35,7 +35,7 @@ export * from "./serve.ts";
 export { rowTables } from "./row_tables.ts";
 export { forkableRound, type Resumable, resumable } from "./resumable.ts";
 export { createRun, executeRun, type SessionOptions } from "./session.ts";
-export { assignCredit } from "./stages/assign_credit.ts";
+export { assignCredit, Credit } from "./stages/assign_credit.ts";
 export { checkpointCritic, checkpointPolicy } from "./stages/checkpoint_policy.ts";
 export { createModel } from "./stages/create_model.ts";
 export { drawEvaluation, drawPrompts } from "./stages/draw_prompts.ts";

@@ -20,7 +20,7 @@ import { sampledBy, ScoredGroup } from "./score_group.ts";
 const Coefficients = z.record(z.string(), z.number());
 const Columns = z.record(z.string(), ArtifactRef);
 
-const CreditSchema = z.strictObject({
+const /** @internal */ creditSchema = z.strictObject({
   batch: ArtifactRef.nullable().describe("null: no group was usable, the policy is carried over."),
   value_batch: ArtifactRef.nullable().optional().describe("The value model's; absent: there is no value model."),
   coef: Coefficients.optional().describe("Coefficients of the next round; absent: none changes during the run."),
@@ -28,12 +28,10 @@ const CreditSchema = z.strictObject({
   filtered: z.int(),
   failed: z.int(),
 });
-/** @internal */
-type CreditSchema = typeof CreditSchema;
-
 /** What a round trains on, and what became of its draws. */
-export const Credit: CreditSchema = CreditSchema;
-export type Credit = z.infer<typeof Credit>;
+export type Credit = z.infer<typeof creditSchema>;
+/** Schema of {@linkcode Credit}. */
+export const Credit: typeof creditSchema = creditSchema;
 
 const Input = z.strictObject({
   scored: z.array(ScoredGroup),

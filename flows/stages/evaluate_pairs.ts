@@ -5,19 +5,17 @@ import { defineStage, type Stage } from "../../engine/mod.ts";
 import { Trainer } from "../resources.ts";
 import { lossOf } from "./train_policy.ts";
 
-const PairEvaluationSchema = z.strictObject({
+const /** @internal */ pairEvaluationSchema = z.strictObject({
   name: z.string(),
   pairs: z.int(),
   loss: z.number(),
   pair_accuracy: z.number().describe("Share of pairs whose chosen side has the higher reward; a tie is wrong."),
   pair_margin: z.number().describe("Mean of the chosen side's reward less the rejected side's."),
 });
-/** @internal */
-type PairEvaluationSchema = typeof PairEvaluationSchema;
-
 /** How well a policy tells held-out pairs apart. */
-export const PairEvaluation: PairEvaluationSchema = PairEvaluationSchema;
-export type PairEvaluation = z.infer<typeof PairEvaluation>;
+export type PairEvaluation = z.infer<typeof pairEvaluationSchema>;
+/** Schema of {@linkcode PairEvaluation}. */
+export const PairEvaluation: typeof pairEvaluationSchema = pairEvaluationSchema;
 
 const Input = z.strictObject({
   name: z.string(),

@@ -5,19 +5,17 @@ import { Sampler } from "../resources.ts";
 import { decodeAhead } from "./decoded_slabs.ts";
 import { Published } from "./publish_policy.ts";
 
-const GeneratedGroupSchema = z.strictObject({
+const /** @internal */ generatedGroupSchema = z.strictObject({
   id: z.string(),
   row: Row,
   group: GroupRef,
   sampled_at: z.int().nonnegative().optional().describe("Number of the sampling policy; absent in older records."),
   sampled_by: z.string().optional().describe("Its version; absent in older records."),
 });
-/** @internal */
-type GeneratedGroupSchema = typeof GeneratedGroupSchema;
-
 /** A generated group: where its trajectories are, and the row that rewards read. */
-export const GeneratedGroup: GeneratedGroupSchema = GeneratedGroupSchema;
-export type GeneratedGroup = z.infer<typeof GeneratedGroup>;
+export type GeneratedGroup = z.infer<typeof generatedGroupSchema>;
+/** Schema of {@linkcode GeneratedGroup}. */
+export const GeneratedGroup: typeof generatedGroupSchema = generatedGroupSchema;
 
 const Input = z.strictObject({
   item: Slab,

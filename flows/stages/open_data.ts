@@ -3,7 +3,7 @@ import { BadDataError, type Context, defineStage, type Stage } from "../../engin
 import { ArtifactRef, Chat, type Draw, drawRows, type Row, type RowTable, withoutRows } from "../../data/mod.ts";
 import { Rows } from "../resources.ts";
 
-const OpenedSplitSchema = z.strictObject({
+const /** @internal */ openedSplitSchema = z.strictObject({
   split: z.string(),
   rows: z.int(),
   digest: z.string(),
@@ -13,12 +13,10 @@ const OpenedSplitSchema = z.strictObject({
   ),
   chat: Chat.optional().describe("How chats are rendered; absent: turns end with the end-of-sequence token."),
 });
-/** @internal */
-type OpenedSplitSchema = typeof OpenedSplitSchema;
-
 /** A split as it was when the run began. */
-export const OpenedSplit: OpenedSplitSchema = OpenedSplitSchema;
-export type OpenedSplit = z.infer<typeof OpenedSplit>;
+export type OpenedSplit = z.infer<typeof openedSplitSchema>;
+/** Schema of {@linkcode OpenedSplit}. */
+export const OpenedSplit: typeof openedSplitSchema = openedSplitSchema;
 
 const Input = z.strictObject({ split: z.string(), chat: OpenedSplit.shape.chat });
 /** @internal */

@@ -5,13 +5,11 @@ import { Publication } from "../../workers/mod.ts";
 import { OWN_NAMES, removeOwn } from "../own_files.ts";
 import { Paths, Sampler, Trainer } from "../resources.ts";
 
-const PublishedSchema = z.strictObject({ policy: Policy, publication: Publication });
-/** @internal */
-type PublishedSchema = typeof PublishedSchema;
-
+const /** @internal */ publishedSchema = z.strictObject({ policy: Policy, publication: Publication });
 /** A policy with its weights written out for samplers. */
-export const Published: PublishedSchema = PublishedSchema;
-export type Published = z.infer<typeof Published>;
+export type Published = z.infer<typeof publishedSchema>;
+/** Schema of {@linkcode Published}. */
+export const Published: typeof publishedSchema = publishedSchema;
 
 /** Publications that stay beside the newest. One that is needed again after it was dropped is written again. */
 const KEPT = 3;

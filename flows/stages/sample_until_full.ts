@@ -13,17 +13,15 @@ import { Published } from "./publish_policy.ts";
 import { roundMetrics } from "./round_metrics.ts";
 import { ScoredGroup, scoreGroup } from "./score_group.ts";
 
-const DrawsSchema = z.strictObject({
+const /** @internal */ drawsSchema = z.strictObject({
   next: z.int().nonnegative().nullable().describe("The next draw; null: every round so far drew prompts_per_round."),
   pending: z.int().nonnegative().describe("Usable groups past the cut that are reused: they lead the next round."),
   groups: ArtifactRef.nullable().describe("Those, as JSON, in draw order."),
 });
-/** @internal */
-type DrawsSchema = typeof DrawsSchema;
-
 /** What a round with dynamic sampling hands on to the next: where the stream of draws goes on, and groups not trained yet. */
-export const Draws: DrawsSchema = DrawsSchema;
-export type Draws = z.infer<typeof Draws>;
+export type Draws = z.infer<typeof drawsSchema>;
+/** Schema of {@linkcode Draws}. */
+export const Draws: typeof drawsSchema = drawsSchema;
 
 /** Before the first round. */
 export const NO_DRAWS: Draws = { next: null, pending: 0, groups: null };

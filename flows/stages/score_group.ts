@@ -7,7 +7,7 @@ import { Rewards } from "../resources.ts";
 import { decodedSlab } from "./decoded_slabs.ts";
 import { GeneratedGroup } from "./generate_slab.ts";
 
-const ScoredGroupSchema = z.strictObject({
+const /** @internal */ scoredGroupSchema = z.strictObject({
   id: z.string(),
   group: GroupRef,
   sampled_at: GeneratedGroup.shape.sampled_at,
@@ -23,12 +23,10 @@ const ScoredGroupSchema = z.strictObject({
   failed: z.string().nullable(),
   detail: z.string().nullable(),
 });
-/** @internal */
-type ScoredGroupSchema = typeof ScoredGroupSchema;
-
 /** A group with one reward per remaining sample. `failed` names why the whole group is out, `detail` says more. */
-export const ScoredGroup: ScoredGroupSchema = ScoredGroupSchema;
-export type ScoredGroup = z.infer<typeof ScoredGroup>;
+export type ScoredGroup = z.infer<typeof scoredGroupSchema>;
+/** Schema of {@linkcode ScoredGroup}. */
+export const ScoredGroup: typeof scoredGroupSchema = scoredGroupSchema;
 
 function countsOf(reasons: string[]): Record<string, number> {
   const counts: Record<string, number> = {};

@@ -5,7 +5,7 @@ import { sampledBy, ScoredGroup } from "./score_group.ts";
 
 const later = "Absent in older records.";
 
-const EvaluationSchema = z.strictObject({
+const /** @internal */ evaluationSchema = z.strictObject({
   name: z.string(),
   problems: z.int(),
   samples_per_problem: z.int(),
@@ -23,12 +23,10 @@ const EvaluationSchema = z.strictObject({
   ),
   greedy: z.boolean().describe("Sampled at temperature 0: avg_at_k is the greedy accuracy."),
 });
-/** @internal */
-type EvaluationSchema = typeof EvaluationSchema;
-
 /** What an evaluation found. */
-export const Evaluation: EvaluationSchema = EvaluationSchema;
-export type Evaluation = z.infer<typeof Evaluation>;
+export type Evaluation = z.infer<typeof evaluationSchema>;
+/** Schema of {@linkcode Evaluation}. */
+export const Evaluation: typeof evaluationSchema = evaluationSchema;
 
 const Input = z.strictObject({
   name: z.string(),
