@@ -11,7 +11,7 @@ export async function diffCommand(home: Home, ids: { a: string; b: string }, fla
 }
 
 function describe(diff: RunDiff): string {
-  const { config, graph, packages, loops, ledger, digest, replans, recoveries } = diff;
+  const { config, graph, packages, loops, ledger, digest, replans, settings, recoveries } = diff;
   const lines: [string, string[]][] = [
     ["config", config.map(pair)],
     ["graph", [...graph.only_a.map((line) => `- ${line}`), ...graph.only_b.map((line) => `+ ${line}`)]],
@@ -23,6 +23,10 @@ function describe(diff: RunDiff): string {
     ["ledger", ledger.map(pair)],
     ["weights", digest.a === digest.b ? [] : [`digest ${short(digest.a)} -> ${short(digest.b)}`]],
     ["replans", [...replans.a.map((one) => `- ${replanText(one)}`), ...replans.b.map((one) => `+ ${replanText(one)}`)]],
+    ["settings", [
+      ...settings.a.map((one) => `- ${settingText(one)}`),
+      ...settings.b.map((one) => `+ ${settingText(one)}`),
+    ]],
     ["recovery", [...counts(recoveries.a, "-"), ...counts(recoveries.b, "+")]],
   ];
   const shown = lines.flatMap(([name, texts]) =>
@@ -44,6 +48,10 @@ function firsts(loops: RunDiff["loops"], what: "versions" | "batches" | "losses"
 
 function replanText({ round, cause, field, from, to }: RunDiff["replans"]["a"][number]): string {
   return `${round === null ? "at a resume" : `in round ${round}`}, ${cause}: ${field} ${from} -> ${to}`;
+}
+
+function settingText({ path, from, to }: RunDiff["settings"]["a"][number]): string {
+  return pair({ path, a: from, b: to });
 }
 
 function counts(recoveries: Record<string, number>, sign: string): string[] {

@@ -1,4 +1,5 @@
 /** Where two runs part: by what they were told to do, by what they did, by what came out. Reads only. */
+import type { SettingChange } from "../configs/mod.ts";
 import { Batch, decodeSlab, type GeneratedSlab, VersionRecord } from "../data/mod.ts";
 import { type ArtifactStore, canonicalJson, type JournalRow, type RunHead, type Store } from "../engine/mod.ts";
 import { type Recovery, type Replan, VersionNote } from "../workers/mod.ts";
@@ -26,6 +27,8 @@ export type RunDiff = Pair<string> & {
   ledger: Difference[];
   digest: Pair<string | null>;
   replans: Pair<Replan[]>;
+  /** What resumes have changed of each: `config` is what the runs began with. */
+  settings: Pair<SettingChange[]>;
   /** How often each cause was recovered from. */
   recoveries: Pair<Record<string, number>>;
 };
@@ -50,6 +53,7 @@ export async function diffRuns(reading: Reading, { a, b }: Pair<RunHead>): Promi
     equal: asked === 0 && alike && ledger.length === 0 && digest.a === digest.b,
     ...{ config, graph, packages, loops, ledger, digest },
     replans: { a: ranA.replans, b: ranB.replans },
+    settings: { a: ranA.settings, b: ranB.settings },
     recoveries: { a: ranA.recoveries, b: ranB.recoveries },
   };
 }
@@ -60,6 +64,7 @@ type Ran = {
   ledger: Ledger;
   digest: string | null;
   replans: Replan[];
+  settings: SettingChange[];
   recoveries: Record<string, number>;
 };
 
@@ -75,6 +80,7 @@ async function ran({ store, artifacts }: Reading, head: RunHead): Promise<Ran> {
     ledger: view.ledger,
     digest: view.policy?.digest ?? null,
     replans: view.replans,
+    settings: view.settings,
     recoveries: countBy(view.recoveries),
   };
 }

@@ -1,5 +1,7 @@
 import { deepStrictEqual, match, notStrictEqual, ok, rejects, strictEqual } from "node:assert/strict";
+import { processOwner } from "../../engine/mod.ts";
 import { diffRuns, forkRun, type Home, type RunDiff, whyEntry } from "../../flows/mod.ts";
+import { settingsRows } from "../../flows/settings.ts";
 import { createFakeRun, executeFake, freshFakeHome } from "./fake_home.ts";
 
 async function diff(home: Home, a: string, b: string): Promise<RunDiff> {
@@ -81,4 +83,15 @@ Deno.test("why: an entry of a fork's prefix is explained by the run that made it
     return true;
   });
   await rejects(whyEntry(home.store, head, "round/4/trian_policy"), /did you mean round\/4\/train_policy/);
+});
+
+Deno.test("diff: what a resume has changed of one run is told beside what both began with, and is no difference", async () => {
+  const home = await freshFakeHome();
+  await executed(home, "a");
+  await executed(home, "b");
+  const changed = { path: "workers.port", read_by: "workers", from: 0, to: 9999 } as const;
+  const { head: { epoch } } = await home.store.claim("b", processOwner(), { lease_ms: 1000, ended: true });
+  await home.store.append("b", epoch, settingsRows([changed]));
+  const { equal, config, settings } = await diff(home, "a", "b");
+  deepStrictEqual([equal, config, settings], [true, [], { a: [], b: [changed] }]);
 });
