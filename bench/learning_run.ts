@@ -3,7 +3,8 @@ import { fileURLToPath } from "node:url";
 import { ONLINE_ALGORITHMS } from "../algs/mod.ts";
 import { type Config, loadConfig, PreferenceConfig, QuickstartConfig } from "../configs/mod.ts";
 import type { EngineEvent } from "../engine/mod.ts";
-import { createRun, executeRun, flowDefinition, Home, SHIPPED } from "../flows/mod.ts";
+import { flowDefinition, SHIPPED } from "../flows/mod.ts";
+import { createRun, executeRun, Home } from "../runs/mod.ts";
 import { withBenchHome } from "./quickstart_run.ts";
 
 /** A round: samples and seconds since the first began, and what the algorithm is judged by, between 0 and 1. */

@@ -2,7 +2,8 @@
 import { fileURLToPath } from "node:url";
 import { type Config, loadConfig } from "../configs/mod.ts";
 import type { EngineEvent } from "../engine/mod.ts";
-import { createRun, executeRun, flowDefinition, Home, SHIPPED } from "../flows/mod.ts";
+import { flowDefinition, SHIPPED } from "../flows/mod.ts";
+import { createRun, executeRun, Home } from "../runs/mod.ts";
 import {
   ensureEnvironment,
   ensureRequirements,

@@ -3,7 +3,7 @@
  * done something new. Beside them, in the same bench, a start from nothing.
  */
 import type { JournalRow } from "../engine/mod.ts";
-import { Home } from "../flows/mod.ts";
+import { Home } from "../runs/mod.ts";
 import { median, numberFlags, quickstartPython, ROOT, rounded, withBenchHome } from "./quickstart_run.ts";
 
 type Measured = Record<string, number | null>;

@@ -1,6 +1,6 @@
 import type { z } from "zod";
 import type { ErrorJson, RunHead } from "../engine/mod.ts";
-import { forkableRound, type Home, newestForkable, recordedDefinition } from "../flows/mod.ts";
+import { forkableRound, type Home, newestForkable, recordedDefinition } from "../runs/mod.ts";
 import { advisedSettings } from "./advised_settings.ts";
 import { rootOf } from "./failure_text.ts";
 import { command, quoted } from "./output.ts";

@@ -1,5 +1,5 @@
 import { computedStatus, InvalidInputError } from "../engine/mod.ts";
-import { cancelAndEnd, type Home } from "../flows/mod.ts";
+import { cancelAndEnd, type Home } from "../runs/mod.ts";
 import { command } from "./output.ts";
 import { findRun } from "./runs.ts";
 

@@ -1,6 +1,7 @@
 import type { CheckpointsConfig } from "../configs/mod.ts";
 import type { RunHead } from "../engine/mod.ts";
-import { type Home, type KeepPolicy, type KeepReason, kept } from "../flows/mod.ts";
+import { type KeepPolicy, type KeepReason, kept } from "../flows/mod.ts";
+import type { Home } from "../runs/mod.ts";
 import { CheckpointNote, firstProblem, problemText, type SetAside } from "../workers/mod.ts";
 import { print, printJson, table } from "./output.ts";
 import { findRun, newestRun } from "./runs.ts";

@@ -1,4 +1,4 @@
-import { diffRuns, type FirstDifference, type Home, type RunDiff } from "../flows/mod.ts";
+import { diffRuns, type FirstDifference, type Home, type RunDiff } from "../runs/mod.ts";
 import { print, printJson } from "./output.ts";
 import { findRun } from "./runs.ts";
 

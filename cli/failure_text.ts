@@ -1,5 +1,5 @@
 import type { ErrorJson } from "../engine/mod.ts";
-import type { Home } from "../flows/mod.ts";
+import type { Home } from "../runs/mod.ts";
 import { command } from "./output.ts";
 
 /**

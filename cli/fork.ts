@@ -1,5 +1,5 @@
 import { InvalidInputError } from "../engine/mod.ts";
-import { forkRun, type Home, resumable } from "../flows/mod.ts";
+import { forkRun, type Home, resumable } from "../runs/mod.ts";
 import type { BeforeRecording } from "./before_recording.ts";
 import { loopAndRound } from "./loop_and_round.ts";
 import { begin, leaveQueued, type Queued } from "./run.ts";

@@ -1,4 +1,4 @@
-import { collectGarbage, type GcReport, type Home } from "../flows/mod.ts";
+import { collectGarbage, type GcReport, type Home } from "../runs/mod.ts";
 import { print, printJson, size, table } from "./output.ts";
 
 export type GcFlags = {

@@ -1,5 +1,5 @@
 import { computedStatus, InvalidInputError, systemClock } from "../engine/mod.ts";
-import type { Home } from "../flows/mod.ts";
+import type { Home } from "../runs/mod.ts";
 import { FollowedLog, isNewestPart, lastLines } from "./log_file.ts";
 import { print, printJson } from "./output.ts";
 import { findRun, newestRun } from "./runs.ts";

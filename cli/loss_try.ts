@@ -1,7 +1,7 @@
 import { resolve } from "node:path";
 import { AlgorithmChoice, parsePythonAlgorithm } from "../algs/mod.ts";
 import { InvalidInputError } from "../engine/mod.ts";
-import { type Home, tryAlgorithm } from "../flows/mod.ts";
+import { type Home, tryAlgorithm } from "../runs/mod.ts";
 import { choiceOf, settingsOf } from "./loss.ts";
 import { errorScreen } from "./output.ts";
 import { findRun, wholeNumber } from "./runs.ts";

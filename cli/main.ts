@@ -3,7 +3,7 @@ import project from "../deno.json" with { type: "json" };
 import { ConfigError, didYouMean, loadConfig, parseConfig } from "../configs/mod.ts";
 import { DataError } from "../data/mod.ts";
 import { checkRunId, EngineError, InvalidInputError } from "../engine/mod.ts";
-import { DEFAULT_QUEUE, Home } from "../flows/mod.ts";
+import { DEFAULT_QUEUE, Home } from "../runs/mod.ts";
 import { BeforeRecording } from "./before_recording.ts";
 import { cancelCommand } from "./cancel.ts";
 import { listCheckpoints } from "./checkpoints.ts";

@@ -1,7 +1,7 @@
 /** What every command prints with: one place decides about colour, width and JSON. */
 import { resolve } from "node:path";
 import { parsePostgresUrl } from "../engine/mod.ts";
-import type { Home } from "../flows/mod.ts";
+import type { Home } from "../runs/mod.ts";
 import type { Screen } from "./live.ts";
 
 /** Where the state lives unless `--home` says otherwise. */

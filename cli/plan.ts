@@ -1,6 +1,7 @@
 import { hasValueModel, refillOf } from "../algs/mod.ts";
 import { type Config, evaluationSets, type LoadedConfig } from "../configs/mod.ts";
-import { buildFlow, questionsOf, rowTables } from "../flows/mod.ts";
+import { buildFlow } from "../flows/mod.ts";
+import { questionsOf, rowTables } from "../runs/mod.ts";
 import type { Graph } from "../engine/mod.ts";
 import { type TrainerConfig, valueTrainer } from "../workers/mod.ts";
 import { print, printJson, table } from "./output.ts";

@@ -1,5 +1,5 @@
 import { InvalidInputError, type RunHead } from "../engine/mod.ts";
-import { forkableRound, type Home, type Resumable, resumable } from "../flows/mod.ts";
+import { forkableRound, type Home, type Resumable, resumable } from "../runs/mod.ts";
 import { command, quoted } from "./output.ts";
 
 /**

@@ -1,7 +1,7 @@
 import { didYouMean } from "../configs/mod.ts";
 import { loadRows, type Row } from "../data/mod.ts";
 import { InvalidInputError } from "../engine/mod.ts";
-import { tryPythonReward } from "../flows/mod.ts";
+import { tryPythonReward } from "../runs/mod.ts";
 import { parsePythonReward, RewardConfig, REWARDS, type ScoringFunction, scoringFunctions } from "../rewards/mod.ts";
 import { fixed, print, printJson } from "./output.ts";
 

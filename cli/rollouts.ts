@@ -1,6 +1,7 @@
 import { decodeSlab, type GroupRef } from "../data/mod.ts";
 import { InvalidInputError, type JournalRow, type ReadQuery } from "../engine/mod.ts";
-import { type Home, readTakenOver, ScoredGroup } from "../flows/mod.ts";
+import { ScoredGroup } from "../flows/mod.ts";
+import { type Home, readTakenOver } from "../runs/mod.ts";
 import { loopAndRound } from "./loop_and_round.ts";
 import { print, printJson } from "./output.ts";
 import { findRun, newestRun } from "./runs.ts";

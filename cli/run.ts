@@ -1,23 +1,20 @@
 import { changedAlgorithm, type LoadedConfig } from "../configs/mod.ts";
 import { EngineError, type Graph, InvalidInputError, type RunHead } from "../engine/mod.ts";
+import { checkAlgorithm, flowDefinition, type RowTables, SHIPPED } from "../flows/mod.ts";
 import {
   type AnyDefinition,
-  checkAlgorithm,
   checkRewards,
   createRun,
   endOwnWorkers,
   executeRun,
-  flowDefinition,
   type Home,
   MetricsFile,
   questionsOf,
   removeLeftovers,
-  type RowTables,
   rowTables,
   type SessionOptions,
-  SHIPPED,
   slotsOf,
-} from "../flows/mod.ts";
+} from "../runs/mod.ts";
 import { forkOf } from "./after_failure.ts";
 import { LiveView } from "./live.ts";
 import { EXIT, isBadInput } from "./exit.ts";

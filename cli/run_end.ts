@@ -1,7 +1,7 @@
 /** How a run ended, in its last lines. */
 import { existsSync } from "node:fs";
 import type { Outcome, RunHead } from "../engine/mod.ts";
-import { type Home, runView } from "../flows/mod.ts";
+import { type Home, runView } from "../runs/mod.ts";
 import { afterFailure } from "./after_failure.ts";
 import { EXIT } from "./exit.ts";
 import { failureText } from "./failure_text.ts";

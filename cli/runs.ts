@@ -10,7 +10,8 @@ import {
   type RunHead,
   shown,
 } from "../engine/mod.ts";
-import { type Evaluation, graphName, type Home, type PairEvaluation, type RunView, runView } from "../flows/mod.ts";
+import type { Evaluation, PairEvaluation } from "../flows/mod.ts";
+import { graphName, type Home, type RunView, runView } from "../runs/mod.ts";
 import { didYouMean } from "../configs/mod.ts";
 import { evaluationText } from "./evaluation_text.ts";
 import { failureText } from "./failure_text.ts";

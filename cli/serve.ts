@@ -1,6 +1,6 @@
 import { pathToFileURL } from "node:url";
 import { InvalidInputError, type ServeEvent } from "../engine/mod.ts";
-import { DEFAULT_QUEUE, endOwnWorkers, type Home, serveRuns } from "../flows/mod.ts";
+import { DEFAULT_QUEUE, endOwnWorkers, type Home, serveRuns } from "../runs/mod.ts";
 import { visibleGpus } from "../workers/mod.ts";
 import { afterFailure } from "./after_failure.ts";
 import { EXIT } from "./exit.ts";

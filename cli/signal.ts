@@ -1,6 +1,6 @@
 import { parseDocument } from "yaml";
 import { canonicalJson, InvalidInputError, signalRun } from "../engine/mod.ts";
-import type { Home } from "../flows/mod.ts";
+import type { Home } from "../runs/mod.ts";
 import { findRun } from "./runs.ts";
 
 /** `signal RUN NAME [VALUE]`: recorded in the store, whoever executes the run, and even if nobody does yet. Returns what it did. */

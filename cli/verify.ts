@@ -1,4 +1,4 @@
-import { type Home, type VerifiedVersion, verifyRun } from "../flows/mod.ts";
+import { type Home, type VerifiedVersion, verifyRun } from "../runs/mod.ts";
 import { errorScreen, print, printJson, table } from "./output.ts";
 import { findRun, newestRun } from "./runs.ts";
 

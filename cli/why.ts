@@ -1,5 +1,5 @@
 import type { Start, StartReason } from "../engine/mod.ts";
-import { type Home, type Why, whyEntry } from "../flows/mod.ts";
+import { type Home, type Why, whyEntry } from "../runs/mod.ts";
 import { print, printJson, size } from "./output.ts";
 import { findRun } from "./runs.ts";
 

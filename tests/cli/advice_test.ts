@@ -5,9 +5,10 @@ import { resumeTakes } from "../../cli/advised_settings.ts";
 import { program } from "../../cli/main.ts";
 import { changeable, FLOWS, parseOverride } from "../../configs/mod.ts";
 import { bare, optionsOf } from "../../configs/schema_walk.ts";
+import { IMPORT_TABLE } from "../lint/rooms.ts";
 
 const ROOT = new URL("../../", import.meta.url).pathname;
-const ROOMS = ["algs", "cli", "configs", "data", "engine", "flows", "rewards", "rollouts", "workers"];
+const ROOMS = Object.keys(IMPORT_TABLE).filter((room) => !["bench", "examples", "mod.ts", "web"].includes(room));
 /** Stands for a value that is known when the message is made. */
 const HOLE = "\u25a1";
 

@@ -3,10 +3,10 @@ import { afterFailure } from "../../cli/after_failure.ts";
 import { OnlineConfig } from "../../configs/mod.ts";
 import { advisedSettings } from "../../cli/advised_settings.ts";
 import { BadDataError, sha256Hex, UserCodeError } from "../../engine/mod.ts";
-import { forkRun, type Home } from "../../flows/mod.ts";
+import { forkRun, type Home } from "../../runs/mod.ts";
 import { resumeOverrides } from "../../cli/resume_overrides.ts";
-import { FakeTrainer } from "../../flows/testing.ts";
-import { createFakeRun, executeFake, freshFakeHome } from "../flows/fake_home.ts";
+import { FakeTrainer } from "../../runs/testing.ts";
+import { createFakeRun, executeFake, freshFakeHome } from "../runs/fake_home.ts";
 
 Deno.test("advisedSettings() finds what a message tells people to change, its value, and whether a resume may", () => {
   const text =

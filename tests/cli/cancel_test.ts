@@ -2,7 +2,7 @@ import { match, rejects, strictEqual } from "node:assert/strict";
 import { cancelCommand } from "../../cli/cancel.ts";
 import { EXIT, isBadInput } from "../../cli/exit.ts";
 import { InvalidInputError, processOwner } from "../../engine/mod.ts";
-import { createFakeRun, freshFakeHome } from "../flows/fake_home.ts";
+import { createFakeRun, freshFakeHome } from "../runs/fake_home.ts";
 
 const LEASE = { lease_ms: 60_000 };
 const elsewhere = { boot_id: "other", host: "other-host", pid: 77, process_start: "1" };

@@ -3,7 +3,7 @@ import { quoted } from "../../cli/output.ts";
 import { resumeOverrides } from "../../cli/resume_overrides.ts";
 import { ConfigError } from "../../configs/mod.ts";
 import { InvalidInputError } from "../../engine/mod.ts";
-import { forkRun, type Home } from "../../flows/mod.ts";
+import { forkRun, type Home } from "../../runs/mod.ts";
 import {
   askedReplans,
   type Replan,
@@ -12,7 +12,7 @@ import {
   ValueModelConfig,
   valueTrainer,
 } from "../../workers/mod.ts";
-import { createFakeRun, executeFake, freshFakeHome } from "../flows/fake_home.ts";
+import { createFakeRun, executeFake, freshFakeHome } from "../runs/fake_home.ts";
 
 const headOf = async (home: Home, run: string) => (await home.store.head(run))!;
 const resume = async (home: Home, ...texts: string[]) => await resumeOverrides(home, await headOf(home, "a"), texts);

@@ -1,7 +1,8 @@
 import { deepStrictEqual, rejects, throws } from "node:assert/strict";
 import { placeOfRound, readRollouts } from "../../cli/rollouts.ts";
 import { graph } from "../../engine/mod.ts";
-import { Home, openData, preparePolicy, scoredRollouts, trainedOn } from "../../flows/mod.ts";
+import { openData, preparePolicy, scoredRollouts, trainedOn } from "../../flows/mod.ts";
+import { Home } from "../../runs/mod.ts";
 import { OnlineConfig } from "../../configs/mod.ts";
 import { execute, onlineConfig, stores } from "../flows/fixtures.ts";
 

@@ -1,7 +1,7 @@
 import { match, strictEqual } from "node:assert/strict";
 import { ServeTeller } from "../../cli/serve.ts";
 import { BadDataError } from "../../engine/mod.ts";
-import { createFakeRun, executeFake, freshFakeHome } from "../flows/fake_home.ts";
+import { createFakeRun, executeFake, freshFakeHome } from "../runs/fake_home.ts";
 
 const ALL_ALIKE = [{ name: "exact_match" }]; // Fake completions are never the answer: every group is all zeros.
 

@@ -4,9 +4,9 @@ import { isBadInput } from "../../cli/exit.ts";
 import { signalCommand } from "../../cli/signal.ts";
 import { Engine, type EngineError, type GraphDefinition } from "../../engine/mod.ts";
 import { ManualClock } from "../../engine/testing.ts";
-import { Home } from "../../flows/mod.ts";
+import { Home } from "../../runs/mod.ts";
 import { soleStage } from "../engine/fixtures.ts";
-import { createFakeRun, freshFakeHome } from "../flows/fake_home.ts";
+import { createFakeRun, freshFakeHome } from "../runs/fake_home.ts";
 import { endAll, freshHome, rl } from "./fixtures.ts";
 
 Deno.test.afterAll(endAll);

@@ -2,8 +2,8 @@
 import { deepStrictEqual, match, strictEqual } from "node:assert/strict";
 import { reportEnd } from "../../cli/run_end.ts";
 import { runText } from "../../cli/runs.ts";
-import { runView } from "../../flows/mod.ts";
-import { createFakeRun, executeFake, freshFakeHome } from "../flows/fake_home.ts";
+import { runView } from "../../runs/mod.ts";
+import { createFakeRun, executeFake, freshFakeHome } from "../runs/fake_home.ts";
 
 const ALL_ALIKE = [{ name: "exact_match" }]; // Fake completions are never the answer: every group is all zeros.
 const NO_STEP = "no step was taken, as none of 4 groups had an advantage (zero_advantage 4)";

@@ -9,7 +9,7 @@ import { parseArgs } from "node:util";
 import type { JournalRow } from "../../engine/mod.ts";
 import { type CampaignStore, openCampaignStore, type StoreName, STORES } from "./campaign_stores.ts";
 import { drawKillPoints, faultOf, type KillPoint } from "./kill_points.ts";
-import { Home } from "../../flows/mod.ts";
+import { Home } from "../../runs/mod.ts";
 import { brokenRules } from "./recorded_rules.ts";
 import { at, inFlight, orphans, type Place, recorded, rl, type Running, shareEnvironments, SMALL } from "./runs.ts";
 import { start } from "./runs.ts";

@@ -1,6 +1,6 @@
 import { fileURLToPath } from "node:url";
 import type { JournalRow, RunHead } from "../../engine/mod.ts";
-import { Home } from "../../flows/mod.ts";
+import { Home } from "../../runs/mod.ts";
 
 /** Runs the command line as a user does, and looks at what a run left behind. For tests with real processes. */
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));

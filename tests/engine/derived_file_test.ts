@@ -1,6 +1,6 @@
 import { deepStrictEqual, match, notStrictEqual, strictEqual } from "node:assert/strict";
 import fc from "fast-check";
-import { Home } from "../../flows/mod.ts";
+import { Home } from "../../runs/mod.ts";
 import { readHubFile } from "../../workers/hub_door.ts";
 import { readWorkerStates } from "../../workers/mod.ts";
 import { homeNonce } from "../../workers/process_sweep.ts";

@@ -1,6 +1,6 @@
 import { deepStrictEqual, ok, strictEqual } from "node:assert/strict";
 import { type JournalRow, SqliteStore } from "../../engine/mod.ts";
-import { Home, runView } from "../../flows/mod.ts";
+import { Home, runView } from "../../runs/mod.ts";
 import { rl, shareEnvironments } from "../crash/runs.ts";
 import { ensureTestEnvironments } from "../environments.ts";
 

@@ -2,9 +2,9 @@ import { deepStrictEqual, match, ok, strictEqual } from "node:assert/strict";
 import fc from "fast-check";
 import { type Row, type RowTable, tableOf } from "../../data/mod.ts";
 import type { ErrorJson } from "../../engine/mod.ts";
-import { recordedDefinition, runView } from "../../flows/mod.ts";
+import { recordedDefinition, runView } from "../../runs/mod.ts";
 import { FLOW_GRAPHS } from "../../flows/table.ts";
-import { FakeTrainer } from "../../flows/testing.ts";
+import { FakeTrainer } from "../../runs/testing.ts";
 import type { Operator } from "../../workers/mod.ts";
 import { execute, onlineConfig, stores } from "./fixtures.ts";
 

@@ -4,11 +4,11 @@ import { batchArithmetic } from "../../cli/plan.ts";
 import { readRollouts } from "../../cli/rollouts.ts";
 import { loadConfig } from "../../configs/mod.ts";
 import type { RoundRecord } from "../../engine/mod.ts";
-import { collectGarbage, forkRun, type Home, verifyVersions, whyEntry } from "../../flows/mod.ts";
-import { FakeSampler, FakeTrainer } from "../../flows/testing.ts";
-import { rowsToRedo } from "../../flows/verify.ts";
+import { collectGarbage, forkRun, type Home, verifyVersions, whyEntry } from "../../runs/mod.ts";
+import { FakeSampler, FakeTrainer } from "../../runs/testing.ts";
+import { rowsToRedo } from "../../runs/verify.ts";
 import { PolicyTrainer } from "../../workers/mod.ts";
-import { createFakeRun, executeFake, freshFakeHome } from "./fake_home.ts";
+import { createFakeRun, executeFake, freshFakeHome } from "../runs/fake_home.ts";
 
 const DAPO = { algorithm: { name: "dapo", surplus: "reuse" } };
 const ALL = { younger_than_ms: -60_000, rows: true };

@@ -6,7 +6,7 @@ import type { ArtifactStore, RoundRecord } from "../../engine/mod.ts";
 import { Crashed, type MemoryStore } from "../../engine/testing.ts";
 import { ledgerOf } from "../../flows/mod.ts";
 import { online } from "../../flows/online.ts";
-import { FakeSampler } from "../../flows/testing.ts";
+import { FakeSampler } from "../../runs/testing.ts";
 import type { Complete } from "../../workers/mod.ts";
 import { execute, onlineConfig, rowsOf, stores } from "./fixtures.ts";
 

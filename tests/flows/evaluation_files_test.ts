@@ -4,19 +4,18 @@ import { runText } from "../../cli/runs.ts";
 import { batchArithmetic } from "../../cli/plan.ts";
 import { type Config, FLOWS, parseConfig } from "../../configs/mod.ts";
 import { Engine, InvalidInputError, type RunHead } from "../../engine/mod.ts";
+import { flowDefinition, SHIPPED } from "../../flows/mod.ts";
 import {
   checkRewards,
   createRun,
-  flowDefinition,
   type Home,
   recordedDefinition,
   rowTables,
   type RunView,
   runView,
-  SHIPPED,
-} from "../../flows/mod.ts";
-import { fakeRun, FakeSampler } from "../../flows/testing.ts";
-import { freshFakeHome } from "./fake_home.ts";
+} from "../../runs/mod.ts";
+import { fakeRun, FakeSampler } from "../../runs/testing.ts";
+import { freshFakeHome } from "../runs/fake_home.ts";
 
 const NONE = { workers: [], metrics: {} };
 

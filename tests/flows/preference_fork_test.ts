@@ -1,7 +1,8 @@
 import { deepStrictEqual, notStrictEqual, rejects, strictEqual } from "node:assert/strict";
-import { createRun, forkRun, type ForkRunOptions, type Home, SHIPPED } from "../../flows/mod.ts";
+import { SHIPPED } from "../../flows/mod.ts";
+import { createRun, forkRun, type ForkRunOptions, type Home } from "../../runs/mod.ts";
 import { preference } from "../../flows/preference.ts";
-import { executeFake, freshFakeHome } from "./fake_home.ts";
+import { executeFake, freshFakeHome } from "../runs/fake_home.ts";
 import { pairsOf, preferenceConfig } from "./preference_fixtures.ts";
 
 const ROWS = { train: pairsOf(8), eval: pairsOf(4) };

@@ -2,7 +2,7 @@ import { deepStrictEqual, notStrictEqual, ok, strictEqual } from "node:assert/st
 import type { Batch } from "../../data/mod.ts";
 import type { MemoryStore } from "../../engine/testing.ts";
 import { preference } from "../../flows/preference.ts";
-import { runView } from "../../flows/mod.ts";
+import { runView } from "../../runs/mod.ts";
 import type { PairEvaluation } from "../../flows/stages/evaluate_pairs.ts";
 import { writeFakeModel } from "../../workers/mod.ts";
 import { execute, rowsOf, scratch, stores } from "./fixtures.ts";

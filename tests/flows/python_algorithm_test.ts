@@ -5,11 +5,11 @@ import { SupervisedConfig } from "../../configs/mod.ts";
 import type { Batch, PythonLoss } from "../../data/mod.ts";
 import { sha256Hex, UserCodeError } from "../../engine/mod.ts";
 import { MemoryStore } from "../../engine/testing.ts";
-import { forkRun } from "../../flows/mod.ts";
+import { forkRun } from "../../runs/mod.ts";
 import { online } from "../../flows/online.ts";
 import { supervised } from "../../flows/supervised.ts";
-import { FakeTrainer } from "../../flows/testing.ts";
-import { createFakeRun, executeFake, freshFakeHome } from "./fake_home.ts";
+import { FakeTrainer } from "../../runs/testing.ts";
+import { createFakeRun, executeFake, freshFakeHome } from "../runs/fake_home.ts";
 import { execute, onlineConfig, stores } from "./fixtures.ts";
 
 const SOURCE = `

@@ -2,11 +2,11 @@ import { deepStrictEqual, notStrictEqual, ok, strictEqual } from "node:assert/st
 import type { Policy } from "../../data/mod.ts";
 import type { RoundRecord } from "../../engine/mod.ts";
 import { Crashed } from "../../engine/testing.ts";
-import { forkRun, runView } from "../../flows/mod.ts";
+import { forkRun, runView } from "../../runs/mod.ts";
 import { online } from "../../flows/online.ts";
-import type { FakeTrainer } from "../../flows/testing.ts";
+import type { FakeTrainer } from "../../runs/testing.ts";
 import { writeFakeModel } from "../../workers/mod.ts";
-import { createFakeRun, executeFake, freshFakeHome } from "./fake_home.ts";
+import { createFakeRun, executeFake, freshFakeHome } from "../runs/fake_home.ts";
 import { execute, onlineConfig, stores } from "./fixtures.ts";
 
 const KL = { algorithm: { name: "grpo", kl_coef: 0.1 } };

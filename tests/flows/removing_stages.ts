@@ -1,8 +1,8 @@
 /** The stages that remove what a run no longer needs, run on its directories without workers. */
 import type { Policy } from "../../data/mod.ts";
 import type { Context, RunHead } from "../../engine/mod.ts";
-import type { Home } from "../../flows/mod.ts";
-import { claimDirectories, refuseOtherHome } from "../../flows/run_directories.ts";
+import type { Home } from "../../runs/mod.ts";
+import { claimDirectories, refuseOtherHome } from "../../runs/run_directories.ts";
 import { Paths, Sampler, Trainer, Trainers } from "../../flows/resources.ts";
 import { checkpointPolicy } from "../../flows/stages/checkpoint_policy.ts";
 import { publishPolicy } from "../../flows/stages/publish_policy.ts";

@@ -5,13 +5,14 @@ import { loadConfig, parseConfig, readConfig } from "../../configs/mod.ts";
 import { Batch, decodeColumn, decodeSlab } from "../../data/mod.ts";
 import { type ArtifactStore, canonicalJson, type RoundRecord } from "../../engine/mod.ts";
 import type { MemoryStore } from "../../engine/testing.ts";
-import { assignCredit, forkRun, ledgerOf } from "../../flows/mod.ts";
+import { assignCredit, ledgerOf } from "../../flows/mod.ts";
+import { forkRun } from "../../runs/mod.ts";
 import { online } from "../../flows/online.ts";
 import { sampleUntilFull } from "../../flows/stages/sample_until_full.ts";
 import { scoreTokens } from "../../flows/stages/score_tokens.ts";
 import { trainPolicy } from "../../flows/stages/train_policy.ts";
-import { FakeSampler } from "../../flows/testing.ts";
-import { createFakeRun, executeFake, freshFakeHome } from "./fake_home.ts";
+import { FakeSampler } from "../../runs/testing.ts";
+import { createFakeRun, executeFake, freshFakeHome } from "../runs/fake_home.ts";
 import { execute, onlineConfig, stores } from "./fixtures.ts";
 
 const dapo = (surplus: Surplus) => ({ name: "dapo", refill_batches_max: 3, surplus });

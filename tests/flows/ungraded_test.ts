@@ -2,10 +2,11 @@
 import { deepStrictEqual, match, strictEqual } from "node:assert/strict";
 import { EvaluateConfig } from "../../configs/mod.ts";
 import { tableOf } from "../../data/mod.ts";
-import { type Evaluation, type RunView, runView } from "../../flows/mod.ts";
+import type { Evaluation } from "../../flows/mod.ts";
+import { type RunView, runView } from "../../runs/mod.ts";
 import { evaluate } from "../../flows/evaluate.ts";
 import { online } from "../../flows/online.ts";
-import { FakeSampler } from "../../flows/testing.ts";
+import { FakeSampler } from "../../runs/testing.ts";
 import { REWARDS } from "../../rewards/mod.ts";
 import type { Operator } from "../../workers/mod.ts";
 import { execute, onlineConfig, stores } from "./fixtures.ts";

@@ -1,12 +1,13 @@
 import { deepStrictEqual, notStrictEqual, ok, strictEqual } from "node:assert/strict";
 import { Batch, decodeColumn } from "../../data/mod.ts";
 import { OutOfMemoryError, type RoundRecord } from "../../engine/mod.ts";
-import { forkRun, ledgerOf, runView } from "../../flows/mod.ts";
+import { ledgerOf } from "../../flows/mod.ts";
+import { forkRun, runView } from "../../runs/mod.ts";
 import { online } from "../../flows/online.ts";
-import { FakeSampler, FakeTrainer } from "../../flows/testing.ts";
-import { rowsToRedo, verifyVersions } from "../../flows/verify.ts";
+import { FakeSampler, FakeTrainer } from "../../runs/testing.ts";
+import { rowsToRedo, verifyVersions } from "../../runs/verify.ts";
 import { type CheckpointNote, PolicyTrainer, type Replan, VersionNote, writeFakeModel } from "../../workers/mod.ts";
-import { createFakeRun, executeFake, freshFakeHome } from "./fake_home.ts";
+import { createFakeRun, executeFake, freshFakeHome } from "../runs/fake_home.ts";
 import { execute, onlineConfig, stores } from "./fixtures.ts";
 
 type Stores = Awaited<ReturnType<typeof stores>>;

@@ -4,7 +4,8 @@
  */
 const BELOW_CONFIGS = ["engine", "data", "workers", "algs", "rewards", "rollouts"];
 const BELOW_FLOWS = [...BELOW_CONFIGS, "configs"];
-const ALL = [...BELOW_FLOWS, "flows", "cli", "web", "deno.json"];
+const BELOW_RUNS = [...BELOW_FLOWS, "flows"];
+const ALL = [...BELOW_RUNS, "runs", "cli", "web", "deno.json"];
 
 export const IMPORT_TABLE: Record<string, string[]> = {
   engine: [],
@@ -15,6 +16,7 @@ export const IMPORT_TABLE: Record<string, string[]> = {
   rollouts: ["data", "engine", "workers"],
   configs: BELOW_CONFIGS,
   flows: BELOW_FLOWS,
+  runs: BELOW_RUNS,
   cli: ALL,
   web: ALL,
   bench: ALL,

@@ -5,6 +5,7 @@ Deno.test("refusal() names the room when an import is not in the table", () => {
   match(refusal("engine/graph.ts", "../data/mod.ts") ?? "", /Cannot import 'data' from 'engine'/);
   match(refusal("algs/grpo.ts", "../engine/mod.ts") ?? "", /allows data there/);
   match(refusal("examples/custom.ts", "../engine/mod.ts") ?? "", /allows mod.ts there/);
+  match(refusal("flows/online.ts", "../runs/mod.ts") ?? "", /Cannot import 'runs'/);
   match(refusal("flows/stages/train.ts", "../../cli/main.ts") ?? "", /Cannot import 'cli'/);
 });
 

@@ -2,9 +2,9 @@
 import { deepStrictEqual } from "node:assert/strict";
 import { Engine, type JournalRow, type RunHead, type Store, systemClock } from "../../engine/mod.ts";
 import { MemoryStore } from "../../engine/testing.ts";
-import { forkRun, Home, recordedDefinition, rowTables, runView, verifyVersions } from "../../flows/mod.ts";
-import { fakeRun, FakeTrainer } from "../../flows/testing.ts";
-import { rowsToRedo } from "../../flows/verify.ts";
+import { forkRun, Home, recordedDefinition, rowTables, runView, verifyVersions } from "../../runs/mod.ts";
+import { fakeRun, FakeTrainer } from "../../runs/testing.ts";
+import { rowsToRedo } from "../../runs/verify.ts";
 import { PolicyTrainer } from "../../workers/mod.ts";
 import { VERSIONS, withRecorded } from "./homes.ts";
 

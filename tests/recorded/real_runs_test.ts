@@ -1,7 +1,7 @@
 /** Runs that older versions recorded with real workers: their checkpoints, publications and journals, by the command line. */
 import { deepStrictEqual, ok, strictEqual } from "node:assert/strict";
 import { JOURNAL_VERSION } from "../../engine/mod.ts";
-import { Home, runView } from "../../flows/mod.ts";
+import { Home, runView } from "../../runs/mod.ts";
 import { type Finished, rl } from "../crash/runs.ts";
 import { NUMERICS, VERSIONS, withRecorded } from "./homes.ts";
 

@@ -7,8 +7,9 @@
  */
 import { FLOWS, readConfig } from "../../configs/mod.ts";
 import { Engine } from "../../engine/mod.ts";
-import { createRun, flowDefinition, forkRun, Home, rowTables, SHIPPED } from "../../flows/mod.ts";
-import { fakeRun } from "../../flows/testing.ts";
+import { flowDefinition, SHIPPED } from "../../flows/mod.ts";
+import { createRun, forkRun, Home, rowTables } from "../../runs/mod.ts";
+import { fakeRun } from "../../runs/testing.ts";
 import { writeFakeModel } from "../../workers/mod.ts";
 import { NUMERICS, RECORDED } from "./homes.ts";
 

@@ -19,7 +19,7 @@ import {
   SimulatedWorld,
 } from "../../engine/simulation.ts";
 import { MemoryStore } from "../../engine/testing.ts";
-import { isRecorded } from "../../flows/recorded.ts";
+import { isRecorded } from "../../runs/recorded.ts";
 import { callOptions } from "../../workers/call.ts";
 import { type WorkerGroup, Workers } from "../../workers/mod.ts";
 import { SimulatedNetwork } from "../../workers/simulation.ts";

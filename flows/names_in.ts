@@ -1,9 +1,0 @@
-import { unlessMissing } from "./unless_missing.ts";
-
-/** Names in a directory, sorted. None of what is no directory: nothing in it is ours, whatever has taken its place. */
-export async function namesIn(dir: string): Promise<string[]> {
-  const entries = await Array.fromAsync(Deno.readDir(dir), ({ name }) => name).catch((error) => {
-    if (!(error instanceof Deno.errors.FilesystemLoop)) return unlessMissing(error);
-  });
-  return (entries ?? []).sort();
-}

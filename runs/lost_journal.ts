@@ -1,0 +1,106 @@
+/**
+ * An artifact goes when no journal refers to it: a journal that was lost, or is not open, must not pass for one that
+ * does not.
+ */
+import {
+  type DirectoryOwner,
+  InvalidInputError,
+  isRunId,
+  ownerOf,
+  RUN_FOLDERS,
+  type Store,
+  type StoreIdentity,
+  type UnreachableArtifact,
+} from "../engine/mod.ts";
+import type { Home } from "./home.ts";
+import { unlessMissing } from "../flows/mod.ts";
+
+/** Clocks of a file system and of a store on one machine differ by no more. */
+const CLOCKS_APART_MS = 1000;
+
+type Opened = { identity: StoreIdentity; runs: ReadonlySet<string> };
+
+/**
+ * @throws {InvalidInputError} If there are artifacts that nothing refers to, and another home shares the directory, or
+ *   a journal of this one is not open, does not know a run that has files here, or is younger than they are.
+ */
+export async function refuseLostJournal(
+  home: Home,
+  { stores, lost }: { stores: readonly Store[]; lost: readonly UnreachableArtifact[] },
+): Promise<void> {
+  if (lost.length === 0) return; // Nothing is at stake: all else that goes belongs to a run that a journal knows.
+  const opened = await Promise.all(stores.map(async (store): Promise<Opened> => ({
+    identity: await store.identity(),
+    runs: new Set((await store.heads()).map(({ id }) => id)),
+  })));
+  const why = await otherHome(home) ?? closedJournal(home, opened) ?? unknownRun(home, opened) ??
+    olderArtifact(opened, lost);
+  if (why === null) return;
+  throw new InvalidInputError(
+    `Cannot tell which of ${lost.length} artifacts in '${home.dir}' are still needed because ${why}`,
+    { home: home.dir, artifacts: lost.length },
+  );
+}
+
+async function otherHome(home: Home): Promise<string | null> {
+  const [place] = await home.artifactSharers();
+  if (place === undefined) return null;
+  return `the home ${place} puts artifacts into the same directory. Fix: give each home an artifacts/ of its own; if that home is ` +
+    `gone for good, take its line out of ${home.artifacts.dir}/homes`;
+}
+
+function closedJournal(home: Home, opened: readonly Opened[]): string | null {
+  const closed = home.knownStores().find(({ id, where }) =>
+    id === null ? where !== home.where : opened.every(({ identity }) => identity.id !== id)
+  );
+  if (!closed) return null;
+  const { id, where } = closed;
+  return `runs in ${where}${
+    id === null ? "" : ` (journal ${id})`
+  } keep files here too, and that journal is not open. Fix: name ` +
+    `it with --store, or put ${where} back from a copy; if it is gone for good, take its line out of ${home.dir}/stores and ` +
+    "move what its runs have left in runs/ away";
+}
+
+function entries(dir: string): Deno.DirEntry[] {
+  try {
+    return [...Deno.readDirSync(dir)];
+  } catch (error) {
+    return unlessMissing(error) ?? [];
+  }
+}
+
+/**
+ * A directory of another name than its owner's is somebody's copy. One in `checkpoints/` or `logs/` counts if it names a
+ * journal that is not open: a fork that was killed leaves one that its own journal does not know.
+ */
+function unknownRun(home: Home, opened: readonly Opened[]): string | null {
+  for (const folder of RUN_FOLDERS) {
+    for (const { name, isDirectory } of entries(`${home.dir}/${folder}`)) {
+      if (!isDirectory || !isRunId(name)) continue;
+      const dir = `${home.dir}/${folder}/${name}`;
+      const owner = ownerOf(dir);
+      if (owner === null ? folder !== "runs" : owner.run !== name) continue;
+      const mayKnow = opened.filter(({ identity }) => owner === null || identity.id === owner.store);
+      const known = folder === "runs" ? mayKnow.some(({ runs }) => runs.has(name)) : mayKnow.length > 0;
+      if (!known) return unknownText(dir, owner);
+    }
+  }
+  return null;
+}
+
+function unknownText(dir: string, owner: DirectoryOwner | null): string {
+  return `${dir} is of a run that no open journal knows${owner === null ? "" : ` (its journal is ${owner.store})`}. ` +
+    "Fix: put the journal back from a copy, or name it with --store; if it is gone for good, move that directory away";
+}
+
+function olderArtifact(opened: readonly Opened[], lost: readonly UnreachableArtifact[]): string | null {
+  const since_ms = Math.min(...opened.map(({ identity }) => identity.since_ms)) - CLOCKS_APART_MS;
+  const older = lost.find(({ changed_ms }) => changed_ms < since_ms);
+  if (!older) return null;
+  const at = (ms: number) => new Date(ms).toISOString();
+  return `${older.path}, of ${at(older.changed_ms)}, is older than the journal, of ${
+    at(since_ms)
+  }. Fix: put the journal back that ` +
+    "it was recorded in; if that is gone for good, remove the older files of artifacts/ by hand";
+}

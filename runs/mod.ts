@@ -1,0 +1,25 @@
+/** The life of a run of any graph: its home, its session, forks, verification, garbage and what is shown of it. */
+export { checkRewards, type CheckRewardsOptions } from "./check_rewards.ts";
+export * from "./end_workers.ts";
+export { type Difference, diffRuns, type FirstDifference, type Pair, type RunDiff } from "./diff.ts";
+export { forkRun, type ForkRunOptions } from "./fork.ts";
+export { collectGarbage, type GcOptions, type GcReport } from "./gc.ts";
+export * from "./home.ts";
+export { removeLeftovers } from "./leftovers.ts";
+export * from "./lineage.ts";
+export { MetricsFile } from "./metrics_file.ts";
+export { claimDirectories } from "./run_directories.ts";
+export * from "./run_graph.ts";
+export * from "./run_view.ts";
+export { type Forkable, newestForkable } from "./salvage.ts";
+export * from "./serve.ts";
+export { rowTables } from "./row_tables.ts";
+export { forkableRound, type Resumable, resumable } from "./resumable.ts";
+export { createRun, executeRun, type SessionOptions } from "./session.ts";
+export { questionsOf } from "./questions.ts";
+export { tryAlgorithm, type TryOptions } from "./try_algorithm.ts";
+export { tryPythonReward } from "./try_reward.ts";
+export { type Verified, type VerifiedVersion, verifyVersions } from "./verify.ts";
+export { type RedoingWorkers, verifyRun, type VerifyRunOptions } from "./verify_run.ts";
+export { type Why, whyEntry } from "./why.ts";
+export type { WorkerGroupsOptions } from "./worker_groups.ts";

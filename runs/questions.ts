@@ -1,0 +1,65 @@
+import { z } from "zod";
+import type { Config } from "../configs/mod.ts";
+import { readDerivedJson } from "../engine/mod.ts";
+import type { RowTables } from "../flows/mod.ts";
+
+type Sized = {
+  sampler?: { tokens_max: number; max_model_len: number | null };
+  model?: { path?: string };
+  prompts_per_round?: number;
+  rows_per_round?: number;
+  pairs_per_round?: number;
+  warmup?: { rows_per_round?: number } | null;
+  online?: { prompts_per_round?: number };
+};
+
+/**
+ * Sizes that are allowed and hardly meant, each as a sentence with its fix. They stop nothing: a person reads them before the run
+ * has cost anything.
+ */
+export function questionsOf(config: Partial<Config>, rows: RowTables): string[] {
+  const sized = config as Sized;
+  return [...tokensBeyondContext(sized), ...roundsBeyondRows(sized, rows)];
+}
+
+function tokensBeyondContext({ sampler, model }: Sized): string[] {
+  const context = model?.path === undefined ? null : positionsOf(model.path);
+  const [room, whose] = sampler?.max_model_len
+    ? [Math.min(sampler.max_model_len, context ?? Infinity), "sampler.max_model_len"]
+    : [context, "the model's context"];
+  if (sampler === undefined || room === null || sampler.tokens_max < room) return [];
+  return [
+    `sampler.tokens_max is ${sampler.tokens_max}, and ${whose} has room for ${room} tokens, the prompt's too: ` +
+    `every completion ends where the room does. Fix: a smaller sampler.tokens_max`,
+  ];
+}
+
+/** One epoch is every row once: a round of more has some row twice. */
+function roundsBeyondRows(sized: Sized, { train }: RowTables): string[] {
+  if (train === undefined) return [];
+  const counts: [string, number | undefined][] = [
+    ["prompts_per_round", sized.prompts_per_round],
+    ["rows_per_round", sized.rows_per_round],
+    ["pairs_per_round", sized.pairs_per_round],
+    ["warmup.rows_per_round", sized.warmup?.rows_per_round],
+    ["online.prompts_per_round", sized.online?.prompts_per_round],
+  ];
+  return counts.flatMap(([path, count]) =>
+    count === undefined || count <= train.size ? [] : [
+      `${path} is ${count}, and there are ${train.size} rows to train on: a round has every row ` +
+      `${(count / train.size).toFixed(1)} times. Fix: a smaller ${path}, or more rows`,
+    ]
+  );
+}
+
+const Positions = z.looseObject({ max_position_embeddings: z.number() });
+const ModelConfig = z.union([z.looseObject({ text_config: Positions }).transform((c) => c.text_config), Positions]);
+
+/**
+ * Positions that a model directory's configuration names; null: it names none, or there is none to read. Whether the directory is
+ * a model is checked elsewhere, with a sentence of its own.
+ */
+function positionsOf(dir: string): number | null {
+  const { data } = ModelConfig.safeParse(readDerivedJson(`${dir}/config.json`));
+  return data?.max_position_embeddings ?? null;
+}

@@ -1,0 +1,42 @@
+import { type Config, type Evaluated, evaluationSets, type Flow } from "../configs/mod.ts";
+import {
+  DigitsPreferences,
+  digitsPreferenceTables,
+  digitsTables,
+  type DigitsTask,
+  EVAL_PROBLEMS,
+  loadRows,
+  type ReadOptions,
+  type SourceConfig,
+} from "../data/mod.ts";
+import type { RowTables } from "../flows/mod.ts";
+
+/** What rows of a flow must have besides a prompt. */
+const NEEDS: { [flow in Flow]?: { train: ReadOptions["needs"]; eval?: ReadOptions["needs"] } } = {
+  supervised: { train: "completion" },
+  preference: { train: "preference", eval: "preference" },
+};
+
+type HeldOut = { problems?: number | null; pairs?: number | null };
+
+function taskTables(task: DigitsTask | DigitsPreferences, config: Partial<Config>): RowTables {
+  const { seed = 0, evaluate } = config as { seed?: number; evaluate?: HeldOut | null };
+  const split = { seed, eval_problems: evaluate?.pairs ?? evaluate?.problems ?? EVAL_PROBLEMS };
+  const pairs = DigitsPreferences.safeParse(task);
+  return pairs.success
+    ? digitsPreferenceTables({ ...pairs.data, ...split })
+    : digitsTables({ ...(task as DigitsTask), ...split });
+}
+
+/** The rows of a configuration's `task:` or `data:` block, read once. @throws {DataError} At the first broken row. */
+export async function rowTables(config: Partial<Config>): Promise<RowTables> {
+  if ("task" in config && config.task !== undefined) return taskTables(config.task, config);
+  const { train = [] } = (config as { data?: { train?: SourceConfig[] } }).data ?? {};
+  const tables: RowTables = {};
+  const needs = NEEDS[config.flow!];
+  if (train.length > 0) tables.train = await loadRows(train, { needs: needs?.train });
+  for (const { split, sources } of evaluationSets(config as Evaluated)) {
+    if (sources.length > 0) tables[split] = await loadRows(sources, { needs: needs?.eval });
+  }
+  return tables;
+}

@@ -1,0 +1,132 @@
+import type { z } from "zod";
+import { readConfig, restoreRecorded, type SettingChange, settingChanges, withSettings } from "../configs/mod.ts";
+import {
+  canonicalJson,
+  checkJournal,
+  checkRunId,
+  type Graph,
+  type GraphDefinition,
+  InvalidInputError,
+  LostRecordError,
+} from "../engine/mod.ts";
+import type { Outcome, RunHead } from "../engine/mod.ts";
+import { importEntry } from "./entry_module.ts";
+import { Home } from "./home.ts";
+import { createRun, executeRun, type SessionOptions } from "./session.ts";
+import { changedSettings, graphConfig } from "./settings.ts";
+import { flowDefinition, SHIPPED } from "../flows/mod.ts";
+
+/** A definition whose configuration its own schema checks when it is built. */
+export type AnyDefinition = Pick<GraphDefinition, "name"> & { config: z.ZodType; build(config: unknown): Graph };
+
+/** What a script gives `runGraph`. */
+export type RunGraphOptions<In> = SessionOptions & {
+  config: In;
+  /** A directory (made if it is not there), or one that is open already. */
+  home: Home | string;
+  /** `import.meta.url + "#name"`, `name` being the export that holds the graph: how `resume` finds it again. */
+  entry: string;
+  /** Of the run. With an id of one's own, the same call goes on with a run that was interrupted. */
+  id?: string;
+  name?: string;
+};
+
+/**
+ * Runs a graph to its end: records the run and executes it, or goes on with it if the home has a run of this id.
+ * @throws {InvalidInputError} If the run of this id was made of another configuration.
+ */
+export async function runGraph<In, C, T>(
+  definition: GraphDefinition<In, C, T>,
+  options: RunGraphOptions<NoInfer<In>>,
+): Promise<Outcome<T> & { run: string }> {
+  const { config, home, entry, id, name, ...session } = options;
+  if (id !== undefined) checkRunId(id);
+  return await withHome(home, async (open) => {
+    const known = id === undefined ? null : await open.store.head(id);
+    const head = known ?? await createRun(open, definition, { config, entry, id, name });
+    if (known === null) {
+      return { ...await executeRun(open, { head, graph: definition.build(config) }, session), run: head.id };
+    }
+    const earlier = await changedSettings(open.store, known);
+    const { meant, settings } = sameConfig(known, definition, { given: config, earlier });
+    const graph = definition.build(graphConfig(meant, [...earlier, ...settings]));
+    return { ...await executeRun(open, { head, graph }, { ...session, settings }), run: head.id };
+  });
+}
+
+/**
+ * Goes on with a recorded run, from whatever module its graph is in, to its end. A run that has ended answers how.
+ * @throws {InvalidInputError} If there is no such run, or its module has no such graph any more.
+ */
+export async function resumeRun(home: Home | string, run: string, options: SessionOptions = {}): Promise<Outcome> {
+  return await withHome(home, async (open) => {
+    const head = await open.store.head(run);
+    if (head === null) throw new InvalidInputError(`Cannot find run '${run}' in ${open.dir}`, { run });
+    const { definition, config } = await recordedDefinition(head);
+    const graph = definition.build(graphConfig(config, await changedSettings(open.store, head)));
+    return await executeRun(open, { head, graph }, options);
+  });
+}
+
+/** The graph definition that a run was made of: one that ships, or an export of the user's module. */
+export async function recordedDefinition(head: RunHead): Promise<{ definition: AnyDefinition; config: unknown }> {
+  const recorded = configOf(checkJournal(head));
+  if (head.entry.startsWith(SHIPPED)) {
+    const config = readConfig(recorded);
+    return { definition: flowDefinition(config.flow) as AnyDefinition, config };
+  }
+  const [module, name = ""] = head.entry.split("#");
+  const loaded = await importEntry(head);
+  const definition = loaded[name] as AnyDefinition | undefined;
+  if (definition) return { definition, config: restoreRecorded(definition.config, recorded) };
+  throw new InvalidInputError(`Cannot resume run '${head.id}' as ${module} exports no graph '${name}'`, {
+    entry: head.entry,
+  });
+}
+
+function configOf({ id, config }: RunHead): unknown {
+  try {
+    return JSON.parse(config);
+  } catch (cause) {
+    throw new LostRecordError(
+      `Cannot read run '${id}' because its configuration in the journal is damaged. Fix: put the journal back from a copy`,
+      { run: id },
+      { cause },
+    );
+  }
+}
+
+async function withHome<T>(home: Home | string, work: (open: Home) => Promise<T>): Promise<T> {
+  if (typeof home !== "string") return await work(home);
+  const open = Home.open(home);
+  try {
+    return await work(open);
+  } finally {
+    await open.close();
+  }
+}
+
+/**
+ * The configuration of a recorded run, which a script gives again, and the settings that it gives otherwise and may. A setting that
+ * is newer than the run and that the script leaves out means what it meant then.
+ */
+function sameConfig<In, C, T>(
+  head: RunHead,
+  { config: schema }: GraphDefinition<In, C, T>,
+  { given, earlier }: { given: In; earlier: readonly SettingChange[] },
+): { meant: In; settings: SettingChange[] } {
+  const recorded = restoreRecorded(schema, JSON.parse(head.config));
+  const known = canonicalJson(schema.parse(recorded) ?? null);
+  for (const meant of [given, restoreRecorded(schema, given)]) {
+    if (canonicalJson(schema.parse(meant) ?? null) === known) return { meant: meant as In, settings: [] };
+  }
+  const now = schema.parse(given);
+  const changes = settingChanges(schema, { from: schema.parse(withSettings(recorded, earlier)), to: now });
+  const settings = changes.flatMap(({ read_by, ...change }) => read_by === null ? [] : [{ ...change, read_by }]);
+  if (settings.length === changes.length) return { meant: recorded as In, settings };
+  throw new InvalidInputError(
+    `Cannot continue run '${head.id}' because its configuration differs: it began with ${head.config}, ` +
+      `this call has ${canonicalJson(now ?? null)}. Fix: give the old one, or a new id`,
+    { run: head.id },
+  );
+}

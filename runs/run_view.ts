@@ -1,0 +1,159 @@
+import {
+  computedStatus,
+  isReadable,
+  type JournalRow,
+  type RoundRecord,
+  type RowKind,
+  type RunHead,
+  type Store,
+} from "../engine/mod.ts";
+import type { SettingChange } from "../configs/mod.ts";
+import type { Recovery, Replan, VersionNote, WorkerState } from "../workers/mod.ts";
+import { type BoundedRows, type Ledger, ledgerOf, untrainedText } from "../flows/mod.ts";
+
+import { changedSettings } from "./settings.ts";
+import { ancestors, readTakenOver, recordedDigests } from "./lineage.ts";
+
+/** What `show RUN --json` prints. Read from the journal, so it is the same whoever asks, and while the run is on. */
+export type RunView = {
+  id: string;
+  name: string;
+  status: string;
+  queue: string | null;
+  priority: number;
+  /** The run that this one goes on from, and the last round that is that run's; null: it is no fork. */
+  parent: { run: string; loop: string; round: number } | null;
+  graph: string;
+  graph_hash: string;
+  epoch: number;
+  engine_pid: number | null;
+  workers: WorkerState[];
+  loop: string | null;
+  round: number;
+  policy: NewestVersion | null;
+  /** The value model's; absent: there is none. */
+  critic?: NewestVersion;
+  ledger: Ledger;
+  /** What was found of the rows of each split before anything was generated from them. */
+  rows: BoundedRows[];
+  generated: { groups: number; samples: number; tokens: number };
+  recoveries: Recovery[];
+  /** Where numerics changed: before the first the run repeats to the bit, after it to rounding. */
+  replans: Replan[];
+  /** What resumes have changed that no result depends on. */
+  settings: SettingChange[];
+  /** Why this run's own rounds trained nothing; null: they did, or it has none that draw. */
+  untrained: string | null;
+  evaluations: Record<string, unknown>[];
+  metrics: Record<string, number>;
+  error: unknown;
+  created_at: string;
+  updated_at: string;
+};
+
+/** The newest version of a chain, with its digest once its weights were exported, published or saved. */
+export type NewestVersion = { version: string; number: number; digest: string | null };
+
+/** What `Home.liveFacts` gathers: the workers of a run that is on, which the journal does not know, and the last metrics. */
+export type LiveFacts = { workers: WorkerState[]; metrics: Record<string, number> };
+
+/** Reads a run's state. `live`: what HOME/runs/RUN holds beside the journal. */
+export async function runView(store: Store, head: RunHead, live: LiveFacts): Promise<RunView> {
+  const read = async (...kinds: RowKind[]) => (await store.read(head.id, { kinds })).filter(isReadable);
+  const readWhole = async (...kinds: RowKind[]) => [
+    ...(await readTakenOver(store, head, { kinds })).filter(isReadable),
+    ...await read(...kinds),
+  ];
+  const rounds = await read("round");
+  const versions = await readWhole("note/version");
+  const [parent] = await ancestors(store, head);
+  const generations = (await read("note/generation")).map(value<{ groups: number; samples: number }>);
+  const delivered = (await read("note/generated")).map(value<{ tokens: number }>);
+  const sum = <T>(list: T[], of: (item: T) => number) => list.reduce((total, item) => total + of(item), 0);
+  const status = computedStatus(head);
+  return {
+    id: head.id,
+    name: head.name,
+    status,
+    queue: head.queue,
+    priority: head.priority,
+    parent: parent ? { run: parent.run, loop: parent.loop, round: parent.round } : null,
+    graph: graphName(head),
+    graph_hash: head.graph_hash,
+    epoch: head.epoch,
+    engine_pid: status === "running" ? head.owner?.pid ?? null : null,
+    workers: status === "running" ? live.workers.toSorted(byGroup) : [],
+    ...lastRound(rounds),
+    ...await newestVersions(store, { head, versions }),
+    ledger: ledgerOf(lastTotals(rounds)),
+    generated: {
+      groups: sum(generations, (g) => g.groups),
+      samples: sum(generations, (g) => g.samples),
+      tokens: sum(delivered, (d) => d.tokens),
+    },
+    rows: (await readWhole("note/rows")).map(value<BoundedRows>),
+    // The engine's own row of a failed run that was resumed is none of a worker's.
+    recoveries: (await read("recovery")).map(value<Recovery>).filter(({ action }) => action !== undefined),
+    replans: (await readWhole("note/replan")).map(value<Replan>),
+    settings: await changedSettings(store, head),
+    untrained: untrainedText(ownTally(rounds)),
+    evaluations: (await readWhole("note/evaluation")).map(value<Record<string, unknown>>),
+    metrics: live.metrics,
+    error: head.error === null ? null : JSON.parse(head.error),
+    created_at: new Date(head.created_ms).toISOString(),
+    updated_at: new Date(head.updated_ms).toISOString(),
+  };
+}
+
+function byGroup(a: WorkerState, b: WorkerState): number {
+  return a.group === b.group ? (a.rank ?? 0) - (b.rank ?? 0) : a.group < b.group ? -1 : 1;
+}
+
+/** The head keeps the whole drawing; people want the name. */
+export function graphName(head: RunHead): string {
+  return (JSON.parse(head.graph) as { name: string }).name;
+}
+
+function value<T>(row: JournalRow): T {
+  return JSON.parse(row.value) as T;
+}
+
+function lastRound(rounds: JournalRow[]): { loop: string | null; round: number } {
+  const last = rounds.at(-1);
+  if (!last) return { loop: null, round: 0 };
+  return { loop: last.key.split("/").slice(0, -1).join("/") || last.key, round: value<RoundRecord>(last).round };
+}
+
+/** Totals of every loop, added up: each round row holds the totals of its loop so far. */
+function lastTotals(rounds: JournalRow[]): Record<string, number> {
+  const newest = new Map<string, Record<string, number>>();
+  for (const row of rounds) newest.set(row.key.replace(/\/\d+$/, ""), value<RoundRecord>(row).total);
+  const totals: Record<string, number> = {};
+  for (const total of newest.values()) {
+    for (const [name, n] of Object.entries(total)) totals[name] = (totals[name] ?? 0) + n;
+  }
+  return totals;
+}
+
+/** Tallies of the rounds that this run closed itself: a fork's first rows are its parent's. */
+function ownTally(rounds: JournalRow[]): Record<string, number> {
+  const sum: Record<string, number> = {};
+  for (const row of rounds.filter(({ epoch }) => epoch > 0)) {
+    for (const [name, n] of Object.entries(value<RoundRecord>(row).tally ?? {})) sum[name] = (sum[name] ?? 0) + n;
+  }
+  return sum;
+}
+
+async function newestVersions(
+  store: Store,
+  { head, versions }: { head: RunHead; versions: JournalRow[] },
+): Promise<Pick<RunView, "policy" | "critic">> {
+  const digests = await recordedDigests(store, head);
+  const newestOf = (group?: string): NewestVersion | null => {
+    const newest = versions.findLast((row) => value<VersionNote>(row).group === group);
+    if (newest === undefined) return null;
+    return { version: newest.key, number: value<VersionNote>(newest).number, digest: digests.get(newest.key) ?? null };
+  };
+  const critic = newestOf("critic");
+  return { policy: newestOf(), ...(critic && { critic }) };
+}

@@ -1,0 +1,129 @@
+/** `verify`: redoes what a run recorded, on workers of its own, and holds every version against its record. */
+import type { Policy } from "../data/mod.ts";
+import {
+  type ArtifactStore,
+  InvalidInputError,
+  type JournalRow,
+  RedoDriftError,
+  removeTree,
+  type RunHead,
+  type Store,
+} from "../engine/mod.ts";
+import { type Caller, type PolicyTrainer, VersionNote } from "../workers/mod.ts";
+import { closedRound } from "./carried_versions.ts";
+import { OWN_NAMES } from "../flows/mod.ts";
+import { readTakenOver, recordedDigests, residentRows } from "./lineage.ts";
+
+/** `steps`: loss and gradient norm of each optimizer step, bit for bit. `digest`: over the weights, where one was recorded. */
+export type VerifiedVersion = {
+  version: string;
+  /** The worker group that trained it; absent: the policy's. */
+  group?: string;
+  /** Trained batches since the base. */
+  number: number;
+  /** The round that left this policy; null: none did. */
+  round: string | null;
+  steps: "equal" | "different";
+  digest: "equal" | "different" | "not_recorded";
+  recorded_digest: string | null;
+  redone_digest: string | null;
+  /** Why, where something differs. */
+  detail: string | null;
+};
+/** What a run's versions came to when they were redone. */
+export type Verified = { run: string; equal: boolean; versions: VerifiedVersion[] };
+
+/** A version as the journal tells it. */
+type Recorded = { policy: Policy; group?: string; round: string | null; digest: string | null };
+/** Who redoes versions of a group. */
+type Redoing = Pick<PolicyTrainer, "publish">;
+
+export type VerifyOptions = {
+  artifacts: ArtifactStore;
+  trainer: Redoing;
+  /** The value model's; only where the run has one. */
+  critic?: Redoing;
+  /** Weights are written below it, one version at a time, and removed. */
+  dir: string;
+  /** Versions with fewer trained batches are redone and not looked at. */
+  from?: number;
+  onVersion?: (version: VerifiedVersion) => void;
+};
+
+/** Rows that a redo may read: no checkpoint, or what a checkpoint holds would be believed instead of redone. */
+export async function rowsToRedo(store: Store, head: RunHead): Promise<JournalRow[]> {
+  return (await residentRows(store, head)).filter(({ kind }) => !kind.startsWith("note/checkpoint"));
+}
+
+/**
+ * Redoes every recorded version in order and compares. Ends at the first that differs, as all that follow rest on it. Reads only: the
+ * run may be running, ended or failed.
+ * @throws {InvalidInputError} If nothing was trained, or `from` is beyond the last version.
+ */
+export async function verifyVersions(store: Store, head: RunHead, options: VerifyOptions): Promise<Verified> {
+  const { artifacts, from = 0 } = options;
+  const versions: VerifiedVersion[] = [];
+  const wanted = (await recordedVersions(store, { head, artifacts })).filter(({ policy }) => policy.number >= from);
+  if (wanted.length === 0) throw nothingToVerify(head, from);
+  for (const recorded of wanted) {
+    if (recorded.policy.number === 0 && recorded.digest === null) continue; // A base of which nothing is told.
+    const verified = await verifyOne(recorded, options);
+    versions.push(verified);
+    options.onVersion?.(verified);
+    if (isDifferent(verified)) return { run: head.id, equal: false, versions };
+  }
+  return { run: head.id, equal: true, versions };
+}
+
+async function verifyOne({ policy, group, round, digest }: Recorded, options: VerifyOptions): Promise<VerifiedVersion> {
+  const { version, number } = policy;
+  const known = { version, ...(group && { group }), number, round, recorded_digest: digest };
+  const trainer = group === undefined ? options.trainer : options.critic!;
+  const dir = `${options.dir}/redone/${version.slice(0, 16)}`;
+  // What recovery would record is no part of the run: the run itself lost nothing.
+  const caller: Caller = { key: `verify/${number}`, attempt: 1, record: () => Promise.resolve() };
+  try {
+    const { digest: redone } = await trainer.publish(policy, dir, caller);
+    const equal = digest === null ? "not_recorded" : digest === redone ? "equal" : "different";
+    const detail = equal === "different" ? "the weights are others, though loss and gradient norm are equal" : null;
+    return { ...known, steps: "equal", digest: equal, redone_digest: redone, detail };
+  } catch (error) {
+    if (!(error instanceof RedoDriftError)) throw error;
+    return { ...known, steps: "different", digest: "not_recorded", redone_digest: null, detail: error.message };
+  } finally {
+    await removeTree(dir, { home: options.dir, named: OWN_NAMES.weights, owner: null });
+  }
+}
+
+function isDifferent({ steps, digest }: VerifiedVersion): boolean {
+  return steps === "different" || digest === "different";
+}
+
+async function recordedVersions(
+  store: Store,
+  { head, artifacts }: { head: RunHead; artifacts: ArtifactStore },
+): Promise<Recorded[]> {
+  const digests = await recordedDigests(store, head);
+  const rounds = new Map<string, string>();
+  const query = { kinds: ["round" as const] };
+  for (const row of [...await readTakenOver(store, head, query), ...await store.read(head.id, query)]) {
+    for (const version of (await closedRound(artifacts, row))?.versions ?? []) {
+      if (!rounds.has(version)) rounds.set(version, row.key);
+    }
+  }
+  const found = new Map<string, Recorded>();
+  for (const { kind, key: version, value } of await residentRows(store, head)) {
+    if (kind !== "note/version") continue;
+    const { group, record, model_path, number } = VersionNote.parse(JSON.parse(value));
+    if (group === "reference") continue; // Nobody trained it, and it may have the weights and so the name of the start.
+    const policy = { version, record, number, model_path };
+    const told = { round: rounds.get(version) ?? null, digest: digests.get(version) ?? null };
+    found.set(version, { policy, ...(group && { group }), ...told });
+  }
+  return [...found.values()];
+}
+
+function nothingToVerify({ id }: RunHead, from: number): InvalidInputError {
+  const why = from === 0 ? "it has recorded no policy version yet" : `it has no version of ${from} or more batches`;
+  return new InvalidInputError(`Cannot verify run '${id}' as ${why}`, { run: id, from });
+}

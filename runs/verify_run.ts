@@ -1,0 +1,81 @@
+import { withSettings } from "../configs/mod.ts";
+import { checkJournal, InvalidInputError, removeTree, type RunHead } from "../engine/mod.ts";
+import { ensureEnvironment, type OnEnvironmentProgress, type WorkersOptions } from "../workers/mod.ts";
+import type { Home } from "./home.ts";
+import { OWN_NAMES } from "../flows/mod.ts";
+import { refuseOtherHome } from "./run_directories.ts";
+import { workerBlocks } from "./session.ts";
+import { changedSettings } from "./settings.ts";
+import { rowsToRedo, type Verified, type VerifiedVersion, verifyVersions } from "./verify.ts";
+import { type WorkerBlocks, WorkerGroups, type WorkerGroupsOptions } from "./worker_groups.ts";
+
+/** Which versions are looked at, and who hears of them. */
+export type VerifyRunOptions = {
+  /** Versions with fewer trained batches are redone and not looked at. */
+  from?: number;
+  onVersion?: (version: VerifiedVersion) => void;
+  onWorkers?: WorkersOptions["onEvent"];
+  /** Told while a Python environment is made. */
+  onSetup?: OnEnvironmentProgress;
+  /** Makes the workers that redo; real ones by default. */
+  workers?: (options: WorkerGroupsOptions) => RedoingWorkers;
+};
+/**
+ * What of the worker groups redoes.
+ * @internal
+ */
+export type RedoingWorkers = Pick<WorkerGroups, "start" | "stop" | "trainer" | "critic">;
+
+/**
+ * Seconds. A redo has nobody waiting for it, and a machine that verifies beside a run may be slow: the run's own limit is
+ * for hangs in it.
+ */
+export const NO_PROGRESS_S = 3600;
+
+/**
+ * Verifies a run on a trainer of its own, in a directory of its own under the run's: an engine that runs it meanwhile, and its
+ * workers, are left alone, and nothing is written to the journal.
+ * @throws {InvalidInputError} If the run has no trainer, or has trained nothing.
+ */
+export async function verifyRun(home: Home, head: RunHead, options: VerifyRunOptions = {}): Promise<Verified> {
+  const recorded = JSON.parse(checkJournal(head).config) as Record<string, unknown>;
+  const blocks = workerBlocks(withSettings(recorded, await changedSettings(home.store, head)));
+  if (blocks === null) {
+    throw new InvalidInputError(`Cannot verify run '${head.id}' as its graph trains no policy`, { run: head.id });
+  }
+  await refuseOtherHome(home, head);
+  const dir = `${home.runDir(head.id)}/verify-${crypto.randomUUID().slice(0, 8)}`;
+  try {
+    await Deno.mkdir(`${dir}/runs/${head.id}`, { recursive: true });
+    return await redone(home, head, { ...options, blocks, dir });
+  } finally {
+    await removeTree(dir, { home: home.dir, named: OWN_NAMES.verifying, owner: null });
+  }
+}
+
+type Redoing = VerifyRunOptions & { blocks: WorkerBlocks; dir: string };
+
+async function redone(home: Home, head: RunHead, { blocks, dir, ...options }: Redoing): Promise<Verified> {
+  const { from, onVersion, onWorkers, onSetup, workers = (wanted) => new WorkerGroups(wanted) } = options;
+  const { artifacts } = home;
+  const groups = workers({
+    run: head.id,
+    home: dir,
+    blocks: {
+      ...blocks,
+      sampler: { ...blocks.sampler, replicas: 0 },
+      workers: { ...blocks.workers, no_progress_s: Math.max(NO_PROGRESS_S, blocks.workers.no_progress_s) },
+    },
+    artifacts,
+    recorded: await rowsToRedo(home.store, head),
+    python: (kind, own) => ensureEnvironment(kind, { home: home.dir, own, onProgress: onSetup }),
+    onEvent: onWorkers,
+  });
+  try {
+    groups.start({ epoch: 1 });
+    const redoing = { trainer: groups.trainer, ...(groups.critic && { critic: groups.critic }) };
+    return await verifyVersions(home.store, head, { artifacts, ...redoing, dir, from, onVersion });
+  } finally {
+    await groups.stop();
+  }
+}

@@ -1,0 +1,112 @@
+/** Runs that die and go on with other settings, of those that a resume may change. */
+import { deepStrictEqual, ok, strictEqual } from "node:assert/strict";
+import fc from "fast-check";
+import { changeable, OnlineConfig, type SettingChange, settingChanges, withSettings } from "../../configs/mod.ts";
+import { Engine } from "../../engine/mod.ts";
+import { Crashed, type MemoryStore } from "../../engine/testing.ts";
+import { online } from "../../flows/online.ts";
+import { earlierConfigs, graphConfig } from "../../runs/settings.ts";
+import { fakeRun } from "../../runs/testing.ts";
+import { onlineConfig, rowsOf, stores } from "../flows/fixtures.ts";
+import type { Operator } from "../../workers/mod.ts";
+
+/** Values of each setting, the first being a run's first. The test fails for a setting that has none here. */
+const VALUES: Record<string, [unknown, ...unknown[]]> = {
+  "checkpoints.every_rounds": [2, 1, 3],
+  "checkpoints.keep_last": [1, 4],
+  "checkpoints.keep_every": [null, 6],
+  "checkpoints.keep_best": [null, { metric: "reward/mean", mode: "max", count: 1 }],
+  "rollouts.failed_fraction_max": [0.1, 1, 0],
+  "evaluate.failed_fraction_max": [0.1, 1, 0],
+  "reward.0.timeout_ms": [10_000, 1, 70_000],
+  "reward.0.memory_gib": [undefined, null, 2],
+  "reward.0.cpu_s": [undefined, null, 2],
+  "reward.0.file_mib": [null, undefined, 2],
+  "reward.0.processes_max": [undefined, 3],
+  "reward.1.timeout_ms": [70_000, 10_000],
+};
+
+const REWARD = { name: "python", source: "/nowhere/reward.py:good", timeout_ms: 10_000, file_mib: null };
+
+/** Scores a completion by its length. */
+const POOL: Operator = {
+  call: (_, args) => {
+    const { items } = args as { items: { id: string; completion: string }[] };
+    const results = items.map(({ id, completion }) => ({ id, outcome: "ok", score: completion.length }));
+    return Promise.resolve({ outputs: [{ results }], blobs: [], generation: 1 });
+  },
+};
+
+type Step = { crash: number | undefined; set: Record<string, number> };
+
+/** Executes a run engine by engine, each until it has appended so often, with the settings of its step. */
+async function resumed(steps: Step[], overrides: Record<string, unknown>) {
+  const places = await stores();
+  const config = onlineConfig(places.model, {
+    data: { train: [{ path: "t" }], eval: [{ path: "e" }] },
+    reward: [REWARD, { ...REWARD, label: "second", timeout_ms: 70_000 }],
+    evaluate: { problems: 2 },
+    ...overrides,
+  });
+  let store: MemoryStore = places.store;
+  await new Engine({ store, artifacts: places.artifacts }).create(online, config, { id: "run" });
+  const changes: SettingChange[] = [];
+  let now = config;
+  for (const { crash, set } of steps) {
+    store = store.restarted({ crash_after_appends: crash });
+    const next = Object.entries(set).reduce<OnlineConfig>((before, [path, place]) => {
+      const values = VALUES[path]!;
+      return withSettings(before, [{ path, read_by: "stages", to: values[place % values.length] }]);
+    }, now);
+    for (const { read_by, ...change } of settingChanges(OnlineConfig, { from: now, to: next })) {
+      strictEqual(read_by, "stages", change.path);
+      changes.push({ ...change, read_by });
+    }
+    now = next;
+    const graph = online.build(graphConfig(config, changes));
+    const fake = await fakeRun({
+      ...{ ...places, store, run: "run", rows: { train: rowsOf(16), eval: rowsOf(4) }, pool: POOL },
+    });
+    const engine = new Engine({ store, artifacts: places.artifacts, resources: fake.resources });
+    try {
+      const outcome = await engine.execute("run", graph, { earlier: earlierConfigs(graph.config, changes) });
+      strictEqual(outcome.status, "done", JSON.stringify(outcome));
+      return {
+        output: (outcome as unknown as { output: { policy: { version: string } } }).output,
+        appends: store.appends,
+      };
+    } catch (error) {
+      if (!(error instanceof Crashed)) throw error;
+    }
+  }
+  throw new Error("the last engine must not crash");
+}
+
+Deno.test("every setting of stages that a resume may change has values here", () => {
+  const named = new Set(Object.keys(VALUES).map((path) => path.replace(/\d+/, "*")));
+  const missing = changeable(OnlineConfig).filter(({ path, read_by }) =>
+    read_by === "stages" && ![...named].some((known) => `${path}.`.startsWith(`${known}.`))
+  );
+  deepStrictEqual(missing, []);
+});
+
+for (const algorithm of ["grpo", "dapo"]) {
+  Deno.test(`${algorithm}: whatever settings change at each of several resumes, a run ends as if none had`, async () => {
+    const overrides = { algorithm: { name: algorithm } };
+    const calm = await resumed([{ crash: undefined, set: {} }], overrides);
+    ok(calm.appends > 20);
+    const set = fc.dictionary(fc.constantFrom(...Object.keys(VALUES)), fc.nat(2), { noNullPrototype: true });
+    const steps = fc.array(fc.record({ crash: fc.integer({ min: 1, max: calm.appends }), set }), {
+      minLength: 1,
+      maxLength: 3,
+    });
+    await fc.assert(
+      fc.asyncProperty(steps, set, async (crashing, last) => {
+        const begin = { crash: calm.appends >> 1, set: {} };
+        const { output } = await resumed([begin, ...crashing, { crash: undefined, set: last }], overrides);
+        strictEqual(output.policy.version, calm.output.policy.version);
+      }),
+      { numRuns: 40 },
+    );
+  });
+}

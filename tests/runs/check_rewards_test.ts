@@ -1,0 +1,123 @@
+import { deepStrictEqual, match, rejects, strictEqual } from "node:assert/strict";
+import type { Config } from "../../configs/mod.ts";
+import { type Row, tableOf } from "../../data/mod.ts";
+import { type EngineError, InvalidInputError } from "../../engine/mod.ts";
+import { SHIPPED } from "../../flows/mod.ts";
+import { checkRewards, createRun, executeRun, Home } from "../../runs/mod.ts";
+import { online } from "../../flows/online.ts";
+import { HOME } from "../environments.ts";
+import { onlineConfig, scratch } from "../flows/fixtures.ts";
+
+const dir = await scratch();
+Deno.test.afterAll(() => Deno.remove(dir, { recursive: true }));
+
+const row = (id: string, rest: Partial<Row> = {}): Row => ({
+  ...{ row_id: id, prompt: "p", answer: "7", columns: { unit: "m", empty: null } },
+  ...rest,
+});
+const table = (...rows: Row[]) => tableOf(rows, "digest");
+const GOOD = table(row("a"), row("b"));
+
+/** A file with one function. */
+async function fileOf(name: string, text: string): Promise<string> {
+  await Deno.writeTextFile(`${dir}/${name}.py`, text);
+  return `${dir}/${name}.py:f`;
+}
+
+type Checked = { reward: object[]; train?: typeof GOOD; eval?: typeof GOOD } & Partial<Record<keyof Config, unknown>>;
+
+async function check({ train = GOOD, eval: held = GOOD, ...overrides }: Checked): Promise<void> {
+  const config = { ...onlineConfig("/model", { evaluate: {} }), ...overrides } as Config;
+  await checkRewards(config, { rows: { train, eval: held }, home: HOME });
+}
+
+async function refusal(checked: Checked): Promise<string> {
+  const error = await check(checked).then(() => null, (error: EngineError) => error);
+  strictEqual(error instanceof InvalidInputError, true, String(error));
+  return error!.message;
+}
+
+Deno.test("checkRewards() names the first row that a reward cannot score, and how many there are", async () => {
+  const broken = table(row("a"), row("b", { answer: undefined }), row("c"), row("d", { answer: "seven" }));
+  const fix = /Fix: correct or remove them, or name the field that has it in data\.train\[\]\.fields$/;
+  const cases: [object, RegExp][] = [
+    [
+      { name: "exact_match" },
+      /^Cannot start as 1 of 4 rows .* row 'b' of data\.train: .*exact_match as the row has no answer/,
+    ],
+    [
+      { name: "gsm8k" },
+      /^Cannot start as 2 of 4 rows .* row 'b' of data\.train: .*gsm8k as the row's answer is not a number/,
+    ],
+  ];
+  for (const [reward, says] of cases) {
+    const message = await refusal({ reward: [{ name: "length" }, reward], train: broken });
+    match(message, says);
+    match(message, fix);
+    await check({ reward: [reward] });
+  }
+});
+
+Deno.test("checkRewards() looks at the rows that are scored: those of an evaluation too, and no others", async () => {
+  const broken = table(row("a", { answer: undefined }));
+  const reward = [{ name: "exact_match" }];
+  match(await refusal({ reward, eval: broken }), /row 'a' of data\.eval/);
+  await check({ reward, eval: broken, evaluate: null });
+  match(await refusal({ reward, eval: broken, flow: "supervised" }), /row 'a' of data\.eval/);
+  await check({ reward, train: broken, flow: "supervised" });
+  await check({ reward, train: broken, flow: "evaluate" });
+  await check({ reward, train: broken, flow: "preference" });
+});
+
+Deno.test("checkRewards() wants of each row what a function in Python takes by name, and what its settings say", async () => {
+  const takes = await fileOf("takes", "def f(completion, answer, unit, level=1): return 1\n");
+  const python = (settings = {}) => [{ name: "python", source: takes, ...settings }];
+  await check({ reward: python() });
+  match(
+    await refusal({ reward: python(), train: table(row("a"), row("b", { columns: {} })) }),
+    /^Cannot start as 1 of 2 rows .* row 'b' of data\.train: Cannot score with '.*takes\.py:f' as the row has no 'unit'/,
+  );
+  match(await refusal({ reward: python(), eval: table(row("a", { answer: undefined })) }), /has no 'answer'/);
+  match(await refusal({ reward: python({ needs: ["unit", "empty"] }) }), /has no 'empty'/);
+});
+
+Deno.test("checkRewards() imports every function in Python, and says with the user's frames why one cannot be", async () => {
+  const good = await fileOf("good", "print('noise')\ndef f(completion): return 1\n");
+  const cases: [string, RegExp][] = [
+    [
+      await fileOf("raises", "def g():\n  raise KeyError('at import')\ng()\n"),
+      /KeyError: 'at import'\n {2}File ".*raises\.py", line 3/,
+    ],
+    [await fileOf("other", "def g(): pass\n"), /has no function 'f'/],
+    [`${dir}/nowhere.py:f`, /there is no such file/],
+    [await fileOf("exits", "import os; os._exit(4)\n"), /the import ended the process \(exit code 4\)/],
+  ];
+  for (const [source, says] of cases) {
+    const message = await refusal({
+      reward: [{ name: "python", source: good }, { name: "python", source, label: "second" }],
+    });
+    match(message, new RegExp(`^Cannot import reward '${source}'`));
+    match(message, says);
+    strictEqual(message.includes("noise"), false);
+  }
+  await check({ reward: [{ name: "python", source: good }] });
+  const unset = [{ name: "python", source: good, env: ["A_VARIABLE_THAT_IS_NOT_SET"] }];
+  match(await refusal({ reward: unset }), /its env names A_VARIABLE_THAT_IS_NOT_SET, which is not set here\. Fix: /);
+});
+
+Deno.test("executeRun() looks at rewards and rows before anything of a new run is recorded, for whoever has not", async () => {
+  const home = Home.open(`${dir}/home`);
+  await Deno.symlink(`${HOME}/env`, `${home.dir}/env`);
+  await Deno.writeTextFile(`${dir}/rows.jsonl`, `{"prompt":"a","answer":"1"}\n{"prompt":"b"}\n`);
+  const data = { train: [{ path: `${dir}/rows.jsonl` }] };
+  const source = await fileOf("broken", "import nothing_like_this\n");
+  const rewards = { rows: { name: "exact_match" }, import: { name: "python", source } };
+  for (const [id, reward] of Object.entries(rewards)) {
+    const config = onlineConfig("/model", { data, reward: [reward] });
+    const head = await createRun(home, online, { config, id, entry: `${SHIPPED}online` });
+    const run = executeRun(home, { head, graph: online.build(config) });
+    await rejects(run, id === "rows" ? /1 of 2 rows cannot be scored/ : /No module named 'nothing_like_this'/);
+    deepStrictEqual(await home.store.read(id, {}), []);
+  }
+  home.store.close();
+});

@@ -1,0 +1,67 @@
+import { deepStrictEqual, match, strictEqual } from "node:assert/strict";
+import { Home } from "../../runs/mod.ts";
+import { scratch } from "../flows/fixtures.ts";
+
+const modeOf = (path: string) => (Deno.statSync(path).mode! & 0o777).toString(8);
+
+async function withDir(body: (dir: string) => void | Promise<void>): Promise<void> {
+  const dir = await scratch();
+  const umask = Deno.umask(0o022);
+  try {
+    await body(dir);
+  } finally {
+    Deno.umask(umask);
+    await Deno.remove(dir, { recursive: true });
+  }
+}
+
+const PARTS = ["runs", "artifacts", "checkpoints", "logs"];
+
+Deno.test("Home.open() makes a home that its owner alone may enter, and files that its owner alone may read", () =>
+  withDir(async (dir) => {
+    const home = Home.open(`${dir}/new/home`);
+    const { sha256, bytes } = await home.artifacts.putJson({ row: "a prompt" });
+    Deno.mkdirSync(home.runDir("a"));
+    home.writeFact("a", { name: "metrics.json", value: {} });
+    deepStrictEqual(["", "/runs", "/artifacts", "/checkpoints", "/logs"].map((name) => modeOf(home.dir + name)), [
+      ...Array(5).fill("700"),
+    ]);
+    strictEqual(modeOf(`${dir}/new`), "755"); // Not ours: only the way there.
+    const files = ["holdfast.db", "holdfast.db-wal", "holdfast.db-shm", "runs/a/metrics.json"];
+    for (const name of files) strictEqual(modeOf(`${home.dir}/${name}`), "600", name);
+    strictEqual(modeOf(home.artifacts.path({ sha256, bytes })), "600");
+    await home.close();
+  }));
+
+Deno.test("Home.open() takes from others what an earlier version left open to them, says so once, and leaves links alone", () =>
+  withDir(async (dir) => {
+    const [home, elsewhere] = [`${dir}/home`, `${dir}/elsewhere`];
+    for (const name of ["", "/runs", "/artifacts", "/logs"]) Deno.mkdirSync(home + name);
+    Deno.writeTextFileSync(`${home}/holdfast.db`, "");
+    Deno.mkdirSync(elsewhere);
+    Deno.symlinkSync(elsewhere, `${home}/checkpoints`);
+    const told: string[] = [];
+    for (let i = 0; i < 2; i++) await Home.open(home, { onNotice: (text) => told.push(text) }).close();
+    strictEqual(told.length, 1);
+    match(told[0]!, /home: other users could read runs, artifacts, logs, holdfast\.db\. They are yours alone now/);
+    deepStrictEqual(PARTS.map((name) => modeOf(`${home}/${name}`)), ["700", "700", "755", "700"]);
+    strictEqual(modeOf(`${home}/holdfast.db`), "600");
+    strictEqual(modeOf(home), "755"); // It may be anything's directory: what is in it is closed.
+  }));
+
+Deno.test("Home.open() lets a person open the way to a model: what only may be passed through stays so", () =>
+  withDir(async (dir) => {
+    const home = `${dir}/home`;
+    await Home.open(home).close();
+    for (const name of ["", "/runs"]) Deno.chmodSync(home + name, 0o711);
+    const told: string[] = [];
+    await Home.open(home, { onNotice: (text) => told.push(text) }).close();
+    deepStrictEqual([modeOf(home), modeOf(`${home}/runs`), told], ["711", "711", []]);
+  }));
+
+Deno.test("Home.open() of a home whose checkpoints lie on a disk that is not there still opens", () =>
+  withDir(async (dir) => {
+    Deno.mkdirSync(`${dir}/home`);
+    Deno.symlinkSync(`${dir}/not mounted`, `${dir}/home/checkpoints`);
+    await Home.open(`${dir}/home`).close();
+  }));

@@ -1,0 +1,47 @@
+import { deepStrictEqual, rejects, strictEqual } from "node:assert/strict";
+import { verifyRun } from "../../runs/mod.ts";
+import { NO_PROGRESS_S } from "../../runs/verify_run.ts";
+import type { WorkerGroupsOptions } from "../../runs/worker_groups.ts";
+import { createFakeRun, executeFake, fakeRedo, freshFakeHome } from "./fake_home.ts";
+
+/** A run that is done, with such a limit of its own, and what a verify of it asks of its workers. */
+async function verified(no_progress_s: number) {
+  const home = await freshFakeHome();
+  await createFakeRun(home, "a", { workers: { no_progress_s } });
+  await executeFake(home, "a");
+  const asked: WorkerGroupsOptions[] = [];
+  const workers = (options: WorkerGroupsOptions) => {
+    asked.push(options);
+    return fakeRedo(options);
+  };
+  const { equal } = await verifyRun(home, (await home.store.head("a"))!, { workers });
+  return { equal, options: asked[0]!, left: [...Deno.readDirSync(home.runDir("a"))].map(({ name }) => name) };
+}
+
+Deno.test("verify: its workers may be silent for its own limit, not the run's, and longer where the run allows more", async () => {
+  for (const [recorded, own] of [[1, NO_PROGRESS_S], [120, NO_PROGRESS_S], [86_400, 86_400]] as const) {
+    const { equal, options } = await verified(recorded);
+    deepStrictEqual([equal, options.blocks.workers.no_progress_s], [true, own]);
+  }
+  strictEqual(NO_PROGRESS_S, 3600);
+});
+
+Deno.test("verify: it redoes on a trainer alone, in a directory of its own that is gone at the end", async () => {
+  const { options, left } = await verified(120);
+  strictEqual(options.blocks.sampler.replicas, 0);
+  deepStrictEqual(left.filter((name) => name.startsWith("verify")), []);
+});
+
+Deno.test("verify: where its workers cannot start, the error is theirs and the directory is gone too", async () => {
+  const home = await freshFakeHome();
+  await createFakeRun(home, "a");
+  await executeFake(home, "a");
+  const workers = (options: WorkerGroupsOptions) => ({
+    ...fakeRedo(options),
+    start: () => {
+      throw new Error("no worker on purpose");
+    },
+  });
+  await rejects(verifyRun(home, (await home.store.head("a"))!, { workers }), /no worker on purpose/);
+  deepStrictEqual([...Deno.readDirSync(home.runDir("a"))].filter(({ name }) => name.startsWith("verify")), []);
+});
