@@ -15,7 +15,7 @@ function refusal(url: string): string | null {
 }
 
 Deno.test("a PostgreSQL URL is read in its usual forms, and shown without its password", () => {
-  const { text, ...address } = parsePostgresUrl(
+  const { text, url: again, ...address } = parsePostgresUrl(
     "postgresql://me:p%40ss@db.example:6432/runs?sslmode=verify-full&sslrootcert=/etc/ca.pem&schema=mine",
   );
   deepStrictEqual(address, {
@@ -23,6 +23,10 @@ Deno.test("a PostgreSQL URL is read in its usual forms, and shown without its pa
     ...{ tls: "verify-full", root_certificates: "/etc/ca.pem", schema: "mine" },
   });
   strictEqual(text, "postgres://me@db.example:6432/runs");
+  strictEqual(
+    again,
+    "postgresql://me:PASSWORD@db.example:6432/runs?sslmode=verify-full&sslrootcert=/etc/ca.pem&schema=mine",
+  );
   strictEqual(parsePostgresUrl("postgres:///runs?host=/var/run/postgresql").host, "/var/run/postgresql");
   strictEqual(parsePostgresUrl("postgres://[::1]:5433/runs").host, "::1");
   const wrong = ["mysql://me:s3cret@h/d", "postgres://me:s3cret@x:y/:z", "s3cret", "postgres://h/d?schema=A;s3cret"];
@@ -43,6 +47,7 @@ Deno.test("whatever stands in a part of a PostgreSQL URL, it is read or refused 
       const url = `postgres://${user}:${secret}@localhost/${database}`;
       const said = refusal(url) ?? `Cannot use the store's URL as it is ${parsePostgresUrl(url).text}`;
       ok(said.startsWith("Cannot use the store's URL as ") && !said.includes("s3cret"), said);
+      if (refusal(url) === null) ok(!parsePostgresUrl(url).url.includes("s3cret"), parsePostgresUrl(url).url);
       // Written as the sentence says, every text is read as it was meant.
       const read = parsePostgresUrl(`postgres://${[user, secret].map(encodeURIComponent).join(":")}@localhost/d`);
       deepStrictEqual([read.user, read.password, read.host], [user, secret, "localhost"]);
