@@ -57,7 +57,6 @@ export {
   type Liveness,
   type LoopOptions,
   ManualClock,
-  type MemoryStoreOptions,
   type Needs,
   type NewRow,
   type NewRun,
@@ -96,9 +95,6 @@ export {
   type Verdict,
   type Wiring,
 } from "./engine/mod.ts";
-export { SimulatedProcess, SimulatedStore, SimulatedWorld } from "./engine/simulation.ts";
-export { SimulatedNetwork } from "./workers/simulation.ts";
-export { type FakeTask, FakeWorkers, fakeWorkers, MemoryStore } from "./engine/testing.ts";
 
 // Data: the nouns that travel, and the sources that read them.
 export {
@@ -239,7 +235,7 @@ export {
   type Score,
 } from "./rewards/mod.ts";
 
-// Rollouts and workers: what stages ask for, and the fakes that stand in for processes.
+// Rollouts and workers: what stages ask for.
 export {
   type Generated,
   PolicySampler,
@@ -263,12 +259,6 @@ export {
   type EnvironmentProgress,
   type EvaluatedBatch,
   type FailureReport,
-  FakeAgent,
-  FakeFailure,
-  type FakeIO,
-  fakeLauncher,
-  type FakeOperation,
-  type FakeScript,
   type GroupSpec,
   type GroupState,
   type Launcher,
@@ -435,6 +425,25 @@ export {
   type Why,
   whyEntry,
 } from "./runs/mod.ts";
+
+// For tests: fakes and simulators that control time, failure and what workers answer.
+export {
+  FakeAgent,
+  FakeFailure,
+  type FakeIO,
+  fakeLauncher,
+  type FakeOperation,
+  type FakeScript,
+  type FakeTask,
+  FakeWorkers,
+  fakeWorkers,
+  MemoryStore,
+  type MemoryStoreOptions,
+  SimulatedNetwork,
+  SimulatedProcess,
+  SimulatedStore,
+  SimulatedWorld,
+} from "./testing/mod.ts";
 
 // What the reading commands print, as values.
 export { type CheckpointFacts, readCheckpoints } from "./cli/checkpoints.ts";

@@ -22,8 +22,14 @@ import {
 } from "../engine/mod.ts";
 import { AlgorithmChoice, type Refill, refillOf } from "../algs/mod.ts";
 import { type Config, overridden, parseConfig, parseOverride, valueAt, withSettings } from "../configs/mod.ts";
-import { CheckpointNote, recordedRows, Replan, type TrainerConfig } from "../workers/mod.ts";
-import { type ValueModelConfig, VersionChain } from "../workers/mod.ts";
+import {
+  CheckpointNote,
+  recordedRows,
+  Replan,
+  type TrainerConfig,
+  type ValueModelConfig,
+  VersionChain,
+} from "../workers/mod.ts";
 import { closedRound } from "./carried_versions.ts";
 import type { Home } from "./home.ts";
 import { ancestors, residentRows } from "./lineage.ts";

@@ -8,8 +8,8 @@ import {
   recordedValue,
   type RowKind,
   type RunHead,
+  type Store,
 } from "../engine/mod.ts";
-import type { Store } from "../engine/mod.ts";
 import { RESIDENT_KINDS } from "./worker_groups.ts";
 
 /** A run whose prefix another goes on from: rows up to `seq`, and of the forked loop up to `round`. */

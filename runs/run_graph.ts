@@ -8,8 +8,9 @@ import {
   type GraphDefinition,
   InvalidInputError,
   LostRecordError,
+  type Outcome,
+  type RunHead,
 } from "../engine/mod.ts";
-import type { Outcome, RunHead } from "../engine/mod.ts";
 import { importEntry } from "./entry_module.ts";
 import { Home } from "./home.ts";
 import { createRun, executeRun, type SessionOptions } from "./session.ts";

@@ -1,6 +1,12 @@
 import { restoreRecorded } from "../configs/mod.ts";
-import { type Graph, InvalidInputError, type RunHead, type ServeOptions, serveQueues } from "../engine/mod.ts";
-import type { Verdict } from "../engine/mod.ts";
+import {
+  type Graph,
+  InvalidInputError,
+  type RunHead,
+  type ServeOptions,
+  serveQueues,
+  type Verdict,
+} from "../engine/mod.ts";
 import { placeGpus } from "../workers/mod.ts";
 import type { Home } from "./home.ts";
 import { refuseOtherHome } from "./run_directories.ts";

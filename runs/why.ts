@@ -1,6 +1,14 @@
 /** Explains an entry of a run's journal, whichever run of its line recorded it. Reads only. */
-import { explain, type Explanation, InvalidInputError, isUnder, type JournalRow, keysRead } from "../engine/mod.ts";
-import type { RunHead, Store } from "../engine/mod.ts";
+import {
+  explain,
+  type Explanation,
+  InvalidInputError,
+  isUnder,
+  type JournalRow,
+  keysRead,
+  type RunHead,
+  type Store,
+} from "../engine/mod.ts";
 import { didYouMean } from "../configs/mod.ts";
 import { ancestors } from "./lineage.ts";
 import { recordedDefinition } from "./run_graph.ts";

@@ -1,7 +1,7 @@
 import { basename } from "node:path";
 import { z } from "zod";
 import { needsOfDescribed, OpenedAlgorithm, PythonAlgorithm } from "../../algs/mod.ts";
-import { type AlgorithmDescription, type PythonLoss, type PythonSource } from "../../data/mod.ts";
+import type { AlgorithmDescription, PythonLoss, PythonSource } from "../../data/mod.ts";
 import { BadDataError, canonicalJson, defineStage, sha256Hex, type Stage } from "../../engine/mod.ts";
 import { Trainer } from "../resources.ts";
 

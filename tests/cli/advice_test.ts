@@ -8,7 +8,7 @@ import { bare, optionsOf } from "../../configs/schema_walk.ts";
 import { IMPORT_TABLE } from "../lint/rooms.ts";
 
 const ROOT = new URL("../../", import.meta.url).pathname;
-const ROOMS = Object.keys(IMPORT_TABLE).filter((room) => !["bench", "examples", "mod.ts", "web"].includes(room));
+const ROOMS = Object.keys(IMPORT_TABLE).filter((room) => !["bench", "examples", "mod.ts", "testing"].includes(room));
 /** Stands for a value that is known when the message is made. */
 const HOLE = "\u25a1";
 

@@ -5,7 +5,7 @@ import { advisedSettings } from "../../cli/advised_settings.ts";
 import { BadDataError, sha256Hex, UserCodeError } from "../../engine/mod.ts";
 import { forkRun, type Home } from "../../runs/mod.ts";
 import { resumeOverrides } from "../../cli/resume_overrides.ts";
-import { FakeTrainer } from "../../runs/testing.ts";
+import { FakeTrainer } from "../../testing/mod.ts";
 import { createFakeRun, executeFake, freshFakeHome } from "../runs/fake_home.ts";
 
 Deno.test("advisedSettings() finds what a message tells people to change, its value, and whether a resume may", () => {

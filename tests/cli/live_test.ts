@@ -1,7 +1,6 @@
 import { deepStrictEqual, match, ok, strictEqual } from "node:assert/strict";
 import { duration, LiveView, type Screen, sparkline } from "../../cli/live.ts";
-import { ManualClock } from "../../engine/testing.ts";
-import type { EngineEvent, EngineEventBody } from "../../engine/mod.ts";
+import { type EngineEvent, type EngineEventBody, ManualClock } from "../../engine/mod.ts";
 
 const ESC = "\x1b";
 

@@ -2,8 +2,7 @@ import { deepStrictEqual, match, rejects, strictEqual } from "node:assert/strict
 import { setImmediate } from "node:timers";
 import { isBadInput } from "../../cli/exit.ts";
 import { signalCommand } from "../../cli/signal.ts";
-import { Engine, type EngineError, type GraphDefinition } from "../../engine/mod.ts";
-import { ManualClock } from "../../engine/testing.ts";
+import { Engine, type EngineError, type GraphDefinition, ManualClock } from "../../engine/mod.ts";
 import { Home } from "../../runs/mod.ts";
 import { soleStage } from "../engine/fixtures.ts";
 import { createFakeRun, freshFakeHome } from "../runs/fake_home.ts";

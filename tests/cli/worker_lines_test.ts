@@ -1,6 +1,7 @@
 import { strictEqual } from "node:assert/strict";
 import { type EngineError, NoProgressError, WorkerLostError } from "../../engine/mod.ts";
-import { failureError, failureReport } from "../../workers/mod.ts";
+import { failureError } from "../../workers/mod.ts";
+import { failureReport } from "../../testing/mod.ts";
 import { workerLine } from "../../cli/worker_lines.ts";
 
 const place = { run: "r", group: "trainer", generation: 1, op: "train" };

@@ -3,7 +3,7 @@ import * as fc from "fast-check";
 import { ManualClock } from "../../engine/clock.ts";
 import { SqliteStore } from "../../engine/sqlite_store.ts";
 import type { Store } from "../../engine/store.ts";
-import { MemoryStore } from "../../engine/testing.ts";
+import { MemoryStore } from "../../testing/mod.ts";
 import { follow, NOW_SQL, POSTGRES_MISSING, testSchema } from "../postgres.ts";
 import { OPERATIONS, perform, snapshot } from "./store_operations.ts";
 

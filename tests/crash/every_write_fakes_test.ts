@@ -5,7 +5,7 @@
  */
 import { deepStrictEqual, ok, strictEqual } from "node:assert/strict";
 import { SqliteStore, type Store } from "../../engine/mod.ts";
-import { MemoryStore } from "../../engine/testing.ts";
+import { MemoryStore } from "../../testing/mod.ts";
 import type { Plan } from "../simulation/workload.ts";
 import { FULL, MEMORY_DIR, runThrough, SMALL } from "./fake_lives.ts";
 

@@ -2,7 +2,7 @@
 import { existsSync } from "node:fs";
 import { hostname } from "node:os";
 import { ArtifactStore, Engine, InfrastructureError, type Owner, provide, type Store } from "../../engine/mod.ts";
-import { Crashed } from "../../engine/testing.ts";
+import { Crashed } from "../../testing/mod.ts";
 import { digestOf } from "../simulation/audit.ts";
 import { Operator, type Plan, SIGNAL, workload } from "../simulation/workload.ts";
 

@@ -6,12 +6,19 @@ import { deepStrictEqual, match, ok, strictEqual } from "node:assert/strict";
 import { SupervisedConfig } from "../../configs/mod.ts";
 import { tableOf } from "../../data/mod.ts";
 import { ArtifactStore, Engine, graph, provide, systemClock } from "../../engine/mod.ts";
-import { MemoryStore } from "../../engine/testing.ts";
+import { MemoryStore } from "../../testing/mod.ts";
 import { Paths, Rows, Trainer, Trainers } from "../../flows/resources.ts";
 import { preparePolicy } from "../../flows/stages/prepare_policy.ts";
 import { supervisedRounds } from "../../flows/supervised.ts";
-import { type Operator, PolicyTrainer, trainerGroup, type WorkerGroup, Workers } from "../../workers/mod.ts";
-import type { Loss, WorkersEvent } from "../../workers/mod.ts";
+import {
+  type Loss,
+  type Operator,
+  PolicyTrainer,
+  trainerGroup,
+  type WorkerGroup,
+  Workers,
+  type WorkersEvent,
+} from "../../workers/mod.ts";
 import { withHome } from "../workers/fixtures.ts";
 
 const python = Deno.env.get("HOLDFAST_TEST_DEEPSPEED_PYTHON") ?? "";

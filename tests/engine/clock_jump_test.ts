@@ -1,6 +1,6 @@
 import { deepStrictEqual, ok, strictEqual } from "node:assert/strict";
-import { InfrastructureError } from "../../engine/mod.ts";
-import { ManualClock, type MemoryStore } from "../../engine/testing.ts";
+import { InfrastructureError, ManualClock } from "../../engine/mod.ts";
+import type { MemoryStore } from "../../testing/mod.ts";
 import { bench, runOnce, soleStage } from "./fixtures.ts";
 
 const HOUR_MS = 3_600_000;

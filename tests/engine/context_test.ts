@@ -1,7 +1,7 @@
 import { deepStrictEqual, match, notDeepStrictEqual, ok, strictEqual } from "node:assert/strict";
 import { z } from "zod";
 import { type Context, defineStage, type EngineEvent, graph } from "../../engine/mod.ts";
-import { Crashed, MemoryStore } from "../../engine/testing.ts";
+import { Crashed, MemoryStore } from "../../testing/mod.ts";
 import { bench, runOnce, soleStage } from "./fixtures.ts";
 
 const child = defineStage({

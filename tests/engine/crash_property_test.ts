@@ -2,7 +2,7 @@ import { deepStrictEqual, ok, strictEqual } from "node:assert/strict";
 import fc from "fast-check";
 import { z } from "zod";
 import { type Context, defineStage, graph, type GraphDefinition, InfrastructureError } from "../../engine/mod.ts";
-import { Crashed, MemoryStore } from "../../engine/testing.ts";
+import { Crashed, MemoryStore } from "../../testing/mod.ts";
 import { bench, NoConfig } from "./fixtures.ts";
 
 /** A small graph: a loop whose rounds draw lists, map over them with steps and child stages, and fold what came out. */

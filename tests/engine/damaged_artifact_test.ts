@@ -1,6 +1,6 @@
 import { deepStrictEqual, match, ok, strictEqual } from "node:assert/strict";
 import { ArtifactStore, Engine, type Outcome } from "../../engine/mod.ts";
-import { Crashed, MemoryStore } from "../../engine/testing.ts";
+import { Crashed, MemoryStore } from "../../testing/mod.ts";
 import { MEMORY_DIR } from "../crash/fake_lives.ts";
 import { longValues } from "./long_values.ts";
 

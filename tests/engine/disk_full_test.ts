@@ -1,7 +1,7 @@
 import { deepStrictEqual, match, ok, strictEqual } from "node:assert/strict";
 import { isDeepStrictEqual } from "node:util";
 import { ArtifactStore, Engine, type Outcome, SqliteStore, type Store } from "../../engine/mod.ts";
-import { MemoryStore } from "../../engine/testing.ts";
+import { MemoryStore } from "../../testing/mod.ts";
 import { digestOf } from "../simulation/audit.ts";
 import { type Ended, FULL, MEMORY_DIR, runThrough } from "../crash/fake_lives.ts";
 import { longValues } from "./long_values.ts";

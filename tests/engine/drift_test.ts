@@ -1,7 +1,7 @@
 import { deepStrictEqual, match, ok, rejects, strictEqual } from "node:assert/strict";
 import { z } from "zod";
 import { defineStage, graph, ReplayDriftError, type ReplayPolicy } from "../../engine/mod.ts";
-import { Crashed, MemoryStore } from "../../engine/testing.ts";
+import { Crashed, MemoryStore } from "../../testing/mod.ts";
 import { bench, NoConfig } from "./fixtures.ts";
 
 type Sides = { input: number; steps: string[]; replay?: ReplayPolicy; ran?: string[] };

@@ -1,7 +1,7 @@
 import { deepStrictEqual, ok, rejects, strictEqual } from "node:assert/strict";
 import { z } from "zod";
 import { type Context, defineStage, graph } from "../../engine/mod.ts";
-import { Crashed, MemoryStore } from "../../engine/testing.ts";
+import { Crashed, MemoryStore } from "../../testing/mod.ts";
 import { bench, NoConfig } from "./fixtures.ts";
 
 type Body = (n: number, ctx: Context) => Promise<number> | number;

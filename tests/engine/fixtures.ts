@@ -7,10 +7,11 @@ import {
   type Graph,
   graph,
   type GraphDefinition,
+  ManualClock,
   type Outcome,
   provide,
 } from "../../engine/mod.ts";
-import { FakeWorkers, fakeWorkers, ManualClock, MemoryStore } from "../../engine/testing.ts";
+import { FakeWorkers, fakeWorkers, MemoryStore } from "../../testing/mod.ts";
 
 /** Artifacts of all tests of this process; the folder is made only when a value moves there. */
 export const artifacts = new ArtifactStore(Deno.makeTempDirSync({ prefix: "engine_test_" }));

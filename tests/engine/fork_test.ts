@@ -15,7 +15,7 @@ import {
   SqliteStore,
   type Store,
 } from "../../engine/mod.ts";
-import { Crashed, MemoryStore } from "../../engine/testing.ts";
+import { Crashed, MemoryStore } from "../../testing/mod.ts";
 
 const Config = z.strictObject({
   seed: z.int().default(0),

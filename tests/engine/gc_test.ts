@@ -1,7 +1,7 @@
 import { deepStrictEqual, ok, rejects, strictEqual } from "node:assert/strict";
 import { encode } from "@msgpack/msgpack";
 import { ArtifactStore, reachableArtifacts, removeRows, RunOwnedError, sweepArtifacts } from "../../engine/mod.ts";
-import { Crashed, MemoryStore } from "../../engine/testing.ts";
+import { Crashed, MemoryStore } from "../../testing/mod.ts";
 import { newOwner, newRun, row } from "../contracts/store_contract.ts";
 
 const OLD = new Date(0);

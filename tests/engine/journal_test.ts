@@ -3,7 +3,7 @@ import { z } from "zod";
 import { defineStage, FencedError, graph } from "../../engine/mod.ts";
 import { Journal } from "../../engine/journal.ts";
 import { encodeId, isUnder, segment } from "../../engine/keys.ts";
-import { Crashed, MemoryStore } from "../../engine/testing.ts";
+import { Crashed, MemoryStore } from "../../testing/mod.ts";
 import { artifacts, bench, NoConfig } from "./fixtures.ts";
 
 async function opened(store = new MemoryStore()): Promise<{ store: MemoryStore; journal: Journal; broken: Error[] }> {

@@ -1,7 +1,7 @@
 import { deepStrictEqual, ok, rejects, strictEqual } from "node:assert/strict";
 import { z } from "zod";
 import { defineStage, type Graph, graph, type GraphDefinition, type Outcome } from "../../engine/mod.ts";
-import { Crashed, type MemoryStore } from "../../engine/testing.ts";
+import { Crashed, type MemoryStore } from "../../testing/mod.ts";
 import { bench, NoConfig, Sampler, Trainer } from "./fixtures.ts";
 
 const TIMES = 4;

@@ -9,7 +9,7 @@ import {
   OutOfMemoryError,
   WorkerLostError,
 } from "../../engine/mod.ts";
-import { Crashed, MemoryStore } from "../../engine/testing.ts";
+import { Crashed, MemoryStore } from "../../testing/mod.ts";
 import { bench, NoConfig, runOnce, Sampler, soleStage, Trainer } from "./fixtures.ts";
 
 const AT_ONCE = { backoff: { first_ms: 0, max_ms: 0 } };

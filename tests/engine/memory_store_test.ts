@@ -1,4 +1,4 @@
-import { MemoryStore } from "../../engine/testing.ts";
+import { MemoryStore } from "../../testing/mod.ts";
 import { storeContract } from "../contracts/store_contract.ts";
 
 storeContract("MemoryStore", (clock) => ({ store: new MemoryStore({ clock }), dispose: () => Promise.resolve() }));

@@ -1,7 +1,7 @@
 import { deepStrictEqual, ok, strictEqual } from "node:assert/strict";
 import { z } from "zod";
 import { defineStage, graph, InfrastructureError, type RecordedMetrics } from "../../engine/mod.ts";
-import { Crashed, MemoryStore } from "../../engine/testing.ts";
+import { Crashed, MemoryStore } from "../../testing/mod.ts";
 import { bench, NoConfig, soleStage } from "./fixtures.ts";
 
 const child = defineStage({

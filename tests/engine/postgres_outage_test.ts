@@ -2,13 +2,14 @@ import { deepStrictEqual, match, ok, rejects, strictEqual } from "node:assert/st
 import { z } from "zod";
 import {
   ArtifactStore,
+  defineStage,
   Engine,
   graph,
   InfrastructureError,
   InvalidInputError,
+  type JournalRow,
   PostgresStore,
 } from "../../engine/mod.ts";
-import { defineStage, type JournalRow } from "../../engine/mod.ts";
 import { newOwner, newRun, row } from "../contracts/store_contract.ts";
 import { POSTGRES_MISSING } from "../postgres.ts";
 import { PostgresCluster } from "../postgres_cluster.ts";

@@ -2,7 +2,7 @@ import { deepStrictEqual, rejects, strictEqual } from "node:assert/strict";
 import fc from "fast-check";
 import { z } from "zod";
 import { defineStage, graph, prefixOf, ReplayDriftError } from "../../engine/mod.ts";
-import { Crashed, MemoryStore } from "../../engine/testing.ts";
+import { Crashed, MemoryStore } from "../../testing/mod.ts";
 import { artifacts, bench } from "./fixtures.ts";
 
 type Shape = Record<string, z.ZodType>;

@@ -1,7 +1,7 @@
 import { deepStrictEqual, ok, strictEqual } from "node:assert/strict";
 import { z } from "zod";
 import { ArtifactStore, defineStage, Engine, graph } from "../../engine/mod.ts";
-import { MemoryStore } from "../../engine/testing.ts";
+import { MemoryStore } from "../../testing/mod.ts";
 
 /** A stage that leaves a file, and a loop whose open rounds read it without waiting for the stage: they carry what it gave. */
 function world() {

@@ -12,7 +12,7 @@ import {
   prefixOf,
   type StageOptions,
 } from "../../engine/mod.ts";
-import { Crashed, MemoryStore } from "../../engine/testing.ts";
+import { Crashed, MemoryStore } from "../../testing/mod.ts";
 import { artifacts, bench, NoConfig } from "./fixtures.ts";
 
 type Definition = GraphDefinition<Record<string, never>, Record<string, never>, unknown>;

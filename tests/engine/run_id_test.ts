@@ -11,7 +11,7 @@ import {
   newRunId,
   RunId,
 } from "../../engine/mod.ts";
-import { MemoryStore } from "../../engine/testing.ts";
+import { MemoryStore } from "../../testing/mod.ts";
 import { z } from "zod";
 import { BAD_IDS } from "../contracts/run_ids.ts";
 

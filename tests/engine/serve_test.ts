@@ -8,6 +8,7 @@ import {
   graph,
   InfrastructureError,
   type Liveness,
+  ManualClock,
   type Outcome,
   type Owner,
   provide,
@@ -16,7 +17,7 @@ import {
   serveQueues,
   type Taken,
 } from "../../engine/mod.ts";
-import { Crashed, FakeWorkers, ManualClock, MemoryStore } from "../../engine/testing.ts";
+import { Crashed, FakeWorkers, MemoryStore } from "../../testing/mod.ts";
 import { artifacts, NoConfig, Sampler } from "./fixtures.ts";
 
 const LEASE_MS = 8000;

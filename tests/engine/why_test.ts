@@ -10,7 +10,7 @@ import {
   keysRead,
   type StageOptions,
 } from "../../engine/mod.ts";
-import { Crashed, MemoryStore } from "../../engine/testing.ts";
+import { Crashed, MemoryStore } from "../../testing/mod.ts";
 import { artifacts } from "./fixtures.ts";
 
 const Config = z.strictObject({ lag: z.number().default(0), word: z.string().default("a") });

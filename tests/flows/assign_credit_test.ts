@@ -4,7 +4,7 @@ import { z } from "zod";
 import { AlgorithmChoice } from "../../algs/mod.ts";
 import { Batch } from "../../data/mod.ts";
 import { ArtifactStore, Engine, graph } from "../../engine/mod.ts";
-import { MemoryStore } from "../../engine/testing.ts";
+import { MemoryStore } from "../../testing/mod.ts";
 import { assignCredit, type ScoredGroup, untrainedText } from "../../flows/mod.ts";
 import { splitEvenly } from "../../flows/stages/optimizer_steps.ts";
 import { scratch } from "./fixtures.ts";

@@ -4,7 +4,7 @@ import { type Row, type RowTable, tableOf } from "../../data/mod.ts";
 import type { ErrorJson } from "../../engine/mod.ts";
 import { recordedDefinition, runView } from "../../runs/mod.ts";
 import { FLOW_GRAPHS } from "../../flows/table.ts";
-import { FakeTrainer } from "../../runs/testing.ts";
+import { FakeTrainer } from "../../testing/mod.ts";
 import type { Operator } from "../../workers/mod.ts";
 import { execute, onlineConfig, stores } from "./fixtures.ts";
 

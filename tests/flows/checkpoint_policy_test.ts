@@ -3,7 +3,7 @@ import type { Policy } from "../../data/mod.ts";
 import { online } from "../../flows/online.ts";
 import { Paths, Trainer, Trainers } from "../../flows/resources.ts";
 import { checkpointPolicy } from "../../flows/stages/checkpoint_policy.ts";
-import { FakeTrainer } from "../../runs/testing.ts";
+import { FakeTrainer } from "../../testing/mod.ts";
 import { type Context, type DirectoryOwner, OutOfMemoryError, type RowKind, writeOwner } from "../../engine/mod.ts";
 import type { CheckpointNote, PolicyTrainer } from "../../workers/mod.ts";
 import { execute, onlineConfig, stores } from "./fixtures.ts";

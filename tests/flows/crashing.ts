@@ -1,12 +1,17 @@
 /** Runs of the online flow whose engines die and whose worker groups are lost on purpose. */
 import { deepStrictEqual, strictEqual } from "node:assert/strict";
 import { WorkerLostError } from "../../engine/mod.ts";
-import { Crashed, type MemoryStore } from "../../engine/testing.ts";
+import {
+  Crashed,
+  type FakeCall,
+  type FakeHook,
+  FakeSampler,
+  FakeTrainer,
+  type MemoryStore,
+} from "../../testing/mod.ts";
 import type { Ledger } from "../../flows/mod.ts";
 import { runView } from "../../runs/mod.ts";
 import { online } from "../../flows/online.ts";
-import { FakeSampler, FakeTrainer } from "../../runs/testing.ts";
-import type { FakeCall, FakeHook } from "../../workers/mod.ts";
 import { type Death, unsavedOf, watched } from "./deaths.ts";
 import { execute, onlineConfig, stores } from "./fixtures.ts";
 

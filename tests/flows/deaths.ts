@@ -4,7 +4,7 @@
  */
 import type { JournalRow } from "../../engine/mod.ts";
 import type { VersionNote } from "../../workers/mod.ts";
-import type { MemoryStore, MemoryStoreOptions } from "../../engine/testing.ts";
+import type { MemoryStore, MemoryStoreOptions } from "../../testing/mod.ts";
 
 export type Death = Pick<MemoryStoreOptions, "crash_after_appends" | "crash_after">;
 

@@ -5,7 +5,7 @@ import { readRollouts } from "../../cli/rollouts.ts";
 import { loadConfig } from "../../configs/mod.ts";
 import type { RoundRecord } from "../../engine/mod.ts";
 import { collectGarbage, forkRun, type Home, verifyVersions, whyEntry } from "../../runs/mod.ts";
-import { FakeSampler, FakeTrainer } from "../../runs/testing.ts";
+import { FakeSampler, FakeTrainer } from "../../testing/mod.ts";
 import { rowsToRedo } from "../../runs/verify.ts";
 import { PolicyTrainer } from "../../workers/mod.ts";
 import { createFakeRun, executeFake, freshFakeHome } from "../runs/fake_home.ts";

@@ -3,11 +3,9 @@ import fc from "fast-check";
 import { AlgorithmChoice, hasSignal } from "../../algs/mod.ts";
 import { Batch } from "../../data/mod.ts";
 import type { ArtifactStore, RoundRecord } from "../../engine/mod.ts";
-import { Crashed, type MemoryStore } from "../../engine/testing.ts";
+import { type Complete, Crashed, FakeSampler, type MemoryStore } from "../../testing/mod.ts";
 import { ledgerOf } from "../../flows/mod.ts";
 import { online } from "../../flows/online.ts";
-import { FakeSampler } from "../../runs/testing.ts";
-import type { Complete } from "../../workers/mod.ts";
 import { execute, onlineConfig, rowsOf, stores } from "./fixtures.ts";
 
 const dapoConfig = (model: string, overrides: Record<string, unknown> = {}) =>

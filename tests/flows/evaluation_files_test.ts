@@ -14,7 +14,7 @@ import {
   type RunView,
   runView,
 } from "../../runs/mod.ts";
-import { fakeRun, FakeSampler } from "../../runs/testing.ts";
+import { fakeRun, FakeSampler } from "../../testing/mod.ts";
 import { freshFakeHome } from "../runs/fake_home.ts";
 
 const NONE = { workers: [], metrics: {} };

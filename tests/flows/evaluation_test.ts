@@ -5,7 +5,7 @@ import { tableOf } from "../../data/mod.ts";
 import { type Evaluation, passAtK } from "../../flows/mod.ts";
 import { evaluate } from "../../flows/evaluate.ts";
 import { EvaluateConfig } from "../../configs/mod.ts";
-import { FakeSampler } from "../../runs/testing.ts";
+import { FakeSampler } from "../../testing/mod.ts";
 import { execute, stores } from "./fixtures.ts";
 
 /** Share of the k-subsets of n samples that hold one of the first c. */

@@ -1,9 +1,7 @@
 import { OnlineConfig, QuickstartConfig } from "../../configs/mod.ts";
 import { type RowTable, tableOf } from "../../data/mod.ts";
 import { ArtifactStore, Engine, type EngineOptions, type GraphDefinition, type Outcome } from "../../engine/mod.ts";
-import { MemoryStore } from "../../engine/testing.ts";
-import { type FakeRun, fakeRun, type FakeRunOptions } from "../../runs/testing.ts";
-import { writeFakeModel } from "../../workers/mod.ts";
+import { type FakeRun, fakeRun, type FakeRunOptions, MemoryStore, writeFakeModel } from "../../testing/mod.ts";
 
 // In memory: what is tested here is order, not the disk.
 const SHARED_MEMORY = "/dev/shm";

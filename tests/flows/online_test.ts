@@ -1,9 +1,8 @@
 import { deepStrictEqual, match, notStrictEqual, ok, rejects, strictEqual } from "node:assert/strict";
 import type { JournalRow } from "../../engine/mod.ts";
-import { Crashed, MemoryStore } from "../../engine/testing.ts";
+import { Crashed, FakeSampler, FakeTrainer, MemoryStore } from "../../testing/mod.ts";
 import { runView } from "../../runs/mod.ts";
 import { online } from "../../flows/online.ts";
-import { FakeSampler, FakeTrainer } from "../../runs/testing.ts";
 import { execute, onlineConfig, rowsOf, stores } from "./fixtures.ts";
 
 const NOTHING_LIVE = { workers: [], metrics: {} };

@@ -2,10 +2,9 @@
 import { deepStrictEqual, ok, strictEqual } from "node:assert/strict";
 import fc from "fast-check";
 import { WorkerLostError } from "../../engine/mod.ts";
-import { Crashed, type MemoryStore } from "../../engine/testing.ts";
+import { Crashed, FakeTrainer, type MemoryStore } from "../../testing/mod.ts";
 import { runView } from "../../runs/mod.ts";
 import { preference } from "../../flows/preference.ts";
-import { FakeTrainer } from "../../runs/testing.ts";
 import { type Death, onceDurable, unsavedOf, watched } from "./deaths.ts";
 import { execute, stores } from "./fixtures.ts";
 import { pairsOf, preferenceConfig } from "./preference_fixtures.ts";

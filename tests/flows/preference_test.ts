@@ -1,10 +1,9 @@
 import { deepStrictEqual, notStrictEqual, ok, strictEqual } from "node:assert/strict";
 import type { Batch } from "../../data/mod.ts";
-import type { MemoryStore } from "../../engine/testing.ts";
+import { type MemoryStore, writeFakeModel } from "../../testing/mod.ts";
 import { preference } from "../../flows/preference.ts";
 import { runView } from "../../runs/mod.ts";
 import type { PairEvaluation } from "../../flows/stages/evaluate_pairs.ts";
-import { writeFakeModel } from "../../workers/mod.ts";
 import { execute, rowsOf, scratch, stores } from "./fixtures.ts";
 import { pairsOf, preferenceConfig } from "./preference_fixtures.ts";
 

@@ -4,11 +4,10 @@ import { deepStrictEqual, match, notStrictEqual, ok, strictEqual } from "node:as
 import { SupervisedConfig } from "../../configs/mod.ts";
 import type { Batch, PythonLoss } from "../../data/mod.ts";
 import { sha256Hex, UserCodeError } from "../../engine/mod.ts";
-import { MemoryStore } from "../../engine/testing.ts";
+import { FakeTrainer, MemoryStore } from "../../testing/mod.ts";
 import { forkRun } from "../../runs/mod.ts";
 import { online } from "../../flows/online.ts";
 import { supervised } from "../../flows/supervised.ts";
-import { FakeTrainer } from "../../runs/testing.ts";
 import { createFakeRun, executeFake, freshFakeHome } from "../runs/fake_home.ts";
 import { execute, onlineConfig, stores } from "./fixtures.ts";
 

@@ -1,11 +1,9 @@
 import { deepStrictEqual, notStrictEqual, ok, strictEqual } from "node:assert/strict";
 import type { Policy } from "../../data/mod.ts";
 import type { RoundRecord } from "../../engine/mod.ts";
-import { Crashed } from "../../engine/testing.ts";
+import { Crashed, type FakeTrainer, writeFakeModel } from "../../testing/mod.ts";
 import { forkRun, runView } from "../../runs/mod.ts";
 import { online } from "../../flows/online.ts";
-import type { FakeTrainer } from "../../runs/testing.ts";
-import { writeFakeModel } from "../../workers/mod.ts";
 import { createFakeRun, executeFake, freshFakeHome } from "../runs/fake_home.ts";
 import { execute, onlineConfig, stores } from "./fixtures.ts";
 

@@ -1,8 +1,7 @@
 import { deepStrictEqual, strictEqual } from "node:assert/strict";
 import { WorkerLostError } from "../../engine/mod.ts";
 import { online } from "../../flows/online.ts";
-import { FakeSampler } from "../../runs/testing.ts";
-import type { FakeHook } from "../../workers/fake_model.ts";
+import { type FakeHook, FakeSampler } from "../../testing/mod.ts";
 import { execute, onlineConfig, stores } from "./fixtures.ts";
 
 const PROMPTS = 4;

@@ -4,14 +4,13 @@ import { AlgorithmChoice, evaluate, type EvaluatedSequence, expressionsOf, type 
 import { loadConfig, parseConfig, readConfig } from "../../configs/mod.ts";
 import { Batch, decodeColumn, decodeSlab } from "../../data/mod.ts";
 import { type ArtifactStore, canonicalJson, type RoundRecord } from "../../engine/mod.ts";
-import type { MemoryStore } from "../../engine/testing.ts";
+import { FakeSampler, type MemoryStore } from "../../testing/mod.ts";
 import { assignCredit, ledgerOf } from "../../flows/mod.ts";
 import { forkRun } from "../../runs/mod.ts";
 import { online } from "../../flows/online.ts";
 import { sampleUntilFull } from "../../flows/stages/sample_until_full.ts";
 import { scoreTokens } from "../../flows/stages/score_tokens.ts";
 import { trainPolicy } from "../../flows/stages/train_policy.ts";
-import { FakeSampler } from "../../runs/testing.ts";
 import { createFakeRun, executeFake, freshFakeHome } from "../runs/fake_home.ts";
 import { execute, onlineConfig, stores } from "./fixtures.ts";
 

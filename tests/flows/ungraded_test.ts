@@ -6,7 +6,7 @@ import type { Evaluation } from "../../flows/mod.ts";
 import { type RunView, runView } from "../../runs/mod.ts";
 import { evaluate } from "../../flows/evaluate.ts";
 import { online } from "../../flows/online.ts";
-import { FakeSampler } from "../../runs/testing.ts";
+import { FakeSampler } from "../../testing/mod.ts";
 import { REWARDS } from "../../rewards/mod.ts";
 import type { Operator } from "../../workers/mod.ts";
 import { execute, onlineConfig, stores } from "./fixtures.ts";

@@ -4,9 +4,9 @@ import { OutOfMemoryError, type RoundRecord } from "../../engine/mod.ts";
 import { ledgerOf } from "../../flows/mod.ts";
 import { forkRun, runView } from "../../runs/mod.ts";
 import { online } from "../../flows/online.ts";
-import { FakeSampler, FakeTrainer } from "../../runs/testing.ts";
+import { FakeSampler, FakeTrainer, writeFakeModel } from "../../testing/mod.ts";
 import { rowsToRedo, verifyVersions } from "../../runs/verify.ts";
-import { type CheckpointNote, PolicyTrainer, type Replan, VersionNote, writeFakeModel } from "../../workers/mod.ts";
+import { type CheckpointNote, PolicyTrainer, type Replan, VersionNote } from "../../workers/mod.ts";
 import { createFakeRun, executeFake, freshFakeHome } from "../runs/fake_home.ts";
 import { execute, onlineConfig, stores } from "./fixtures.ts";
 

@@ -5,7 +5,8 @@
 const BELOW_CONFIGS = ["engine", "data", "workers", "algs", "rewards", "rollouts"];
 const BELOW_FLOWS = [...BELOW_CONFIGS, "configs"];
 const BELOW_RUNS = [...BELOW_FLOWS, "flows"];
-const ALL = [...BELOW_RUNS, "runs", "cli", "web", "deno.json"];
+const BELOW_CLI = [...BELOW_RUNS, "runs"];
+const ALL = [...BELOW_CLI, "cli", "testing", "deno.json"];
 
 export const IMPORT_TABLE: Record<string, string[]> = {
   engine: [],
@@ -17,8 +18,8 @@ export const IMPORT_TABLE: Record<string, string[]> = {
   configs: BELOW_CONFIGS,
   flows: BELOW_FLOWS,
   runs: BELOW_RUNS,
-  cli: ALL,
-  web: ALL,
+  testing: BELOW_CLI,
+  cli: [...BELOW_CLI, "deno.json"],
   bench: ALL,
   "mod.ts": ALL,
   examples: ["mod.ts"],

@@ -6,6 +6,7 @@ Deno.test("refusal() names the room when an import is not in the table", () => {
   match(refusal("algs/grpo.ts", "../engine/mod.ts") ?? "", /allows data there/);
   match(refusal("examples/custom.ts", "../engine/mod.ts") ?? "", /allows mod.ts there/);
   match(refusal("flows/online.ts", "../runs/mod.ts") ?? "", /Cannot import 'runs'/);
+  match(refusal("runs/session.ts", "../testing/mod.ts") ?? "", /Cannot import 'testing'/);
   match(refusal("flows/stages/train.ts", "../../cli/main.ts") ?? "", /Cannot import 'cli'/);
 });
 

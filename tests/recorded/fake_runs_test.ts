@@ -1,9 +1,8 @@
 /** Runs of every flow that older versions recorded with fake workers: deterministic on every machine. */
 import { deepStrictEqual } from "node:assert/strict";
 import { Engine, type JournalRow, type RunHead, type Store, systemClock } from "../../engine/mod.ts";
-import { MemoryStore } from "../../engine/testing.ts";
+import { fakeRun, FakeTrainer, MemoryStore } from "../../testing/mod.ts";
 import { forkRun, Home, recordedDefinition, rowTables, runView, verifyVersions } from "../../runs/mod.ts";
-import { fakeRun, FakeTrainer } from "../../runs/testing.ts";
 import { rowsToRedo } from "../../runs/verify.ts";
 import { PolicyTrainer } from "../../workers/mod.ts";
 import { VERSIONS, withRecorded } from "./homes.ts";

@@ -9,8 +9,7 @@ import { FLOWS, readConfig } from "../../configs/mod.ts";
 import { Engine } from "../../engine/mod.ts";
 import { flowDefinition, SHIPPED } from "../../flows/mod.ts";
 import { createRun, forkRun, Home, rowTables } from "../../runs/mod.ts";
-import { fakeRun } from "../../runs/testing.ts";
-import { writeFakeModel } from "../../workers/mod.ts";
+import { fakeRun, writeFakeModel } from "../../testing/mod.ts";
 import { NUMERICS, RECORDED } from "./homes.ts";
 
 const ROWS = Array.from({ length: 8 }, (_, n) => ({ prompt: `say ${n}`, completion: `${n}${n}`, answer: String(n) }));

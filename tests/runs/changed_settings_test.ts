@@ -3,10 +3,9 @@ import { deepStrictEqual, ok, strictEqual } from "node:assert/strict";
 import fc from "fast-check";
 import { changeable, OnlineConfig, type SettingChange, settingChanges, withSettings } from "../../configs/mod.ts";
 import { Engine } from "../../engine/mod.ts";
-import { Crashed, type MemoryStore } from "../../engine/testing.ts";
+import { Crashed, fakeRun, type MemoryStore } from "../../testing/mod.ts";
 import { online } from "../../flows/online.ts";
 import { earlierConfigs, graphConfig } from "../../runs/settings.ts";
-import { fakeRun } from "../../runs/testing.ts";
 import { onlineConfig, rowsOf, stores } from "../flows/fixtures.ts";
 import type { Operator } from "../../workers/mod.ts";
 

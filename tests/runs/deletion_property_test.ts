@@ -1,6 +1,6 @@
 import { deepStrictEqual } from "node:assert/strict";
 import fc from "fast-check";
-import { MemoryStore } from "../../engine/testing.ts";
+import { MemoryStore } from "../../testing/mod.ts";
 import { POSTGRES_MISSING, testSchema } from "../postgres.ts";
 import { type Step, World } from "./deletion_world.ts";
 import { REMOVING_STAGES } from "../flows/removing_stages.ts";

@@ -4,7 +4,7 @@ import { z } from "zod";
 import type { EngineEvent, GraphDefinition } from "../../engine/mod.ts";
 import { createRun, executeRun, Home } from "../../runs/mod.ts";
 import { quickstart } from "../../flows/quickstart.ts";
-import { fakeRun, FakeTrainer } from "../../runs/testing.ts";
+import { fakeRun, FakeTrainer } from "../../testing/mod.ts";
 import { rowsOf, scratch, smallQuickstart } from "../flows/fixtures.ts";
 
 const CONFIG = smallQuickstart({ rounds: 4, every_rounds: 2 });

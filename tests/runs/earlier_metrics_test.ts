@@ -1,6 +1,6 @@
 import { deepStrictEqual, ok, strictEqual } from "node:assert/strict";
-import { type JournalRow, type NewRow, type RunHead, type Store } from "../../engine/mod.ts";
-import { MemoryStore } from "../../engine/testing.ts";
+import type { JournalRow, NewRow, RunHead, Store } from "../../engine/mod.ts";
+import { MemoryStore } from "../../testing/mod.ts";
 import { Home } from "../../runs/mod.ts";
 import { lastMetrics, type MetricsLine, ownPages, type Reading } from "../../runs/run_metrics.ts";
 import { VERSIONS, withRecorded } from "../recorded/homes.ts";

@@ -1,7 +1,7 @@
 import { deepStrictEqual, match, ok, rejects, strictEqual } from "node:assert/strict";
 import { pathToFileURL } from "node:url";
 import { ArtifactStore, InvalidInputError } from "../../engine/mod.ts";
-import { MemoryStore } from "../../engine/testing.ts";
+import { MemoryStore } from "../../testing/mod.ts";
 import { createRun, forkRun, Home, recordedDefinition, resumeRun, serveRuns } from "../../runs/mod.ts";
 import { scratch } from "../flows/fixtures.ts";
 import { doubled } from "./serving_graphs.ts";

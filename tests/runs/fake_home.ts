@@ -7,14 +7,13 @@ import {
   type RunHead,
   systemClock,
 } from "../../engine/mod.ts";
-import { MemoryStore } from "../../engine/testing.ts";
+import { fakeRun, type FakeRunOptions, FakeTrainer, MemoryStore, writeFakeModel } from "../../testing/mod.ts";
 import { SHIPPED } from "../../flows/mod.ts";
 import { createRun, Home, recordedDefinition, runView } from "../../runs/mod.ts";
 import { online } from "../../flows/online.ts";
-import { fakeRun, type FakeRunOptions, FakeTrainer } from "../../runs/testing.ts";
 import type { RedoingWorkers } from "../../runs/verify_run.ts";
 import type { WorkerGroupsOptions } from "../../runs/worker_groups.ts";
-import { PolicyTrainer, writeFakeModel } from "../../workers/mod.ts";
+import { PolicyTrainer } from "../../workers/mod.ts";
 import { onlineConfig, rowsOf, scratch } from "../flows/fixtures.ts";
 
 /** With a model and rows that the configuration's checks accept; the fake trainer reads one number of it. */

@@ -5,7 +5,7 @@ import { Engine } from "../../engine/mod.ts";
 import { SHIPPED } from "../../flows/mod.ts";
 import { createRun, forkRun, type Home, recordedDefinition } from "../../runs/mod.ts";
 import { preference } from "../../flows/preference.ts";
-import { fakeRun, FakeTrainer } from "../../runs/testing.ts";
+import { fakeRun, FakeTrainer } from "../../testing/mod.ts";
 import { createFakeRun, freshFakeHome } from "./fake_home.ts";
 import { pairsOf, preferenceConfig } from "../flows/preference_fixtures.ts";
 

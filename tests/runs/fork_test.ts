@@ -1,12 +1,11 @@
 import { deepStrictEqual, match, notStrictEqual, ok, rejects, strictEqual } from "node:assert/strict";
 import { basename, dirname } from "node:path";
 import { OutOfMemoryError, processOwner, type RoundRecord, type RunHead, writeOwner } from "../../engine/mod.ts";
-import { Crashed, MemoryStore } from "../../engine/testing.ts";
+import { Crashed, FakeTrainer, MemoryStore, writeFakeModel } from "../../testing/mod.ts";
 import { forkRun, type ForkRunOptions, type Home, residentRows } from "../../runs/mod.ts";
-import { type Replan, writeFakeModel } from "../../workers/mod.ts";
+import type { Replan } from "../../workers/mod.ts";
 import type { SettingChange } from "../../configs/mod.ts";
 import { changedSettings, settingsRows } from "../../runs/settings.ts";
-import { FakeTrainer } from "../../runs/testing.ts";
 import { createFakeRun, executeFake, freshFakeHome } from "./fake_home.ts";
 
 type Ended = Awaited<ReturnType<typeof executeFake>>;

@@ -1,7 +1,7 @@
 import { deepStrictEqual, match, ok, rejects, strictEqual } from "node:assert/strict";
 import fc from "fast-check";
 import { ArtifactStore, OWNER_FILE, processOwner, writeOwner } from "../../engine/mod.ts";
-import { Crashed, MemoryStore } from "../../engine/testing.ts";
+import { Crashed, MemoryStore } from "../../testing/mod.ts";
 import { collectGarbage, forkRun, type GcOptions, type GcReport, Home } from "../../runs/mod.ts";
 import { createFakeRun, executeFake, freshFakeHome } from "./fake_home.ts";
 

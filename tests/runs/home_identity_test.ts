@@ -3,7 +3,7 @@ import { deepStrictEqual, match, ok, rejects, strictEqual } from "node:assert/st
 import { DatabaseSync } from "node:sqlite";
 import { z } from "zod";
 import { ArtifactStore, graph, ownerOf, processOwner, type RunHead, writeOwner } from "../../engine/mod.ts";
-import { MemoryStore } from "../../engine/testing.ts";
+import { MemoryStore } from "../../testing/mod.ts";
 import { collectGarbage, createRun, executeRun, forkRun, Home, verifyRun } from "../../runs/mod.ts";
 import { homeNonce } from "../../workers/mod.ts";
 import { scratch } from "../flows/fixtures.ts";

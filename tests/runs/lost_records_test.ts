@@ -2,9 +2,8 @@ import { ok, strictEqual } from "node:assert/strict";
 import { reportEnd } from "../../cli/run_end.ts";
 import { loopAndRound } from "../../cli/loop_and_round.ts";
 import { ArtifactStore, BadDataError, EngineError, type Outcome } from "../../engine/mod.ts";
-import type { MemoryStore } from "../../engine/testing.ts";
+import { FakeTrainer, type MemoryStore } from "../../testing/mod.ts";
 import { forkRun, Home } from "../../runs/mod.ts";
-import { FakeTrainer } from "../../runs/testing.ts";
 import { createFakeRun, executeFake, freshFakeHome } from "./fake_home.ts";
 
 /** Every so many rows and artifacts are damaged, each in a run of its own: all of them pass, and take longer. */

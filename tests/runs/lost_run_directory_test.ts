@@ -1,10 +1,8 @@
 import { deepStrictEqual, match, ok, strictEqual } from "node:assert/strict";
 import { BadDataError, type Outcome } from "../../engine/mod.ts";
-import type { MemoryStore } from "../../engine/testing.ts";
+import { FakeTrainer, type MemoryStore, writeFakeModel } from "../../testing/mod.ts";
 import { quickstart } from "../../flows/quickstart.ts";
 import { unlessMissing } from "../../flows/unless_missing.ts";
-import { FakeTrainer } from "../../runs/testing.ts";
-import { writeFakeModel } from "../../workers/mod.ts";
 import { execute, rowsOf, smallQuickstart, stores } from "../flows/fixtures.ts";
 
 const CONFIG = smallQuickstart({ rounds: 3, every_rounds: 1 });

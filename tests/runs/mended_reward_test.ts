@@ -2,7 +2,7 @@
 import { deepStrictEqual, match, strictEqual } from "node:assert/strict";
 import type { EngineEvent } from "../../engine/mod.ts";
 import { online } from "../../flows/online.ts";
-import { FakeSampler } from "../../runs/testing.ts";
+import { FakeSampler } from "../../testing/mod.ts";
 import type { Operator } from "../../workers/mod.ts";
 import { execute, onlineConfig, stores } from "../flows/fixtures.ts";
 

@@ -1,7 +1,7 @@
 import { deepStrictEqual, ok, strictEqual } from "node:assert/strict";
 import fc from "fast-check";
 import type { EngineEvent, RunHead } from "../../engine/mod.ts";
-import { Crashed, MemoryStore } from "../../engine/testing.ts";
+import { Crashed, MemoryStore } from "../../testing/mod.ts";
 import { forkRun, Home, MetricsFile } from "../../runs/mod.ts";
 import { inheritedPages, lastMetrics, type MetricsLine, ownPages } from "../../runs/run_metrics.ts";
 import { createFakeRun, executeFake, freshFakeHome } from "./fake_home.ts";

@@ -3,7 +3,7 @@ import { deepStrictEqual, strictEqual } from "node:assert/strict";
 import { Engine, type NewRow, processOwner, type Provided } from "../../engine/mod.ts";
 import { runView } from "../../runs/mod.ts";
 import { online } from "../../flows/online.ts";
-import { fakeRun } from "../../runs/testing.ts";
+import { fakeRun } from "../../testing/mod.ts";
 import type { PolicyTrainer } from "../../workers/mod.ts";
 import { onlineConfig, rowsOf, stores } from "../flows/fixtures.ts";
 

@@ -1,6 +1,6 @@
 import { deepStrictEqual, match, strictEqual } from "node:assert/strict";
 import { ArtifactStore, type ServeEvent } from "../../engine/mod.ts";
-import { MemoryStore } from "../../engine/testing.ts";
+import { MemoryStore } from "../../testing/mod.ts";
 import { createRun, Home, serveRuns, slotsOf } from "../../runs/mod.ts";
 import { scratch } from "../flows/fixtures.ts";
 import { doubled, older } from "./serving_graphs.ts";

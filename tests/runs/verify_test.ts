@@ -1,7 +1,7 @@
 import { deepStrictEqual, match, ok, rejects, strictEqual } from "node:assert/strict";
 import type { Policy } from "../../data/mod.ts";
 import type { Store } from "../../engine/mod.ts";
-import { fakeRun, FakeTrainer } from "../../runs/testing.ts";
+import { fakeRun, FakeTrainer } from "../../testing/mod.ts";
 import { online } from "../../flows/online.ts";
 import { rowsToRedo, type Verified, type VerifiedVersion, verifyVersions } from "../../runs/verify.ts";
 import { PolicyTrainer, type VersionNote } from "../../workers/mod.ts";

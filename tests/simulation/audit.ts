@@ -1,8 +1,6 @@
 /** What must hold in every history: seen at the store, which everybody must pass, and counted where bodies start. */
-import type { JournalRow, Owner, RunHead, Store } from "../../engine/mod.ts";
-import { attemptsFor, type Cause } from "../../engine/mod.ts";
-import type { SimulatedWorld } from "../../engine/simulation.ts";
-import type { MemoryStore } from "../../engine/testing.ts";
+import { attemptsFor, type Cause, type JournalRow, type Owner, type RunHead, type Store } from "../../engine/mod.ts";
+import type { MemoryStore, SimulatedWorld } from "../../testing/mod.ts";
 import { ATTEMPTS_MAX } from "./workload.ts";
 
 /** An engine that asked whose the run is may act on the answer for so long: the answer is on its way to it. */

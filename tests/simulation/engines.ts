@@ -13,16 +13,16 @@ import {
 import { randomStream } from "../../engine/random.ts";
 import {
   type CallFate,
+  MemoryStore,
+  SimulatedNetwork,
   SimulatedOutage,
   type SimulatedProcess,
   SimulatedStore,
   SimulatedWorld,
-} from "../../engine/simulation.ts";
-import { MemoryStore } from "../../engine/testing.ts";
+} from "../../testing/mod.ts";
 import { isRecorded } from "../../runs/recorded.ts";
 import { callOptions } from "../../workers/call.ts";
 import { type WorkerGroup, Workers } from "../../workers/mod.ts";
-import { SimulatedNetwork } from "../../workers/simulation.ts";
 import { Audit, digestOf } from "./audit.ts";
 import { GROUPS, Machine } from "./machine.ts";
 import { type Operate, Operator, type Plan, planOf, SIGNAL, workload } from "./workload.ts";

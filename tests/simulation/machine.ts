@@ -1,8 +1,12 @@
 /** The machine on which agents run: what engines start there outlives them. */
-import type { SimulatedProcess, SimulatedWorld } from "../../engine/simulation.ts";
+import {
+  FakeAgent,
+  type FakeIO,
+  type SimulatedNetwork,
+  type SimulatedProcess,
+  type SimulatedWorld,
+} from "../../testing/mod.ts";
 import type { AgentProcess, Launcher } from "../../workers/local_launcher.ts";
-import type { SimulatedNetwork } from "../../workers/simulation.ts";
-import { FakeAgent, type FakeIO } from "../../workers/testing.ts";
 
 /** Operations of agents on every history's machine. */
 export const GROUPS = ["trainer", "sampler"];

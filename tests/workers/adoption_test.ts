@@ -1,8 +1,8 @@
 import { deepStrictEqual, ok, rejects, strictEqual } from "node:assert/strict";
 import { FencedError, NoProgressError } from "../../engine/mod.ts";
-import { type FakeIO, fakeLauncher, type FakeScript, Workers, type WorkersOptions } from "../../workers/mod.ts";
+import { type FakeIO, fakeLauncher, type FakeScript } from "../../testing/mod.ts";
+import { type HubDoor, Workers, type WorkersEvent, type WorkersOptions } from "../../workers/mod.ts";
 import { Events, gate, groupSpec, withHome } from "./fixtures.ts";
-import type { HubDoor, WorkersEvent } from "../../workers/mod.ts";
 
 type Engine = { workers: Workers; events: Events<WorkersEvent> };
 type Bench = {

@@ -3,7 +3,8 @@ import { deepStrictEqual, ok, strictEqual } from "node:assert/strict";
 import { join } from "node:path";
 import { systemClock } from "../../engine/mod.ts";
 import type { AgentLink } from "../../workers/agent_link.ts";
-import { type AgentMessage, FakeAgent, type FakeIO, Hub, type Launcher, localLauncher } from "../../workers/mod.ts";
+import { type AgentMessage, Hub, type Launcher, localLauncher } from "../../workers/mod.ts";
+import { FakeAgent, type FakeIO } from "../../testing/mod.ts";
 import { homeNonce, ownNonce } from "../../workers/process_sweep.ts";
 import { Events, withHome } from "./fixtures.ts";
 

@@ -1,7 +1,8 @@
 import { match, ok, rejects, strictEqual } from "node:assert/strict";
 import { Optimizer } from "../../data/mod.ts";
 import { ArtifactStore, BadDataError, ManualClock } from "../../engine/mod.ts";
-import { type Caller, FakeTrainer, PolicyTrainer, writeFakeModel } from "../../workers/mod.ts";
+import { type Caller, PolicyTrainer } from "../../workers/mod.ts";
+import { FakeTrainer, writeFakeModel } from "../../testing/mod.ts";
 
 const optimizer = Optimizer.parse({ lr: 0.1 });
 

@@ -2,7 +2,7 @@ import { deepStrictEqual, ok, strictEqual, throws } from "node:assert/strict";
 import { type Cause, CAUSES } from "../../engine/mod.ts";
 import { classify, diagnose, type Evidence, fingerprint } from "../../workers/diagnosis.ts";
 import { type FailureKind, POLICY, SIGNS, TEXTLESS } from "../../workers/causes.ts";
-import { failureReport } from "../../workers/mod.ts";
+import { failureReport } from "../../testing/mod.ts";
 
 const evidence = (more: Partial<Evidence>): Evidence => ({
   cause: "other",

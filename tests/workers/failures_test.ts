@@ -1,6 +1,7 @@
 import { deepStrictEqual, ok, strictEqual } from "node:assert/strict";
 import { CancelledError, OutOfMemoryError, UserCodeError } from "../../engine/mod.ts";
-import { failureError, type FailureFacts, failureReport, leavesGroupWhole } from "../../workers/mod.ts";
+import { failureError, type FailureFacts, leavesGroupWhole } from "../../workers/mod.ts";
+import { failureReport } from "../../testing/mod.ts";
 
 const place = { run: "r1", group: "trainer", generation: 2, op: "train" };
 

@@ -1,11 +1,5 @@
-import {
-  fakeLauncher,
-  type FakeScript,
-  type GroupSpec,
-  Workers,
-  type WorkersEvent,
-  type WorkersOptions,
-} from "../../workers/mod.ts";
+import { fakeLauncher, type FakeScript } from "../../testing/mod.ts";
+import { type GroupSpec, Workers, type WorkersEvent, type WorkersOptions } from "../../workers/mod.ts";
 
 /** Keeps events, and waits for one without sleeping. */
 export class Events<E> {

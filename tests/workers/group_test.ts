@@ -8,7 +8,8 @@ import {
   UserCodeError,
   WorkerLostError,
 } from "../../engine/mod.ts";
-import { failureReport, FakeFailure, type FakeScript, type GroupSpec, type Progress } from "../../workers/mod.ts";
+import { failureReport, FakeFailure, type FakeScript } from "../../testing/mod.ts";
+import type { GroupSpec, Progress } from "../../workers/mod.ts";
 import { gate, groupSpec, withFakes } from "./fixtures.ts";
 
 const KEY = { key: "round/1/train", attempt: 1 };

@@ -12,13 +12,12 @@ import {
 import {
   type Caller,
   type CallOptions,
-  FakeTrainer,
   type Loss,
   type Operator,
   PolicyTrainer,
   type VersionNote,
-  writeFakeModel,
 } from "../../workers/mod.ts";
+import { FakeTrainer, writeFakeModel } from "../../testing/mod.ts";
 
 const optimizer = Optimizer.parse({ lr: 0.1 });
 

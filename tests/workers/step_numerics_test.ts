@@ -1,13 +1,8 @@
 import { deepStrictEqual, strictEqual } from "node:assert/strict";
 import { type Numerics, Optimizer, type Policy } from "../../data/mod.ts";
 import { ArtifactStore, ManualClock } from "../../engine/mod.ts";
-import {
-  type Caller,
-  FakeTrainer,
-  PolicyTrainer,
-  type PolicyTrainerOptions,
-  writeFakeModel,
-} from "../../workers/mod.ts";
+import { type Caller, PolicyTrainer, type PolicyTrainerOptions } from "../../workers/mod.ts";
+import { FakeTrainer, writeFakeModel } from "../../testing/mod.ts";
 
 const optimizer = Optimizer.parse({ lr: 0.1 });
 const LORA = { rank: 8, alpha: 16, dropout: 0, targets: "all_linear", quantize: null, seed: 1 };

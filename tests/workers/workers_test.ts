@@ -1,6 +1,7 @@
 import { deepStrictEqual, ok, rejects, strictEqual } from "node:assert/strict";
 import { FencedError, InfrastructureError, ManualClock, WorkerLostError } from "../../engine/mod.ts";
-import { fakeLauncher, type Launcher, readWorkerStates, Workers } from "../../workers/mod.ts";
+import { fakeLauncher } from "../../testing/mod.ts";
+import { type Launcher, readWorkerStates, Workers } from "../../workers/mod.ts";
 import { gate, groupSpec, withFakes, withHome } from "./fixtures.ts";
 
 const KEY = { key: "k", attempt: 1 };

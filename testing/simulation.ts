@@ -18,10 +18,7 @@
  * ```
  */
 import { setImmediate } from "node:timers";
-import type { Clock } from "./clock.ts";
-import { InfrastructureError } from "./errors.ts";
-import { randomStream } from "./random.ts";
-import type { Owner, Store } from "./store.ts";
+import { type Clock, InfrastructureError, type Owner, randomStream, type Store } from "../engine/mod.ts";
 
 type Scheduled = { at_ms: number; order: number; what: string; run: () => void };
 

@@ -1,18 +1,10 @@
 /** For tests of graphs: a run's resources without Python, over the fake trainer and samplers of the workers' room. */
 import { type ArtifactStore, type Clock, provide, type Provided, type Store, systemClock } from "../engine/mod.ts";
 import { PolicySampler, type Republish, RewardScorer } from "../rollouts/mod.ts";
-import {
-  FakeSampler,
-  FakeTrainer,
-  type Operator,
-  PolicyTrainer,
-  recordedRows,
-  type RestartCause,
-} from "../workers/mod.ts";
+import { FakeSampler, FakeTrainer } from "./mod.ts";
+import { type Operator, PolicyTrainer, recordedRows, type RestartCause } from "../workers/mod.ts";
 import { Critic, Paths, Rewards, Rows, type RowTables, Sampler, Trainer, Trainers } from "../flows/mod.ts";
-import { residentRows } from "./lineage.ts";
-
-export { FakeSampler, FakeTrainer } from "../workers/mod.ts";
+import { residentRows } from "../runs/mod.ts";
 
 export type FakeRunOptions = {
   store: Store;

@@ -1,10 +1,7 @@
 /** For tests of flows, and for trying a graph without Python. */
 import { FakeAgent } from "./fake_agent.ts";
 import type { FakeScript } from "./fake_script.ts";
-import type { AgentProcess, Launcher } from "./local_launcher.ts";
-
-export * from "./fake_agent.ts";
-export * from "./fake_script.ts";
+import type { AgentProcess, Launcher } from "../workers/mod.ts";
 
 /**
  * A launcher of fake agents, and the agents that it started.

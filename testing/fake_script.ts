@@ -1,5 +1,5 @@
 import type { ArtifactStore } from "../engine/mod.ts";
-import type { FailureReport } from "./protocol.ts";
+import type { FailureReport } from "../workers/mod.ts";
 
 /** What a scripted operation gets besides its arguments. */
 export type FakeIO = {

@@ -1,8 +1,7 @@
 /** What fake workers fail with: the same errors as the engine makes of what real ones report. */
 import type { EngineError } from "../engine/mod.ts";
-import type { FileProblem } from "./checkpoint_files.ts";
+import { failureError, type FileProblem } from "../workers/mod.ts";
 import { failureReport } from "./fake_script.ts";
-import { failureError } from "./failures.ts";
 
 /** A BadDataError that a worker raised in operation `op`, as it reaches the caller: its text decides what it counts as. */
 export function badDataInWorker(message: string, op: string): EngineError {

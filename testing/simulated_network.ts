@@ -2,9 +2,16 @@
  * A network between simulated processes: the doors of engines' hubs, the lines of agents, and the file that tells an agent where to
  * go. Frames of one socket arrive in order, some time later; sockets are cut, or go silent without anybody being told.
  */
-import type { SimulatedProcess, SimulatedWorld } from "../engine/simulation.ts";
-import type { AgentLine, LineListener, LineSocket } from "./agent_line.ts";
-import type { DoorSocket, HubDoor, HubFile, SocketListener } from "./hub_door.ts";
+import type { SimulatedProcess, SimulatedWorld } from "./simulation.ts";
+import type {
+  AgentLine,
+  DoorSocket,
+  HubDoor,
+  HubFile,
+  LineListener,
+  LineSocket,
+  SocketListener,
+} from "../workers/mod.ts";
 
 type Listening = { process: SimulatedProcess; opened: (socket: DoorSocket) => void };
 

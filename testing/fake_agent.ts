@@ -1,21 +1,24 @@
 import { encode } from "@msgpack/msgpack";
 import { createHash } from "node:crypto";
 import { type Clock, InfrastructureError } from "../engine/mod.ts";
-import { type AgentLine, type LineSocket, webSocketLine } from "./agent_line.ts";
-import { failureReport, FakeFailure, type FakeIO, type FakeScript } from "./fake_script.ts";
-import { LIMITS } from "./limits.ts";
-import type { AgentStart } from "./local_launcher.ts";
-import { type Arguments, outputOf } from "./payload.ts";
 import {
+  type AgentLine,
   type AgentMessage,
+  type AgentStart,
+  type Arguments,
   type BlobFrame,
   EngineMessage,
   type FailureReport,
   type GroupState,
   type HeldGroup,
   type HeldTask,
+  LIMITS,
+  type LineSocket,
+  outputOf,
   PROTOCOL_VERSION,
-} from "./protocol.ts";
+  webSocketLine,
+} from "../workers/mod.ts";
+import { failureReport, FakeFailure, type FakeIO, type FakeScript } from "./fake_script.ts";
 
 /** As the real agent has them, in turns of `live`. */
 const TICK_MS = 250;

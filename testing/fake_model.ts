@@ -17,11 +17,17 @@ import {
   type Trajectory,
 } from "../data/mod.ts";
 import { type ArtifactStore, sha256Hex } from "../engine/mod.ts";
-import type { CallOptions, CallResult } from "./group.ts";
-import { firstProblem } from "./checkpoint_files.ts";
+import {
+  type CallOptions,
+  type CallResult,
+  Checkpoint,
+  firstProblem,
+  OPERATIONS,
+  type Operator,
+  Publication,
+  StepRecord,
+} from "../workers/mod.ts";
 import { badDataInWorker, unreadableText } from "./fake_failure.ts";
-import { Checkpoint, OPERATIONS, Publication, StepRecord } from "./operations.ts";
-import type { Operator } from "./operator.ts";
 
 /** The weights of the fake model: one number, kept as a file of a directory. */
 const WEIGHTS = "weights.json";
