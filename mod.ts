@@ -280,7 +280,6 @@ export {
   type WorkerGroup,
   Workers,
   WorkersConfig,
-  type WorkersEvent,
   type WorkersOptions,
   type WorkerState,
 } from "./workers/mod.ts";
@@ -318,7 +317,6 @@ export {
   checkpointCritic,
   checkpointPolicy,
   createModel,
-  Credit as RoundCredit,
   Critic,
   drawEvaluation,
   drawEvaluationPairs,
@@ -367,6 +365,7 @@ export {
   refilledRollouts,
   refreshReference,
   Rewards,
+  RoundCredit,
   Rows,
   type RowsConfig,
   type RowTables,

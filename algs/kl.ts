@@ -29,7 +29,7 @@ import { type Expr, k1, k2, k3, type LossInputs } from "./language/mod.ts";
 
 const /** @internal */ PLACES = ["loss", "reward", "advantage"] as const;
 const /** @internal */ ESTIMATORS = ["k1", "k2", "k3", "k3_k2", "k3_weighted"] as const;
-/** How a loss is held near the reference: weight, place and estimator of the KL. */
+/** How a policy is held near the reference: weight, place and estimator of the KL, and what steers the weight. */
 export type KlSettings = {
   kl_coef: number;
   kl_in: (typeof PLACES)[number];
@@ -132,7 +132,7 @@ export function klNeeds(c: KlSettings): ("old_logp" | "ref_logp" | "coef")[] {
   return c.kl_in === "loss" ? [] : ["old_logp", "ref_logp"];
 }
 
-/** What of a round a KL in the reward reads. */
+/** What of a round a KL outside the loss, or one whose weight is steered, reads. */
 export type KlRound = CreditRound & Pick<CreditNeeds, "old_logp" | "ref_logp" | "coef">;
 
 /** What the KL takes from the reward of each token; 0 where it is not taken from there. [N][T] */

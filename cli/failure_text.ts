@@ -1,6 +1,5 @@
 import type { ErrorJson } from "../engine/mod.ts";
-import type { Home } from "../runs/mod.ts";
-import { command } from "./output.ts";
+import { type CommandHome, completed } from "./output.ts";
 
 /**
  * What a run failed of: the root error once and first, then the work that could not be finished for it. The commands in it are
@@ -8,13 +7,10 @@ import { command } from "./output.ts";
  */
 export function failureText(
   error: ErrorJson,
-  { run, home }: { run: string; home: Pick<Home, "dir" | "storeUrl"> },
+  { run, home }: { run: string; home: CommandHome },
 ): string {
   const { root, works } = unwrap(error);
-  const message = root.message.replace(
-    /^( *next: )deno task rl (.*)$/gm,
-    (_, next, verb: string) => next + command(home, verb.replace(/\bRUN\b/, run)),
-  );
+  const message = completed(root.message, home, run);
   return [message, ...works.map(({ key, attempts }) => `  in: ${key} (attempt ${attempts})`)].join("\n");
 }
 

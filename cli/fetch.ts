@@ -2,7 +2,7 @@ import { basename, dirname } from "node:path";
 import { holds, loadConfig, namedFiles, type ShippedFile, type ShippedFiles, shippedFiles } from "../configs/mod.ts";
 import { freeBytes, InfrastructureError, InvalidInputError } from "../engine/mod.ts";
 import { download, presence } from "./download.ts";
-import { errorScreen, size } from "./output.ts";
+import { errorScreen, quoted, size } from "./output.ts";
 
 export type FetchOptions = {
   overrides?: string[];
@@ -31,7 +31,7 @@ export async function fetchCommand(config: string, options: FetchOptions = {}): 
     }
     lines.push(await line(files, missing));
   }
-  return [...lines, `Run it: deno task rl run ${[config, ...overrides].join(" ")}`].join("\n");
+  return [...lines, `Run it: deno task rl run ${[config, ...overrides].map(quoted).join(" ")}`].join("\n");
 }
 
 async function wantedBy(

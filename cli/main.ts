@@ -17,7 +17,7 @@ import { gcCommand, type GcFlags } from "./gc.ts";
 import { lossTryCommand, type LossTryOptions } from "./loss_try.ts";
 import { followLogs, type LogsFlags, showLogs } from "./logs.ts";
 import { type LossShowOptions, showLoss } from "./loss.ts";
-import { DEFAULT_HOME, print } from "./output.ts";
+import { completed, DEFAULT_HOME, print } from "./output.ts";
 import { printPlan } from "./plan.ts";
 import { testReward } from "./reward_test.ts";
 import { EXIT, isBadInput } from "./exit.ts";
@@ -146,6 +146,9 @@ async function withHome<T>(command: Command, work: (home: Home) => Promise<T>): 
   const home = Home.open(dir, { store: store ?? null, onNotice: (text) => console.error(text) });
   try {
     return await work(home);
+  } catch (error) {
+    if (error instanceof EngineError) error.message = completed(error.message, home);
+    throw error;
   } finally {
     await home.close();
   }

@@ -1,6 +1,5 @@
 /** What every command prints with: one place decides about colour, width and JSON. */
 import { resolve } from "node:path";
-import { parsePostgresUrl } from "../engine/mod.ts";
 import type { Home } from "../runs/mod.ts";
 import type { Screen } from "./live.ts";
 
@@ -35,16 +34,25 @@ export function printJson(value: unknown): void {
   console.log(JSON.stringify(value, null, 2));
 }
 
+/** What of a home tells how a command reaches it. */
+export type CommandHome = Pick<Home, "dir" | "storeUrl" | "isStore">;
+
 /** The command line that does `text` with this home and store, for people to copy. */
-export function command({ dir, storeUrl }: Pick<Home, "dir" | "storeUrl">, text: string): string {
-  const home = dir === resolve(DEFAULT_HOME) ? "" : ` --home ${quoted(dir)}`;
-  const store = storeUrl === null || storeUrl === environmentStore() ? "" : ` --store ${quoted(storeUrl)}`;
-  return `deno task rl ${text}${home}${store}`;
+export function command(home: CommandHome, text: string): string {
+  const { dir, storeUrl } = home;
+  const ofEnvironment = home.isStore(Deno.env.get("HOLDFAST_STORE") ?? "");
+  const store = storeUrl === null || ofEnvironment ? "" : ` --store ${quoted(storeUrl)}`;
+  return `deno task rl ${text}${dir === resolve(DEFAULT_HOME) ? "" : ` --home ${quoted(dir)}`}${store}`;
 }
 
-function environmentStore(): string | null {
-  const url = Deno.env.get("HOLDFAST_STORE");
-  return url ? parsePostgresUrl(url).url : null;
+const NEXT = /^( *next: )deno task rl (.*)$/gm;
+
+/** A message whose `next:` lines were written by rooms that know neither the home nor, where they say RUN, the run. */
+export function completed(message: string, home: CommandHome, run?: string): string {
+  return message.replace(NEXT, (line, next: string, verb: string) => {
+    if (/ --(home|store) /.test(verb)) return line;
+    return next + command(home, run === undefined ? verb : verb.replace(/\bRUN\b/, run));
+  });
 }
 
 /** An argument as a shell reads it. */

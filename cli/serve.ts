@@ -70,9 +70,9 @@ export async function serveCommand(home: Home, flags: ServeFlags): Promise<numbe
         };
       },
     });
+    await teller.told();
   } finally {
     release();
-    await teller.told();
   }
   return EXIT.done;
 }
@@ -98,7 +98,8 @@ export class ServeTeller {
     const line = lineOf(event, this.#home);
     if (line) this.#note(line);
     if (event.type !== "ended") return;
-    const end = this.#afterEnd(event).catch(() => {}); // The end itself has been told.
+    const { run } = event;
+    const end = this.#afterEnd(event).catch(({ message }) => this.#tell(run, `what helps was not found: ${message}`));
     this.#ends.add(end);
     void end.then(() => this.#ends.delete(end));
   }
@@ -110,10 +111,16 @@ export class ServeTeller {
 
   /** What `run` says after its run's end, too: how a failed run can be resumed or forked, and that one learned nothing. */
   async #afterEnd({ run, status, error }: ServeEvent & { type: "ended" }): Promise<void> {
+    if (status !== "failed" && status !== "done") return;
     const head = await this.#home.store.head(run);
     if (head === null) return;
-    if (error) this.#note(await afterFailure(this.#home, { head, error }));
-    if (status === "done") await warnIfUntrained(this.#home, head, this.#note);
+    if (status === "done") await warnIfUntrained(this.#home, head, (text) => this.#tell(run, text));
+    else if (error) this.#tell(run, await afterFailure(this.#home, { head, error }));
+  }
+
+  /** Other runs say something between these lines. */
+  #tell(run: string, text: string): void {
+    this.#note(text.replace(/^(?=.)/gm, `${run}  `));
   }
 }
 
@@ -123,7 +130,9 @@ function lineOf(event: ServeEvent, home: Home): string | null {
       if (event.from === null) return `${event.run}  taken`;
       return `${event.run}  taken over from engine ${event.from.pid} on ${event.from.host}`;
     case "ended":
-      if (event.error) return `${event.run}  failed: ${failureText(event.error, { run: event.run, home })}`;
+      if (event.status === "failed" && event.error) {
+        return `${event.run}  failed: ${failureText(event.error, { run: event.run, home })}`;
+      }
       return `${event.run}  ${ENDINGS[event.status]}`;
     case "refused":
       return `${event.run}  left: ${event.reason}`;

@@ -1,6 +1,6 @@
 import type { Start, StartReason } from "../engine/mod.ts";
 import { type Home, type Why, whyEntry } from "../runs/mod.ts";
-import { print, printJson, size } from "./output.ts";
+import { completed, print, printJson, size } from "./output.ts";
 import { findRun } from "./runs.ts";
 
 /** `why RUN KEY`: an entry of the journal, each of its starts, and what came of it. */
@@ -11,7 +11,7 @@ export async function whyCommand(
 ): Promise<void> {
   const why = await whyEntry(home.store, await findRun(home, ids.run), ids.key);
   if (flags.json) printJson(why);
-  else print(describe(why));
+  else print(describe(why, home));
 }
 
 const REASONS: Record<StartReason, string> = {
@@ -24,7 +24,7 @@ const REASONS: Record<StartReason, string> = {
   asked_again: "its record was dropped and it was asked for again",
 };
 
-function describe(why: Why): string {
+function describe(why: Why, home: Home): string {
   const lines: [string, string][] = [
     ["entry", `${why.key} of run ${why.run}`],
     ["stage", why.stage === null ? "a step: its result is all that is recorded" : `${why.stage} on ${why.runs_on}`],
@@ -33,7 +33,7 @@ function describe(why: Why): string {
       ? [["waited for", `${why.waited_for.key}, there at ${time(why.waited_for.at_ms)}`] as [string, string]]
       : []),
     ...why.starts.flatMap(startLines),
-    ...(why.failure ? [["failed", why.failure.message] as [string, string]] : []),
+    ...(why.failure ? [["failed", completed(why.failure.message, home, why.run)] as [string, string]] : []),
   ];
   if (why.result) {
     const { at_ms, epoch, ms, artifacts } = why.result;

@@ -19,7 +19,7 @@ export class ConfigError extends Error {
     this.problems = problems;
   }
 
-  /** As it is recorded. */
+  /** For programs: JSON output. */
   toJSON(): Record<string, unknown> {
     return { code: this.code, retryable: this.retryable, message: this.message, facts: { problems: this.problems } };
   }

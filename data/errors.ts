@@ -23,7 +23,7 @@ export class DataError extends Error {
     this.facts = place;
   }
 
-  /** As it is recorded. */
+  /** For programs: JSON output. */
   toJSON(): Record<string, unknown> {
     return { code: this.code, retryable: this.retryable, message: this.message, facts: this.facts };
   }

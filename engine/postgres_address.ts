@@ -14,7 +14,7 @@ export type PostgresAddress = {
   schema: string;
   /** For people: the address without the password. */
   text: string;
-  /** The URL as it was given, to be given again: a password is PASSWORD. */
+  /** The URL, to be given again by whoever knows the password: where it had one it has PASSWORD. */
   url: string;
 };
 

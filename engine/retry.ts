@@ -3,7 +3,7 @@ import type { ErrorJson } from "./errors.ts";
 import type { Failure } from "./journal_tree.ts";
 import { attemptsFor, type Stage } from "./stage.ts";
 
-/** The wait before a second try, which doubles with every failure up to `max_ms`. */
+/** The longest wait before a second try, which doubles with every failure up to `max_ms`. A wait is half of it and more. */
 export type Backoff = { first_ms: number; max_ms: number };
 export const DEFAULT_BACKOFF: Backoff = { first_ms: 500, max_ms: 60_000 };
 

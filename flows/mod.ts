@@ -18,7 +18,7 @@ export * from "./resources.ts";
 export { type HeldOutPairs, heldOutPairs, type PreferenceRounds, preferenceRounds } from "./preference.ts";
 export { type KeepPolicy, type KeepReason, kept } from "./retention.ts";
 export { greedyOf, samplingOf } from "./sampling.ts";
-export { assignCredit, Credit } from "./stages/assign_credit.ts";
+export { assignCredit, RoundCredit } from "./stages/assign_credit.ts";
 export { checkpointCritic, checkpointPolicy } from "./stages/checkpoint_policy.ts";
 export { createModel } from "./stages/create_model.ts";
 export { drawEvaluation, drawPrompts } from "./stages/draw_prompts.ts";

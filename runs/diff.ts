@@ -17,7 +17,7 @@ export type FirstDifference = { round: string; what: string[] };
 
 /** What two runs differ by. */
 export type RunDiff = Pair<string> & {
-  /** Nothing that was asked for and nothing that came out differs. Recoveries may. */
+  /** Nothing that results follow from and nothing that came out differs. Recoveries, replans and changed settings may. */
   equal: boolean;
   config: Difference[];
   graph: { only_a: string[]; only_b: string[] };
@@ -27,7 +27,7 @@ export type RunDiff = Pair<string> & {
   ledger: Difference[];
   digest: Pair<string | null>;
   replans: Pair<Replan[]>;
-  /** What resumes have changed of each: `config` is what the runs began with. */
+  /** What was changed of one alone since it began with its `config`: by a resume, or of its parent before a fork. */
   settings: Pair<SettingChange[]>;
   /** How often each cause was recovered from. */
   recoveries: Pair<Record<string, number>>;
@@ -53,7 +53,7 @@ export async function diffRuns(reading: Reading, { a, b }: Pair<RunHead>): Promi
     equal: asked === 0 && alike && ledger.length === 0 && digest.a === digest.b,
     ...{ config, graph, packages, loops, ledger, digest },
     replans: { a: ranA.replans, b: ranB.replans },
-    settings: { a: ranA.settings, b: ranB.settings },
+    settings: { a: without(ranA.settings, ranB.settings), b: without(ranB.settings, ranA.settings) },
     recoveries: { a: ranA.recoveries, b: ranB.recoveries },
   };
 }
@@ -83,6 +83,11 @@ async function ran({ store, artifacts }: Reading, head: RunHead): Promise<Ran> {
     settings: view.settings,
     recoveries: countBy(view.recoveries),
   };
+}
+
+function without(changes: SettingChange[], others: SettingChange[]): SettingChange[] {
+  const known = new Set(others.map((change) => text(change)));
+  return changes.filter((change) => !known.has(text(change)));
 }
 
 function countBy(recoveries: Recovery[]): Record<string, number> {

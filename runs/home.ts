@@ -36,7 +36,7 @@ const STORES = "stores";
 const STORE_LINE = /^(?:([0-9a-f-]{32,36}) )?(\S+)$/;
 /** What is not surely whole still counts as a journal that `gc` must not forget. */
 const WHOLE_STORE_LINE = /^(?:[0-9a-f-]{32,36} )?(?:holdfast\.db|postgres(?:ql)?:\S+)$/;
-/** A journal that the home was opened with. `id`: its identity, null where an older version wrote the line. */
+/** A journal in which runs of the home are recorded. `id`: its identity, null where an older version wrote the line. */
 export type KnownStore = { id: string | null; where: string };
 const isFact = (name: string) => name.endsWith(".json");
 const Metrics = z.record(z.string(), z.number());
@@ -61,13 +61,15 @@ export class Home {
   readonly where: string;
   /** The PostgreSQL with that journal, as a command names it, without its password; null: SQLite. */
   readonly storeUrl: string | null;
+  readonly #postgres: string | undefined;
 
-  /** Call {@linkcode Home.open}, which opens and checks what it holds. */
+  /** For a store that is open already; {@linkcode Home.open} opens one. `postgres`: the URL of the store, if it is one. */
   constructor(dir: string, options: { store: Store; artifacts: ArtifactStore; postgres?: string }) {
     this.dir = dir;
     const address = options.postgres === undefined ? null : parsePostgresUrl(options.postgres);
     this.where = address ? `${address.text}?schema=${address.schema}` : SQLITE;
     this.storeUrl = address?.url ?? null;
+    this.#postgres = options.postgres;
     this.store = options.store;
     this.artifacts = options.artifacts;
   }
@@ -91,6 +93,11 @@ export class Home {
       artifacts: new ArtifactStore(`${home}/artifacts`),
       ...(url !== null && { postgres: url }),
     });
+  }
+
+  /** Whether a URL is the one that the store was opened with, its password too. */
+  isStore(url: string): boolean {
+    return url === this.#postgres;
   }
 
   /** The journals whose runs keep artifacts and files in this home and that can be opened: this one first. */

@@ -20,7 +20,7 @@ import { sampledBy, ScoredGroup } from "./score_group.ts";
 const Coefficients = z.record(z.string(), z.number());
 const Columns = z.record(z.string(), ArtifactRef);
 
-const /** @internal */ creditSchema = z.strictObject({
+const /** @internal */ roundCreditSchema = z.strictObject({
   batch: ArtifactRef.nullable().describe("null: no group was usable, the policy is carried over."),
   value_batch: ArtifactRef.nullable().optional().describe("The value model's; absent: there is no value model."),
   coef: Coefficients.optional().describe("Coefficients of the next round; absent: none changes during the run."),
@@ -29,9 +29,9 @@ const /** @internal */ creditSchema = z.strictObject({
   failed: z.int(),
 });
 /** What a round trains on, and what became of its draws. */
-export type Credit = z.infer<typeof creditSchema>;
-/** Schema of {@linkcode Credit}. */
-export const Credit: typeof creditSchema = creditSchema;
+export type RoundCredit = z.infer<typeof roundCreditSchema>;
+/** Schema of {@linkcode RoundCredit}. */
+export const RoundCredit: typeof roundCreditSchema = roundCreditSchema;
 
 const Input = z.strictObject({
   scored: z.array(ScoredGroup),
@@ -60,11 +60,11 @@ type Input = z.infer<typeof Input>;
  * stand in draw order. A group that failed is left out; if nothing is to be learned from, nothing is trained. Pure but for its
  * artifacts: safe to run twice.
  */
-export const assignCredit: Stage<z.input<typeof Input>, Credit> = defineStage({
+export const assignCredit: Stage<z.input<typeof Input>, RoundCredit> = defineStage({
   name: "assign_credit",
   version: 1,
   input: Input,
-  output: Credit,
+  output: RoundCredit,
   phase: "training",
   eager: true,
   async run(input, ctx) {

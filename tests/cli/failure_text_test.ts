@@ -2,7 +2,7 @@ import { strictEqual } from "node:assert/strict";
 import { StageFailedError, WorkerLostError } from "../../engine/mod.ts";
 import { failureText } from "../../cli/failure_text.ts";
 
-const home = { dir: "/a/home", storeUrl: null };
+const home = { dir: "/a/home", storeUrl: null, isStore: () => false };
 
 Deno.test("failureText() tells the root error first and once, then the stages around it, with commands for this home", () => {
   const root = new WorkerLostError(

@@ -1,9 +1,17 @@
-import { strictEqual } from "node:assert/strict";
+import { match, ok, strictEqual } from "node:assert/strict";
 import { resolve } from "node:path";
-import { command, DEFAULT_HOME } from "../../cli/output.ts";
-import { parsePostgresUrl } from "../../engine/mod.ts";
+import { command, completed, DEFAULT_HOME } from "../../cli/output.ts";
+import { ArtifactStore } from "../../engine/mod.ts";
+import { Home } from "../../runs/mod.ts";
+import { MemoryStore } from "../../testing/mod.ts";
 
-const given = (url: string) => parsePostgresUrl(url).url;
+const SECRET = "s3cret";
+
+/** A home at `dir`, of a PostgreSQL where a URL is given. */
+function homeOf(dir: string, postgres?: string): Home {
+  const options = { store: new MemoryStore(), artifacts: new ArtifactStore(`${dir}/artifacts`) };
+  return new Home(dir, { ...options, ...(postgres !== undefined && { postgres }) });
+}
 
 /** What is printed while `HOLDFAST_STORE` is `url`; null: while it is not set. */
 function withStore(url: string | null, print: () => string): string {
@@ -18,34 +26,44 @@ function withStore(url: string | null, print: () => string): string {
   }
 }
 
+const here = resolve(DEFAULT_HOME);
+const LAB = `postgres://ada:${SECRET}@db.example:5433/runs?schema=lab&sslmode=require`;
+const NAMED = " --store 'postgres://ada:PASSWORD@db.example:5433/runs?schema=lab&sslmode=require'";
+
 Deno.test("a printed command reaches the run that it names: its home and its store, unless they are the defaults", () => {
-  const dir = resolve(DEFAULT_HOME);
-  const local = given("postgres://db.example:5433/runs?schema=lab");
   const cases = [
-    { home: { dir, storeUrl: null }, store: null, said: "" },
-    { home: { dir: "/a/home", storeUrl: null }, store: null, said: " --home /a/home" },
-    { home: { dir: "/my home", storeUrl: null }, store: null, said: " --home '/my home'" },
-    {
-      home: { dir, storeUrl: local },
-      store: null,
-      said: " --store 'postgres://db.example:5433/runs?schema=lab'",
-    },
-    { home: { dir, storeUrl: local }, store: "postgres://db.example:5433/runs?schema=lab", said: "" },
-    {
-      home: { dir, storeUrl: local },
-      store: "postgres://db.example:5433/others",
-      said: " --store 'postgres://db.example:5433/runs?schema=lab'",
-    },
+    { home: homeOf(here), store: null, said: "" },
+    { home: homeOf("/a/home"), store: null, said: " --home /a/home" },
+    { home: homeOf("/my home"), store: null, said: " --home '/my home'" },
+    { home: homeOf(here), store: LAB, said: "" }, // A home that was opened with SQLite by a script.
+    { home: homeOf(here, LAB), store: LAB, said: "" },
+    { home: homeOf(here, LAB), store: null, said: NAMED },
+    { home: homeOf(here, LAB), store: LAB.replace("/runs", "/others"), said: NAMED },
+    { home: homeOf(here, LAB), store: LAB.replace(SECRET, "old"), said: NAMED },
+    { home: homeOf(here, LAB), store: "no URL at all", said: NAMED },
+    { home: homeOf("/a/home", LAB), store: null, said: ` --home /a/home${NAMED}` },
   ];
   for (const { home, store, said } of cases) {
     strictEqual(withStore(store, () => command(home, "resume r")), `deno task rl resume r${said}`);
   }
 });
 
-Deno.test("a printed command keeps all of a store's URL but its password", () => {
-  const url = "postgres://ada:s%40cret@db.example/runs?sslmode=verify-full&sslrootcert=/etc/ca.pem";
+Deno.test("a home that is opened with a URL names its store without the password", async () => {
+  const dir = await Deno.makeTempDir({ prefix: "holdfast-output-" });
+  const home = Home.open(dir, { store: LAB });
+  const said = withStore(null, () => command(home, "show r"));
+  await home.close();
+  match(said, /--store 'postgres:\/\/ada:PASSWORD@/);
+  ok(!JSON.stringify(home).includes(SECRET) && !Deno.inspect(home).includes(SECRET));
+  await Deno.remove(dir, { recursive: true });
+});
+
+Deno.test("next: lines of a message are completed once, and nothing else of it", () => {
+  const message = "Cannot use deno task rl x\n  next: deno task rl fork RUN --round 2\n  next: look";
+  const once = withStore(null, () => completed(message, homeOf("/a/home", LAB), "r"));
   strictEqual(
-    withStore(null, () => command({ dir: resolve(DEFAULT_HOME), storeUrl: given(url) }, "show r")),
-    "deno task rl show r --store 'postgres://ada:PASSWORD@db.example/runs?sslmode=verify-full&sslrootcert=/etc/ca.pem'",
+    once,
+    `Cannot use deno task rl x\n  next: deno task rl fork r --round 2 --home /a/home${NAMED}\n  next: look`,
   );
+  strictEqual(withStore(null, () => completed(once, homeOf("/a/home", LAB), "r")), once);
 });

@@ -15,8 +15,8 @@ Deno.test("serve says of a run that failed what run says: how to resume it, and 
   teller.on({ type: "ended", run: "a", status: "failed", error });
   await teller.told();
   strictEqual(lines[0], "a  failed: Cannot pack. Fix: set trainer.packing: true");
-  match(lines[1]!, /go on with: deno task rl resume a --home/);
-  match(lines[2]!, /a fork can: deno task rl fork a --round 2 trainer\.packing=true --home/);
+  match(lines[1]!, /^a {2}Nothing recorded is lost.* go on with: deno task rl resume a --home/);
+  match(lines[2]!, /^a {2}.*a fork can: deno task rl fork a --round 2 trainer\.packing=true --home/);
 });
 
 Deno.test("serve says of a run that trained nothing that it did not", async () => {
@@ -28,5 +28,19 @@ Deno.test("serve says of a run that trained nothing that it did not", async () =
   teller.on({ type: "ended", run: "a", status: "done" });
   await teller.told();
   strictEqual(lines[0], "a  done");
-  match(lines[1]!, /^WARNING: run a trained nothing/);
+  match(lines[1]!, /^a {2}WARNING: run a trained nothing/);
+});
+
+Deno.test("serve advises nothing for a run that another engine has, or that was cancelled, whatever it failed of here", async () => {
+  const home = await freshFakeHome();
+  await createFakeRun(home, "a", { rounds: 1 });
+  const error = new BadDataError("Cannot pack").toJSON();
+  for (const status of ["fenced", "cancelled"] as const) {
+    const lines: string[] = [];
+    const teller = new ServeTeller(home, (text) => lines.push(text));
+    teller.on({ type: "ended", run: "a", status, error });
+    await teller.told();
+    strictEqual(lines.length, 1);
+    match(lines[0]!, /^a {2}(cancelled|another engine has taken it over)/);
+  }
 });

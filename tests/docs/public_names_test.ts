@@ -1,4 +1,4 @@
-import { match, strictEqual } from "node:assert/strict";
+import { deepStrictEqual, match, ok, strictEqual } from "node:assert/strict";
 import { fileURLToPath } from "node:url";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
@@ -11,7 +11,7 @@ async function lint(file: string): Promise<{ code: number; text: string }> {
   return { code, text: new TextDecoder().decode(stdout) + new TextDecoder().decode(stderr) };
 }
 
-Deno.test("every public name, and every member of one, has a text, a type, and types that are public too", async () => {
+Deno.test("every public name, and every member of a class or interface, has a text, a type, and types that are public too", async () => {
   const { code, text } = await lint("mod.ts");
   strictEqual(code, 0, text);
 });
@@ -28,3 +28,16 @@ Deno.test("what has no text, no type or a private type is found", async () => {
     await Deno.remove(dir, { recursive: true });
   }
 });
+
+Deno.test("no public name is marked internal", async () => {
+  const args = ["doc", "--json", "--no-npm", `${ROOT}mod.ts`];
+  const { stdout } = await new Deno.Command(Deno.execPath(), { args, stderr: "null" }).output();
+  const { nodes } = JSON.parse(new TextDecoder().decode(stdout)) as { nodes: Record<string, { symbols: Named[] }> };
+  const names = Object.values(nodes).flatMap(({ symbols }) => symbols);
+  ok(names.length > 100, `only ${names.length} public names were found`);
+  const isInternal = ({ declarations }: Named) =>
+    declarations.some(({ jsDoc }) => jsDoc?.tags?.some(({ kind }) => kind === "internal"));
+  deepStrictEqual(names.filter(isInternal).map(({ name }) => name), []);
+});
+
+type Named = { name: string; declarations: { jsDoc?: { tags?: { kind: string }[] } }[] };

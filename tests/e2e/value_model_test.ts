@@ -67,8 +67,8 @@ Deno.test("ppo: killed in its second round and resumed, it ends with the same po
 
 Deno.test("ppo: the value model's group killed in the middle costs its redo, and no bit", async () => {
   const running = start(["run", SMALL, ...PPO, ...at, "--id", "lost"]);
-  await running.says("round 2/3");
-  running.kill("SIGSTOP"); // The last round is short: frozen, the engine cannot end it before the group is gone.
+  await running.says("round 1/3");
+  running.kill("SIGSTOP"); // Rounds are short: frozen, the engine cannot end the run before the group is gone.
   Deno.kill(readWorkerStates(home, "lost").find(({ group }) => group === "critic")!.pid!, "SIGKILL");
   running.kill("SIGCONT");
   const ended = await running.ended;

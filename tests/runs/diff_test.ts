@@ -94,4 +94,6 @@ Deno.test("diff: what a resume has changed of one run is told beside what both b
   await home.store.append("b", epoch, settingsRows([changed]));
   const { equal, config, settings } = await diff(home, "a", "b");
   deepStrictEqual([equal, config, settings], [true, [], { a: [], b: [changed] }]);
+  await forkRun(home, (await home.store.head("b"))!, { round: 3, id: "c" });
+  deepStrictEqual((await diff(home, "b", "c")).settings, { a: [], b: [] });
 });

@@ -43,7 +43,7 @@ function refusedEntries(outside: string): string[] {
     "ws",
     "",
     outside,
-    "./tests/flows/serving_graphs.ts",
+    "./tests/runs/serving_graphs.ts",
     file,
     file.replace("file:///", "FILE:///"),
     file.replace("file:///", "file://host.invalid/"),
@@ -99,8 +99,8 @@ Deno.test("an entry in the current directory, in this project and in HOLDFAST_EN
     strictEqual((await recordedDefinition(b)).definition.name, "doubled");
     Deno.env.delete("HOLDFAST_ENTRY_ROOTS");
     // The current directory is one process's: another is asked.
-    const flows = new URL("../../flows/mod.ts", import.meta.url).href;
-    const asked = `const { recordedDefinition } = await import(${JSON.stringify(flows)});
+    const runs = new URL("../../runs/mod.ts", import.meta.url).href;
+    const asked = `const { recordedDefinition } = await import(${JSON.stringify(runs)});
       console.log((await recordedDefinition(${JSON.stringify(b)})).definition.name);`;
     const args = ["eval", "--quiet", "--config", new URL("../../deno.json", import.meta.url).pathname, asked];
     const { stdout } = await new Deno.Command(Deno.execPath(), { args, cwd: dir }).output();
