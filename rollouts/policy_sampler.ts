@@ -4,10 +4,10 @@ import {
   type Caller,
   firstProblem,
   type Loss,
+  mayBeDamage,
   NotResident,
   OPERATIONS,
   type Operator,
-  problemBehind,
   problemText,
   type Publication,
   type RestartCause,
@@ -42,8 +42,6 @@ export class PolicySampler {
   readonly #republish: Republish | null;
   /** Settles with the publication that was written again last. */
   #writing: Promise<void> = Promise.resolve();
-  /** Publications that were written again. */
-  #written = 0;
 
   /**
    * `restart`: how the engine before this one ended, if there was one. `republish`: writes a publication again whose
@@ -115,25 +113,23 @@ export class PolicySampler {
     if (!isThere(publication.dir)) await this.#writeAgain(published, caller, () => isThere(publication.dir));
     const args = { version: policy.version, model_path: policy.model_path, publication };
     const load = () => operator.call("load", args, caller);
-    const written = this.#written;
     const answer = await load().catch(async (error) => {
-      const mended = await this.#mended(error, published, caller);
-      if (!mended && this.#written === written) throw error; // Else it was written again for another sampler.
-      return await load();
+      if (!mayBeDamage(error) || this.#republish === null) throw error;
+      await this.#mend(published, caller);
+      return await load(); // Whole files may be there by now because of another sampler's load, or of another stage.
     });
     const loaded = OPERATIONS.sampler.load.output.parse(answer.outputs[0]);
     this.#loaded.add(operator);
     return loaded;
   }
 
-  /** Whether a load failed as the publication's files are damaged, and they were written again. */
-  async #mended(error: unknown, published: Published, caller: Caller): Promise<boolean> {
-    const { policy, publication } = published;
+  /** Has a publication written again whose files are damaged. */
+  async #mend({ policy, publication }: Published, caller: Caller): Promise<void> {
     const { dir, files } = publication;
-    const problem = this.#republish && await problemBehind(error, publication);
-    if (problem === null) return false;
+    const problem = await firstProblem(dir, files);
+    if (problem === null) return;
     caller.emit?.({ log: `publication ${dir}: ${problemText(problem)}. It is written again` });
-    await this.#writeAgain(published, caller, async () => await firstProblem(dir, files) === null);
+    await this.#writeAgain({ policy, publication }, caller, async () => await firstProblem(dir, files) === null);
     const again = await firstProblem(dir, files);
     if (again !== null) {
       throw new InfrastructureError(
@@ -144,7 +140,6 @@ export class PolicySampler {
     }
     const nothing = { version: policy.version, batches_redone: 0, seconds: 0 };
     await caller.record("recovery", caller.key, { cause: "damaged_publication", action: "republish", ...nothing });
-    return true;
   }
 
   /** One at a time, and only what is not whole by then: another sampler may read what its turn has written. */
@@ -154,7 +149,6 @@ export class PolicySampler {
     const turn = this.#writing.then(async () => {
       if (await isWhole()) return;
       await republish(published, caller);
-      this.#written += 1;
     });
     this.#writing = turn.catch(() => {}); // Its caller hears of it; the next one begins all the same.
     await turn;

@@ -36,8 +36,12 @@ export async function problemBehind(
   error: unknown,
   { dir, files }: { dir: string; files: readonly { path: string; sha256: string }[] },
 ): Promise<FileProblem | null> {
-  if (!(error instanceof BadDataError || error instanceof InfrastructureError)) return null;
-  return await firstProblem(dir, files);
+  return mayBeDamage(error) ? await firstProblem(dir, files) : null;
+}
+
+/** Whether an operation failed as it does where files that it reads are damaged. */
+export function mayBeDamage(error: unknown): boolean {
+  return error instanceof BadDataError || error instanceof InfrastructureError;
 }
 
 /** `problem` in words. */

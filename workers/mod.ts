@@ -17,7 +17,7 @@ export * from "./operations.ts";
 export type { Caller, Operator } from "./operator.ts";
 export { PolicyTrainer, type PolicyTrainerOptions, type PublishTarget } from "./policy_trainer.ts";
 export { CheckpointNote, recordedRows, VersionChain, VersionNote } from "./version_chain.ts";
-export { ASIDE, type FileProblem, firstProblem, problemBehind, problemText, SetAside } from "./checkpoint_files.ts";
+export { ASIDE, type FileProblem, firstProblem, mayBeDamage, problemText, SetAside } from "./checkpoint_files.ts";
 export * from "./replan.ts";
 export * from "./protocol.ts";
 export * from "./protocol_schema.ts";

@@ -231,6 +231,21 @@ Deno.test("PolicySampler.load(): a sampler that hears of the damage after anothe
   deepStrictEqual([early.version, late.version], ["late", "late"]);
 });
 
+Deno.test("PolicySampler.load(): a publication that another stage wrote again while a sampler read it is loaded once more", async () => {
+  const v1 = await published("meanwhile", 1);
+  let loads = 0;
+  const late = new FakeSampler({
+    hook: ({ op }, moment) => {
+      if (op !== "load" || moment !== "begin" || ++loads > 1) return;
+      throw new BadDataError("Cannot open it as its file 'weights.json' is missing"); // It is there by now.
+    },
+  });
+  const republish = () => Promise.reject(new Error("Nothing is damaged"));
+  const recoveries: Recovery[] = [];
+  await new PolicySampler({ operators: [late], republish }).load(v1, caller(recoveries));
+  deepStrictEqual([late.version, loads, recoveries], ["meanwhile", 2, []]);
+});
+
 Deno.test("PolicySampler.load() fails where writing again gives other bytes, and where nothing is damaged", async () => {
   const v1 = await published("other", 1);
   await Deno.writeTextFile(`${v1.publication.dir}/${v1.publication.files[0]!.path}`, "2");
