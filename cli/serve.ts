@@ -120,7 +120,7 @@ export class ServeTeller {
 
   /** Other runs say something between these lines. */
   #tell(run: string, text: string): void {
-    this.#note(text.replace(/^(?=.)/gm, `${run}  `));
+    this.#note(withRun(run, text));
   }
 }
 
@@ -151,11 +151,16 @@ const ENDINGS = {
   fenced: "another engine has taken it over; stopped here, touching nothing",
 };
 
+/** Each line with the run's id before it. */
+function withRun(run: string, text: string): string {
+  return text.replace(/^(?=.)/gm, `${run}  `);
+}
+
 /** The lines of one run among those of others: no redrawing, each with the run's id before it. */
 function prefixed(screen: Screen, run: string): Screen {
   return {
     ...{ tty: false, color: screen.color, columns: screen.columns },
-    write: (text) => screen.write(text.replace(/^(?=.)/gm, `${run}  `)),
+    write: (text) => screen.write(withRun(run, text)),
   };
 }
 

@@ -20,6 +20,5 @@ export { questionsOf } from "./questions.ts";
 export { tryAlgorithm, type TryOptions } from "./try_algorithm.ts";
 export { tryPythonReward } from "./try_reward.ts";
 export { type Verified, type VerifiedVersion, verifyVersions } from "./verify.ts";
-export { type RedoingWorkers, verifyRun, type VerifyRunOptions } from "./verify_run.ts";
+export { verifyRun, type VerifyRunOptions } from "./verify_run.ts";
 export { type Why, whyEntry } from "./why.ts";
-export type { WorkerGroupsOptions } from "./worker_groups.ts";
