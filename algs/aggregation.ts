@@ -22,15 +22,15 @@ import {
 const AGGREGATIONS = ["token_mean", "sequence_mean", "sequence_mean_token_sum", "group_mean", "token_sum"] as const;
 /** @internal */
 type Aggregation = (typeof AGGREGATIONS)[number];
-/** How the tokens' losses become one number. */
+/** How token losses are reduced to one number. */
 export type AggregationSettings = { aggregation: Aggregation; loss_denominator: number };
 
 /** Settings of the aggregation; the first value is the algorithm's own. */
 export function aggregationSettings(first: Aggregation) {
   return {
-    aggregation: z.enum(AGGREGATIONS).default(first).describe("How the tokens' losses become one number."),
+    aggregation: z.enum(AGGREGATIONS).default(first).describe("How token losses are reduced to one number."),
     loss_denominator: z.number().positive().default(1).describe(
-      "The two sums are divided by it, e.g. by the length that a completion may have at most.",
+      "Divisor of the two sums, e.g. the maximum completion length.",
     ),
   };
 }

@@ -44,14 +44,17 @@ export type Credit<Config, Needs extends keyof CreditNeeds> = {
 };
 
 /**
- * What becomes of usable groups past the end of a round: nothing, or they lead the next one, with the sampler's
+ * What happens to usable groups past the end of a round: nothing, or they lead the next one, with the sampler's
  * log-probabilities as `old_logp` or with those of the policy that is about to be trained.
  */
 export const /** @internal */ SURPLUS = ["discard", "reuse", "rescore"] as const;
-/** What becomes of usable groups past the end of a round. */
+/** What happens to usable groups past the end of a round. */
 export type Surplus = (typeof SURPLUS)[number];
 
-/** Dynamic sampling: groups without signal are dropped and more prompts drawn, at most `batches_max` times a round's. */
+/**
+ * Dynamic sampling: groups without signal are dropped and more prompts drawn, at most `batches_max`
+ * times a round's.
+ */
 export type Refill = { batches_max: number; surplus: Surplus };
 
 /** @internal */
@@ -68,24 +71,35 @@ export type Algorithm<
   /** One line for people who choose it in a configuration. */
   readonly about?: string;
   readonly config: z.ZodObject<Shape, z.core.$strict>;
-  /** Coefficients that change during a run, each with its first value; the loss reads them as `coef.NAME`. */
+  /**
+   * Coefficients that change during a run, each with its first value; the loss reads them as
+   * `coef.NAME`.
+   */
   readonly coef?: Readonly<Record<Coef, (config: Settings<Shape>) => number>>;
   /** The smallest group that it can learn from. */
   readonly group_min?: number;
   /** Whether groups without signal are replaced until the round is full; null: they are not. */
   readonly refill?: (config: Settings<Shape>) => Refill | null;
-  /** `score`: the trained model ends in one number per sequence instead of tokens: a reward model. */
+  /**
+   * `score`: the trained model ends in one number per sequence instead of tokens: a reward model.
+   */
   readonly head?: "score";
   /** What the ratio of its clip is of, where it is not of a token. */
   readonly ratio?: RatioBounds["ratio"];
-  /** Whether the model's dropout is on while it trains. Off by default: a ratio of two forwards would be noise. */
+  /**
+   * Whether the model's dropout is on while it trains. Off by default: a ratio of two forwards
+   * would be noise.
+   */
   readonly dropout?: boolean;
   /** None: it learns from rows, not from rewards. */
   readonly credit?: Credit<Settings<Shape>, Needs>;
   readonly loss: LossFunction<Settings<Shape>, Coef>;
   /** The value model's own loss. */
   readonly value_loss?: LossFunction<Settings<Shape>, Coef>;
-  /** Settings that the property tests try besides the defaults: enough to reach every term of the loss. */
+  /**
+   * Settings that the property tests try besides the defaults: enough to reach every term of the
+   * loss.
+   */
   readonly examples?: readonly z.input<z.ZodObject<Shape, z.core.$strict>>[];
 };
 

@@ -30,7 +30,10 @@ function choiceOf<Table extends Record<string, AnyAlgorithm>>(
   return z.discriminatedUnion("name", all as [z.core.$ZodTypeDiscriminable]) as unknown as Choice<Table>;
 }
 
-/** A setting that is newer than a record is absent there: it has the value that it had before it was one. */
+/**
+ * A setting that is newer than a record is absent there: it has the value that it had before it was
+ * one.
+ */
 function asRecorded(shape: z.ZodRawShape): z.ZodRawShape {
   const fields = Object.entries(shape) as [string, z.ZodDefault<z.ZodType>][];
   return Object.fromEntries(fields.map(([name, field]) => {
@@ -42,7 +45,9 @@ function asRecorded(shape: z.ZodRawShape): z.ZodRawShape {
 function profileField(algorithm: string): { profile?: z.ZodType } {
   const names = profilesOf(algorithm);
   if (names.length === 0) return {};
-  return { profile: z.enum(names).optional().describe("The framework whose settings stand where none are written.") };
+  return {
+    profile: z.enum(names).optional().describe("The framework whose defaults apply to settings that are not written."),
+  };
 }
 
 /** What `algorithm:` may be in the online flow. */
@@ -109,7 +114,10 @@ export function dropoutOf(choice: AlgorithmChoice): boolean {
   return opened(choice).algorithm.dropout ?? false;
 }
 
-/** PPO's range, by which a policy is measured whose algorithm has no clip. Schulman et al. 2017, arXiv:1707.06347, table 1. */
+/**
+ * PPO's range, by which a policy is measured whose algorithm has no clip. Schulman et al. 2017,
+ * arXiv:1707.06347, table 1.
+ */
 const PPO_CLIP = { clip_low: 0.2, clip_high: 0.2 };
 
 /**
@@ -131,7 +139,10 @@ export function expressionsOf(choice: AlgorithmChoice): TracedAlgorithm {
   return traceAlgorithm(algorithm, config);
 }
 
-/** The coefficients that change during this run, each with its value in the first round. Those nobody reads are none. */
+/**
+ * The coefficients that change during this run, each with its value in the first round. Those
+ * nobody reads are none.
+ */
 export function firstCoef(choice: AlgorithmChoice): Record<string, number> {
   const { algorithm, config } = opened(choice);
   const { loss, value_loss } = traceAlgorithm(algorithm, config);
@@ -183,12 +194,14 @@ function creditNeeds({ credit }: AnyAlgorithm, config: unknown): readonly (keyof
 export function creditOf(choice: AlgorithmChoice, round: CreditRound & Partial<CreditNeeds>): Assigned {
   const { algorithm, config } = opened(choice);
   if (algorithm.credit === undefined) {
-    throw new RangeError(`Cannot assign credit with '${algorithm.name}' as it learns from rows, not from rewards`);
+    throw new RangeError(`Cannot assign credit with '${algorithm.name}' because it learns from rows, not from rewards`);
   }
   const lacking = creditNeeds(algorithm, config).find((name) => round[name] === undefined);
   if (lacking !== undefined) {
     const has = Object.keys(round).join(", ");
-    throw new RangeError(`Cannot assign credit with '${algorithm.name}' as it needs ${lacking}: the round has ${has}`);
+    throw new RangeError(
+      `Cannot assign credit with '${algorithm.name}' because it needs ${lacking}: the round has ${has}`,
+    );
   }
   const assigned = algorithm.credit.assign(round as never, config as never);
   for (const [name, values] of Object.entries({ advantage: assigned.advantage, returns: assigned.returns })) {
@@ -223,7 +236,7 @@ function checkAssigned(
 ): void {
   if (values.length !== round.reward.length) {
     throw new RangeError(
-      `Cannot train on ${values.length} ${name} values as the round has ${round.reward.length} sequences: ` +
+      `Cannot train on ${values.length} ${name} values because the round has ${round.reward.length} sequences: ` +
         `'${algorithm}' must assign one to each`,
     );
   }
@@ -231,7 +244,7 @@ function checkAssigned(
     const numbers = Array.isArray(value) ? value : [value];
     if (Array.isArray(value) && value.length !== round.length[i]) {
       throw new RangeError(
-        `Cannot train on ${value.length} ${name} values of sequence ${i} as it has ${
+        `Cannot train on ${value.length} ${name} values of sequence ${i} because it has ${
           round.length[i]
         } sampled tokens: ` +
           `'${algorithm}' must assign one to each`,

@@ -43,7 +43,7 @@ export const cispo = defineAlgorithm({
   about: "Clips the importance weight, not the objective: every token keeps its gradient.",
   config: z.strictObject({
     clip_low: z.number().min(0).max(1).nullable().default(null).describe(
-      "The weight is at least 1 - clip_low; null: it has no lower bound.",
+      "The weight is at least 1 - clip_low; null: no lower bound.",
     ),
     clip_high: z.number().gt(-1).default(4).describe("The weight is at most 1 + clip_high."),
     std_epsilon: z.number().min(0).default(1e-6).describe("Added to a group's standard deviation."),

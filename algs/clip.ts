@@ -6,7 +6,7 @@ export function clipSettings({ low, high }: { low: number; high: number }): Clip
     clip_low: z.number().min(0).max(1).default(low).describe("The ratio stays above 1 - clip_low."),
     clip_high: z.number().min(0).default(high).describe("The ratio stays below 1 + clip_high."),
     dual_clip: z.number().gt(1).nullable().default(null).describe(
-      "Where the advantage is negative, the loss is at most so many times its size; null: no such bound.",
+      "If the advantage is negative, the loss is at most this many times its size; null: no bound.",
     ),
   };
 }

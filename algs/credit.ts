@@ -1,4 +1,7 @@
-/** How rewards become advantages: what several algorithms share. N sequences of T sampled tokens each, ragged. */
+/**
+ * How rewards become advantages: what several algorithms share. N sequences of T sampled tokens
+ * each, ragged.
+ */
 import type { CreditNeeds, CreditRound } from "./algorithm.ts";
 
 /**
@@ -63,7 +66,7 @@ type Discounts = { gamma: number; lambda: number };
 
 /**
  * Generalised advantage estimation. Schulman et al. 2016, arXiv:1506.02438, eq. 16. A sequence that stopped has value 0
- * after its last token; one that was cut has `bootstrap`, as it would have gone on.
+ * after its last token; one that was cut has `bootstrap`, because it would have continued.
  *
  *     Δ_t = r_t + gamma · V_{t+1} − V_t;   A_t = Δ_t + gamma · lambda · A_{t+1};   returns = A + V
  */
@@ -111,7 +114,9 @@ function each<A extends number[] | number[][]>(values: A, change: (x: number) =>
   return values.map((value) => (Array.isArray(value) ? value.map(change) : change(value))) as A;
 }
 
-/** 1 − Var(returns − values) ÷ Var(returns): 1 if the value model says all, 0 if it says nothing. */
+/**
+ * 1 − Var(returns − values) ÷ Var(returns): 1 if the value model says all, 0 if it says nothing.
+ */
 export function explainedVariance(returns: readonly number[][], values: readonly number[][]): number {
   const all = returns.flat();
   const left = variance(values.flatMap((row, i) => row.map((value, t) => returns[i]![t]! - value)));
@@ -128,7 +133,9 @@ function sum(values: readonly number[]): number {
   return values.reduce((total, value) => total + value, 0);
 }
 
-/** Exactly 0 where all are equal: a rounded mean must not turn a group without signal into one with. */
+/**
+ * Exactly 0 where all are equal: a rounded mean must not turn a group without signal into one with.
+ */
 function center(values: readonly number[]): number[] {
   const mean = roundMean(values);
   return values.map((value) => value - mean);
@@ -140,7 +147,9 @@ function perGroup(
   assign: (rewards: number[]) => number[],
 ): number[] {
   if (reward.length !== group.length) {
-    throw new RangeError(`Cannot assign credit as ${reward.length} rewards came with ${group.length} group numbers`);
+    throw new RangeError(
+      `Cannot assign credit because ${reward.length} rewards came with ${group.length} group numbers`,
+    );
   }
   const members = Map.groupBy(reward.keys(), (i) => group[i]!);
   const advantage = new Array<number>(reward.length).fill(0);

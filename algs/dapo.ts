@@ -11,7 +11,7 @@
  * Differences from the paper:
  * - The number of draws is bounded; the paper draws until the round is full.
  * - Groups past the end of a round are discarded, as in the paper. `surplus: reuse` trains on them in the next round; their
- *   `old_logp` is the sampler's, so that the clip sees how far the policy has moved since. `surplus: rescore` scores it anew:
+ *   `old_logp` is the sampler's, so that the clip sees how far the policy has moved since. `surplus: rescore` scores it again:
  *   their ratio is 1, and only an importance correction sees their distance.
  * - The overlong penalty is off until `overlong_buffer` and `overlong_length_max` say where it begins, as no length suits
  *   every task; the paper has 4096 and 20480. The group's reward includes it.
@@ -45,7 +45,7 @@ export const dapo = defineAlgorithm({
     std_epsilon: z.number().min(0).default(1e-6).describe("Added to a group's standard deviation."),
     ...overlongSettings,
     refill_batches_max: z.int().min(0).default(10).describe(
-      "Prompts drawn for a round at most, in rounds' worths, to replace groups of equal rewards; 0: they are not replaced.",
+      "The most prompts drawn per round to replace groups of equal rewards, in multiples of a round; 0: such groups are not replaced.",
     ),
     surplus: z.enum(SURPLUS).default("discard").describe(
       "Usable groups past the end of a round: discard them, reuse them in the next round, or reuse and rescore them.",

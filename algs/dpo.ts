@@ -23,10 +23,12 @@ export const dpo = defineAlgorithm({
   name: "dpo",
   about: "Direct preference optimisation: pairs, without a reward model.",
   config: z.strictObject({
-    beta: z.number().positive().default(0.1).describe("How hard the policy is held to the reference model."),
-    loss: z.enum(["sigmoid", "ipo"]).default("sigmoid").describe("What becomes of the difference of a pair."),
-    label_smoothing: z.number().min(0).lt(0.5).default(0).describe("Share of pairs that are labelled the wrong way."),
-    length_normalised: z.boolean().default(false).describe("Whether a completion counts by its mean token."),
+    beta: z.number().positive().default(0.1).describe("How strongly the policy is held to the reference model."),
+    loss: z.enum(["sigmoid", "ipo"]).default("sigmoid").describe("The loss of a pair's difference."),
+    label_smoothing: z.number().min(0).lt(0.5).default(0).describe("Assumed share of mislabelled pairs."),
+    length_normalised: z.boolean().default(false).describe(
+      "Whether a completion counts by its mean over tokens instead of its sum.",
+    ),
   }).superRefine(({ loss, label_smoothing }, ctx) => {
     if (loss === "sigmoid" || label_smoothing === 0) return;
     const message = "has no meaning for ipo, whose target does not depend on the labels' certainty: leave it out";

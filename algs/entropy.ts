@@ -4,7 +4,7 @@ import type { Expr, LossInputs } from "./language/mod.ts";
 /** Setting of the entropy bonus. */
 export const entropySettings = {
   entropy_coef: z.number().min(0).default(0).describe(
-    "Weight of the entropy of the next-token distribution, which the loss raises; 0: it is not computed.",
+    "Weight of the next-token entropy, which the loss rewards; 0: not computed.",
   ),
 };
 

@@ -15,7 +15,7 @@
  * - Dual clip, entropy, importance correction and the other aggregations are not the paper's; all are off by default.
  *
  * Peers: TRL's `loss_type="grpo"` and rl4llm have this aggregation; OpenRLHF, verl and TRL's default take the mean over
- * all tokens instead. FeynRL puts the advantage on the last token only, unless told otherwise. verl bounds the loss by a
+ * all tokens instead. FeynRL puts the advantage on the last token only, by default. verl bounds the loss by a
  * dual clip of 3. `std_epsilon` is 1e-4 in TRL, 1e-6 in verl, 1e-8 in FeynRL, 1e-9 in OpenRLHF.
  */
 import { z } from "zod";

@@ -35,7 +35,7 @@ export const gspo = defineAlgorithm({
     ...clipSettings({ low: 3e-4, high: 4e-4 }),
     std_epsilon: z.number().min(0).default(1e-6).describe("Added to a group's standard deviation."),
     ratio_gradient: z.enum(["token", "sequence"]).default("token").describe(
-      "Of each token's own ratio, or of the completion's: they differ where the advantage does along a completion.",
+      "Ratio per token or per completion; they differ if the advantage varies within a completion.",
     ),
     ...termSettings({ aggregation: "sequence_mean" }),
     ...klScaled,

@@ -25,8 +25,8 @@ type Bounds = { importance_low: number; importance_high: number | null };
 export type ImportanceSettings = Bounds & { importance: Importance };
 
 const bounds = {
-  importance_low: z.number().min(0).default(0).describe("The weight's lower bound; 0: none."),
-  importance_high: z.number().positive().nullable().default(2).describe("The weight's upper bound; null: none."),
+  importance_low: z.number().min(0).default(0).describe("Lower bound of the weight; 0: none."),
+  importance_high: z.number().positive().nullable().default(2).describe("Upper bound of the weight; null: none."),
 };
 const ABOUT = "How the policy term is corrected for samples of a slightly different distribution.";
 

@@ -29,7 +29,10 @@ import { type Expr, k1, k2, k3, type LossInputs } from "./language/mod.ts";
 
 const /** @internal */ PLACES = ["loss", "reward", "advantage"] as const;
 const /** @internal */ ESTIMATORS = ["k1", "k2", "k3", "k3_k2", "k3_weighted"] as const;
-/** How a policy is held near the reference: weight, place and estimator of the KL, and what steers the weight. */
+/**
+ * How a policy is held near the reference: weight, place and estimator of the KL, and what steers
+ * the weight.
+ */
 export type KlSettings = {
   kl_coef: number;
   kl_in: (typeof PLACES)[number];
@@ -39,7 +42,10 @@ export type KlSettings = {
   kl_scaled?: boolean;
 };
 
-/** For algorithms whose advantage is a sum of rewards of tokens, or of one action a completion: the reward is the place. */
+/**
+ * For algorithms whose advantage is a sum of rewards of tokens, or of one action a completion: the
+ * reward is the place.
+ */
 export const LOSS_OR_REWARD = ["loss", "reward"] as const;
 type FirstKl = Partial<KlSettings> & { kl_places?: readonly (typeof PLACES)[number][] };
 
@@ -48,22 +54,24 @@ export function klSettings(
   { kl_coef = 0, kl_in = "loss", kl_estimator = "k3", kl_places = PLACES }: FirstKl = {},
 ) {
   return {
-    kl_coef: z.number().min(0).default(kl_coef).describe("Weight of the KL to the reference model; 0: none is loaded."),
+    kl_coef: z.number().min(0).default(kl_coef).describe(
+      "Weight of the KL to the reference model; 0: no reference model is loaded.",
+    ),
     kl_in: z.enum(kl_places as typeof PLACES).default(kl_in).describe(
-      "Whether the KL is a term of the loss, or taken from the reward, or from the advantage.",
+      "Where the KL goes: a term of the loss, or subtracted from the reward or the advantage.",
     ),
-    kl_estimator: z.enum(ESTIMATORS).default(kl_estimator).describe("What stands for the KL of a token."),
+    kl_estimator: z.enum(ESTIMATORS).default(kl_estimator).describe("The estimator of a token's KL."),
     kl_target: z.number().positive().nullable().default(null).describe(
-      "Steers the weight, from kl_coef on, so that a completion's KL is near this; null: the weight stays.",
+      "Target KL per completion: the weight starts at kl_coef and adapts towards it; null: the weight is fixed.",
     ),
-    kl_horizon: z.number().positive().default(10_000).describe("Completions over which the steered weight adapts."),
+    kl_horizon: z.number().positive().default(10_000).describe("Completions over which the weight adapts."),
   };
 }
 
 /** Setting of algorithms that divide by a group's standard deviation. */
 export const klScaled = {
   kl_scaled: z.boolean().default(false).describe(
-    "Says that a KL in the reward is meant to be divided by the group's standard deviation along with it.",
+    "Confirms that a KL in the reward is intentionally divided by the group's standard deviation with it.",
   ).register(beforeItWas, { value: true }),
 };
 
@@ -76,18 +84,21 @@ const IN_CREDIT = {
   k3_weighted: "is k3 as a reward, where the ratio is 1: use k1 or k3",
 };
 const WRONG: Record<KlSettings["kl_in"], Partial<Record<KlSettings["kl_estimator"], string>>> = {
-  loss: { k1: "has expected gradient 0 as a loss, so it would hold nothing: use k2, k3, k3_k2 or k3_weighted" },
+  loss: { k1: "has expected gradient 0 as a loss, so it would have no effect: use k2, k3, k3_k2 or k3_weighted" },
   reward: IN_CREDIT,
   advantage: IN_CREDIT,
 };
 
-/** Refuses estimators that are wrong where they stand, a KL whose noise would be scaled up, and a weight of 0 to be steered. */
+/**
+ * Refuses estimators that are wrong where they stand, a KL whose noise would be scaled up, and a
+ * weight of 0 to be steered.
+ */
 export function checkKl(c: KlSettings, ctx: z.RefinementCtx): void {
   const { kl_coef, kl_in, kl_estimator, kl_target, kl_scaled } = c;
   if (kl_in === "reward" && kl_coef > 0 && kl_scaled === false) {
     const message =
       "puts the KL under the group's standard deviation, so that in a group of equal rewards its noise becomes " +
-      "advantages of unit size: use advantage or loss, or say that you mean it with kl_scaled: true";
+      "advantages of unit size: use advantage or loss, or confirm it with kl_scaled: true";
     ctx.addIssue({ code: "custom", path: ["kl_in"], message });
   }
   const why = WRONG[kl_in][kl_estimator];
@@ -141,7 +152,10 @@ export function klReward(round: KlRound, c: KlSettings): number[][] {
   return klTaken(round, c);
 }
 
-/** Advantages of sequences, less the KL of each token and of those after it where it is taken from there. [N] -> [N] or [N][T] */
+/**
+ * Advantages of sequences, less the KL of each token and of those after it where it is taken from
+ * there. [N] -> [N] or [N][T]
+ */
 export function lessKl(advantage: number[], round: KlRound, c: KlSettings): number[] | number[][] {
   if (c.kl_coef === 0 || c.kl_in !== "advantage") return advantage;
   return rewardToGo(klTaken(round, c), 1).map((row, i) => row.map((kl) => advantage[i]! + kl));

@@ -3,12 +3,12 @@ import { z } from "zod";
 /** Settings of the overlong penalty. */
 export const overlongSettings = {
   overlong_buffer: z.int().min(0).default(0).describe(
-    "Tokens before overlong_length_max over which the penalty rises from 0; 0: no penalty.",
+    "Tokens before overlong_length_max over which the penalty grows from 0; 0: no penalty.",
   ),
   overlong_length_max: z.int().positive().nullable().default(null).describe(
-    "Length at which the penalty is whole, usually sampler.tokens_max; needed where overlong_buffer is above 0.",
+    "Length with the full penalty, usually sampler.tokens_max; required if overlong_buffer is above 0.",
   ),
-  overlong_factor: z.number().min(0).default(1).describe("The whole penalty, taken from the reward."),
+  overlong_factor: z.number().min(0).default(1).describe("The full penalty, subtracted from the reward."),
 };
 /** From which length on a completion is punished, and how much. */
 export type OverlongSettings = { overlong_buffer: number; overlong_length_max: number | null; overlong_factor: number };

@@ -35,7 +35,7 @@ export const p3o = defineAlgorithm({
   name: "p3o",
   about: "Weights capped, and the policy held, by the effective sample size.",
   config: z.strictObject({
-    pull: z.enum(["k3", "forward"]).default("k3").describe("What holds the policy near the one that sampled."),
+    pull: z.enum(["k3", "forward"]).default("k3").describe("What keeps the policy close to the sampling policy."),
     std_epsilon: z.number().min(0).default(1e-6).describe("Added to a group's standard deviation."),
     ...aggregationSettings("token_mean"),
     ...klSettings(),

@@ -9,7 +9,7 @@
  *     L   = mean over all tokens of − min(ρ_t Â_t, clip(ρ_t, 1 − clip_low, 1 + clip_high) Â_t)      Â: A whitened
  *     L_V = mean over all tokens of ½ max((V − returns)², (V_old + clip(V − V_old, ± value_clip) − returns)²)
  *
- * The value model has an optimizer and versions of its own, so the two losses have no weight between them.
+ * The value model has a separate optimizer and separate versions, so the two losses have no weight between them.
  *
  * Differences from the paper: policy and value share no weights; advantages are whitened over the round's tokens (returns are
  * not); the clipped value loss is that of its code, Engstrom et al. 2020, arXiv:2005.12729. gamma is 1, as a reward at the
@@ -37,11 +37,11 @@ export const ppo = defineAlgorithm({
   about: "The clipped policy gradient with a value model.",
   config: z.strictObject({
     ...clipSettings({ low: 0.2, high: 0.2 }),
-    gamma: z.number().min(0).max(1).default(1).describe("Discount of what comes after a token."),
-    lambda: z.number().min(0).max(1).default(0.95).describe("0 trusts the value model, 1 the reward alone."),
+    gamma: z.number().min(0).max(1).default(1).describe("Discount per token."),
+    lambda: z.number().min(0).max(1).default(0.95).describe("0 relies on the value model, 1 on the reward alone."),
     whiten: z.boolean().default(true).describe("Whether advantages are whitened over the round's tokens."),
     value_clip: z.number().positive().nullable().default(0.2).describe(
-      "How far a value may move from the one before the update; null: freely.",
+      "How far an update may move a value; null: no limit.",
     ),
     ...termSettings({ kl_places: LOSS_OR_REWARD, aggregation: "token_mean" }),
   }).superRefine(checkClip).superRefine(checkTerms),

@@ -11,8 +11,10 @@ import { ALGORITHMS } from "./table.ts";
 
 type Name = keyof typeof ALGORITHMS;
 type Entry<N extends Name> = { settings: z.input<(typeof ALGORITHMS)[N]["config"]>; ends?: readonly string[] };
-/** What a profile was read from: a commit of a repository, or the file of a release, by its sha256. */
-export type Source =
+/**
+ * What a profile was read from: a commit of a repository, or the file of a release, by its sha256.
+ */
+type Source =
   & { name: string; date: string }
   & (
     | { repository: string; commit: string }
@@ -32,7 +34,7 @@ const trlTerms = {
   importance_high: 3,
 } as const;
 const TRL_GRPO = [
-  "TRL corrects importance only where vLLM samples: with its own generation, importance: none.",
+  "TRL corrects importance only if vLLM samples: with its own generation, importance: none.",
   "TRL's entropy bonus is a mean over tokens under every loss_type; ours follows the aggregation.",
 ] as const;
 const TRL_TOKENS =
@@ -113,8 +115,8 @@ const verl: Framework = {
     commit: "1dda039b9c6311889a9c9a26040677e1254814f9",
   },
   ends: [
-    "verl keeps log-ratios within ±20 (GSPO's at most 10) and k3 within ±10; ours are as they are.",
-    "verl cuts a round into mini-batches of 256 prompts by default: set trainer.updates_per_batch to as many as yours has.",
+    "verl keeps log-ratios within ±20 (GSPO's at most 10) and k3 within ±10; ours are unclamped.",
+    "verl cuts a round into mini-batches of 256 prompts by default: set trainer.updates_per_batch to your number of steps.",
   ],
   algorithms: {
     grpo: { settings: { ...verlClip, std_epsilon: 1e-6 } },
@@ -194,9 +196,9 @@ const openrlhf: Framework = {
     commit: "3c3be6234e0cb353e76bb8019947db9dfe99fca7",
   },
   ends: [
-    "OpenRLHF keeps log-ratios within ±20 (but GSPO's) and KL estimates within ±10; ours are as they are.",
-    "OpenRLHF clips a reward at ±10, after the group's baseline where there is one; ours is as it is.",
-    "OpenRLHF takes a step for each 128 completions by default: set trainer.updates_per_batch to as many as yours has.",
+    "OpenRLHF keeps log-ratios within ±20 (but GSPO's) and KL estimates within ±10; ours are unclamped.",
+    "OpenRLHF clips a reward at ±10, after the group's baseline if there is one; ours is unclipped.",
+    "OpenRLHF takes a step for each 128 completions by default: set trainer.updates_per_batch to your number of steps.",
   ],
   algorithms: {
     grpo: { settings: { ...openrlhfGroup, std_epsilon: 1e-9 }, ends: [ROUNDED] },
@@ -242,7 +244,7 @@ const feynrl: Framework = {
     repository: "https://github.com/FeynRL-project/FeynRL",
     commit: "4f7eafe06f840030d278080b400f5cd574b37da3",
   },
-  ends: ["FeynRL keeps the exponent of k3 within ±10, that of P3O's pull too; ours is as it is."],
+  ends: ["FeynRL keeps the exponent of k3 within ±10, and that of P3O's pull; ours is unclamped."],
   algorithms: {
     grpo: {
       settings: { ...feynrlTerms, clip_low: 0.2, clip_high: 0.2, std_epsilon: 1e-8 },
@@ -280,7 +282,7 @@ const FRAMEWORKS = { trl, verl, openrlhf, feynrl };
 type FrameworkName = keyof typeof FRAMEWORKS;
 
 /** A profile as one algorithm has it. */
-export type Profile = {
+type Profile = {
   /** The framework, and the version of it that was read. */
   about: string;
   source: Source;
@@ -293,7 +295,10 @@ export function profilesOf(algorithm: string): FrameworkName[] {
   return (Object.keys(FRAMEWORKS) as FrameworkName[]).filter((name) => profileOf(name, algorithm) !== null);
 }
 
-/** What a framework sets for an algorithm; null: there is no such framework, or it has no such algorithm. */
+/**
+ * What a framework sets for an algorithm; null: there is no such framework, or it has no such
+ * algorithm.
+ */
 export function profileOf(framework: string, algorithm: string): Profile | null {
   if (!Object.hasOwn(FRAMEWORKS, framework)) return null;
   const { source, ends: always, algorithms } = FRAMEWORKS[framework as FrameworkName] as Framework;

@@ -15,7 +15,7 @@ export const PythonAlgorithm = z.strictObject({
     "The file, with `loss(x, c, s)` and, as needed, `Config`, `credit(round, c)`, `statistics(x, c)`, `value_loss(x, c)`.",
   ),
   settings: PythonSettings.default({}).describe(
-    "Of the file's `Config`. They may also stand beside the name, as other algorithms' do.",
+    "Of the file's `Config`. They may also be next to the name, as for other algorithms.",
   ),
   ...truncationSettings,
   value_model: z.boolean().default(false).describe(
@@ -34,7 +34,7 @@ export function inPython<C extends { name: string }>(choice: C): choice is Extra
 export function unopened({ source, value_model }: PythonAlgorithm): AnyAlgorithm {
   const elsewhere = () => {
     throw new RangeError(
-      `Cannot compute with ${source} here as it is in Python: a trainer opens it, see open_algorithm`,
+      `Cannot compute with ${source} here because it is in Python: a trainer opens it, see open_algorithm`,
     );
   };
   return {

@@ -26,8 +26,10 @@ export const reinforce = defineAlgorithm({
   name: "reinforce",
   about: "The plain policy gradient with a baseline.",
   config: z.strictObject({
-    baseline: z.enum(["none", "round_mean"]).default("round_mean").describe("What is taken from what a token earned."),
-    gamma: z.number().min(0).max(1).default(1).describe("Discount of what comes after a token."),
+    baseline: z.enum(["none", "round_mean"]).default("round_mean").describe(
+      "The baseline subtracted from a token's return.",
+    ),
+    gamma: z.number().min(0).max(1).default(1).describe("Discount per token."),
     ...termSettings({ kl_places: LOSS_OR_REWARD, aggregation: "sequence_mean_token_sum" }),
   }).superRefine(checkTerms),
   coef: klCoef,

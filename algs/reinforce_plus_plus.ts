@@ -29,7 +29,7 @@ export const reinforce_plus_plus = defineAlgorithm({
   about: "REINFORCE with the KL in the reward, advantages whitened over the round and PPO's clip.",
   config: z.strictObject({
     ...clipSettings({ low: 0.2, high: 0.2 }),
-    gamma: z.number().min(0).max(1).default(1).describe("Discount of what comes after a token."),
+    gamma: z.number().min(0).max(1).default(1).describe("Discount per token."),
     ...termSettings({
       kl_places: LOSS_OR_REWARD,
       aggregation: "token_mean",

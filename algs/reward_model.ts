@@ -20,7 +20,9 @@ export const reward_model = defineAlgorithm({
   name: "reward_model",
   about: "A reward model from pairs.",
   config: z.strictObject({
-    center_coef: z.number().min(0).default(0).describe("Weight of a pair's summed score squared: holds scores near 0."),
+    center_coef: z.number().min(0).default(0).describe(
+      "Weight of the square of a pair's summed score, which keeps scores near 0.",
+    ),
   }),
   head: "score",
   loss: ({ score, margin }, { center_coef }) => {

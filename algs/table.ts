@@ -13,7 +13,10 @@ import { reward_model } from "./reward_model.ts";
 import { rloo } from "./rloo.ts";
 import { sft } from "./sft.ts";
 
-/** Algorithms of the online flow by name: they learn from rewards. A new one is its own file and one line here. */
+/**
+ * Algorithms of the online flow by name: they learn from rewards. A new one is its own file and one
+ * line here.
+ */
 export const ONLINE_ALGORITHMS = {
   grpo,
   dr_grpo,

@@ -1,4 +1,7 @@
-/** What every policy-gradient loss may have beside its own formula: KL, entropy, importance correction, aggregation, truncation. */
+/**
+ * What every policy-gradient loss may have beside its own formula: KL, entropy, importance
+ * correction, aggregation, truncation.
+ */
 import type { z } from "zod";
 import { aggregationSettings, checkAggregation } from "./aggregation.ts";
 import { entropySettings } from "./entropy.ts";
@@ -37,7 +40,10 @@ export function checkTerms(c: TermSettings, ctx: z.RefinementCtx): void {
   checkImportance(c, ctx);
 }
 
-/** Settings that reach every term and every way to make one number of it, for the property tests of one algorithm. */
+/**
+ * Settings that reach every term and every way to make one number of it, for the property tests of
+ * one algorithm.
+ */
 export const termExamples = [
   { kl_coef: 0.04 },
   { kl_coef: 0.04, kl_estimator: "k2", entropy_coef: 0.01 },
@@ -59,7 +65,10 @@ export function total<K extends "token" | "sequence">(first: Expr<K>, ...others:
   return terms.reduce((sum, term) => sum.add(term)) as unknown as Expr<K>;
 }
 
-/** Numbers to watch, of the terms that are there: the mean over tokens of KL, entropy and importance weight. */
+/**
+ * Numbers to watch, of the terms that are there: the mean over tokens of KL, entropy and importance
+ * weight.
+ */
 export function termMetrics(
   x: LossInputs,
   c: KlSettings & { entropy_coef: number; importance?: string },

@@ -8,6 +8,6 @@ import { z } from "zod";
 /** Setting of every algorithm that learns from rewards. */
 export const truncationSettings = {
   mask_truncated: z.boolean().default(false).describe(
-    "Completions that the token limit cut count in credit, and not in the policy's loss.",
+    "Leave completions cut by the token limit out of the policy's loss; they still count in credit.",
   ),
 };

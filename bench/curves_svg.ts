@@ -1,7 +1,7 @@
 /** Curves as a picture of lines and text, small enough for a page. */
 
-export type Series = { name: string; points: readonly { x: number; y: number }[] };
-export type Labels = { title: string; x: string; y: string };
+type Series = { name: string; points: readonly { x: number; y: number }[] };
+type Labels = { title: string; x: string; y: string };
 
 const WIDTH = 640;
 const HEIGHT = 300;

@@ -47,7 +47,7 @@ export class DbosPeer {
   async #answer(): Promise<unknown> {
     for (;;) {
       const { value, done } = await this.#lines.next();
-      if (done) throw new Error("Cannot measure DBOS as its process has ended: what it said is above");
+      if (done) throw new Error("Cannot measure DBOS because its process has ended: what it said is above");
       if (value.startsWith("{")) return JSON.parse(value);
     }
   }

@@ -5,7 +5,7 @@ import { mean, median, ROOT, rounded } from "./quickstart_run.ts";
 
 /** By seed. */
 export type Curves = Record<string, CurvePoint[]>;
-export type SeedResult = { first: number; last: number; gain: number; seconds: number; rounds: number };
+type SeedResult = { first: number; last: number; gain: number; seconds: number; rounds: number };
 /** `docs/learning/NAME.json`. `seeds`: the curves, `results` by seed what the criterion reads. */
 type Recorded = { algorithm: string; columns: string[]; results: Record<string, SeedResult> };
 
@@ -54,7 +54,9 @@ export async function writeTable(): Promise<void> {
   const read = async (name: string) => JSON.parse(await Deno.readTextFile(`${ROOT}docs/learning/${name}`)) as Recorded;
   const table = learningTable(await Promise.all(names.filter((name) => name.endsWith(".json")).map(read)));
   const page = await Deno.readTextFile(PAGE);
-  if (!REGION.test(page)) throw new Error(`Cannot write the table as ${PAGE} has no place for it: ${REGION.source}`);
+  if (!REGION.test(page)) {
+    throw new Error(`Cannot write the table because ${PAGE} has no place for it: ${REGION.source}`);
+  }
   await Deno.writeTextFile(PAGE, page.replace(REGION, (_, begin, end) => `${begin}\n${table}\n${end}`));
 }
 

@@ -11,7 +11,7 @@ import { withBenchHome } from "./quickstart_run.ts";
 export type CurvePoint = { round: number; samples: number; seconds: number; value: number };
 
 /** What is read of an algorithm's run. */
-export type Learned = {
+type Learned = {
   config: string;
   /** The loop whose rounds are points of the curve. */
   loop: string;
@@ -73,7 +73,9 @@ export async function learningCurve(
       await home.close();
     }
     if (watch.spent < (budget ?? 0)) {
-      throw new Error(`Cannot judge '${what.config}' by ${budget} samples as its run is over after ${watch.spent}`);
+      throw new Error(
+        `Cannot judge '${what.config}' by ${budget} samples because its run is over after ${watch.spent}`,
+      );
     }
     return watch.curve;
   });
@@ -84,7 +86,9 @@ async function execute(home: Home, config: Config, watch: RoundWatch): Promise<v
   const head = await createRun(home, definition, { config, id: "bench", entry: `${SHIPPED}${config.flow}` });
   const run = { head, graph: definition.build(config) };
   const outcome = await executeRun(home, run, { drain: watch.signal, onEvent: (event) => watch.on(event) });
-  if (outcome.status === "failed") throw new Error(`Cannot go on as the run failed: ${JSON.stringify(outcome.error)}`);
+  if (outcome.status === "failed") {
+    throw new Error(`Cannot continue because the run failed: ${JSON.stringify(outcome.error)}`);
+  }
 }
 
 /** Reads the curve off a run's events, and ends the run with the round in which the budget is spent. */
@@ -118,7 +122,7 @@ export class RoundWatch {
   }
 
   #close({ round, times }: { round: number; times: number }): void {
-    if (this.#value === null) throw new Error(`Cannot read round ${round} as no metric told what it learned`);
+    if (this.#value === null) throw new Error(`Cannot read round ${round} because no metric told what it learned`);
     const seconds = (this.now_ms() - (this.#begun_ms ?? NaN)) / 1000;
     this.spent += this.what.rows ?? 0;
     this.curve.push({ round, samples: this.spent, seconds, value: this.#value });

@@ -37,6 +37,6 @@ export async function pythonAnswer<T>(python: string, script: string, work: unkn
   const command = new Deno.Command(python, { args, env, stdin: "null", stdout: "piped", stderr: "piped" });
   const { code, stdout, stderr } = await command.output();
   const text = new TextDecoder();
-  if (code !== 0) throw new Error(`Cannot measure as ${script} ended with ${code}:\n${text.decode(stderr)}`);
+  if (code !== 0) throw new Error(`Cannot measure because ${script} ended with ${code}:\n${text.decode(stderr)}`);
   return JSON.parse(text.decode(stdout).trim().split("\n").at(-1)!) as T;
 }

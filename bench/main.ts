@@ -8,7 +8,7 @@ import { benchQuickstart } from "./quickstart.ts";
 import { benchRecovery } from "./recovery.ts";
 
 /** What a benchmark measured; times in milliseconds unless the name says otherwise. */
-export type Measured = Record<string, unknown>;
+type Measured = Record<string, unknown>;
 type Benchmark = { about: string; run(args: readonly string[]): Promise<Measured> };
 
 /** One line for each benchmark. */

@@ -1,6 +1,7 @@
 /** Supervised steps on packed rows, and on padded ones by turns in the same process: trained tokens per second. */
 import { expressionsOf } from "../algs/mod.ts";
 import { Optimizer } from "../data/mod.ts";
+import { TrainerConfig, trainerGroup } from "../workers/mod.ts";
 import { pythonAnswer } from "./logits.ts";
 import { numberFlags, quickstartPython, rounded } from "./quickstart_run.ts";
 
@@ -17,10 +18,12 @@ export async function benchPacking(args: readonly string[]): Promise<Record<stri
   const { rows, tokens: tokens_max, repeats } = numberFlags(args, { rows: 64, tokens: 8192, repeats: 7 });
   const python = await quickstartPython();
   const optimizer = Optimizer.parse({ lr: 1e-4 });
+  const { spec } = trainerGroup(TrainerConfig.parse({ device: "cpu" }), { python, seed: 1 });
   const dir = await Deno.makeTempDir({ prefix: "holdfast_bench_" });
   try {
     const places = { model: `${dir}/model`, artifacts: `${dir}/artifacts` };
-    const work = { rows, tokens_max, repeats, loss: expressionsOf({ name: "sft" }).loss, optimizer, ...places };
+    const { loss } = expressionsOf({ name: "sft" });
+    const work = { rows, tokens_max, repeats, loss, optimizer, spec, ...places };
     const told = await pythonAnswer<Told>(python, "supervised_rows.py", work);
     return {
       rows,

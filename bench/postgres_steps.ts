@@ -8,7 +8,7 @@ import { DbosPeer } from "./dbos_peer.ts";
 import { median, rounded } from "./quickstart_run.ts";
 import { ArtifactStore, defineStage, Engine, graph, PostgresStore, processOwner } from "../engine/mod.ts";
 
-export type PostgresSizes = { repeats: number; steps: number };
+type PostgresSizes = { repeats: number; steps: number };
 type Measured = Record<string, number | null>;
 
 /** Runs at once, and the steps of each. */
@@ -110,7 +110,7 @@ async function ownStepsPerSecond(engine: Engine, { workflows, steps }: typeof WI
   const seconds = (performance.now() - began) / 1000;
   for (const outcome of outcomes) {
     if (outcome.status !== "done" || outcome.output !== steps * (steps - 1) / 2) {
-      throw new Error(`Cannot measure as a run ended as ${JSON.stringify(outcome)}`);
+      throw new Error(`Cannot measure because a run ended as ${JSON.stringify(outcome)}`);
     }
   }
   return workflows * steps / seconds;
@@ -131,7 +131,7 @@ async function bareAppends(store: PostgresStore, url: string): Promise<Bare> {
       for (let i = 0; i < count; i++) {
         const values = ["bare", epoch, 1, "result", `chain#1/step#${i}`, `{"v":${i}}`];
         const rows = await sql.unsafe(BARE_APPEND, values, { prepare: true });
-        if (rows.length !== 1) throw new Error("Cannot measure as the bare append was fenced");
+        if (rows.length !== 1) throw new Error("Cannot measure because the bare append was fenced");
       }
       return count / ((performance.now() - began) / 1000);
     },

@@ -64,11 +64,11 @@ export async function quickstartConfig(overrides: readonly string[]): Promise<Qu
   return (await loadConfig(`${ROOT}${CONFIG}`, { overrides })).config as QuickstartConfig;
 }
 
-export type Interval = { from_ms: number; to_ms: number };
+type Interval = { from_ms: number; to_ms: number };
 type WorkersEvent = Parameters<NonNullable<WorkersOptions["onEvent"]>>[0];
 export type Operation = Extract<WorkersEvent, { type: "operation" }>;
 /** One round of the online loop and the worker operations that touched it. */
-export type TimedRound = Interval & { round: number; operations: Operation[] };
+type TimedRound = Interval & { round: number; operations: Operation[] };
 
 /** Runs the quickstart in this process and times its online rounds from the second on. */
 export async function timedRounds(overrides: readonly string[]): Promise<TimedRound[]> {
@@ -92,7 +92,9 @@ export async function timedRun(dir: string, config: Config): Promise<{ rounds: T
       onWorkers: (event) => void (event.type === "operation" && operations.push(event)),
     });
     if (outcome.status !== "done") {
-      throw new Error(`Cannot measure '${config.name ?? config.flow}' as its run ended as ${JSON.stringify(outcome)}`);
+      throw new Error(
+        `Cannot measure '${config.name ?? config.flow}' because its run ended as ${JSON.stringify(outcome)}`,
+      );
     }
     const rows = await home.store.read("bench", { kinds: ["note/generated"], prefix: "round/" });
     const tokens = rows.reduce((sum, { value }) => sum + (JSON.parse(value) as { tokens: number }).tokens, 0);

@@ -65,7 +65,7 @@ async function undisturbed(): Promise<Calm> {
   return await withBenchHome(async (dir) => {
     const begun_ms = Date.now();
     const ended = await rl(["run", CONFIG, "--home", dir, "--id", RUN], { HOLDFAST_EVENTS: `${dir}/events` });
-    if (ended.code !== 0) throw new Error(`Cannot measure as the undisturbed run failed:\n${ended.output}`);
+    if (ended.code !== 0) throw new Error(`Cannot measure because the undisturbed run failed:\n${ended.output}`);
     const events = (await Deno.readTextFile(`${dir}/events`)).trim().split("\n").map((line) => JSON.parse(line));
     const rows = await journal(dir);
     return {
@@ -95,7 +95,7 @@ async function hit(failure: Failure, { calm, at }: { calm: Calm; at: number }): 
       if (machine) from_ms = Date.now(); // What the machine takes to start is not ours.
       ended = await rl(["resume", RUN, "--home", dir], {});
     }
-    if (ended.code !== 0) throw new Error(`Cannot measure ${fault} as its run failed:\n${ended.output}`);
+    if (ended.code !== 0) throw new Error(`Cannot measure ${fault} because its run failed:\n${ended.output}`);
     const rows = await journal(dir);
     const recoveries = rows.filter((row) => row.kind === "recovery")
       .map(({ value }) => JSON.parse(value) as { batches_redone?: number });

@@ -4,7 +4,7 @@ import { changeable, fieldPaths } from "../configs/mod.ts";
 import { REPLAN_FIELDS } from "../workers/mod.ts";
 
 /** `value`: what it is to be, if the message says; `resume`: whether a resume may change it. */
-export type AdvisedSetting = { path: string; value: string | null; resume: boolean };
+type AdvisedSetting = { path: string; value: string | null; resume: boolean };
 
 /** Words that come before a setting that is to be changed. */
 const ADVICE = /\b(?:change|give|higher|lower|more|name|or|raise|set|smaller|use|with)$/i;

@@ -5,25 +5,28 @@ import { advisedSettings } from "./advised_settings.ts";
 import { rootOf } from "./failure_text.ts";
 import { command, quoted } from "./output.ts";
 
-/** How a run that failed can be gone on with: a resume, or where something recorded is lost the fork that needs none of it. */
+/**
+ * How to continue after a failure: a resume, or, if a record is lost, a fork that does not need
+ * it.
+ */
 export async function afterFailure(
   home: Home,
   { head, error }: { head: RunHead; error: ErrorJson },
 ): Promise<string> {
   const resume = command(home, `resume ${head.id}`);
   if (rootOf(error).code !== "lost_record") {
-    const advised = await forksAdvised(home, { head, error }).catch(() => []); // The run's end is told whatever comes of this.
-    return [`Nothing recorded is lost. Mend the cause, then go on with: ${resume}`, ...advised].join("\n");
+    const advised = await forksAdvised(home, { head, error }).catch(() => []); // The run's end is printed even if this fails.
+    return [`Nothing recorded is lost. Fix the cause, then resume with: ${resume}`, ...advised].join("\n");
   }
   const whole = await newestForkable(home, head);
-  const restored = `Put it back from a copy, then go on with: ${resume}`;
+  const restored = `Restore it from a copy, then resume with: ${resume}`;
   if (whole === null) {
-    return `${restored}\nWithout a copy the run cannot be gone on with, nor forked from any round: start a new one`;
+    return `${restored}\nWithout a copy the run can be neither resumed nor forked: start a new one`;
   }
   const { loop, round } = whole;
   const place = loop === null ? `${round}` : `${loop}/${round}`;
-  const kept = round === 0 ? "All before the first round" : `All up to round ${round}`;
-  return `${restored}\n${kept}${loop === null ? "" : ` of '${loop}'`} is whole. To leave what came later behind: ${
+  const kept = round === 0 ? "Everything before the first round" : `Everything up to round ${round}`;
+  return `${restored}\n${kept}${loop === null ? "" : ` of '${loop}'`} is intact. To drop what came later: ${
     command(home, `fork ${head.id} --round ${place}`)
   }`;
 }
@@ -35,12 +38,12 @@ async function forksAdvised(home: Home, { head, error }: { head: RunHead; error:
   const lines = await settingForks(home, { head, schema: definition.config, text: message });
   const file = cause_kind === "user_code" ? algorithmFile(head) : null;
   if (file === null) return lines;
-  return [...lines, `If the cause is in ${file}: a resume has it as it was. ${await forkOf(home, head)}`];
+  return [...lines, `If the cause is in ${file}: a resume keeps the recorded version. ${await forkOf(home, head)}`];
 }
 
 type Advising = { head: RunHead; schema: z.ZodType; text: string };
 
-/** For each setting that a text advises and a resume cannot change: the fork that can, or that none can. */
+/** For each advised setting that a resume cannot change: the fork that can, or that none can. */
 async function settingForks(home: Home, { head, schema, text }: Advising): Promise<string[]> {
   const settings = advisedSettings(schema, text).filter(({ resume }) => !resume);
   return await Promise.all(settings.map(async ({ path, value }) => {
@@ -51,11 +54,11 @@ async function settingForks(home: Home, { head, schema, text }: Advising): Promi
   }));
 }
 
-/** The fork that has an algorithm's file as it is now. */
+/** The fork that uses the current version of an algorithm's file. */
 export async function forkOf(home: Home, head: RunHead): Promise<string> {
   const fork = await forkableRound(home, head, []);
-  if ("refused" in fork) return "To have it as it is now, start a new run";
-  return `To have it as it is now: ${command(home, `fork ${head.id} --round ${fork.round}`)}`;
+  if ("refused" in fork) return "To use the current version, start a new run";
+  return `To use the current version: ${command(home, `fork ${head.id} --round ${fork.round}`)}`;
 }
 
 function algorithmFile({ config }: RunHead): string | null {

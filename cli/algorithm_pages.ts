@@ -57,13 +57,13 @@ export function listPage(page: string, pages: Readonly<Record<string, string>>):
   return page.replace(LIST, () => `${lines.join("\n")}\n`);
 }
 
-/** What an algorithm needs is told for its default settings; its source is the first that its page links. */
+/** What an algorithm needs is listed for its default settings; its source is the first that its page links. */
 function listRow(name: string, page: string): string[] {
   const algorithm: AnyAlgorithm = ALGORITHMS[name as keyof typeof ALGORITHMS];
   const online = name in ONLINE_ALGORITHMS;
   const reads = needsOf({ name } as AlgorithmChoice, 1).includes("ref_logp");
   const [, when] = /^\*\*When:\*\* (.+)\.$/m.exec(page) ?? [];
-  if (when === undefined) throw new SyntaxError(`Cannot list '${name}' as its page has no line '**When:** ....'`);
+  if (when === undefined) throw new SyntaxError(`Cannot list '${name}' because its page has no line '**When:** ....'`);
   return [
     `[\`${name}\`](${name}.md)`,
     (algorithm.about ?? "").replace(/\.$/, ""),

@@ -1,8 +1,11 @@
-/** Ctrl-C in the first seconds of a command: nothing is recorded yet, so nothing is to be resumed, and that is said. */
+/**
+ * Ctrl-C in the first seconds of a command: nothing is recorded yet, so there is nothing to
+ * resume, and it says so.
+ */
 import { EXIT } from "./exit.ts";
 import { errorScreen } from "./output.ts";
 
-export type BeforeRecordingOptions = {
+type BeforeRecordingOptions = {
   /** What is true as long as nothing is recorded. */
   nothing: string;
   note?: (text: string) => void;
@@ -11,7 +14,10 @@ export type BeforeRecordingOptions = {
 
 const SIGNALS = ["SIGINT", "SIGTERM"] as const;
 
-/** Until a command records something, SIGINT and SIGTERM end it at once with one sentence and exit code 130. */
+/**
+ * Until a command records something, SIGINT and SIGTERM end it immediately with one sentence and
+ * exit code 130.
+ */
 export class BeforeRecording {
   readonly #options: Required<BeforeRecordingOptions>;
   #recording = false;
@@ -24,7 +30,9 @@ export class BeforeRecording {
     this.#options = { note, exit: (code) => Deno.exit(code), ...options };
   }
 
-  /** A stop was asked for while the record was being written: whoever wrote it says what there is now. */
+  /**
+   * A stop was requested while the record was being written: the writer then says what exists now.
+   */
   get asked(): boolean {
     return this.#asked;
   }
@@ -32,10 +40,10 @@ export class BeforeRecording {
   interrupted(): void {
     const { nothing, note, exit } = this.#options;
     if (this.#recording && !this.#asked) {
-      this.#asked = true; // The answer of the store decides what is true.
+      this.#asked = true; // Whether the run exists depends on the store's answer.
       return;
     }
-    note(this.#recording ? "stopped while the run was being recorded: 'runs' says whether it was" : nothing);
+    note(this.#recording ? "stopped while the run was being recorded: 'runs' shows whether it was" : nothing);
     exit(EXIT.interrupted);
   }
 
@@ -45,7 +53,7 @@ export class BeforeRecording {
     return await work();
   }
 
-  /** Listens to this process's signals while `work` goes on, or until others listen and call `release`. */
+  /** Listens to this process's signals during `work`, or until others listen and call `release`. */
   async during<T>(work: (before: BeforeRecording) => Promise<T>): Promise<T> {
     for (const name of SIGNALS) Deno.addSignalListener(name, this.#listener);
     this.#listening = true;

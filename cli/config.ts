@@ -7,7 +7,10 @@ export function printSchema(): void {
   printJson(configJsonSchema());
 }
 
-/** `config show CONFIG [a.b=c ...]`: the resolved configuration; with `--origin` where each value comes from. */
+/**
+ * `config show CONFIG [a.b=c ...]`: the resolved configuration; with `--origin` where each value
+ * comes from.
+ */
 export async function showConfig(
   file: string,
   overrides: string[],
@@ -25,15 +28,18 @@ export async function showConfig(
   if (loaded.profile !== null) print(profileText(loaded.profile));
 }
 
-/** What a profile set, and where equality with the framework ends, as comments of the configuration above. */
+/**
+ * What a profile set, and where equality with the framework ends, as comments of the configuration
+ * above.
+ */
 function profileText({ name, about, set, written, ends }: UsedProfile): string {
   const settings = (values: Record<string, unknown>) =>
     Object.entries(values).map(([key, value]) => `${key}: ${JSON.stringify(value)}`).join(", ") || "nothing";
   return [
     `# algorithm.profile ${name} (${about}) set ${settings(set)}.`,
-    ...(Object.keys(written).length === 0 ? [] : [`# Written otherwise, where it has ${settings(written)}.`]),
+    ...(Object.keys(written).length === 0 ? [] : [`# Overridden here; the profile has ${settings(written)}.`]),
     "# Where equality ends:",
-    ...[...ends, "How its gradient depends on the cut into micro-batches and ranks is never taken over."]
+    ...[...ends, "A profile never reproduces how its gradient depends on the split into micro-batches and ranks."]
       .map((sentence) => `# - ${sentence}`),
   ].join("\n");
 }

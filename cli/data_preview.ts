@@ -1,7 +1,9 @@
 import { isPreference, loadRows, readJsonLines, type Row, type SourceInput } from "../data/mod.ts";
 import { print, printJson } from "./output.ts";
 
-/** `data preview FILE`: the first rows as the run would read them, and what looks wrong about them. */
+/**
+ * `data preview FILE`: the first rows as the run would read them, and what looks wrong about them.
+ */
 export async function previewData(
   file: string,
   options: { json?: boolean; rows: number; source?: Partial<SourceInput> },
@@ -16,7 +18,9 @@ export async function previewData(
   for (const warning of warnings) print(`warning: ${warning}`);
 }
 
-/** A file whose first row has `chosen` and `rejected` is read as the preference flow would read it. */
+/**
+ * A file whose first row has `chosen` and `rejected` is read as the preference flow would read it.
+ */
 async function needsOf(file: string): Promise<{ needs?: "preference" }> {
   for await (const { value } of readJsonLines(file)) return isPreference(value) ? { needs: "preference" } : {};
   return {};

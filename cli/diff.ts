@@ -1,6 +1,5 @@
-import { diffRuns, type FirstDifference, type Home, type RunDiff } from "../runs/mod.ts";
+import { diffRuns, findRun, type FirstDifference, type Home, type RunDiff } from "../runs/mod.ts";
 import { print, printJson } from "./output.ts";
-import { findRun } from "./runs.ts";
 
 /** `diff A B`: where two runs part. */
 export async function diffCommand(home: Home, ids: { a: string; b: string }, flags: { json?: boolean }): Promise<void> {

@@ -3,18 +3,18 @@ import { basename, dirname } from "node:path";
 import type { ShippedFile } from "../configs/mod.ts";
 import { InfrastructureError, isNothing } from "../engine/mod.ts";
 
-/** A connection over which nothing comes for so long is given up. */
+/** A connection that is silent for this long is given up. */
 const SILENT_MS = 60_000;
 const SAY_MS = 5_000;
 const MIB = 2 ** 20;
 
-/** Told every few seconds how far a download is. */
-export type OnProgress = (text: string) => void;
+/** Receives the progress of a download every few seconds. */
+type OnProgress = (text: string) => void;
 
 /** `absent`; `whole`: the listed one; `different`: a file of this name with other bytes. */
-export type Presence = "absent" | "whole" | "different";
+type Presence = "absent" | "whole" | "different";
 
-/** What lies where a file belongs. */
+/** What exists where a file belongs. */
 export async function presence({ path, bytes, sha256 }: ShippedFile): Promise<Presence> {
   try {
     if ((await Deno.stat(path)).size !== bytes) return "different";
@@ -25,7 +25,7 @@ export async function presence({ path, bytes, sha256 }: ShippedFile): Promise<Pr
 }
 
 /**
- * Downloads a file and gives it its name once it is whole. Until then it is `PATH.partial`, which the next call goes on with.
+ * Downloads a file and gives it its name once it is whole. Until then it is `PATH.partial`, which the next call resumes.
  * Two at once: the second waits for the first.
  * @throws {InfrastructureError} If it cannot be had, or is not the listed one.
  */
@@ -34,13 +34,13 @@ export async function download(file: ShippedFile, onProgress: OnProgress = () =>
   const path = `${file.path}.partial`;
   using partial = await Deno.open(path, { write: true, create: true });
   await partial.lock(true);
-  if (await presence(file) !== "absent") { // Whoever had the lock has made it; then this is an empty new one.
+  if (await presence(file) !== "absent") { // The previous holder of the lock made it; then this is an empty new one.
     return await Deno.remove(path).catch((error) => unlessMissing(error, undefined));
   }
   await receive(file, partial, onProgress);
   if (await hashOf(path) !== file.sha256) {
     await partial.truncate(0);
-    throw refused(file, "what came is not the listed file: its SHA-256 is another");
+    throw refused(file, "the downloaded file is not the listed one: its SHA-256 differs");
   }
   await partial.syncData();
   await Deno.rename(path, file.path);
@@ -65,7 +65,7 @@ async function receive(file: ShippedFile, partial: Deno.FsFile, onProgress: OnPr
     for await (const chunk of response.body) {
       silence.broken();
       got += chunk.length;
-      if (got > file.bytes) throw refused(file, `more comes than the listed ${file.bytes} bytes`);
+      if (got > file.bytes) throw refused(file, `it sends more than the listed ${file.bytes} bytes`);
       await writeAll(partial, chunk);
       progress.at(got);
     }
@@ -85,7 +85,7 @@ function unlessMissing<T>(error: unknown, value: T): T {
 }
 
 function headersOf(from: number): Record<string, string> {
-  // A part of compressed bytes would be a part of another file.
+  // A range of the compressed bytes would not be a range of this file.
   return { "accept-encoding": "identity", ...(from > 0 && { range: `bytes=${from}-` }) };
 }
 
@@ -113,7 +113,7 @@ function causeOf(error: unknown): string {
   return cause instanceof Error ? causeOf(cause) : message.replace(/^error sending request for url \(.*?\): /, "");
 }
 
-/** Ends a request over which nothing comes any more. */
+/** Ends a request that has gone silent. */
 class Silence {
   readonly #ended = new AbortController();
   #timer = this.#start();
@@ -132,7 +132,7 @@ class Silence {
   }
 
   #start(): ReturnType<typeof setTimeout> {
-    return setTimeout(() => this.#ended.abort(new Error(`nothing came for ${SILENT_MS / 1000} s`)), SILENT_MS);
+    return setTimeout(() => this.#ended.abort(new Error(`nothing arrived for ${SILENT_MS / 1000} s`)), SILENT_MS);
   }
 }
 

@@ -2,7 +2,10 @@ import type { Evaluation, PairEvaluation } from "../flows/mod.ts";
 import { UNGRADED } from "../rollouts/mod.ts";
 import { fixed } from "./output.ts";
 
-/** A recorded evaluation in one line: what is right, what failed, what was not graded, and the mean reward. */
+/**
+ * A recorded evaluation in one line: what is right, what failed, what was not graded, and the mean
+ * reward.
+ */
 export function evaluationText(recorded: Evaluation | PairEvaluation): string {
   if ("pairs" in recorded) {
     const { pair_accuracy, pairs, pair_margin } = recorded;

@@ -2,8 +2,8 @@ import type { ErrorJson } from "../engine/mod.ts";
 import { type CommandHome, completed } from "./output.ts";
 
 /**
- * What a run failed of: the root error once and first, then the work that could not be finished for it. The commands in it are
- * for this run and this home.
+ * Why a run failed: the root error first, then the work it kept from finishing. The commands in it are for this run and this
+ * home.
  */
 export function failureText(
   error: ErrorJson,
@@ -16,7 +16,7 @@ export function failureText(
 
 type Work = { key: string; attempts: number };
 
-/** What was the matter, below the stages that could not be finished for it. */
+/** The root cause, below the stages that failed because of it. */
 export function rootOf(error: ErrorJson): ErrorJson {
   return unwrap(error).root;
 }

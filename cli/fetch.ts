@@ -4,7 +4,7 @@ import { freeBytes, InfrastructureError, InvalidInputError } from "../engine/mod
 import { download, presence } from "./download.ts";
 import { errorScreen, quoted, size } from "./output.ts";
 
-export type FetchOptions = {
+type FetchOptions = {
   overrides?: string[];
   /** What can be fetched. */
   known?: ShippedFiles[];
@@ -13,8 +13,8 @@ export type FetchOptions = {
 };
 
 /**
- * `fetch CONFIG`: downloads the model and the data that a shipped configuration reads, to where it looks for them. What is there
- * stays as it is. Returns what is there now.
+ * `fetch CONFIG`: downloads the model and the data that a shipped configuration reads, to where it looks for them. Existing files
+ * stay unchanged. Returns what is there now.
  * @throws {InfrastructureError} Says what to put where by hand.
  */
 export async function fetchCommand(config: string, options: FetchOptions = {}): Promise<string> {
@@ -49,7 +49,10 @@ async function wantedBy(
   );
 }
 
-/** What a directory lacks. One with a file of other bytes is somebody's own, and lacks nothing. */
+/**
+ * What a directory lacks. One that holds a file with different bytes is the user's, and lacks
+ * nothing.
+ */
 async function absent({ files }: ShippedFiles): Promise<ShippedFile[]> {
   const found = await Promise.all(files.map(presence));
   return found.includes("different") ? [] : files.filter((_, i) => found[i] === "absent");
@@ -86,15 +89,13 @@ async function line({ name, dir, files }: ShippedFiles, fetched: ShippedFile[]):
   const found = await Promise.all(files.map(presence));
   const different = files.filter((_, i) => found[i] === "different").map(({ path }) => basename(path));
   if (different.length > 0) {
-    return `${name}: ${dir} is left as it is, for ${different.join(", ")} there is not that of ${name}`;
+    return `${name}: ${dir} is unchanged because its ${different.join(", ")} differs from that of ${name}`;
   }
   const count = `${files.length} file${files.length === 1 ? "" : "s"}`;
-  return `${name}: ${count}, ${size(total(files))}, in ${dir}, ${
-    fetched.length === 0 ? "was there already" : "fetched"
-  }`;
+  return `${name}: ${count}, ${size(total(files))}, in ${dir}, ${fetched.length === 0 ? "already there" : "fetched"}`;
 }
 
-/** What the disk refuses is a failure like that of the network; what nobody thought of is thrown on. */
+/** A disk error is a failure like a network error; anything unexpected is rethrown. */
 function asFailure(error: unknown, { name, dir }: ShippedFiles): InfrastructureError {
   if (error instanceof InfrastructureError) return error;
   const { code, message } = error as { code?: string; message: string };
@@ -114,7 +115,7 @@ function byHand(error: InfrastructureError, missing: ShippedFiles[]): Infrastruc
     `${files.map(({ path }) => basename(path)).join(", ")} of ${page} into ${dir}`
   );
   const fix =
-    "Fix: run the same command again, which goes on where it stopped; name a mirror of the hub (HF_ENDPOINT); " +
-    `or put there by hand ${parts.join(", and ")}`;
+    "Fix: run the same command again, which resumes where it stopped; name a mirror of the hub (HF_ENDPOINT); " +
+    `or download by hand ${parts.join(", and ")}`;
   return new InfrastructureError(`${error.message}. ${fix}`, error.facts, { cause: error, retryable: false });
 }

@@ -1,11 +1,10 @@
 import { InvalidInputError } from "../engine/mod.ts";
-import { forkRun, type Home, resumable } from "../runs/mod.ts";
+import { findRun, forkRun, type Home, resumable } from "../runs/mod.ts";
 import type { BeforeRecording } from "./before_recording.ts";
 import { loopAndRound } from "./loop_and_round.ts";
 import { begin, leaveQueued, type Queued } from "./run.ts";
-import { findRun } from "./runs.ts";
 
-export type ForkFlags = {
+type ForkFlags = {
   round: string;
   overrides: readonly string[];
   id?: string;
@@ -13,7 +12,10 @@ export type ForkFlags = {
   early: BeforeRecording;
 };
 
-/** `fork RUN --round N [a.b=c ...]`: records a run that goes on from a closed round of another, then executes it. */
+/**
+ * `fork RUN --round N [a.b=c ...]`: records a run that continues from a closed round of another
+ * run, then executes it.
+ */
 export async function forkCommand(home: Home, id: string, flags: ForkFlags): Promise<number> {
   const { overrides, queued, early } = flags;
   const parent = await findRun(home, id);

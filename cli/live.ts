@@ -2,12 +2,9 @@ import pc from "picocolors";
 import type { EngineEvent } from "../engine/mod.ts";
 import { type Evaluation, type PairEvaluation, untrainedText } from "../flows/mod.ts";
 import type { WorkersEvent } from "../workers/mod.ts";
-import { fixed } from "./output.ts";
+import { fixed, type Screen } from "./output.ts";
 import { evaluationText } from "./evaluation_text.ts";
 import { workerLine } from "./worker_lines.ts";
-
-/** Where progress goes: a terminal that can be redrawn, or a pipe that gets one line per round. */
-export type Screen = { write(text: string): void; readonly columns: number; tty: boolean; color: boolean };
 
 const BARS = "▁▂▃▄▅▆▇█";
 const SPARK_POINTS = 40;
@@ -45,8 +42,8 @@ function wrapped(parts: readonly string[], width: number): string[] {
 type Loop = { name: string; round: number; times: number; startedAt: number; startedRound: number };
 
 /**
- * Shows a run as it goes: stages, round, reward, tokens per second, time left. Reads events only, so that what is shown can
- * never change what is done.
+ * Shows a run in progress: stages, round, reward, tokens per second, time left. It only reads events, so it can never affect
+ * the run.
  */
 export class LiveView {
   readonly #screen: Screen;
@@ -55,11 +52,11 @@ export class LiveView {
   readonly #running = new Map<string, { stage: string; since: number }>();
   readonly #metrics: Record<string, number> = {};
   readonly #rewards: number[] = [];
-  /** Made at `at` by work that began at `since`. */
+  /** Generated at `at` by work that started at `since`. */
   readonly #tokens: { at: number; since: number; tokens: number }[] = [];
   #loop: Loop | null = null;
   #drawn = 0;
-  /** The last round took no step. */
+  /** The last round trained nothing. */
   #idle = false;
 
   constructor(options: { screen: Screen; now: () => number }) {
@@ -78,7 +75,7 @@ export class LiveView {
         break;
       case "stage_failed":
         this.#running.delete(event.key);
-        if (event.next_ms !== null) this.note(retryLine(event)); // What is given up is how the run ends: told there.
+        if (event.next_ms !== null) this.note(retryLine(event)); // The last failure is printed when the run ends.
         break;
       case "metrics":
         this.#take(event);
@@ -97,7 +94,7 @@ export class LiveView {
     this.#redraw();
   }
 
-  /** Processes that were lost and replaced, each in a line that stays. */
+  /** Prints a permanent line for each process that was lost and replaced. */
   onWorkers(event: WorkersEvent): void {
     const line = workerLine(event);
     if (line === null) return;
@@ -105,13 +102,13 @@ export class LiveView {
     this.#redraw();
   }
 
-  /** A line that stays, above the live part. */
+  /** Prints a permanent line above the live part. */
   note(text: string): void {
     this.#clear();
     this.#screen.write(`${text}\n`);
   }
 
-  /** What is being set up: a line, which the next one replaces on a terminal if it is passing. */
+  /** Shows a step of the setup. On a terminal, the next line replaces a passing one. */
   setup({ text, passing }: { text: string; passing: boolean }): void {
     if (!passing || !this.#screen.tty) return this.note(text);
     this.#clear();
@@ -119,7 +116,7 @@ export class LiveView {
     this.#drawn = 1;
   }
 
-  /** Leaves what the run came to: its last progress and the curve of its rewards. What was noted stays above. */
+  /** Leaves the last progress and the reward curve on the screen, below the permanent lines. */
   end(): void {
     const drawn = this.#drawn > 0;
     this.#clear();
@@ -139,7 +136,7 @@ export class LiveView {
   #closed({ loop, round, times, tally }: Extract<EngineEvent, { type: "round_closed" }>): void {
     const idle = untrainedText(tally);
     if (idle !== null && !this.#idle) this.note(`WARNING: ${loop} ${round}: ${idle}`);
-    this.#idle = idle !== null; // Once for every stretch of such rounds.
+    this.#idle = idle !== null; // Warn once per streak of such rounds.
     if (this.#loop?.name !== loop) {
       this.#loop = { name: loop, round, times, startedAt: this.#now(), startedRound: round };
     }
@@ -166,7 +163,10 @@ export class LiveView {
     ];
   }
 
-  /** From the rounds seen since the loop began here: a resumed run's earlier rounds do not count as fast ones. */
+  /**
+   * Counts only rounds since this engine started: a resumed run's earlier rounds would look
+   * instant.
+   */
   #secondsLeft(): number | null {
     const { round, times, startedAt, startedRound } = this.#loop!;
     if (round === startedRound) return null;
@@ -214,14 +214,14 @@ export class LiveView {
   }
 }
 
-/** The cause alone: a worker's log lines follow it only if the run fails of it. */
+/** Only the cause: a worker's log lines are printed only if the run fails because of it. */
 function retryLine({ key, attempt, error }: Extract<EngineEvent, { type: "stage_failed" }>): string {
-  return `${key} failed (attempt ${attempt}), trying again: ${error.message.split("\n")[0]}`;
+  return `${key} failed (attempt ${attempt}), retrying: ${error.message.split("\n")[0]}`;
 }
 
 function recoveryLine(value: unknown): string {
   const { cause, action, batches_redone } = value as { cause: string; action: string; batches_redone: number };
-  if (action === "adopt") return "goes on with the workers that the engine before left";
+  if (action === "adopt") return "adopted the previous engine's workers";
   return `${cause === "resume" ? "resumed" : `recovered from ${cause}`}: ${action}, ${batches_redone} batches redone`;
 }
 

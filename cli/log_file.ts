@@ -1,7 +1,13 @@
-/** A worker's log on the disk: PATH, and what came before it in PATH.1, PATH.2, as its agent turns them over. */
+/**
+ * A worker's log on the disk: PATH, and what came before it in PATH.1, PATH.2, as its agent turns
+ * them over.
+ */
 
 const BLOCK_BYTES = 64 * 1024;
-/** The last lines are sought this far back, and a longer line is shown in pieces: so much is in memory at once. */
+/**
+ * The last lines are sought this far back, and a longer line is shown in pieces: so much is in
+ * memory at once.
+ */
 const READ_BYTES_MAX = 4 * 1024 * 1024;
 const NEWLINE = 10;
 const OLDER = /\.log\.\d+$/;
@@ -40,7 +46,10 @@ export class FollowedLog {
     this.#path = path;
   }
 
-  /** What came since the last call; at the first, all that there is. What was removed between two calls is lost. */
+  /**
+   * What came since the last call; at the first, all that there is. What was removed between two
+   * calls is lost.
+   */
   async *added(): AsyncGenerator<string> {
     const unread: Part[] = [];
     try {
@@ -54,7 +63,10 @@ export class FollowedLog {
     }
   }
 
-  /** A line whose end is not there yet is left for later, unless nobody writes to this part any more. */
+  /**
+   * A line whose end is not there yet is left for later, unless nobody writes to this part any
+   * more.
+   */
   async *#lines(part: Part, { finished }: { finished: boolean }): AsyncGenerator<string> {
     if (part.id !== this.#id || part.size < this.#offset) [this.#id, this.#offset] = [part.id, 0];
     while (this.#offset < part.size) {
@@ -71,7 +83,10 @@ export class FollowedLog {
 /** One file of a log. Its name may pass on to another one while it is open. */
 type Part = { id: string; size: number; read(from: number, to: number): Promise<Uint8Array>; close(): void };
 
-/** The parts, the newest first, each once: one that is turned over meanwhile comes up again under its next name. */
+/**
+ * The parts, the newest first, each once: one that is turned over meanwhile comes up again under
+ * its next name.
+ */
 async function* partsOf(path: string, { keepOpen = false } = {}): AsyncGenerator<Part> {
   const seen = new Set<string>();
   // For a moment of its turning over, a log lacks one of its names.

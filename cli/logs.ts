@@ -1,12 +1,14 @@
 import { computedStatus, InvalidInputError, systemClock } from "../engine/mod.ts";
-import type { Home } from "../runs/mod.ts";
+import { findRun, type Home, newestRun } from "../runs/mod.ts";
 import { FollowedLog, isNewestPart, lastLines } from "./log_file.ts";
 import { print, printJson } from "./output.ts";
-import { findRun, newestRun } from "./runs.ts";
 
 export type LogsFlags = { json?: boolean; lines: number; attempt?: number; follow?: boolean };
 
-/** `logs RUN`: the last lines of every worker's newest log, or of one attempt's logs, and where they lie. */
+/**
+ * `logs RUN`: the last lines of every worker's newest log, or of one attempt's logs, and their
+ * paths.
+ */
 export async function showLogs(
   home: Home,
   id: string | undefined,
@@ -17,15 +19,20 @@ export async function showLogs(
   const { attempt = null } = options;
   const paths = attempt === null ? newestOfEach(await allLogs(dir)) : await logsIn(home.logDir(head.id, attempt));
   if (paths.length === 0) {
-    const why = attempt === null ? "no worker of it has started" : `attempt ${attempt} has none: try without --attempt`;
-    throw new InvalidInputError(`Cannot show logs of '${head.id}' as ${why} (${dir})`, { dir, attempt });
+    const why = attempt === null
+      ? "none of its workers has started"
+      : `attempt ${attempt} has none: try without --attempt`;
+    throw new InvalidInputError(`Cannot show logs of '${head.id}' because ${why} (${dir})`, { dir, attempt });
   }
   const logs = await Promise.all(paths.map(async (path) => ({ path, lines: await lastLines(path, options.lines) })));
   if (options.json) return printJson({ run: head.id, attempt, dir, logs });
   for (const { path, lines } of logs) print([`==> ${path} <==`, ...lines, ""].join("\n"));
 }
 
-/** The logs of the newest attempt that has one of that name: a worker that outlived its engine goes on writing where it began. */
+/**
+ * The logs of the newest attempt that has one of that name: a worker that outlived its engine goes
+ * on writing where it began.
+ */
 function newestOfEach(paths: string[]): string[] {
   const newest = new Map(paths.map((path) => [path.slice(path.lastIndexOf("/") + 1), path])); // Oldest attempt first.
   return [...newest.values()];
@@ -33,7 +40,10 @@ function newestOfEach(paths: string[]): string[] {
 
 const FOLLOW_MS = 500;
 
-/** Prints a run's logs and what is added to them, by whatever engine, until the run has ended or stands still. */
+/**
+ * Prints a run's logs and what is added to them, by whatever engine, until the run has ended or
+ * stands still.
+ */
 export async function followLogs(home: Home, id: string | undefined): Promise<void> {
   const run = (await findRun(home, id ?? await newestRun(home))).id;
   const shown = new Map<string, FollowedLog>();

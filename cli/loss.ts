@@ -16,18 +16,20 @@ import { print, printJson } from "./output.ts";
 export type LossShowOptions = { torch?: boolean; json?: boolean; value?: boolean };
 
 const MASKED =
-  "mask_truncated: no token of a completion that the token limit cut is in this step, in no sum and no count";
-const MASKED_NOT = "mask_truncated: the value model learns from completions that the token limit cut, too";
+  "mask_truncated: completions cut by the token limit are left out of this step: out of every sum and every count";
+const MASKED_NOT = "mask_truncated: the value model also learns from completions cut by the token limit";
 
 /**
- * `loss show NAME [a=b ...]`: what an algorithm minimises with these settings, as the trainer computes it: in the loss
- * language, or with `--torch` as a Python module that runs alone. `--value`: what its value model minimises.
+ * `loss show NAME [a=b ...]`: the loss of an algorithm with these settings, as the trainer computes it: in the loss
+ * language, or with `--torch` as a standalone Python module. `--value`: the loss of its value model.
  */
 export function showLoss(name: string, overrides: readonly string[], { torch, json, value }: LossShowOptions): void {
   const choice = choiceOf(name, overrides);
   const { loss, value_loss } = expressionsOf(choice);
   const expression = value ? value_loss : loss;
-  if (expression === undefined) throw new InvalidInputError(`Cannot show a value loss of '${name}' as it has none`);
+  if (expression === undefined) {
+    throw new InvalidInputError(`Cannot show a value loss of '${name}' because it has none`);
+  }
   const text = torch ? torchModule(expression, { title: value ? `${name}, value model` : name }) : null;
   if (json) return printJson({ algorithm: choice, ...(text === null ? { expression } : { torch: text }) });
   const comment = torch ? "#" : "//";
@@ -40,12 +42,14 @@ export function showLoss(name: string, overrides: readonly string[], { torch, js
 export function choiceOf(name: string, overrides: readonly string[], doing = "show"): AlgorithmChoice {
   const names = Object.keys(ALGORITHMS);
   if (parsePythonAlgorithm(name) !== null) {
-    const why = "as it is in Python: the file is the loss, and 'loss try' runs it on a recorded batch";
+    const why = "because it is in Python: the file is the loss, and 'loss try' runs it on a recorded batch";
     throw new InvalidInputError(`Cannot ${doing} the expression of '${name}' ${why}`, { name });
   }
   if (!names.includes(name)) {
     const near = didYouMean(name, names);
-    throw new InvalidInputError(`Cannot ${doing} '${name}' as there is no such algorithm${near}: ${names.join(", ")}`);
+    throw new InvalidInputError(
+      `Cannot ${doing} '${name}' because there is no such algorithm${near}: ${names.join(", ")}`,
+    );
   }
   const written = settingsOf(overrides);
   const profile = profileOf(String(written.profile), name);
@@ -55,7 +59,7 @@ export function choiceOf(name: string, overrides: readonly string[], doing = "sh
   throw new InvalidInputError(`Cannot ${doing} '${name}' with these settings:\n  ${problems.join("\n  ")}`);
 }
 
-/** Settings as overrides of a configuration write them; `algorithm.` may stand before. */
+/** Settings as overrides of a configuration write them; An `algorithm.` prefix is allowed. */
 export function settingsOf(overrides: readonly string[]): Record<string, unknown> {
   try {
     return overridden({}, overrides.map((text) => text.replace(/^algorithm\./, ""))) as Record<string, unknown>;

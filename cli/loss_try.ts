@@ -1,14 +1,17 @@
 import { resolve } from "node:path";
 import { AlgorithmChoice, parsePythonAlgorithm } from "../algs/mod.ts";
 import { InvalidInputError } from "../engine/mod.ts";
-import { type Home, tryAlgorithm } from "../runs/mod.ts";
+import { findRun, type Home, tryAlgorithm } from "../runs/mod.ts";
 import { choiceOf, settingsOf } from "./loss.ts";
 import { errorScreen } from "./output.ts";
-import { findRun, wholeNumber } from "./runs.ts";
+import { wholeNumber } from "./runs.ts";
 
 export type LossTryOptions = { batch: string; model?: string; json?: boolean };
 
-/** `loss try FILE|NAME --batch RUN/ROUND [a=b ...]`: credit and loss on a recorded batch, in one process. Its exit code. */
+/**
+ * `loss try FILE|NAME --batch RUN/ROUND [a=b ...]`: credit and loss on a recorded batch, in one
+ * process. Its exit code.
+ */
 export async function lossTryCommand(
   home: Home,
   { name, settings }: { name: string; settings: readonly string[] },

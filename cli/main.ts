@@ -4,6 +4,7 @@ import { ConfigError, didYouMean, loadConfig, parseConfig } from "../configs/mod
 import { DataError } from "../data/mod.ts";
 import { checkRunId, EngineError, InvalidInputError } from "../engine/mod.ts";
 import { DEFAULT_QUEUE, Home } from "../runs/mod.ts";
+import { ARGUMENTS } from "./arguments.ts";
 import { BeforeRecording } from "./before_recording.ts";
 import { cancelCommand } from "./cancel.ts";
 import { listCheckpoints } from "./checkpoints.ts";
@@ -29,9 +30,9 @@ import { signalCommand } from "./signal.ts";
 import { verifyCommand } from "./verify.ts";
 import { whyCommand } from "./why.ts";
 
-const HOME_HELP = "where runs, checkpoints and environments are kept";
-const STORE_HELP = "PostgreSQL for the journal, else $HOLDFAST_STORE (default: a SQLite file in the home)";
-const ID_HELP = "the new run's id (default: made)";
+const HOME_HELP = "directory of runs, checkpoints and environments";
+const STORE_HELP = "PostgreSQL URL of the journal; overrides $HOLDFAST_STORE (default: a SQLite file in the home)";
+const ID_HELP = "id of the new run (default: generated)";
 const NOTHING = "stopped before anything was recorded: there is no run to resume";
 const QUICKSTART = new URL("../configs/quickstart.yaml", import.meta.url);
 
@@ -51,64 +52,57 @@ function queuedOf({ detach, queue, priority, needs = [] }: DetachFlags): Queued 
   const counts = needs.length > 0 ? countsOf(needs, "--needs") : undefined;
   if (detach) return { queue: queue ?? DEFAULT_QUEUE, priority: priority ?? 0, needs: counts };
   if (queue === undefined && priority === undefined && counts === undefined) return undefined;
-  throw new InvalidInputError("Cannot queue a run that starts here: --queue, --priority and --needs go with --detach");
+  throw new InvalidInputError("Cannot queue a run that starts here: --queue, --priority and --needs require --detach");
 }
 
 /** The command line, as commander reads it. */
 export function program(): Command {
   const rl = new Command("rl");
-  rl.description("Holdfast: durable post-training runs. With no command: the quickstart.")
+  rl.description("Holdfast: durable post-training runs. Without a command, runs the quickstart.")
     .version(`holdfast ${project.version} (deno ${Deno.version.deno})`, "-V, --version", "print the version")
     .option("--home <dir>", HOME_HELP, DEFAULT_HOME)
     .option("--store <url>", STORE_HELP)
-    .option("--id <id>", `${ID_HELP} (with no command, or one that makes a run)`, checkRunId)
+    .option(
+      "--id <id>",
+      "id of the new run, for the quickstart and verbs that start a run (default: generated)",
+      checkRunId,
+    )
     .hook("preAction", (_, command) => refuseIdleId(command))
     .exitOverride().showSuggestionAfterError()
     .configureOutput({ outputError: (text, write) => write(text) });
+  quickstartVerb(rl);
   runVerbs(rl);
+  queueVerbs(rl);
   readVerbs(rl);
   explainVerbs(rl);
   toolVerbs(rl);
   return rl;
 }
 
-/** `--id` may stand before the verb, where every verb would take it and do nothing with it. */
+/** `--id` may come before the verb, where every verb would accept it and ignore it. */
 function refuseIdleId(command: Command): void {
   const { id } = command.optsWithGlobals() as Partial<Global>;
   if (id === undefined || command.parent === null || command.options.some(({ long }) => long === "--id")) return;
   const name = command.name();
   const names = command.registeredArguments.some((argument) => argument.name() === "run");
   throw new InvalidInputError(
-    `Cannot use --id with '${name}' because it names a new run, and '${name}' makes none. Fix: ` +
-      (names ? `${name} ${id}` : "leave it out"),
+    `Cannot use --id with '${name}' because it names a new run and '${name}' does not create one. Fix: ` +
+      (names ? `${name} ${id}` : "omit it"),
     { id },
   );
 }
 
 function noSuchCommand(rl: Command, name: string): InvalidInputError {
   const near = didYouMean(name, rl.commands.map((command) => command.name()));
-  return new InvalidInputError(`Cannot run '${name}' as there is no such command${near}: --help lists them`, { name });
+  return new InvalidInputError(`Cannot run '${name}' because there is no such command${near}: --help lists them`, {
+    name,
+  });
 }
 
-/** What the arguments of verbs mean, by name. */
-const ARGUMENTS: Record<string, string> = {
-  config: "a YAML file",
-  overrides: "settings as a.b=c, on top of the file's or the run's",
-  run: "the run's id",
-  runs: "only these runs (default: all)",
-  name: "the signal's name",
-  value: "YAML: true, 3, text, {by: ada} (default: null)",
-  text: "part of a run's id or name",
-  a: "a run's id",
-  b: "the run that it is compared with",
-  key: "an entry of the journal, as 'round/3/train_policy'",
-  reward: "a reward's name, path.py:function, or a reward model's directory",
-  algorithm: "a name, or the path of a Python file",
-  settings: "the algorithm's settings as a=b",
-  file: "rows: one JSON object per line",
-};
-
-/** A verb with the options of all verbs, so that they may stand before or after it. `usage`: its name and its arguments. */
+/**
+ * A verb with the options of all verbs, so that they may come before or after it. `usage`: its
+ * name and its arguments.
+ */
 function verb(parent: Command, usage: string, description: string): Command {
   const [name, ...args] = usage.split(" ");
   const command = parent.command(name!).description(description);
@@ -116,12 +110,12 @@ function verb(parent: Command, usage: string, description: string): Command {
   return command.option("--home <dir>", HOME_HELP).option("--store <url>", STORE_HELP);
 }
 
-/** A verb that makes a run. */
+/** A verb that creates a run. */
 function makesRun(command: Command): Command {
   return command.option("--id <id>", ID_HELP, checkRunId);
 }
 
-/** A verb that can answer programs. */
+/** A verb with JSON output for programs. */
 function reads(command: Command): Command {
   return command.option("--json", "print JSON");
 }
@@ -156,17 +150,18 @@ async function withHome<T>(command: Command, work: (home: Home) => Promise<T>): 
 
 function queueOptions(command: Command): Command {
   return command
-    .option("--detach", "only record it, for 'serve' to run; prints its id")
-    .option("--queue <name>", "with --detach: the queue that it waits in (default: default)")
+    .option("--detach", "queue the run for 'serve' and print its id")
+    .option("--queue <name>", "with --detach: the queue to wait in (default: default)")
     .option(
       "--priority <n>",
-      "with --detach: of two that wait the higher goes first (default: 0)",
+      "with --detach: higher starts first (default: 0)",
       integer("--priority"),
     )
-    .option("--needs <name=n>", "with --detach: slots of a host that it holds, as in gpu=4", collect);
+    .option("--needs <name=n>", "with --detach: host slots the run occupies, such as gpu=4", collect);
 }
 
-function runVerbs(rl: Command): void {
+/** No command: the quickstart. */
+function quickstartVerb(rl: Command): void {
   rl.allowExcessArguments().action(async (_: Flags, command: Command) => {
     const [unknown] = command.args;
     if (unknown !== undefined) throw noSuchCommand(rl, unknown);
@@ -176,10 +171,13 @@ function runVerbs(rl: Command): void {
       return await withHome(command, (home) => runCommand(home, loaded, { ...globals(command), early }));
     });
   });
+}
+
+function runVerbs(rl: Command): void {
   for (const name of ["run", "eval"]) {
     const usage = `${name} <config> [overrides...]`;
     queueOptions(
-      makesRun(verb(rl, usage, name === "run" ? "start a run" : "evaluate a model: a run of the evaluate flow")),
+      makesRun(verb(rl, usage, name === "run" ? "start a run" : "evaluate a model with the evaluate flow")),
     )
       .action(async (file: string, overrides: string[], flags: DetachFlags, command: Command) => {
         const queued = queuedOf(flags);
@@ -190,20 +188,26 @@ function runVerbs(rl: Command): void {
         });
       });
   }
-  verb(rl, "resume [run] [overrides...]", "go on with a run; without a name, with the newest that can be")
-    .option("--accept", "go on although the graph is another than the run began with")
+  verb(rl, "resume [run] [overrides...]", "resume a run (default: the newest interrupted or failed run)")
+    .option("--accept", "resume even if the graph has changed since the run started")
     .action(async (id: string | undefined, overrides: string[], flags: Flags, command: Command) => {
       const unnamed = id?.includes("=") === true;
       const options = { accept: flags.accept === true, overrides: unnamed ? [id!, ...overrides] : overrides };
-      const nothing = "stopped before the run was taken up: it is as it was";
+      const nothing = "stopped before the run was resumed: nothing has changed";
       Deno.exitCode = await new BeforeRecording({ nothing }).during((early) =>
         withHome(command, (home) => resumeCommand(home, unnamed ? undefined : id, { ...options, early }))
       );
     });
   queueOptions(
-    makesRun(verb(rl, "fork <run> [overrides...]", "start a run from a closed round of another, with other settings")),
+    makesRun(
+      verb(
+        rl,
+        "fork <run> [overrides...]",
+        "start a new run from a closed round of an existing one, with different settings",
+      ),
+    ),
   )
-    .requiredOption("--round <n>", "the last round to take over; 0: none; step/3: of the loop called step")
+    .requiredOption("--round <n>", "the last round to keep; 0: none; step/3: of the loop 'step'")
     .action(async (run: string, overrides: string[], flags: DetachFlags & { round: string }, command: Command) => {
       const { id } = globals(command);
       const options = { id, round: flags.round, overrides, queued: queuedOf(flags) };
@@ -211,72 +215,79 @@ function runVerbs(rl: Command): void {
         withHome(command, (home) => forkCommand(home, run, { ...options, early }))
       );
     });
-  verb(rl, "serve", "run what is queued, until it is stopped; several engines may share a store")
-    .option("--queue <name[=n]>", "a queue to serve, n of its runs at once over all engines", collect)
-    .option("--concurrency <n>", "runs that this engine executes at once", whole("--concurrency"), 1)
-    .option("--slots <name=n>", "slots of this host (default: gpu, as many as are seen)", collect)
-    .option("--entry <file>", "a module with graphs of runs that were made elsewhere", collect)
-    .option("--lease-s <s>", "an engine that shows no life for so long loses its runs", whole("--lease-s"), 15)
-    .option("--poll-s <s>", "how often the queues are looked at", whole("--poll-s"), 1)
-    .option("--until-idle", "end once every run that it could run has ended")
+}
+
+function queueVerbs(rl: Command): void {
+  verb(rl, "serve", "execute queued runs until stopped; several engines can share a store")
+    .option("--queue <name[=n]>", "a queue to serve; n limits its concurrent runs across all engines", collect)
+    .option("--concurrency <n>", "concurrent runs on this engine", whole("--concurrency"), 1)
+    .option("--slots <name=n>", "slots of this host (default: gpu, one per visible GPU)", collect)
+    .option("--entry <file>", "a module with the graphs of runs that were created elsewhere", collect)
+    .option("--lease-s <s>", "an engine that is silent for this long loses its runs", whole("--lease-s"), 15)
+    .option("--poll-s <s>", "seconds between checks of the queues", whole("--poll-s"), 1)
+    .option("--until-idle", "exit once every run this engine can execute has ended")
     .action(async (flags: ServeFlags, command: Command) => {
       Deno.exitCode = await withHome(command, (home) => serveCommand(home, flags));
     });
-  reads(verb(rl, "gc [runs...]", "remove what nothing can reach"))
-    .option("--dry-run", "only say what would go")
-    .option("--rows", "also rows and batches of ended runs that no checkpoint, fork or open round can reach")
-    .option("--logs-older-than <days>", "also logs of attempts before the last one", whole("--logs-older-than", 0))
-    .option("--younger-than <hours>", "leave what is younger (default: 1)", whole("--younger-than", 0))
+  reads(verb(rl, "gc [runs...]", "remove data that nothing can reach"))
+    .option("--dry-run", "only report what would be removed")
+    .option("--rows", "also remove rows and batches of ended runs that no checkpoint, fork or open round can reach")
+    .option(
+      "--logs-older-than <days>",
+      "also remove older logs of all attempts but the last",
+      whole("--logs-older-than", 0),
+    )
+    .option("--younger-than <hours>", "keep anything younger (default: 1)", whole("--younger-than", 0))
     .action((runs: string[], flags: GcFlags, command: Command) =>
       withHome(command, (home) => gcCommand(home, runs, flags))
     );
-  verb(rl, "signal <run> <name> [value]", "give a run what a stage of it waits for with ctx.signalled(name)")
+  verb(rl, "signal <run> <name> [value]", "send a run the signal that a stage awaits with ctx.signalled(name)")
     .action((id: string, name: string, text: string | undefined, _: Flags, command: Command) =>
       withHome(command, async (home) => print(await signalCommand(home, id, { name, text })))
     );
-  verb(rl, "cancel <run>", "end a run for good")
+  verb(rl, "cancel <run>", "cancel a run permanently")
     .action((id: string, _: Flags, command: Command) =>
       withHome(command, async (home) => print(await cancelCommand(home, id)))
     );
 }
 
 function readVerbs(rl: Command): void {
-  reads(verb(rl, "runs [text]", "list runs, or those whose id or name holds a text"))
-    .option("--status <status>", "only runs of this status")
+  reads(verb(rl, "runs [text]", "list all runs, or those whose id or name contains a text"))
+    .option("--status <status>", "only runs with this status")
     .action((text: string | undefined, flags: { json?: boolean; status?: string }, command: Command) =>
       withHome(command, (home) => listRuns(home, { ...flags, text }))
     );
-  reads(verb(rl, "show [run]", "show a run"))
+  reads(verb(rl, "show [run]", "show the state of a run"))
     .action((id: string | undefined, flags: { json?: boolean }, command: Command) =>
       withHome(command, (home) => showRun(home, id, flags))
     );
   reads(verb(rl, "logs [run]", "show the workers' logs"))
-    .option("--lines <n>", "last lines of each log", whole("--lines"), 20)
-    .option("--attempt <n>", "of an earlier start of the run", whole("--attempt"))
-    .option("--follow", "all of them from their beginning, and what is added until the run ends")
+    .option("--lines <n>", "lines to show from the end of each log", whole("--lines"), 20)
+    .option("--attempt <n>", "show an earlier attempt of the run", whole("--attempt"))
+    .option("--follow", "print every log from its start, then new lines until the run ends")
     .action((id: string | undefined, flags: LogsFlags, command: Command) =>
       withHome(command, (home) => flags.follow ? followLogs(home, id) : showLogs(home, id, flags))
     );
-  reads(verb(rl, "rollouts [run]", "show what was sampled"))
-    .option("--round <n>", "of this round (default: the newest); LOOP/N: of a loop of that name", placeOfRound)
-    .option("--worst <n>", "the samples with the least reward", whole("--worst"))
-    .option("--best <n>", "the samples with the most reward", whole("--best"))
-    .option("--limit <n>", "how many", whole("--limit"), 8)
+  reads(verb(rl, "rollouts [run]", "show sampled completions and their rewards"))
+    .option("--round <n>", "the round to show (default: the newest); LOOP/N: of a named loop", placeOfRound)
+    .option("--worst <n>", "the samples with the lowest reward", whole("--worst"))
+    .option("--best <n>", "the samples with the highest reward", whole("--best"))
+    .option("--limit <n>", "number of samples", whole("--limit"), 8)
     .action((id: string | undefined, { round, ...flags }: RolloutFlags, command: Command) =>
       withHome(command, (home) => listRollouts(home, id, { ...flags, ...round }))
     );
   reads(verb(rl, "checkpoints [run]", "list checkpoints")).option(
     "--verify",
-    "hold every file against its hash",
+    "check every file against its hash",
   )
     .action(async (id: string | undefined, flags: { json?: boolean; verify?: boolean }, command: Command) => {
       const whole = await withHome(command, (home) => listCheckpoints(home, id, flags));
       if (!whole) Deno.exitCode = EXIT.failed;
     });
-  reads(verb(rl, "verify [run]", "redo a run's batches on a trainer of its own and compare with what is recorded"))
+  reads(verb(rl, "verify [run]", "redo a run's batches on a separate trainer and compare the results with the record"))
     .option(
       "--from <n>",
-      "look at versions of this many batches and more; those before are redone all the same",
+      "compare from this batch on; earlier batches are still redone",
       whole("--from"),
     )
     .action(async (id: string | undefined, flags: { json?: boolean; from?: number }, command: Command) => {
@@ -286,33 +297,33 @@ function readVerbs(rl: Command): void {
 }
 
 function explainVerbs(rl: Command): void {
-  reads(verb(rl, "diff <a> <b>", "show where two runs part"))
+  reads(verb(rl, "diff <a> <b>", "show where two runs diverge"))
     .action((a: string, b: string, flags: { json?: boolean }, command: Command) =>
       withHome(command, (home) => diffCommand(home, { a, b }, flags))
     );
-  reads(verb(rl, "why <run> <key>", "explain an entry of the journal and each of its starts"))
+  reads(verb(rl, "why <run> <key>", "explain a journal entry and each time it started"))
     .action((run: string, key: string, flags: { json?: boolean }, command: Command) =>
       withHome(command, (home) => whyCommand(home, { run, key }, flags))
     );
 }
 
 function toolVerbs(rl: Command): void {
-  reads(verb(rl, "plan <config> [overrides...]", "draw the graph and count its cost; starts nothing"))
+  reads(verb(rl, "plan <config> [overrides...]", "draw the graph and count its cost without starting anything"))
     .option("--format <format>", "text or mermaid", "text")
     .action(async (file: string, overrides: string[], flags: { json?: boolean; format?: string }) => {
       await printPlan(await loadConfig(file, { overrides, cwd: Deno.cwd() }), flags);
     });
-  verb(rl, "fetch <config> [overrides...]", "download the model and the data that a shipped configuration reads")
+  verb(rl, "fetch <config> [overrides...]", "download the model and data of a shipped configuration")
     .action(async (file: string, overrides: string[]) => print(await fetchCommand(file, { overrides })));
-  const reward = rl.command("reward").description("work on rewards");
+  const reward = rl.command("reward").description("test rewards");
   reads(verb(
     reward,
     "test <reward>",
-    "score rows offline with a reward's name, path.py:function or a reward model's directory",
+    "score rows offline with a reward",
   ))
-    .requiredOption("--data <file>", "JSONL rows; their completion, else their answer, is scored")
-    .option("-n, --count <n>", "how many rows", whole("--count"), 8)
-    .option("--timeout-ms <ms>", "limit of one call", whole("--timeout-ms"), 10_000)
+    .requiredOption("--data <file>", "JSONL rows; scores the completion of each, or else its answer")
+    .option("-n, --count <n>", "number of rows", whole("--count"), 8)
+    .option("--timeout-ms <ms>", "time limit of one call", whole("--timeout-ms"), 10_000)
     .action(
       async (
         name: string,
@@ -324,30 +335,30 @@ function toolVerbs(rl: Command): void {
         if (!good) Deno.exitCode = EXIT.failed;
       },
     );
-  const loss = rl.command("loss").description("work on losses");
-  reads(verb(loss, "show <algorithm> [settings...]", "print what an algorithm minimises, as the trainer computes it"))
-    .option("--torch", "as a Python module that runs alone").option("--value", "what its value model minimises")
+  const loss = rl.command("loss").description("inspect losses");
+  reads(verb(loss, "show <algorithm> [settings...]", "print the loss of an algorithm, as the trainer computes it"))
+    .option("--torch", "as a standalone Python module").option("--value", "the loss of its value model")
     .action((name: string, settings: string[], flags: LossShowOptions) => showLoss(name, settings, flags));
-  reads(verb(loss, "try <algorithm> [settings...]", "run credit and loss of a name or path.py on a recorded batch"))
-    .requiredOption("--batch <run/round>", "the round of a run whose batch is used")
+  reads(verb(loss, "try <algorithm> [settings...]", "run an algorithm's credit and loss on a recorded batch"))
+    .requiredOption("--batch <run/round>", "the run and round whose batch to use")
     .option("--model <dir>", "take log-probabilities from this model instead of the batch")
     .action(async (name: string, settings: string[], flags: LossTryOptions, command: Command) => {
       Deno.exitCode = await withHome(command, (home) => lossTryCommand(home, { name, settings }, flags));
     });
-  const data = rl.command("data").description("work on data");
+  const data = rl.command("data").description("inspect data");
   reads(verb(data, "preview <file>", "show rows as a run reads them"))
-    .option("-n, --rows <n>", "how many", whole("--rows"), 3)
+    .option("-n, --rows <n>", "number of rows", whole("--rows"), 3)
     .action((file: string, flags: { json?: boolean; rows: number }) => previewData(file, flags));
-  reads(verb(rl, "doctor", "look at this machine"))
+  reads(verb(rl, "doctor", "check this machine"))
     .action(async (flags: { json?: boolean }, command: Command) => {
       if (!await doctor({ home: globals(command).home, store: globals(command).store, ...flags })) {
         Deno.exitCode = EXIT.failed;
       }
     });
-  const config = rl.command("config").description("work on configurations");
+  const config = rl.command("config").description("inspect configurations");
   config.command("schema").description("print the JSON Schema that editors read").action(() => printSchema());
   reads(verb(config, "show <config> [overrides...]", "print the resolved configuration"))
-    .option("--origin", "say where each value comes from")
+    .option("--origin", "show where each value comes from")
     .action((file: string, overrides: string[], flags: { json?: boolean; origin?: boolean }) =>
       showConfig(file, overrides, flags)
     );
@@ -368,7 +379,7 @@ export async function main(args: string[]): Promise<number> {
       console.error(error.message);
       return isBadInput(error) ? EXIT.bad_input : EXIT.failed;
     }
-    console.error(error); // Nobody thought of it: the stack says where.
+    console.error(error); // Unexpected: the stack says where.
     return EXIT.failed;
   }
 }

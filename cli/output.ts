@@ -1,16 +1,18 @@
-/** What every command prints with: one place decides about colour, width and JSON. */
+/** How every command prints: colour, width and JSON are decided here. */
 import { resolve } from "node:path";
 import type { Home } from "../runs/mod.ts";
-import type { Screen } from "./live.ts";
 
-/** Where the state lives unless `--home` says otherwise. */
+/** The default of `--home`. */
 export const DEFAULT_HOME = ".holdfast";
 
-/** The width of a terminal that does not tell its own, and of a pipe. */
-const COLUMNS_UNTOLD = 80;
+/** The width of a terminal that does not report one, and of a pipe. */
+const COLUMNS_UNKNOWN = 80;
 const COLUMNS_PIPED = 200;
 
 const encoder = new TextEncoder();
+
+/** Where progress goes: a terminal that can be redrawn, or a pipe that gets one line per round. */
+export type Screen = { write(text: string): void; readonly columns: number; tty: boolean; color: boolean };
 
 /** The terminal or pipe behind standard error: progress and messages. */
 export function errorScreen(): Screen {
@@ -19,7 +21,7 @@ export function errorScreen(): Screen {
     tty,
     color: tty && !Deno.env.get("NO_COLOR"),
     get columns() {
-      return tty ? Deno.consoleSize().columns || COLUMNS_UNTOLD : COLUMNS_PIPED;
+      return tty ? Deno.consoleSize().columns || COLUMNS_UNKNOWN : COLUMNS_PIPED;
     },
     write: (text) => void Deno.stderr.writeSync(encoder.encode(text)),
   };
@@ -34,7 +36,7 @@ export function printJson(value: unknown): void {
   console.log(JSON.stringify(value, null, 2));
 }
 
-/** What of a home tells how a command reaches it. */
+/** The parts of a home that a command line needs. */
 export type CommandHome = Pick<Home, "dir" | "storeUrl" | "isStore">;
 
 /** The command line that does `text` with this home and store, for people to copy. */
@@ -47,7 +49,10 @@ export function command(home: CommandHome, text: string): string {
 
 const NEXT = /^( *next: )deno task rl (.*)$/gm;
 
-/** A message whose `next:` lines were written by rooms that know neither the home nor, where they say RUN, the run. */
+/**
+ * A message whose `next:` lines were written by rooms that know neither the home nor, where they
+ * say RUN, the run.
+ */
 export function completed(message: string, home: CommandHome, run?: string): string {
   return message.replace(NEXT, (line, next: string, verb: string) => {
     if (/ --(home|store) /.test(verb)) return line;

@@ -3,8 +3,8 @@ import { forkableRound, type Home, type Resumable, resumable } from "../runs/mod
 import { command, quoted } from "./output.ts";
 
 /**
- * What `resume RUN a.b=c ...` goes on with.
- * @throws {InvalidInputError} For a setting that results follow from: it names the fork that has it, if one can.
+ * What `resume RUN a.b=c ...` continues with.
+ * @throws {InvalidInputError} For a setting that results depend on: it names the fork that can change it, if any.
  */
 export async function resumeOverrides(home: Home, head: RunHead, texts: readonly string[]): Promise<Resumable> {
   const found = await resumable(home, head, texts);
@@ -14,12 +14,12 @@ export async function resumeOverrides(home: Home, head: RunHead, texts: readonly
   const fix = "round" in fork
     ? `Fix: start a run with it from round ${fork.round}:\n` +
       `  next: ${command(home, ["fork", head.id, "--round", String(fork.round), ...texts].map(quoted).join(" "))}`
-    : `A fork cannot have it either: ${fork.refused}\nFix: start a new run with it`;
+    : `A fork cannot change it either: ${fork.refused}\nFix: start a new run with it`;
   throw new InvalidInputError(
     `Cannot resume run '${head.id}' with a different ${
       paths.join(", ")
-    } because recorded results follow from it; a resume ` +
-      `may change limits, ports, devices, the number of samplers and checkpoints. ${fix}`,
+    } because recorded results depend on it; a resume ` +
+      `can change limits, ports, devices, the number of samplers and checkpoints. ${fix}`,
     { run: head.id, paths },
   );
 }

@@ -7,6 +7,7 @@ import {
   createRun,
   endOwnWorkers,
   executeRun,
+  findRun,
   type Home,
   MetricsFile,
   questionsOf,
@@ -21,15 +22,20 @@ import { EXIT, isBadInput } from "./exit.ts";
 import type { BeforeRecording } from "./before_recording.ts";
 import { command, errorScreen, print } from "./output.ts";
 import { resumeOverrides } from "./resume_overrides.ts";
-import { findRun } from "./runs.ts";
 import { reportEnd } from "./run_end.ts";
 import { queuedText } from "./serve.ts";
 import { configuredGraceS, preemptGraceS, StopRequests } from "./stop_requests.ts";
 
-/** Where a detached run waits; `needs`: slots that it holds while it runs, if they are not to be read from its blocks. */
+/**
+ * Where a detached run waits; `needs`: slots it holds while it runs, if they do not follow from
+ * its blocks.
+ */
 export type Queued = { queue: string; priority: number; needs?: Record<string, number> };
 
-/** `run CONFIG`: records the run, then executes it, or leaves it to `serve`. Returns the exit code. */
+/**
+ * `run CONFIG`: records the run, then executes it, or queues it for `serve`. Returns the exit
+ * code.
+ */
 export async function runCommand(
   home: Home,
   loaded: LoadedConfig,
@@ -39,14 +45,14 @@ export async function runCommand(
   const { config } = loaded;
   if (options.verb === "eval" && config.flow !== "evaluate") {
     throw new InvalidInputError(
-      `Cannot evaluate with ${loaded.file} as its flow is '${config.flow}': set flow: evaluate, or use 'run'`,
+      `Cannot evaluate with ${loaded.file} because its flow is '${config.flow}': set flow: evaluate, or use 'run'`,
       { flow: config.flow },
     );
   }
   const definition = flowDefinition(config.flow);
-  const rows = await rowTables(config); // A broken row is bad input: it is told before anything is recorded.
-  for (const question of questionsOf(config, rows)) errorScreen().write(`Is this meant? ${question}\n`);
-  // So is code in Python that cannot be used; where the run waits for a different machine, that one looks.
+  const rows = await rowTables(config); // A broken row is bad input: it is reported before anything is recorded.
+  for (const question of questionsOf(config, rows)) errorScreen().write(`Is this intended? ${question}\n`);
+  // So is unusable Python code. A queued run may start on a different machine, which checks it then.
   const looking = { home: home.dir, onSetup: ({ text }: { text: string }) => errorScreen().write(`${text}\n`) };
   if (!queued) await checkAlgorithm(config, looking);
   await checkRewards(config, { ...looking, rows, load: !queued });
@@ -64,19 +70,22 @@ export async function runCommand(
   return await begin(home, { head, graph: (definition as AnyDefinition).build(config), config, rows }, early);
 }
 
-/** Follows a run that was recorded just now, or says how to if a stop was asked for meanwhile. */
+/**
+ * Executes a run that was just recorded, or says how to start it if a stop was requested
+ * meanwhile.
+ */
 export async function begin(home: Home, following: Following, early: BeforeRecording): Promise<number> {
   if (early.asked) {
     const { id } = following.head;
-    errorScreen().write(`stopped before run ${id} began. Start it with: ${command(home, `resume ${id}`)}\n`);
+    errorScreen().write(`stopped before run ${id} started. Start it with: ${command(home, `resume ${id}`)}\n`);
     return EXIT.interrupted;
   }
-  const followed = follow(home, following); // It listens before the other ends: no signal is lost.
+  const followed = follow(home, following); // It listens before `early` stops listening: no signal is lost.
   early.release();
   return await followed;
 }
 
-/** Tells where a run waits, and prints its id. Returns the exit code. */
+/** Says which queue a run waits in, and prints its id. Returns the exit code. */
 export function leaveQueued(home: Home, { id, queue }: RunHead): number {
   errorScreen().write(`${queuedText(home, { id, queue: queue! })}\n`);
   print(id);
@@ -91,20 +100,20 @@ export async function resumeCommand(
 ): Promise<number> {
   const head = await findRun(home, id);
   if (head.status === "done") {
-    await MetricsFile.remake(home, head); // Whoever asks may miss them: nothing else writes them any more.
+    await MetricsFile.remake(home, head); // They may be missing, and nothing else writes them for a run that is done.
     await removeLeftovers(home, head.id, (text) => errorScreen().write(`${text}\n`));
-    errorScreen().write(`run ${head.id} is done already: nothing to resume\n`);
+    errorScreen().write(`run ${head.id} is already done: nothing to resume\n`);
     return EXIT.done;
   }
   if (head.status === "cancelled") {
-    throw new InvalidInputError(`Cannot resume run '${head.id}' as it was cancelled: start a new one`, {
+    throw new InvalidInputError(`Cannot resume run '${head.id}' because it was cancelled: start a new one`, {
       run: head.id,
     });
   }
   const { refused: _, ...resumed } = await resumeOverrides(home, head, options.overrides);
   const changed = await changedAlgorithm(resumed.config);
   if (changed) {
-    const text = `${changed} has changed: the run goes on with the algorithm that it began with. ${await forkOf(
+    const text = `${changed} has changed: the run keeps the algorithm it started with. ${await forkOf(
       home,
       head,
     )}`;
@@ -123,23 +132,22 @@ type Following = {
   rows?: RowTables;
 };
 
-/** Executes a run with its progress shown. What stops it: see `StopRequests`. */
-export async function follow(
+/** Executes a run and shows its progress. `StopRequests` describes what stops it. */
+async function follow(
   home: Home,
   { head, graph, config, accept, replan, settings, rows }: Following,
 ): Promise<number> {
   const screen = errorScreen();
   const live = new LiveView({ screen, now: () => performance.now() });
   const note = (text: string) => screen.write(`${text}\n`);
-  const resume = `Go on with: ${command(home, `resume ${head.id}`)}`;
+  const resume = `Resume with: ${command(home, `resume ${head.id}`)}`;
   const stopping = `stopping run ${head.id} at the next durable point`;
   const graceS = preemptGraceS(configuredGraceS(config));
   const texts = {
-    draining: `${stopping}, its policy saved; once more stops at once`,
-    preempted:
-      `${stopping}, its policy saved, or at once in ${graceS} s: SIGTERM says that this machine is about to go`,
-    at_once: `stopped at once. ${resume}`,
-    grace_over: `stopped at once, as the ${graceS} s after SIGTERM are over. ${resume}`,
+    draining: `${stopping} and saving its policy; Ctrl-C again stops immediately`,
+    preempted: `SIGTERM: ${stopping} and saving its policy; hard stop in ${graceS} s`,
+    at_once: `stopped immediately. ${resume}`,
+    grace_over: `stopped immediately, ${graceS} s after SIGTERM. ${resume}`,
   };
   const requests = new StopRequests({
     graceS: () => graceS,

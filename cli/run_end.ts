@@ -7,12 +7,12 @@ import { EXIT } from "./exit.ts";
 import { failureText } from "./failure_text.ts";
 import { command } from "./output.ts";
 
-/** A run that learned nothing says so beside its model. */
+/** Warns about a run that trained nothing. */
 export async function warnIfUntrained(home: Home, head: RunHead, note: (text: string) => void): Promise<void> {
   const { untrained } = await runView(home.store, head, { workers: [], metrics: {} });
   if (untrained !== null) {
     note(
-      `WARNING: run ${head.id} trained nothing: in all its rounds ${untrained}. Its model is the one that it began with`,
+      `WARNING: run ${head.id} trained nothing: in all its rounds ${untrained}. Its model is unchanged`,
     );
   }
 }
@@ -36,10 +36,10 @@ export async function reportEnd(head: RunHead, { outcome, home, note }: Reportin
       note(`run ${head.id} was cancelled`);
       return EXIT.failed;
     case "fenced":
-      note(`another engine has taken run ${head.id} over; this one has stopped`);
+      note(`run ${head.id} was taken over by another engine; this one has stopped`);
       return EXIT.failed;
     case "interrupted":
-      note(`run ${head.id} is interrupted. Go on with: ${command(home, `resume ${head.id}`)}`);
+      note(`run ${head.id} is interrupted. Resume with: ${command(home, `resume ${head.id}`)}`);
       return EXIT.interrupted;
   }
 }

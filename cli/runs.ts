@@ -1,7 +1,6 @@
 import {
   AGEING_MS,
   BadDataError,
-  checkJournal,
   computedStatus,
   type ErrorJson,
   InvalidInputError,
@@ -11,32 +10,11 @@ import {
   shown,
 } from "../engine/mod.ts";
 import type { Evaluation, PairEvaluation } from "../flows/mod.ts";
-import { graphName, type Home, type RunView, runView } from "../runs/mod.ts";
+import { findRun, graphName, type Home, newestRun, type RunView, runView } from "../runs/mod.ts";
 import { didYouMean } from "../configs/mod.ts";
 import { evaluationText } from "./evaluation_text.ts";
 import { failureText } from "./failure_text.ts";
 import { age, errorScreen, fixed, print, printJson, table } from "./output.ts";
-
-/**
- * The head of a run, or an error that names the runs there are. Without a name: the newest that can be resumed.
- * @throws {InvalidInputError} If a newer Holdfast has written its journal.
- */
-export async function findRun(home: Home, id: string | undefined): Promise<RunHead> {
-  const heads = await home.store.heads({ limit: 1000 });
-  if (id === undefined) return newestResumable(heads);
-  const head = await home.store.head(id);
-  if (head) return checkJournal(head);
-  const near = didYouMean(id, heads.map((known) => known.id));
-  const has = heads.length === 0 ? "it has no runs" : `'runs' lists its ${heads.length}`;
-  throw new InvalidInputError(`Cannot find run '${id}' in ${home.dir}${near}: ${has}`, { run: id });
-}
-
-function newestResumable(heads: RunHead[]): RunHead {
-  const found = heads.filter((head) => ["interrupted", "failed"].includes(computedStatus(head)))
-    .toSorted((a, b) => b.updated_ms - a.updated_ms)[0];
-  if (found) return found;
-  throw new InvalidInputError(`Cannot resume as no run is interrupted or failed: 'runs' lists them`, {});
-}
 
 const STATUSES = ["queued", "running", "interrupted", "done", "failed", "cancelled"];
 
@@ -73,9 +51,9 @@ export async function listRuns(
   const misnamed = await home.store.misnamed();
   if (misnamed.length > 0) errorScreen().write(`${misnamedText(misnamed)}\n`);
   if (options.json) return printJson(runs);
-  if (runs.length === 0 && heads.length > 0) return print(`none of ${heads.length} runs is meant`);
+  if (runs.length === 0 && heads.length > 0) return print(`none of ${heads.length} runs matches`);
   if (runs.length === 0) {
-    return print("no runs yet: start one with 'run CONFIG', or with no command at all for the quickstart");
+    return print("no runs yet: start one with 'run CONFIG', or omit the command to run the quickstart");
   }
   const rows = runs.map((run) => [
     run.id,
@@ -89,14 +67,14 @@ export async function listRuns(
   print(table(["run", "name", "status", "graph", "reward", "age", "last error"], rows));
 }
 
-/** How many ids of runs that are left out a line names. */
+/** Skipped ids that a line names. */
 const NAMED_MAX = 3;
 
 function misnamedText(ids: readonly string[]): string {
   const named = ids.slice(0, NAMED_MAX).map((id) => `'${shown(id)}'`).join(", ");
   const rest = ids.length > NAMED_MAX ? ` and ${ids.length - NAMED_MAX} more` : "";
-  return `left out ${ids.length} of the store's runs because their ids name no directory: ${named}${rest}. ` +
-    "Fix: start what you need of them again under another --id";
+  return `skipped ${ids.length} of the store's runs because their ids are not directory names: ${named}${rest}. ` +
+    "Fix: start the ones you need again with a different --id";
 }
 
 /** Which place each waiting run has in its queue, from 1. */
@@ -114,14 +92,6 @@ export async function showRun(home: Home, id: string | undefined, options: { jso
   print(runText(view, home));
 }
 
-/** Id of the run that was started last. */
-export async function newestRun(home: Home): Promise<string> {
-  const heads = await home.store.heads({ limit: 1000 });
-  const newest = heads.toSorted((a, b) => b.created_ms - a.created_ms)[0];
-  if (newest) return newest.id;
-  throw new InvalidInputError(`Cannot show a run as there is none in ${home.dir}: start one with 'run CONFIG'`, {});
-}
-
 function versionText({ version, digest }: NonNullable<RunView["policy"]>): string {
   return `${version.slice(0, 12)} digest ${digest ?? "-"}`;
 }
@@ -130,7 +100,7 @@ function said(value: unknown): string {
   return value === undefined ? "-" : JSON.stringify(value);
 }
 
-/** What `show` prints: a line for everything that is known of a run. */
+/** What `show` prints: a line for each fact about a run. */
 export function runText(view: RunView, home: Home): string {
   const { ledger, generated } = view;
   const reasons = (counts: Record<string, number>) =>

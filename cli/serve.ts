@@ -5,8 +5,8 @@ import { visibleGpus } from "../workers/mod.ts";
 import { afterFailure } from "./after_failure.ts";
 import { EXIT } from "./exit.ts";
 import { failureText } from "./failure_text.ts";
-import { LiveView, type Screen } from "./live.ts";
-import { command, errorScreen } from "./output.ts";
+import { LiveView } from "./live.ts";
+import { command, errorScreen, type Screen } from "./output.ts";
 import { warnIfUntrained } from "./run_end.ts";
 import { preemptGraceS, RunGraces, StopRequests } from "./stop_requests.ts";
 
@@ -20,7 +20,9 @@ export type ServeFlags = {
   untilIdle?: boolean;
 };
 
-/** `serve`: takes queued runs until it is stopped, or until none is left. Returns the exit code. */
+/**
+ * `serve`: executes queued runs until it is stopped, or until none is left. Returns the exit code.
+ */
 export async function serveCommand(home: Home, flags: ServeFlags): Promise<number> {
   const screen = errorScreen();
   const note = (text: string) => screen.write(`${text}\n`);
@@ -28,14 +30,13 @@ export async function serveCommand(home: Home, flags: ServeFlags): Promise<numbe
   const slots = { gpu: visibleGpus().length, ...countsOf(flags.slots ?? [], "--slots") };
   const graces = new RunGraces();
   const graceS = () => preemptGraceS(graces.longest());
-  graceS(); // What the environment gets wrong is told at the start.
-  const stopping = "stopping every run at its next durable point, for another engine to go on with";
+  graceS(); // Reports a bad environment variable at the start.
+  const stopping = "stopping every run at its next durable point";
   const texts = {
-    draining: () => `${stopping}; once more stops at once`,
-    preempted: (s: number) =>
-      `${stopping}, the policies saved, or at once in ${s} s: SIGTERM says that this machine is about to go`,
-    at_once: () => "stopped at once",
-    grace_over: (s: number) => `stopped at once, as the ${s} s after SIGTERM are over`,
+    draining: () => `${stopping}, for another engine to resume; Ctrl-C again stops immediately`,
+    preempted: (s: number) => `SIGTERM: ${stopping} and saving the policies; hard stop in ${s} s`,
+    at_once: () => "stopped immediately",
+    grace_over: (s: number) => `stopped immediately, ${s} s after SIGTERM`,
   };
   const requests = new StopRequests({
     graceS,
@@ -77,7 +78,7 @@ export async function serveCommand(home: Home, flags: ServeFlags): Promise<numbe
   return EXIT.done;
 }
 
-/** Tells what becomes of the runs. */
+/** Prints what happens to the runs. */
 export class ServeTeller {
   readonly #home: Home;
   readonly #note: (text: string) => void;
@@ -89,27 +90,30 @@ export class ServeTeller {
     this.#note = note;
   }
 
-  /** Each thing once: a store that is out of reach is looked at every second. */
+  /** Prints each problem once: an unreachable store is tried every second. */
   on(event: ServeEvent): void {
     if (event.type !== "trouble") this.#trouble = "";
     else if (event.reason !== this.#trouble) {
-      this.#note(`the store could not be used, trying again: ${this.#trouble = event.reason}`);
+      this.#note(`the store is unavailable, retrying: ${this.#trouble = event.reason}`);
     }
     const line = lineOf(event, this.#home);
     if (line) this.#note(line);
     if (event.type !== "ended") return;
     const { run } = event;
-    const end = this.#afterEnd(event).catch(({ message }) => this.#tell(run, `what helps was not found: ${message}`));
+    const end = this.#afterEnd(event).catch(({ message }) => this.#tell(run, `no advice found: ${message}`));
     this.#ends.add(end);
     void end.then(() => this.#ends.delete(end));
   }
 
-  /** Resolves once everything is told. */
+  /** Resolves once everything is printed. */
   async told(): Promise<void> {
     await Promise.all(this.#ends);
   }
 
-  /** What `run` says after its run's end, too: how a failed run can be resumed or forked, and that one learned nothing. */
+  /**
+   * Prints what `run` prints after a run's end: how to resume or fork a failed run, and whether it
+   * trained nothing.
+   */
   async #afterEnd({ run, status, error }: ServeEvent & { type: "ended" }): Promise<void> {
     if (status !== "failed" && status !== "done") return;
     const head = await this.#home.store.head(run);
@@ -118,7 +122,7 @@ export class ServeTeller {
     else if (error) this.#tell(run, await afterFailure(this.#home, { head, error }));
   }
 
-  /** Other runs say something between these lines. */
+  /** Lines of other runs may come between these. */
   #tell(run: string, text: string): void {
     this.#note(withRun(run, text));
   }
@@ -135,9 +139,9 @@ function lineOf(event: ServeEvent, home: Home): string | null {
       }
       return `${event.run}  ${ENDINGS[event.status]}`;
     case "refused":
-      return `${event.run}  left: ${event.reason}`;
+      return `${event.run}  skipped: ${event.reason}`;
     case "put_off":
-      return `${event.run}  not now, again in ${event.ms / 1000} s: ${event.reason}`;
+      return `${event.run}  postponed, retrying in ${event.ms / 1000} s: ${event.reason}`;
     case "trouble":
       return null;
   }
@@ -147,16 +151,16 @@ const ENDINGS = {
   done: "done",
   failed: "failed",
   cancelled: "cancelled",
-  interrupted: "given back",
-  fenced: "another engine has taken it over; stopped here, touching nothing",
+  interrupted: "released",
+  fenced: "taken over by another engine; stopped here without touching anything",
 };
 
-/** Each line with the run's id before it. */
+/** Puts the run's id before each line. */
 function withRun(run: string, text: string): string {
   return text.replace(/^(?=.)/gm, `${run}  `);
 }
 
-/** The lines of one run among those of others: no redrawing, each with the run's id before it. */
+/** A screen for one run among others: no redrawing, the run's id before each line. */
 function prefixed(screen: Screen, run: string): Screen {
   return {
     ...{ tty: false, color: screen.color, columns: screen.columns },
@@ -175,8 +179,8 @@ export function countsOf(texts: string[], option: string, without?: number): Rec
   }));
 }
 
-/** What to say of a run that waits in a queue. */
+/** Describes a queued run and how to serve it. */
 export function queuedText(home: Home, run: { id: string; queue: string }): string {
   const serve = `serve${run.queue === DEFAULT_QUEUE ? "" : ` --queue ${run.queue}`}`;
-  return `run ${run.id} waits in queue '${run.queue}' for an engine: ${command(home, serve)}`;
+  return `run ${run.id} is in queue '${run.queue}'. Start an engine with: ${command(home, serve)}`;
 }

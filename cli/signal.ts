@@ -1,9 +1,11 @@
 import { parseDocument } from "yaml";
 import { canonicalJson, InvalidInputError, signalRun } from "../engine/mod.ts";
-import type { Home } from "../runs/mod.ts";
-import { findRun } from "./runs.ts";
+import { findRun, type Home } from "../runs/mod.ts";
 
-/** `signal RUN NAME [VALUE]`: recorded in the store, whoever executes the run, and even if nobody does yet. Returns what it did. */
+/**
+ * `signal RUN NAME [VALUE]`: records the signal in the store, even if no engine executes the run
+ * yet. Returns what it did.
+ */
 export async function signalCommand(
   home: Home,
   id: string,
@@ -12,7 +14,7 @@ export async function signalCommand(
   const run = (await findRun(home, id)).id;
   const value = text === undefined ? null : parsed(text);
   await signalRun(home.store, run, { name, value });
-  return `run ${run} has the signal '${name}': ${JSON.stringify(value)}`;
+  return `sent signal '${name}' to run ${run}: ${JSON.stringify(value)}`;
 }
 
 /** A value that the journal can hold. */
@@ -26,7 +28,7 @@ function parsed(text: string): unknown {
   } catch (error) {
     const [cause] = (error as Error).message.split("\n");
     throw new InvalidInputError(
-      `Cannot read '${text}' as a signal's value because it is no YAML of plain data: ${cause!.replace(/:$/, "")}. ` +
+      `Cannot read '${text}' as a signal's value because it is not plain YAML data: ${cause!.replace(/:$/, "")}. ` +
         "Fix: quote it, as in '\"text\"'",
     );
   }

@@ -1,13 +1,13 @@
 import { type Clock, InvalidInputError, systemClock } from "../engine/mod.ts";
 import { PREEMPT_GRACE_S } from "../workers/mod.ts";
 
-/** Set by whatever starts us where it knows better than the configuration. */
-export const PREEMPT_GRACE_VARIABLE = "HOLDFAST_PREEMPT_GRACE_S";
+/** Set by the launcher if it knows the grace better than the configuration does. */
+const PREEMPT_GRACE_VARIABLE = "HOLDFAST_PREEMPT_GRACE_S";
 
-export type StopRequestsOptions = {
+type StopRequestsOptions = {
   /** Seconds from SIGTERM to the end. Asked when it comes. */
   graceS: () => number;
-  /** Told what is going on, in words. `graceS`: the seconds that it is about. */
+  /** Receives what happens. `graceS`: the grace period in seconds. */
   note: (text: "draining" | "preempted" | "at_once" | "grace_over", graceS: number) => void;
   /** Ends the process as it is. */
   exit: () => void;
@@ -15,8 +15,8 @@ export type StopRequestsOptions = {
 };
 
 /**
- * How a process is asked to stop. SIGINT, which is Ctrl-C: at the next durable point; twice: at once. SIGTERM, which is how a
- * scheduler takes a machine away: at the next durable point with the newest policy saved, and at once when the grace is over.
+ * How a process is asked to stop. SIGINT (Ctrl-C) stops it at the next durable point; a second one stops it immediately. SIGTERM,
+ * with which schedulers reclaim a machine, saves the newest policy at the next durable point, and stops it when the grace is over.
  */
 export class StopRequests {
   readonly #options: StopRequestsOptions & { clock: Clock };
@@ -33,7 +33,7 @@ export class StopRequests {
     return this.#drain.signal;
   }
 
-  /** Whether the machine is about to go. */
+  /** Whether the machine is being reclaimed. */
   readonly preempted = (): boolean => this.#preempted;
 
   interrupted(): void {
@@ -43,7 +43,7 @@ export class StopRequests {
     this.#drain.abort();
   }
 
-  /** Once counts: schedulers repeat themselves. */
+  /** Only the first counts: schedulers repeat themselves. */
   terminated(): void {
     if (this.#preempted) return;
     this.#preempted = true;
@@ -69,7 +69,7 @@ export class StopRequests {
   }
 }
 
-/** The grace in seconds: the environment's word, else the configuration's. */
+/** The grace in seconds: the environment's, or else the configuration's. */
 export function preemptGraceS(configured = PREEMPT_GRACE_S, given = Deno.env.get(PREEMPT_GRACE_VARIABLE)): number {
   if (given === undefined || given === "") return configured;
   const seconds = Number(given);
@@ -77,12 +77,15 @@ export function preemptGraceS(configured = PREEMPT_GRACE_S, given = Deno.env.get
   throw new InvalidInputError(`Cannot use ${PREEMPT_GRACE_VARIABLE}='${given}': give seconds, 0 or more`, { given });
 }
 
-/** What a configuration, with or without its defaults, says of the grace. Seconds. */
+/** The grace of a configuration, with or without its defaults. Seconds. */
 export function configuredGraceS(config: unknown): number {
   return (config as { workers?: { preempt_grace_s?: number } }).workers?.preempt_grace_s ?? PREEMPT_GRACE_S;
 }
 
-/** The graces of the runs that one process executes. The longest counts: a machine that goes earlier costs no recorded work. */
+/**
+ * The graces of the runs that one process executes. The longest counts: losing the machine earlier
+ * costs no recorded work.
+ */
 export class RunGraces {
   readonly #seconds = new Map<string, number>();
 
@@ -94,7 +97,7 @@ export class RunGraces {
     this.#seconds.delete(run);
   }
 
-  /** Seconds; without a run those of a configuration that names none. */
+  /** Seconds; without a run, the default. */
   longest(): number {
     return this.#seconds.size === 0 ? PREEMPT_GRACE_S : Math.max(...this.#seconds.values());
   }

@@ -1,8 +1,10 @@
-import { type Home, type VerifiedVersion, verifyRun } from "../runs/mod.ts";
+import { findRun, type Home, newestRun, type VerifiedVersion, verifyRun } from "../runs/mod.ts";
 import { errorScreen, print, printJson, table } from "./output.ts";
-import { findRun, newestRun } from "./runs.ts";
 
-/** `verify [RUN]`: redoes the log on a trainer of its own and compares. Returns whether everything was equal. */
+/**
+ * `verify [RUN]`: redoes the log on a separate trainer and compares. Returns whether everything
+ * was equal.
+ */
 export async function verifyCommand(
   home: Home,
   id: string | undefined,
@@ -23,7 +25,7 @@ export async function verifyCommand(
       ...[v.steps, v.digest],
     ]);
     print(table(["round", ...(several ? ["group"] : []), "batches", "version", "steps", "digest"], rows));
-    print(verified.equal ? `run ${head.id} is what was recorded` : different(head.id, verified.versions.at(-1)!));
+    print(verified.equal ? `run ${head.id} matches its record` : different(head.id, verified.versions.at(-1)!));
   }
   return verified.equal;
 }

@@ -1,9 +1,8 @@
 import type { Start, StartReason } from "../engine/mod.ts";
-import { type Home, type Why, whyEntry } from "../runs/mod.ts";
+import { findRun, type Home, type Why, whyEntry } from "../runs/mod.ts";
 import { completed, print, printJson, size } from "./output.ts";
-import { findRun } from "./runs.ts";
 
-/** `why RUN KEY`: an entry of the journal, each of its starts, and what came of it. */
+/** `why RUN KEY`: an entry of the journal, each of its starts, and its result. */
 export async function whyCommand(
   home: Home,
   ids: { run: string; key: string },
@@ -15,22 +14,22 @@ export async function whyCommand(
 }
 
 const REASONS: Record<StartReason, string> = {
-  ready: "what it reads was there",
-  called: "the stage above asked for it",
-  failure: "the start before failed",
-  resume: "a resume opened a new budget after it had failed",
-  other_engine: "the engine before ended, or lost the run, before it was done",
-  input_changed: "its input is another",
-  asked_again: "its record was dropped and it was asked for again",
+  ready: "its inputs were ready",
+  called: "the stage above called it",
+  failure: "the previous start failed",
+  resume: "a resume allowed new attempts after it had failed",
+  other_engine: "the previous engine ended, or lost the run, before this was done",
+  input_changed: "its input changed",
+  asked_again: "its record was dropped and it was requested again",
 };
 
 function describe(why: Why, home: Home): string {
   const lines: [string, string][] = [
     ["entry", `${why.key} of run ${why.run}`],
-    ["stage", why.stage === null ? "a step: its result is all that is recorded" : `${why.stage} on ${why.runs_on}`],
+    ["stage", why.stage === null ? "a step: only its result is recorded" : `${why.stage} on ${why.runs_on}`],
     ["state", why.state.replace("_", " ")],
     ...(why.waited_for
-      ? [["waited for", `${why.waited_for.key}, there at ${time(why.waited_for.at_ms)}`] as [string, string]]
+      ? [["waited for", `${why.waited_for.key}, ready at ${time(why.waited_for.at_ms)}`] as [string, string]]
       : []),
     ...why.starts.flatMap(startLines),
     ...(why.failure ? [["failed", completed(why.failure.message, home, why.run)] as [string, string]] : []),

@@ -2,7 +2,7 @@ import type { WorkersEvent } from "../workers/mod.ts";
 
 type Replaced = Extract<WorkersEvent, { type: "replaced" }>;
 
-/** What happened to worker processes, as a person reads it; null for what is of no interest while all goes well. */
+/** Describes what happened to worker processes; null for routine events. */
 export function workerLine(event: WorkersEvent): string | null {
   if (event.type === "replaced") return `${lossOf(event)}: generation ${event.generation} starts`;
   if (event.type === "agent" && event.state === "lost") {
@@ -15,14 +15,14 @@ function lossOf({ group, error }: Replaced): string {
   const { rank, cause, signal, exit_code, agent_id, op, limit_ms } = error.facts;
   if (agent_id !== undefined) return `${group} was lost with its agent`;
   const place = rank === undefined ? group : `${group} rank ${rank}`;
-  if (error.code === "no_progress") return `${group} hung in '${op}': nothing moved for ${Number(limit_ms) / 1000} s`;
+  if (error.code === "no_progress") return `${group} hung in '${op}': no progress for ${Number(limit_ms) / 1000} s`;
   if (error.code === "out_of_memory") return `${place} ran out of memory${signal ? ` (${signal})` : ""}`;
   if (signal) return `${place} died (${signal})`;
   if (cause === "exit") return `${place} ended (exit code ${exit_code})`;
   return `${place} failed: ${firstLine(error.message)}`;
 }
 
-/** Errors of workers go on with log lines, which `logs` shows. */
-export function firstLine(message: string): string {
+/** Log lines follow in a worker's error; `logs` shows them. */
+function firstLine(message: string): string {
   return message.split("\n", 1)[0]!;
 }

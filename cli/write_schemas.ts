@@ -4,11 +4,19 @@
  */
 import { ALGORITHMS } from "../algs/mod.ts";
 import { configSchemaText } from "../configs/mod.ts";
-import { causesPage, FAILURES_PAGE_URL, PROTOCOL_SCHEMA_URL, protocolSchemaText } from "../workers/mod.ts";
+import {
+  causesPage,
+  FAILURES_PAGE_URL,
+  PROTOCOL_SCHEMA_URL,
+  protocolSchemaText,
+  PYTHON_TYPES_URL,
+  pythonTypesText,
+} from "../workers/mod.ts";
 import { algorithmPage, algorithmPageUrl, listPage, withFiles } from "./algorithm_pages.ts";
 
 await Deno.writeTextFile(new URL("../configs/holdfast.schema.json", import.meta.url), configSchemaText());
 await Deno.writeTextFile(PROTOCOL_SCHEMA_URL, protocolSchemaText());
+await Deno.writeTextFile(PYTHON_TYPES_URL, pythonTypesText());
 await Deno.writeTextFile(FAILURES_PAGE_URL, causesPage(await Deno.readTextFile(FAILURES_PAGE_URL)));
 
 const pages: Record<string, string> = {};

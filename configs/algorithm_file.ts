@@ -3,7 +3,7 @@ import { isFields } from "./short_forms.ts";
 
 /**
  * Adds what an algorithm's file says of itself: which text it is, so that a run notices another one, and whether it has a
- * value model's loss. A file that cannot be read adds nothing: that is told elsewhere.
+ * value model's loss. A file that cannot be read adds nothing: that is reported elsewhere.
  */
 export async function withFileFacts(value: unknown): Promise<unknown> {
   if (!isFields(value) || !isFields(value.algorithm) || typeof value.algorithm.source !== "string") return value;
@@ -13,7 +13,7 @@ export async function withFileFacts(value: unknown): Promise<unknown> {
   return { ...value, algorithm: { value_model, ...value.algorithm, sha256: sha256Hex(bytes) } };
 }
 
-/** The path of a recorded configuration's algorithm, if its file is another one by now; else null. */
+/** The path of a recorded configuration's algorithm, if its file has changed since; else null. */
 export async function changedAlgorithm(config: unknown): Promise<string | null> {
   const recorded = isFields(config) && isFields(config.algorithm) ? config.algorithm : {};
   if (typeof recorded.sha256 !== "string") return null;

@@ -1,8 +1,8 @@
 import { type AlgorithmChoice, expressionsOf, inPython, masksTruncated, needsOf } from "../algs/mod.ts";
-import { ValueModelConfig } from "../workers/value_model_config.ts";
+import { ValueModelConfig } from "../workers/mod.ts";
 import { ReferenceConfig } from "./blocks.ts";
 import type { Issue } from "./issue_text.ts";
-import type { Blocks } from "./rules.ts";
+import type { Blocks } from "./rule_blocks.ts";
 
 /** Rules between the algorithm and the blocks around it. They ask what it reads, never its name. */
 export const ALGORITHM_RULES = [
@@ -13,17 +13,19 @@ export const ALGORITHM_RULES = [
   completionsAreSampled,
 ];
 
-/** An algorithm in Python is a file that only a trainer opens: nothing is known of what it reads. */
+/**
+ * An algorithm in Python is a file that only a trainer opens: nothing is known of what it reads.
+ */
 function known(algorithm: AlgorithmChoice | undefined): algorithm is AlgorithmChoice {
   return algorithm !== undefined && !inPython(algorithm);
 }
 
 function referenceIsRead({ algorithm, reference }: Blocks): Issue[] {
   if (!reference || !known(algorithm) || needsOf(algorithm, 1).includes("ref_logp")) return [];
-  const mend = "kl_coef" in algorithm ? "set algorithm.kl_coef above 0, or leave it out" : "leave it out";
+  const fix = "kl_coef" in algorithm ? "set algorithm.kl_coef above 0, or leave it out" : "leave it out";
   return unread(reference, { block: "reference", defaults: ReferenceConfig.parse({}) }).map((path) => ({
     path,
-    message: `${algorithm.name} reads no reference model as it stands: ${mend}`,
+    message: `${algorithm.name} reads no reference model with these settings: ${fix}`,
   }));
 }
 
@@ -61,7 +63,7 @@ function completionsAreSampled({ flow, algorithm }: Blocks): Issue[] {
   return [{ path: ["algorithm", "mask_truncated"], message }];
 }
 
-/** What is used more than once must be told from what the policy would sample now: by a ratio. */
+/** What is used more than once needs a ratio to what the policy would sample now. */
 function batchesAreReusable({ algorithm, trainer }: Blocks): Issue[] {
   const epochs = trainer?.epochs_per_batch ?? 1;
   if (epochs === 1 || !known(algorithm)) return [];
@@ -72,7 +74,10 @@ function batchesAreReusable({ algorithm, trainer }: Blocks): Issue[] {
   return [{ path: ["trainer", "epochs_per_batch"], message }];
 }
 
-/** Without the parts that read recorded log-probabilities too, a KL and an importance weight: they correct no reuse. */
+/**
+ * Without the parts that read recorded log-probabilities too, a KL and an importance weight: they
+ * correct no reuse.
+ */
 function bare(algorithm: AlgorithmChoice): AlgorithmChoice {
   const off = { importance: "none", kl_coef: 0, kl_target: null };
   const own = Object.entries(off).filter(([name]) => name in algorithm);

@@ -7,18 +7,20 @@ export const ModelConfig = z.strictObject({
 });
 
 const /** @internal */ recipeConfigSchema = z.strictObject({
-  recipe: z.enum(["tiny_qwen", "tiny_qwen_untied"]).default("tiny_qwen").describe("Which small model to make."),
+  recipe: z.enum(["tiny_qwen", "tiny_qwen_untied"]).default("tiny_qwen").describe("The small model to create."),
   seed: z.int().nonnegative().default(0).describe("Seed of its random weights."),
 });
-/** A model that is made on the spot instead of read. */
+/** A model that is created instead of read. */
 export type RecipeConfig = z.infer<typeof recipeConfigSchema>;
 /** Schema of {@linkcode RecipeConfig}. */
 export const RecipeConfig: typeof recipeConfigSchema = recipeConfigSchema;
 
-/** A model that is read, or made on the spot. */
+/** A model that is read, or created. */
 export const ModelOrRecipe = z.strictObject({
   path: ModelConfig.shape.path.optional(),
-  recipe: RecipeConfig.shape.recipe.unwrap().optional().describe("A small model that is made on the spot instead."),
+  recipe: RecipeConfig.shape.recipe.unwrap().optional().describe(
+    "A small model, created when the run starts, in place of a path.",
+  ),
   seed: RecipeConfig.shape.seed,
   ...chatSettings,
 });
@@ -30,17 +32,17 @@ const EVAL =
 /** How long prompts may be. Checked with the model's tokenizer before anything is generated. */
 const promptBounds = {
   prompt_tokens_max: z.int().positive().nullable().default(null).describe(
-    "Tokens that a prompt may have; null: what the model takes (a completion needs room for one token).",
+    "Maximum tokens per prompt; null: the model's limit, less one token for the completion.",
   ),
   on_long_prompt: z.enum(["error", "drop", "truncate_left", "unchecked"]).default("error")
     .register(beforeItWas, { value: "unchecked" }).describe(
-      "What a longer one does. error: the run stops before it generates anything. drop: its row is left out, and counted. " +
-        "truncate_left: the model sees its last tokens. unchecked: it fails the round that draws it.",
+      "What to do with a longer prompt. error: stop before generating anything. drop: skip its row, and count it. " +
+        "truncate_left: keep its last tokens. unchecked: fail the round that draws it.",
     ),
 };
 
 const /** @internal */ trainingDataSchema = z.strictObject({
-  train: z.array(SourceConfig).min(1).describe("Rows to train on; every epoch is a new order of all of them."),
+  train: z.array(SourceConfig).min(1).describe("Rows to train on, reshuffled for every epoch."),
   eval: z.array(SourceConfig).default([]).describe(EVAL),
   ...promptBounds,
 });
@@ -56,27 +58,27 @@ export const EvaluationData = z.strictObject({
 /** What a KL is taken to; read where the algorithm has one. */
 export const ReferenceConfig = z.strictObject({
   path: z.string().min(1).nullable().default(null).describe(
-    "A model directory of the policy's architecture and tokenizer; null: the policy that the run starts from.",
+    "A model directory with the policy's architecture and tokenizer; null: the policy the run starts from.",
   ),
   refresh_rounds: z.int().positive().nullable().default(null).describe(
-    "After every so many rounds the reference becomes that round's policy; null: never.",
+    "Rounds between updates of the reference to the current policy; null: never.",
   ),
-  offload: z.boolean().default(false).describe("Keep it in the CPU's memory between two uses."),
+  offload: z.boolean().default(false).describe("Keep it in CPU memory between uses."),
 });
 export type ReferenceConfig = z.infer<typeof ReferenceConfig>;
 
 /** How an evaluation judges what its rewards say. */
 export const judging = {
   right_at: z.number().nullable().default(null).describe(
-    "From which score of the first reward on a sample is right; null: the first reward that says what is right decides.",
+    "Score of the first reward from which a sample counts as right; null: decided by the first reward that defines right.",
   ).register(beforeItWas, { value: 1 }),
   failed_fraction_max: z.number().min(0).max(1).default(0.1).describe(
-    "The run fails once the grader failed on more than this share of an evaluation's samples.",
+    "The run fails if the grader fails on more than this share of an evaluation's samples.",
   ).register(beforeItWas, { value: 1 }).register(mayChange, { read_by: "stages" }),
 };
 
 const files = z.enum(["apart", "together"]).default("apart").describe(
-  "Whether each file of data.eval has a result of its own, called by its `name` or else its file name, or all have one.",
+  "apart: one result per file of data.eval, called by its `name` or else its file name. together: one result for all.",
 ).register(beforeItWas, { value: "together" });
 
 /** Evaluation of one policy. Training evaluates the one it starts from and the one it ends with. */
@@ -85,35 +87,40 @@ export const EvaluationConfig = z.strictObject({
   samples_per_prompt: z.int().positive().default(1).describe(
     "Samples per problem: avg@k, and pass@k for every k up to it.",
   ),
-  greedy: z.boolean().default(true).describe("Also the accuracy of the most likely completion."),
+  greedy: z.boolean().default(true).describe("Also measure greedy accuracy."),
   files,
   ...judging,
 });
 export type EvaluationConfig = z.infer<typeof EvaluationConfig>;
 
 export const CheckpointsConfig = z.strictObject({
-  every_rounds: z.int().positive().default(10).describe("A checkpoint after every so many rounds, and after the last."),
-  keep_last: z.int().positive().default(2).describe("Older checkpoints are deleted, unless something still needs one."),
+  every_rounds: z.int().positive().default(10).describe("Rounds between checkpoints; the last round always has one."),
+  keep_last: z.int().positive().default(2).describe(
+    "Newest checkpoints to keep; older ones are deleted unless still needed.",
+  ),
   keep_every: z.int().positive().nullable().default(null).describe(
-    "Checkpoints of every n-th round are never deleted; a multiple of every_rounds. null: none.",
+    "Never delete the checkpoint of every n-th round; a multiple of every_rounds. null: none.",
   ),
   keep_best: z.strictObject({
-    metric: z.string().min(1).describe("A metric of each round: reward/mean, policy/loss, or one that the loss gives."),
+    metric: z.string().min(1).describe("A metric of each round: reward/mean, policy/loss, or one from the loss."),
     mode: z.enum(["max", "min"]).default("max").describe("Whether the highest or the lowest is best."),
-    count: z.int().positive().default(1).describe("How many are kept."),
-  }).nullable().default(null).describe("The checkpoints with the best value of a metric are kept. null: none for it."),
+    count: z.int().positive().default(1).describe("How many to keep."),
+  }).nullable().default(null).describe("Keep the checkpoints with the best value of a metric. null: none."),
 }).register(mayChange, { read_by: "stages" });
 export type CheckpointsConfig = z.infer<typeof CheckpointsConfig>;
 
 export const RecoveryConfig = z.strictObject({
   allow_replan: z.boolean().default(true).describe(
-    "Whether running out of device memory may be answered by smaller micro-batches: from there on the same gradient to " +
-      "rounding, not to the bit. false: the run stops with a sentence.",
+    "Whether to continue with smaller micro-batches after running out of device memory: from there on the gradient is the same to " +
+      "rounding, not bit-identical. false: the run stops with an error.",
   ),
 }).register(mayChange, { read_by: "workers" });
 export type RecoveryConfig = z.infer<typeof RecoveryConfig>;
 
-/** Evaluation on pairs that were held out: how often, and by how much, the better completion is preferred. */
+/**
+ * Evaluation on pairs that were held out: how often, and by how much, the better completion is
+ * preferred.
+ */
 export const PairEvaluationConfig = z.strictObject({
   pairs: z.int().positive().nullable().default(null).describe(
     "Only the first pairs of each result; null: all. Of a task: 128.",

@@ -1,4 +1,7 @@
-/** What differs between two configurations of one schema, and which of it a resume may change (`mayChange`). */
+/**
+ * What differs between two configurations of one schema, and which of it a resume may change
+ * (`mayChange`).
+ */
 import { z } from "zod";
 import { mayChange } from "../data/mod.ts";
 import { canonicalJson } from "../engine/mod.ts";
@@ -9,18 +12,23 @@ import { isFields } from "./short_forms.ts";
 type ReadBy = "workers" | "stages";
 
 const /** @internal */ settingChangeSchema = z.strictObject({
-  path: z.string().describe("As people write it: workers.port, reward.0.timeout_ms."),
-  read_by: z.enum(["workers", "stages"]).describe("Who gets the new value; the graph keeps the old one for workers."),
+  path: z.string().describe("The path of the setting: workers.port, reward.0.timeout_ms."),
+  read_by: z.enum(["workers", "stages"]).describe(
+    "What receives the new value; for workers, the graph keeps the old one.",
+  ),
   from: z.unknown().optional(),
   to: z.unknown().optional(),
 });
-/** A setting that a resume has changed, as its run records it. An absent value is one that is not said. */
+/**
+ * A setting that a resume has changed, as its run records it. An absent value is one that is not
+ * said.
+ */
 export type SettingChange = z.infer<typeof settingChangeSchema>;
 /** Schema of {@linkcode SettingChange}. */
 export const SettingChange: typeof settingChangeSchema = settingChangeSchema;
 
 /** A setting that differs. `read_by` is null where a resume may not change it. */
-export type ChangedSetting = Omit<SettingChange, "read_by"> & { read_by: ReadBy | null };
+type ChangedSetting = Omit<SettingChange, "read_by"> & { read_by: ReadBy | null };
 
 type Sides = { path: string; from: unknown; to: unknown; read_by: ReadBy | null };
 
@@ -77,7 +85,10 @@ function text(value: unknown): string {
   return value === undefined ? "" : canonicalJson(value);
 }
 
-/** The settings of a schema that a resume may change, as people write them; `*` is a place in a list. */
+/**
+ * The settings of a schema that a resume may change, as people write them; `*` is a place in a
+ * list.
+ */
 export function changeable(schema: z.ZodType): { path: string; read_by: ReadBy }[] {
   const paths = leavesOf(schema, { path: "", read_by: null });
   return [...new Map(paths.map((leaf) => [leaf.path, leaf])).values()];

@@ -3,17 +3,26 @@ import { basename, extname } from "node:path";
 import type { SourceConfig } from "../data/mod.ts";
 import type { Issue } from "./issue_text.ts";
 
-/** What evaluations are cut by. A recorded block that has no `files` keeps them together, as it was before the setting. */
+/**
+ * What evaluations are cut by. A recorded block that has no `files` keeps them together, as it was
+ * before the setting.
+ */
 export type Evaluated = {
   data?: { eval?: SourceConfig[] };
   evaluate?: { files?: EvaluatedFiles } | null;
 };
 type EvaluatedFiles = "apart" | "together";
 
-/** Rows with a result of their own. `name`: what results and metrics call it; null: there is one set. `split`: where its rows are. */
+/**
+ * Rows with a separate result. `name`: what results and metrics call it; null: there is one set.
+ * `split`: where its rows are.
+ */
 export type EvaluationSet = { name: string | null; split: string; sources: SourceConfig[] };
 
-/** The sets that a configuration evaluates on: one for each file of `data.eval`, or one of all of them. */
+/**
+ * The sets that a configuration evaluates on: one for each file of `data.eval`, or one of all of
+ * them.
+ */
 export function evaluationSets({ data, evaluate }: Evaluated): EvaluationSet[] {
   const sources = data?.eval ?? [];
   if (sources.length < 2 || evaluate?.files !== "apart") return [{ name: null, split: "eval", sources }];

@@ -9,7 +9,10 @@ import { didYouMean } from "./suggest.ts";
 type Kind = "model" | "rows" | "reward" | "algorithm" | "python";
 type Named = { path: Path; kind: Kind; text: string };
 
-/** Every file that a configuration names. Works on blocks that may be broken: what is not text is left out. */
+/**
+ * Every file that a configuration names. Works on blocks that may be broken: what is not text is
+ * left out.
+ */
 export function namedFiles(value: unknown): Named[] {
   const list = (path: Path) =>
     Array.from({ length: (valueAt(value, path) as unknown[] | undefined)?.length ?? 0 }, (_, i) => i);
@@ -31,7 +34,10 @@ export function namedFiles(value: unknown): Named[] {
   });
 }
 
-/** The absolute form of a named file. A bare command (`python3.12`) stays as it is, to be found by PATH. */
+/**
+ * The absolute form of a named file. A bare command (`python3.12`) stays as it is, to be found by
+ * PATH.
+ */
 export function absolute({ kind, text }: Pick<Named, "kind" | "text">, dir: string): string {
   if (kind === "python" && !text.includes("/")) return text;
   const home = text.startsWith("~/") ? Deno.env.get("HOME") : undefined;

@@ -49,7 +49,7 @@ function withShortForms(fields: Record<string, Json>, definitions: Record<string
 
 const PYTHON_FILE = { type: "string", pattern: "\\.py$", description: "The path of a Python file." };
 
-/** The settings of a Python file stand beside its name; which there are only the file says. */
+/** The settings of a Python file are next to its name; only the file knows which there are. */
 function algorithmBlock(union: Json): Json {
   const names = namesOf(union).filter((name) => name !== "python");
   const python = optionsOf(union).find((option) => nameOf(option) === "python")!;

@@ -5,7 +5,8 @@ import { absolute, fileIssue, namedFiles } from "./files.ts";
 import { type Issue, issuesOf, oneOf } from "./issue_text.ts";
 import { type Override, parseOverride, setAt } from "./overrides.ts";
 import { ConfigError, type ConfigProblem } from "./problem.ts";
-import { type Blocks, brokenRules } from "./rules.ts";
+import type { Blocks } from "./rule_blocks.ts";
+import { brokenRules } from "./rules.ts";
 import { type Config, type Flow, FLOWS } from "./schema.ts";
 import { restoreRecorded } from "./recorded.ts";
 import { type UsedProfile, withProfile } from "./profile_settings.ts";
@@ -23,7 +24,10 @@ export type LoadOptions = {
   files_missing?: boolean;
 };
 
-/** Where a leaf's value comes from. `where`: `file:line:col`, `override a.b`, a profile with either of these, or empty. */
+/**
+ * Where a leaf's value comes from. `where`: `file:line:col`, `override a.b`, a profile with either
+ * of these, or empty.
+ */
 export type Origin = {
   path: string;
   value: unknown;
@@ -54,7 +58,10 @@ export async function loadConfig(file: string, options: LoadOptions = {}): Promi
   return await parseConfig(text, { ...options, file });
 }
 
-/** `loadConfig` for a text at hand; `file` names it in problems and is what relative paths start from. */
+/**
+ * `loadConfig` for a text at hand; `file` names it in problems and is what relative paths start
+ * from.
+ */
 export async function parseConfig(text: string, options: LoadOptions & { file: string }): Promise<LoadedConfig> {
   const source = new ConfigSource(text, options);
   const { problems } = source;
@@ -71,7 +78,10 @@ export async function parseConfig(text: string, options: LoadOptions & { file: s
   return { config, file: options.file, origins, profile: source.profile };
 }
 
-/** A resolved configuration that was recorded; it needs no file any more. @throws {z.ZodError} If it is none. */
+/**
+ * A resolved configuration that was recorded; it needs no file any more. @throws {z.ZodError} If it
+ * is none.
+ */
 export function readConfig(recorded: unknown): Config {
   const flow = (recorded as { flow?: Flow } | null)?.flow;
   const schema = flow === undefined ? undefined : FLOWS[flow];
@@ -170,12 +180,16 @@ class ConfigSource {
     return filled ? PROFILE : path;
   }
 
-  /** A profile that comes after a whole configuration, as that of a run is, finds everything written and would do nothing. */
+  /**
+   * A profile that comes after a whole configuration, as that of a run is, finds everything written
+   * and would do nothing.
+   */
   #refuseIdleProfile(): void {
     const override = this.#overriding(PROFILE);
     if (!override || !this.profile || Object.keys(this.profile.set).length > 0) return;
     if (Object.keys(this.profile.written).length === 0) return;
-    const message = `sets nothing, as all of its settings are written already: write the whole algorithm anew, e.g. ` +
+    const message =
+      `sets nothing, because all of its settings are written already: replace the whole algorithm, e.g. ` +
       `algorithm={name: NAME, profile: ${this.profile.name}}`;
     this.problems.push({ fatal: false, problem: { where: nameOf(override), path: "", message, position: null } });
   }

@@ -1,8 +1,11 @@
 import { dropoutOf, headOf, inPython } from "../algs/mod.ts";
 import type { Issue } from "./issue_text.ts";
-import type { Blocks } from "./rules.ts";
+import type { Blocks } from "./rule_blocks.ts";
 
-/** Rules about how training fits in memory. What a choice has no meaning for is refused, never ignored. */
+/**
+ * Rules about how training fits in memory. What a choice has no meaning for is refused, never
+ * ignored.
+ */
 export const MEMORY_RULES = [offloadIsDeepSpeeds, packingIsTheVocabularys, dropoutIsSupervised, adaptersFit];
 
 function offloadIsDeepSpeeds({ trainer }: Blocks): Issue[] {
@@ -25,7 +28,7 @@ function packingIsTheVocabularys({ trainer, algorithm }: Blocks): Issue[] {
   if (!trainer?.packing || headed === null) return [];
   return [{
     path: ["trainer", "packing"],
-    message: `is true; the rows of ${headed}, whose model ends in a head of its own, are padded: leave it out`,
+    message: `is true; the rows of ${headed}, whose model has a separate head, are padded: leave it out`,
   }];
 }
 
@@ -48,7 +51,7 @@ function adaptersFit({ trainer, algorithm }: Blocks): Issue[] {
     ...(headed !== null
       ? [{
         path: ["trainer", "lora"],
-        message: `${headed} trains a head of its own, which no adapter saves: leave it out`,
+        message: `${headed} trains a separate head, which no adapter saves: leave it out`,
       }]
       : []),
     ...(trainer.lora.quantize !== null && trainer.zero === 3
@@ -60,7 +63,7 @@ function adaptersFit({ trainer, algorithm }: Blocks): Issue[] {
   ];
 }
 
-/** The name of an algorithm whose model ends in a head of its own, not in a vocabulary. */
+/** The name of an algorithm whose model ends in a separate head instead of a vocabulary. */
 function headedOf(algorithm: Blocks["algorithm"]): string | null {
   return algorithm === undefined || inPython(algorithm) || headOf(algorithm) === null ? null : algorithm.name;
 }

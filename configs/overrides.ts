@@ -4,9 +4,12 @@ import type { Path } from "./schema_walk.ts";
 
 /** `a.b=c` of the command line: the value is YAML, list entries are named by their index. */
 export type Override = { text: string; path: Path; value: unknown };
-export type OverrideProblem = { text: string; message: string };
+type OverrideProblem = { text: string; message: string };
 
-/** Splits `a.b=c`; a text that is none is a problem, not a throw, so that all problems are told at once. */
+/**
+ * Splits `a.b=c`; a text that is none is a problem, not a throw, so that all problems are reported
+ * together.
+ */
 export function parseOverride(text: string): Override | OverrideProblem {
   const equals = text.indexOf("=");
   if (equals < 1) return { text, message: "an override is written PATH=VALUE, e.g. seed=2" };
@@ -28,7 +31,10 @@ function stepOf(step: string): string | number {
   return /^\d+$/.test(step) ? Number(step) : step;
 }
 
-/** The value with one override set in it; blocks that are not there yet are made. Never changes its argument. */
+/**
+ * The value with one override set in it; blocks that are not there yet are made. Never changes its
+ * argument.
+ */
 export function setAt(value: unknown, { path, to }: { path: Path; to: unknown }): unknown {
   if (path.length === 0) return to;
   const [step, ...rest] = path;
@@ -50,7 +56,10 @@ export function setAt(value: unknown, { path, to }: { path: Path; to: unknown })
   return { ...fields, [String(step)]: setAt(fields[String(step)], { path: rest, to }) };
 }
 
-/** A value with overrides in it, for configurations that only their own graph can check. @throws {RangeError} At the first that cannot be set. */
+/**
+ * A value with overrides in it, for configurations that only their own graph can check. @throws
+ * {RangeError} At the first that cannot be set.
+ */
 export function overridden(value: unknown, overrides: readonly string[]): unknown {
   return overrides.map(parseOverride).reduce((so_far, override) => {
     if ("message" in override) throw new RangeError(`Cannot use '${override.text}': ${override.message}`);

@@ -95,7 +95,9 @@ export const PEER_NAMES: Record<string, readonly string[] | string> = {
   packing_samples: ["trainer.packing"],
 };
 
-/** ` (...)` that says what a peer's setting is called in a flow that has these paths, else nothing. */
+/**
+ * ` (...)` that says what a peer's setting is called in a flow that has these paths, else nothing.
+ */
 export function peerHint(key: string, everywhere: readonly string[]): string {
   const known = Object.hasOwn(PEER_NAMES, key) ? PEER_NAMES[key]! : null;
   if (known === null) return "";

@@ -1,6 +1,6 @@
 import { headOf } from "../algs/mod.ts";
 import type { Issue } from "./issue_text.ts";
-import type { Blocks } from "./rules.ts";
+import type { Blocks } from "./rule_blocks.ts";
 
 /** Rules of the preference flow: its model and its rows may each come from one of two places. */
 export const PREFERENCE_RULES = [oneModel, dataOrTask, teachersHaveWords];

@@ -3,7 +3,10 @@ import type { Position } from "./yaml_file.ts";
 /** One thing that is wrong, with its place: `file:line:col`, or `override a.b`. */
 export type ConfigProblem = { where: string; path: string; message: string; position: Position | null };
 
-/** A configuration that cannot be used. Its message has every problem, one a line, in the file's order. */
+/**
+ * A configuration that cannot be used. Its message has every problem, one a line, in the file's
+ * order.
+ */
 export class ConfigError extends Error {
   /** As an engine's error has it. */
   readonly code = "bad_config";
@@ -26,6 +29,6 @@ export class ConfigError extends Error {
 }
 
 /** `file:line:col path: message`. */
-export function problemLine({ where, path, message }: ConfigProblem): string {
+function problemLine({ where, path, message }: ConfigProblem): string {
   return path === "" || where === `override ${path}` ? `${where}: ${message}` : `${where} ${path}: ${message}`;
 }

@@ -9,13 +9,18 @@ export type UsedProfile = {
   about: string;
   /** What it set; what was written beside it is not here. */
   set: Record<string, unknown>;
-  /** What was written beside it and differs from what it would have set, with what it would have. */
+  /**
+   * What was written beside it and differs from what it would have set, with what it would have.
+   */
   written: Record<string, unknown>;
   /** Where equality with the framework ends. */
   ends: readonly string[];
 };
 
-/** Fills in what `algorithm.profile` sets and is not written. Without a profile that exists, nothing. */
+/**
+ * Fills in what `algorithm.profile` sets and is not written. Without a profile that exists,
+ * nothing.
+ */
 export function withProfile(value: unknown): { value: unknown; profile: UsedProfile | null } {
   const algorithm = isFields(value) ? value.algorithm : null;
   if (!isFields(algorithm) || typeof algorithm.name !== "string" || typeof algorithm.profile !== "string") {

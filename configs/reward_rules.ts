@@ -1,6 +1,6 @@
 import { labelOf } from "../rewards/mod.ts";
 import type { Issue } from "./issue_text.ts";
-import type { Blocks } from "./rules.ts";
+import type { Blocks } from "./rule_blocks.ts";
 import { didYouMean } from "./suggest.ts";
 
 /** Rules between the entries of `reward:`. */
@@ -12,7 +12,7 @@ function rewardsDiffer({ reward }: Blocks): Issue[] {
   const twice = labels.flatMap((label, i) =>
     labels.indexOf(label) === i
       ? []
-      : [{ path: ["reward", i], message: `a second reward called '${label}'; give it a label of its own` }]
+      : [{ path: ["reward", i], message: `a second reward called '${label}'; give it a different label` }]
   );
   if (reward.some(({ weight }) => weight !== 0)) return twice;
   return [...twice, { path: ["reward"], message: "every weight is 0, so every reward is 0; give one another weight" }];

@@ -1,48 +1,13 @@
-import { type ChatSettings, EVAL_PROBLEMS, type Optimizer, type SourceConfig } from "../data/mod.ts";
-import type { RewardConfig } from "../rewards/mod.ts";
-import type { RolloutsConfig } from "../rollouts/config.ts";
-import { type AlgorithmChoice, groupMin } from "../algs/mod.ts";
+import { type ChatSettings, EVAL_PROBLEMS } from "../data/mod.ts";
+import { groupMin } from "../algs/mod.ts";
 import { ALGORITHM_RULES } from "./algorithm_rules.ts";
-import { type Evaluated, setsHaveNames } from "./evaluation_sets.ts";
-import type { CheckpointsConfig, ModelOrRecipe, ReferenceConfig } from "./blocks.ts";
+import { setsHaveNames } from "./evaluation_sets.ts";
 import type { Issue } from "./issue_text.ts";
-import type { SamplerConfig } from "../workers/sampler_config.ts";
-import type { TrainerConfig } from "../workers/trainer_config.ts";
-import type { ValueModelConfig } from "../workers/value_model_config.ts";
+import type { ValueModelConfig } from "../workers/mod.ts";
 import { MEMORY_RULES } from "./memory_rules.ts";
 import { PREFERENCE_RULES } from "./preference_rules.ts";
 import { REWARD_RULES } from "./reward_rules.ts";
-import type { Flow, PreferenceConfig, QuickstartConfig } from "./schema.ts";
-
-/** What rules see: the blocks of a configuration that are right by themselves. A rule about a broken block says nothing. */
-export type Blocks = {
-  flow: Flow;
-  trainer?: Omit<TrainerConfig, "optimizer"> & { optimizer?: Optimizer };
-  sampler?: SamplerConfig;
-  rollouts?: RolloutsConfig;
-  algorithm?: AlgorithmChoice;
-  reference?: ReferenceConfig;
-  value_model?: ValueModelConfig;
-  reward?: RewardConfig[];
-  data?: { train?: unknown[]; eval: SourceConfig[]; on_long_prompt?: string };
-  evaluate?:
-    | NonNullable<Evaluated["evaluate"]> & {
-      samples_per_prompt?: number;
-      problems?: number | null;
-      pairs?: number | null;
-    }
-    | null;
-  prompts_per_round?: number;
-  samples_per_prompt?: number;
-  rows_per_round?: number;
-  pairs_per_round?: number;
-  lag?: number;
-  warmup?: QuickstartConfig["warmup"] | null;
-  online?: QuickstartConfig["online"];
-  task?: QuickstartConfig["task"] | PreferenceConfig["task"];
-  model?: Partial<ModelOrRecipe>;
-  checkpoints?: CheckpointsConfig;
-};
+import type { Blocks } from "./rule_blocks.ts";
 
 /** Rules between fields. Each says where, what is wrong, and what to change. */
 const RULES: ((blocks: Blocks) => Issue[])[] = [
@@ -93,20 +58,20 @@ function schedules({ trainer, value_model, warmup, online }: Blocks): Issue[] {
   });
 }
 
-function trainsOnSamples(flow: Flow): boolean {
+function trainsOnSamples(flow: Blocks["flow"]): boolean {
   return flow === "online" || flow === "quickstart";
 }
 
 function truncatedSampling({ flow, sampler, rollouts }: Blocks): Issue[] {
   if (!trainsOnSamples(flow) || !sampler || !rollouts || rollouts.allow_truncated_sampling) return [];
   const why = "training on truncated samples biases the loss, as their log-probabilities are renormalised";
-  const mend = "or set rollouts.allow_truncated_sampling: true";
+  const fix = "or set rollouts.allow_truncated_sampling: true";
   return [
     ...(sampler.top_p < 1
-      ? [{ path: ["sampler", "top_p"], message: `is ${sampler.top_p}; ${why}: use 1, ${mend}` }]
+      ? [{ path: ["sampler", "top_p"], message: `is ${sampler.top_p}; ${why}: use 1, ${fix}` }]
       : []),
     ...(sampler.top_k > 0
-      ? [{ path: ["sampler", "top_k"], message: `is ${sampler.top_k}; ${why}: use -1, ${mend}` }]
+      ? [{ path: ["sampler", "top_k"], message: `is ${sampler.top_k}; ${why}: use -1, ${fix}` }]
       : []),
   ];
 }
@@ -129,19 +94,22 @@ function ofOneProcess(
   { engine, ranks, zero }: { engine: string; ranks: number | null; zero: number | null },
 ): Issue[] {
   if (engine !== "torch") return [];
-  const mend = `or set ${block}.engine: deepspeed`;
+  const fix = `or set ${block}.engine: deepspeed`;
   return [
     ...((ranks ?? 1) === 1 ? [] : [{
       path: [block, "ranks"],
-      message: `is ${ranks}; the torch engine runs one rank: use 1, ${mend}`,
+      message: `is ${ranks}; the torch engine runs one rank: use 1, ${fix}`,
     }]),
     ...((zero ?? 0) === 0
       ? []
-      : [{ path: [block, "zero"], message: `is ${zero}; the torch engine has no ZeRO: use 0, ${mend}` }]),
+      : [{ path: [block, "zero"], message: `is ${zero}; the torch engine has no ZeRO: use 0, ${fix}` }]),
   ];
 }
 
-/** What the value model's block says itself, and what it cannot take over where its engine is another than the trainer's. */
+/**
+ * What the value model's block says itself, and what it cannot inherit if its engine differs from
+ * the trainer's.
+ */
 function valueOfItsOwn(trainer: NonNullable<Blocks["trainer"]>, value_model: ValueModelConfig | undefined) {
   const { engine = null, ranks = null, zero = null } = value_model ?? {};
   const other = engine !== null && engine !== trainer.engine;
@@ -228,7 +196,10 @@ function everyIsOfSaved({ checkpoints }: Blocks): Issue[] {
   }];
 }
 
-/** Turns that end by the tokenizer's token have no record of a template's arguments: nothing would be rendered with them. */
+/**
+ * Turns that end by the tokenizer's token have no record of a template's arguments: nothing would
+ * be rendered with them.
+ */
 function templateIsRendered({ model = {}, reward = [] }: Blocks): Issue[] {
   const blocks: [Issue["path"], object][] = [
     [["model"], model],

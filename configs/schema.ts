@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { DigitsPreferences, DigitsTask, Optimizer } from "../data/mod.ts";
 import { RewardConfig } from "../rewards/mod.ts";
-import { RolloutsConfig } from "../rollouts/config.ts";
+import { RolloutsConfig } from "../rollouts/mod.ts";
 import { OnlineAlgorithm, PreferenceAlgorithm, SupervisedAlgorithm } from "../algs/mod.ts";
 import {
   CheckpointsConfig,
@@ -16,15 +16,12 @@ import {
   ReferenceConfig,
   TrainingData,
 } from "./blocks.ts";
-import { SamplerConfig } from "../workers/sampler_config.ts";
-import { TrainerConfig } from "../workers/trainer_config.ts";
-import { ValueModelConfig } from "../workers/value_model_config.ts";
-import { WorkersConfig } from "../workers/workers_config.ts";
+import { SamplerConfig, TrainerConfig, ValueModelConfig, WorkersConfig } from "../workers/mod.ts";
 
-const rounds = z.int().positive().describe("How many rounds the run has.");
+const rounds = z.int().positive().describe("Number of rounds.");
 const promptsPerRound = z.int().positive().describe("Prompts drawn in each round; each makes one group.");
 const samplesPerPrompt = z.int().positive().describe("Completions sampled for each prompt: the size of a group.");
-const rowsPerRound = z.int().positive().describe("Rows taught in each round.");
+const rowsPerRound = z.int().positive().describe("Rows to train on in each round.");
 const reward = z.array(RewardConfig).describe(
   "What samples are scored by. Written short: `gsm8k` or `my.py:function`.",
 );
@@ -33,15 +30,17 @@ const sampler = SamplerConfig.prefault({}).describe("The worker groups that gene
 
 /** What algorithms that learn from rewards may need beside the policy. */
 const besidePolicy = {
-  value_model: ValueModelConfig.prefault({}).describe("The model that predicts rewards, where the algorithm has one."),
-  reference: ReferenceConfig.prefault({}).describe("The policy that a KL is taken to, where the algorithm has one."),
+  value_model: ValueModelConfig.prefault({}).describe("The model that predicts rewards, if the algorithm has one."),
+  reference: ReferenceConfig.prefault({}).describe(
+    "The policy that the KL is measured against, if the algorithm has one.",
+  ),
 };
 
 const everyFlow = {
-  name: z.string().min(1).optional().describe("What people call the run; its id is made."),
-  seed: z.int().nonnegative().default(0).describe("Everything random in the run follows from it."),
+  name: z.string().min(1).optional().describe("The run's name; its id is generated."),
+  seed: z.int().nonnegative().default(0).describe("Seed of everything random in the run."),
   checkpoints: CheckpointsConfig.prefault({}).describe("How often the whole training state is saved."),
-  workers: WorkersConfig.prefault({}).describe("Worker processes: time limits and places."),
+  workers: WorkersConfig.prefault({}).describe("Worker processes: time limits and addresses."),
   recovery: RecoveryConfig.prefault({}).describe("What may change when something fails."),
 };
 
@@ -55,10 +54,10 @@ const /** @internal */ onlineConfigSchema = z.strictObject({
   rounds,
   prompts_per_round: promptsPerRound,
   samples_per_prompt: samplesPerPrompt,
-  lag: z.int().nonnegative().default(0).describe("Rounds that generation may run ahead of training."),
+  lag: z.int().nonnegative().default(0).describe("How many rounds generation may run ahead of training."),
   model: ModelConfig.describe("The model to start from."),
   data: TrainingData.describe("Where prompts come from."),
-  algorithm: OnlineAlgorithm.describe("How rewards become a loss. Written short: its name."),
+  algorithm: OnlineAlgorithm.describe("How rewards become a loss. Short form: its name."),
   reward: reward.min(1),
   trainer,
   ...besidePolicy,
@@ -72,13 +71,13 @@ export type OnlineConfig = z.infer<typeof onlineConfigSchema>;
 export const OnlineConfig: typeof onlineConfigSchema = onlineConfigSchema;
 
 const /** @internal */ supervisedConfigSchema = z.strictObject({
-  flow: z.literal("supervised").describe("Teach completions."),
+  flow: z.literal("supervised").describe("Train on completions."),
   ...everyFlow,
   rounds,
   rows_per_round: rowsPerRound,
   model: ModelConfig.describe("The model to start from."),
   data: TrainingData.describe("Rows with completions."),
-  algorithm: SupervisedAlgorithm.prefault({ name: "sft" }).describe("The loss. Written short: its name."),
+  algorithm: SupervisedAlgorithm.prefault({ name: "sft" }).describe("The loss. Short form: its name."),
   trainer,
   reward: reward.default([]),
   sampler,
@@ -97,9 +96,9 @@ const /** @internal */ evaluateConfigSchema = z.strictObject({
   model: ModelConfig.describe("The model to evaluate."),
   data: EvaluationData.describe("Problems to evaluate on."),
   reward: reward.min(1),
-  trainer: trainer.describe("The worker group that reads the model and gives its weights to the samplers."),
+  trainer: trainer.describe("The worker group that loads the model and publishes its weights to the samplers."),
   sampler,
-  evaluate: EvaluationConfig.prefault({}).describe("How many problems, how many samples."),
+  evaluate: EvaluationConfig.prefault({}).describe("Number of problems and samples."),
 });
 /** Evaluation alone: sample and score, train nothing. */
 export type EvaluateConfig = z.infer<typeof evaluateConfigSchema>;
@@ -111,9 +110,9 @@ const optimizer = Optimizer.prefault({}).describe("AdamW and its learning rate."
 const warmup = z.strictObject({ rounds, rows_per_round: rowsPerRound, optimizer });
 
 const /** @internal */ quickstartConfigSchema = z.strictObject({
-  flow: z.literal("quickstart").describe("A tiny model made on the spot: supervised warm-up, GRPO, evaluation."),
+  flow: z.literal("quickstart").describe("A tiny model created from scratch: supervised warm-up, GRPO, evaluation."),
   ...everyFlow,
-  model: RecipeConfig.prefault({}).describe("The model that is made."),
+  model: RecipeConfig.prefault({}).describe("The model to create."),
   task: DigitsTask.prefault({}).describe("What it learns."),
   warmup: warmup.describe("The supervised part."),
   online: z.strictObject({
@@ -121,19 +120,19 @@ const /** @internal */ quickstartConfigSchema = z.strictObject({
     prompts_per_round: promptsPerRound,
     samples_per_prompt: samplesPerPrompt,
     optimizer,
-  }).describe("The part with rewards."),
-  algorithm: OnlineAlgorithm.prefault({ name: "grpo" }).describe("How rewards become a loss. Written short: its name."),
+  }).describe("The reinforcement learning part."),
+  algorithm: OnlineAlgorithm.prefault({ name: "grpo" }).describe("How rewards become a loss. Short form: its name."),
   reward: reward.min(1).prefault([{ name: "exact_match" }]),
   trainer: TrainerConfig.omit({ optimizer: true }).prefault({}).describe("The worker group that trains."),
   ...besidePolicy,
   sampler,
   rollouts: RolloutsConfig.prefault({}).describe("How prompts become trajectories."),
   evaluate: z.strictObject({
-    problems: z.int().positive().default(128).describe("Problems held out from training, and evaluated on."),
+    problems: z.int().positive().default(128).describe("Problems held out from training for evaluation."),
     ...judging,
   }).prefault({}).describe("Greedy accuracy after the warm-up and after the last round."),
 });
-/** The quickstart: a tiny model made on the spot, a supervised warm-up, then rewards. */
+/** The quickstart: a tiny model created at the start, a supervised warm-up, then rewards. */
 export type QuickstartConfig = z.infer<typeof quickstartConfigSchema>;
 /** Schema of {@linkcode QuickstartConfig}. */
 export const QuickstartConfig: typeof quickstartConfigSchema = quickstartConfigSchema;
@@ -142,17 +141,17 @@ const /** @internal */ preferenceConfigSchema = z.strictObject({
   flow: z.literal("preference").describe("Learn which of two completions is better."),
   ...everyFlow,
   rounds,
-  pairs_per_round: z.int().positive().describe("Pairs trained on in each round."),
+  pairs_per_round: z.int().positive().describe("Pairs to train on in each round."),
   model: ModelOrRecipe.describe("The model to start from: a path, or a recipe."),
   data: TrainingData.optional().describe("Rows with a prompt, a chosen and a rejected completion."),
-  task: DigitsPreferences.optional().describe("Pairs that are made on the spot, in place of data."),
+  task: DigitsPreferences.optional().describe("Pairs generated by a task, in place of data."),
   warmup: warmup.nullable().default(null).describe(
-    "A supervised part before: it teaches the chosen sides. null: none.",
+    "A supervised warm-up on the chosen completions. null: none.",
   ),
-  algorithm: PreferenceAlgorithm.prefault({ name: "dpo" }).describe("The loss. Written short: its name."),
+  algorithm: PreferenceAlgorithm.prefault({ name: "dpo" }).describe("The loss. Short form: its name."),
   trainer,
   reference: ReferenceConfig.pick({ path: true, offload: true }).prefault({}).describe(
-    "The model that the policy is compared with, where the algorithm has one.",
+    "The model that the policy is compared with, if the algorithm has one.",
   ),
   evaluate: PairEvaluationConfig.nullable().default(null).describe(
     "Accuracy and margin on the pairs of data.eval, or of the task, before and after; null: none.",

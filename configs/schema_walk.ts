@@ -24,7 +24,10 @@ function literalOf(option: z.ZodObject, key: string): string {
   return String([...(option.shape[key] as z.ZodLiteral).values][0]);
 }
 
-/** The schema at a path of a value; unions are told apart by the value. undefined where the schema knows no such path. */
+/**
+ * The schema at a path of a value; the value selects the member of a union. undefined if the schema
+ * has no such path.
+ */
 export function schemaAt(schema: z.ZodType, { path, value }: { path: Path; value: unknown }): z.ZodType | undefined {
   const here = chosen(bare(schema), value);
   if (path.length === 0 || here === undefined) return here;
@@ -42,7 +45,10 @@ function chosen(schema: z.ZodType, value: unknown): z.ZodType | undefined {
   return optionsOf(schema).get(String(child(value, schema.def.discriminator))) ?? schema;
 }
 
-/** Every path of a schema's objects, as people write it (`trainer.optimizer.lr`). Lists and unions are not entered. */
+/**
+ * Every path of a schema's objects, as people write it (`trainer.optimizer.lr`). Lists and unions
+ * are not entered.
+ */
 export function fieldPaths(schema: z.ZodType): string[] {
   const here = bare(schema);
   if (!(here instanceof z.ZodObject)) return [];

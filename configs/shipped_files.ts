@@ -4,7 +4,10 @@ import { fileURLToPath } from "node:url";
 /** One file, and what makes it the right one. `sha256`: hex. */
 export type ShippedFile = { path: string; url: string; bytes: number; sha256: string };
 
-/** What shipped configurations read and the repository does not have: files of one directory, from one place. */
+/**
+ * What shipped configurations read and the repository does not have: files of one directory, from
+ * one place.
+ */
 export type ShippedFiles = {
   name: string;
   /** Absolute. */

@@ -2,7 +2,7 @@ import { parsePythonAlgorithm, PythonAlgorithm } from "../algs/mod.ts";
 import { parsePythonReward } from "../rewards/mod.ts";
 import type { Path } from "./schema_walk.ts";
 
-/** What stands at `path` of the long form was written at `from`. */
+/** The value at `path` of the long form was written at `from`. */
 export type Moved = { path: Path; from: Path };
 type Fields = Record<string, unknown>;
 
@@ -43,7 +43,7 @@ function algorithmBlock(block: unknown, { at, moved }: Place): unknown {
   return withSettings({ name: "python", source: name, ...rest }, { at, moved });
 }
 
-/** The settings of a file stand beside its name, as other algorithms' do, or in `settings`. */
+/** The settings of a file are next to its name, as for other algorithms, or in `settings`. */
 function withSettings(fields: Fields, { at, moved }: Place): Fields {
   const own = Object.entries(fields).filter(([key]) => key in PythonAlgorithm.shape);
   const beside = Object.entries(fields).filter(([key]) => !(key in PythonAlgorithm.shape));

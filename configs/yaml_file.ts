@@ -15,7 +15,7 @@ import type { Path } from "./schema_walk.ts";
 
 /** Line and column, from 1. */
 export type Position = { line: number; column: number };
-export type SyntaxProblem = Position & { path: Path; message: string; fatal: boolean };
+type SyntaxProblem = Position & { path: Path; message: string; fatal: boolean };
 
 type Found = { at: number; exact: boolean };
 
@@ -40,12 +40,15 @@ export class YamlFile {
     this.value = this.problems.some(({ fatal }) => fatal) ? undefined : this.#toValue();
   }
 
-  /** Where a path of the long form stands, or the nearest thing around it. `key`: the key itself, not its value. */
+  /**
+   * Where a path of the long form stands, or the nearest thing around it. `key`: the key itself,
+   * not its value.
+   */
   position(path: Path, { moved, key = false }: { moved: readonly Moved[]; key?: boolean }): Position {
     return this.#position(this.#find(written(path, moved), key).at);
   }
 
-  /** Whether the file itself says what stands at this path. */
+  /** Whether the file itself has a value at this path. */
   says(path: Path, moved: readonly Moved[]): boolean {
     return this.#find(written(path, moved), false).exact;
   }
@@ -115,7 +118,9 @@ export class YamlFile {
   }
 }
 
-/** The path as it stands in the file: the longest moved part is taken back to where it was written. */
+/**
+ * The path as written in the file: the longest moved part is mapped back to where it was written.
+ */
 function written(path: Path, moved: readonly Moved[]): Path {
   let at = path;
   // Later moves were made inside what earlier ones had moved, so they are undone first.

@@ -10,7 +10,9 @@ const /** @internal */ groupRefSchema = z.strictObject({
   index: z.int().nonnegative().describe("Place of the group in the slab."),
   samples: z.array(z.int().nonnegative()),
 });
-/** One group inside a slab artifact. `samples`: indices of the trajectories that are used, in order. */
+/**
+ * One group inside a slab artifact. `samples`: indices of the trajectories that are used, in order.
+ */
 export type GroupRef = z.infer<typeof groupRefSchema>;
 /** Schema of {@linkcode GroupRef}. */
 export const GroupRef: typeof groupRefSchema = groupRefSchema;
@@ -38,10 +40,10 @@ export const ScoredColumn: typeof scoredColumnSchema = scoredColumnSchema;
 const chat = Chat.optional().describe("How chats are rendered; absent: turns end with the end-of-sequence token.");
 
 const steps = {
-  temperature: z.number().positive().default(1).describe("Logits are divided by it before every log-probability."),
+  temperature: z.number().positive().default(1).describe("Divisor of the logits before every log-probability."),
   coef: z.record(z.string(), z.number()).default({}).describe("Values of the expression's `coef.NAME` inputs."),
   updates: z.array(z.array(z.int().nonnegative())).min(1).describe(
-    "One entry per optimizer step: the groups (or rows) it holds, as indices. Groups are never cut.",
+    "One entry per optimizer step: the indices of its groups (or rows). Groups are never split.",
   ),
 };
 

@@ -11,7 +11,7 @@ const OWN = [
   "return_tensors",
 ];
 
-/** Settings of how a model's chat template is used; they stand beside the model. */
+/** Settings of how a model's chat template is used, next to the model. */
 export const chatSettings = {
   template_arguments: z.record(
     z.string().refine((name) => !OWN.includes(name), "is given by the worker that renders the template; leave it out"),
@@ -26,12 +26,18 @@ export const chatSettings = {
 export type ChatSettings = { template_arguments?: Record<string, unknown>; turn_end?: "template" | "eos_token" };
 
 const /** @internal */ chatSchema = z.strictObject({ template_arguments: z.record(z.string(), z.unknown()) });
-/** How the chats of rows are rendered, as it travels with them. Rows without one end turns with the end-of-sequence token. */
+/**
+ * How the chats of rows are rendered, as it travels with them. Rows without one end turns with the
+ * end-of-sequence token.
+ */
 export type Chat = z.infer<typeof chatSchema>;
 /** Schema of {@linkcode Chat}. */
 export const Chat: typeof chatSchema = chatSchema;
 
-/** The record of a model's settings; nothing, where it has none, as a model that is made on the spot, or ends turns as before. */
+/**
+ * The record of a model's settings; nothing if it has none, such as a created model, or one that
+ * ends turns as before.
+ */
 export function chatOf(model: object = {}): { chat?: Chat } {
   const { template_arguments = {}, turn_end } = model as ChatSettings;
   return turn_end === "template" ? { chat: { template_arguments } } : {};

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { type GeneratedSlab, Sampling, StopReason, type Trajectory, VersionSpan } from "./trajectory.ts";
 
 if (new Uint8Array(new Uint16Array([1]).buffer)[0] !== 1) {
-  throw new Error("Cannot read artifacts as this machine is big-endian: their numbers are little-endian");
+  throw new Error("Cannot read artifacts because this machine is big-endian: their numbers are little-endian");
 }
 
 const Bin = z.instanceof(Uint8Array);
@@ -28,7 +28,10 @@ const PackedSlab = z.strictObject({
   })),
 });
 
-/** A slab as MessagePack: numbers per token are little-endian `bin`, 200 times faster to read than lists. */
+/**
+ * A slab as MessagePack: numbers per token are little-endian `bin`, 200 times faster to read than
+ * lists.
+ */
 export function encodeSlab(slab: GeneratedSlab): Uint8Array<ArrayBuffer> {
   const groups = slab.groups.map((group) => ({ ...group, trajectories: group.trajectories.map(pack) }));
   return encode({ ...slab, groups }, { ignoreUndefined: true });
@@ -42,7 +45,7 @@ export function decodeSlab(bytes: Uint8Array): GeneratedSlab {
   const parsed = PackedSlab.safeParse(unpacked(bytes));
   if (!parsed.success) {
     const { path, message } = parsed.error.issues[0]!;
-    throw new TypeError(`Cannot read slab as ${path.join(".") || "it"} is wrong: ${message}`);
+    throw new TypeError(`Cannot read slab because ${path.join(".") || "it"} is wrong: ${message}`);
   }
   const groups = parsed.data.groups.map((group) => ({
     ...group,
@@ -51,7 +54,9 @@ export function decodeSlab(bytes: Uint8Array): GeneratedSlab {
   return { ...parsed.data, groups };
 }
 
-/** A column of one number per token, [N][T]: MessagePack `{ values: bin[] }`, float32 little-endian. */
+/**
+ * A column of one number per token, [N][T]: MessagePack `{ values: bin[] }`, float32 little-endian.
+ */
 export function encodeColumn(values: Float32Array[]): Uint8Array<ArrayBuffer> {
   return encode({ values: values.map(binary) });
 }
@@ -94,7 +99,9 @@ function unpack({ token_rewards, ...packed }: Packed, where: string): Trajectory
   };
   for (const [name, values] of Object.entries(perToken)) {
     if (values.length === tokens.length) continue;
-    throw new TypeError(`Cannot read slab as ${where} has ${tokens.length} tokens but ${values.length} of ${name}`);
+    throw new TypeError(
+      `Cannot read slab because ${where} has ${tokens.length} tokens but ${values.length} of ${name}`,
+    );
   }
   return { ...packed, tokens, ...perToken };
 }

@@ -8,7 +8,10 @@ function sortedJson(value: unknown): string {
   return `{${fields.map(([key, field]) => `${JSON.stringify(key)}:${sortedJson(field)}`).join(",")}}`;
 }
 
-/** Id of a row that brings none: the first 20 hexadecimal digits (80 bits) of the sha256 of its content. */
+/**
+ * Id of a row that brings none: the first 20 hexadecimal digits (80 bits) of the sha256 of its
+ * content.
+ */
 export function contentId(row: unknown): string {
   return createHash("sha256").update(sortedJson(row)).digest("hex").slice(0, 20);
 }

@@ -7,7 +7,7 @@ import type { RowTable } from "./sources.ts";
 
 const /** @internal */ digitsPreferencesSchema = z.strictObject({
   name: z.enum(["sort_digits_preferences", "reverse_digits_preferences"]).default("sort_digits_preferences").describe(
-    "Which answer is preferred: the digits sorted, or reversed. The other answer has one of six mistakes.",
+    "The preferred answer: the digits sorted, or reversed. The rejected answer has one of six mistakes.",
   ),
   digits: DigitsTask.shape.digits,
 });
@@ -16,7 +16,10 @@ export type DigitsPreferences = z.infer<typeof digitsPreferencesSchema>;
 /** Schema of {@linkcode DigitsPreferences}. */
 export const DigitsPreferences: typeof digitsPreferencesSchema = digitsPreferencesSchema;
 
-/** The training and evaluation problems of the digits task, each with a wrong answer that the seed makes. */
+/**
+ * The training and evaluation problems of the digits task, each with a wrong answer that the seed
+ * makes.
+ */
 export function digitsPreferenceTables(
   { name, ...split }: DigitsPreferences & Pick<DigitsSplit, "seed" | "eval_problems">,
 ): { train: RowTable; eval: RowTable } {
@@ -32,7 +35,10 @@ export function digitsPreferenceTables(
 
 type Mistake = (of: { answer: string; problem: string; random: readonly number[] }) => string;
 
-/** Ways to be wrong, as a model that has half learned the task is. Each gives the answer itself where it cannot apply. */
+/**
+ * Ways to be wrong, as a model that has half learned the task is. Each gives the answer itself
+ * where it cannot apply.
+ */
 const MISTAKES: Record<string, Mistake> = {
   swapped: ({ answer, random }) => {
     const i = random[0]! % (answer.length - 1);
@@ -55,7 +61,10 @@ const MISTAKES: Record<string, Mistake> = {
   backwards: ({ answer }) => [...answer].reverse().join(""),
 };
 
-/** The row with a wrong answer: which mistake, and where, follows from the seed and the problem alone. */
+/**
+ * The row with a wrong answer: which mistake, and where, follows from the seed and the problem
+ * alone.
+ */
 function withMistake(row: Row, seed: number): Row {
   const answer = row.answer!;
   const problem = String(row.columns.problem);

@@ -6,9 +6,12 @@ import type { RowTable } from "./sources.ts";
 
 const /** @internal */ digitsTaskSchema = z.strictObject({
   name: z.enum(["sort_digits", "reverse_digits"]).default("sort_digits").describe("What the completion must be."),
-  digits: z.int().min(2).max(9).default(5).describe("Digits of each problem: there are 10^digits problems."),
+  digits: z.int().min(2).max(9).default(5).describe("Digits per problem; there are 10^digits problems."),
 });
-/** A task that a tiny model learns on a CPU in a minute: sorting or reversing the digits of a number. */
+/**
+ * A task that a tiny model learns on a CPU in a minute: sorting or reversing the digits of a
+ * number.
+ */
 export type DigitsTask = z.infer<typeof digitsTaskSchema>;
 /** Schema of {@linkcode DigitsTask}. */
 export const DigitsTask: typeof digitsTaskSchema = digitsTaskSchema;
@@ -36,7 +39,9 @@ export function digitsTables(split: DigitsSplit): { train: RowTable; eval: RowTa
   const table = (part: string, { from, size }: { from: number; size: number }): RowTable => ({
     size,
     row(place) {
-      if (place < 0 || place >= size) throw new RangeError(`Cannot read row ${place} as the table has ${size} rows`);
+      if (place < 0 || place >= size) {
+        throw new RangeError(`Cannot read row ${place} because the table has ${size} rows`);
+      }
       return digitsRow(permute(from + place, { rows: all, keys }), split);
     },
     digest: createHash("sha256").update(JSON.stringify([part, split.name, split.digits, split.seed, size])).digest(

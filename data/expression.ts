@@ -1,12 +1,17 @@
 import { z } from "zod";
 
 const /** @internal */ kindSchema = z.enum(["token", "sequence", "pair", "step"]);
-/** What a value ranges over: token [B, T], sequence [B], pair [P], or one number per optimizer step. */
+/**
+ * What a value ranges over: token [B, T], sequence [B], pair [P], or one number per optimizer step.
+ */
 export type Kind = z.infer<typeof kindSchema>;
 /** Schema of {@linkcode Kind}. */
 export const Kind: typeof kindSchema = kindSchema;
 
-/** Operations of one operand. `perSequenceMean` divides by max(length, 1); `stepSum` runs over all ranks and micro-batches. */
+/**
+ * Operations of one operand. `perSequenceMean` divides by max(length, 1); `stepSum` runs over all
+ * ranks and micro-batches.
+ */
 export const UNARY = [
   "neg",
   "exp",
@@ -21,7 +26,10 @@ export const UNARY = [
   "rejected",
   "stepSum",
 ] as const;
-/** Operations of two operands; a coarser kind broadcasts into a finer one. `lt` and `le` give 1 or 0. */
+/**
+ * Operations of two operands; a coarser kind broadcasts into a finer one. `lt` and `le` give 1 or
+ * 0.
+ */
 export const BINARY = ["add", "sub", "mul", "div", "minimum", "maximum", "lt", "le"] as const;
 
 const kind = Kind.describe("Kind of the value.");

@@ -4,7 +4,7 @@ import { DataError } from "./errors.ts";
 const LINE_BYTES_MAX = 64 * 1024 * 1024;
 const NEWLINE = 10;
 
-export type Line = { line: number; value: Record<string, unknown> };
+type Line = { line: number; value: Record<string, unknown> };
 
 /**
  * Reads a JSONL file line by line: memory is one line, not the file. `onLine` sees the bytes of every line read, in order.
@@ -20,7 +20,10 @@ export async function* readJsonLines(file: string, onLine?: (bytes: Uint8Array) 
   }
 }
 
-/** Name of a file's content: sha256 and length of its bytes, so that a resumed run notices a changed file. */
+/**
+ * Name of a file's content: sha256 and length of its bytes, so that a resumed run notices a changed
+ * file.
+ */
 export async function digestFile(file: string): Promise<{ sha256: string; bytes: number }> {
   const hash = createHash("sha256");
   let bytes = 0;

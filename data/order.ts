@@ -1,18 +1,20 @@
 import type { Draw } from "./prompt.ts";
 import type { RowTable } from "./sources.ts";
 
-export type Order = { seed: number; rows: number };
+type Order = { seed: number; rows: number };
 
 const FEISTEL_ROUNDS = 8;
 // A small domain makes a poor Feistel network, so even three rows are permuted as the first three of 2^12 places.
 const HALF_BITS_MIN = 6;
 
 /**
- * Which row draw number `draw` reads: every epoch is one permutation of the rows, and the next epoch is another.
+ * Which row draw number `draw` reads: every epoch is a different permutation of the rows.
  * A pure function of (seed, draw, rows): nothing is stored, so a run that resumes, forks or is redone asks again.
  */
 export function placeOfDraw(draw: number, { seed, rows }: Order): { place: number; epoch: number } {
-  if (!Number.isSafeInteger(draw) || draw < 0) throw new RangeError(`Cannot draw as draw number ${draw} is not one`);
+  if (!Number.isSafeInteger(draw) || draw < 0) {
+    throw new RangeError(`Cannot draw because draw number ${draw} is not one`);
+  }
   if (!Number.isSafeInteger(rows) || rows < 1) throw new RangeError(`Cannot draw from ${rows} rows: give at least one`);
   const epoch = Math.floor(draw / rows);
   return { place: permute(draw % rows, { rows, keys: roundKeys(seed, epoch) }), epoch };
@@ -53,7 +55,10 @@ export function roundKeys(seed: number, epoch: number): number[] {
   return Array.from({ length: FEISTEL_ROUNDS }, (_, i) => mix(key + Math.imul(i + 1, 0x9e3779b9)));
 }
 
-/** 32-bit finaliser "lowbias32" (Wellons, https://nullprogram.com/blog/2018/07/31/): every input bit flips half the output's. */
+/**
+ * 32-bit finaliser "lowbias32" (Wellons, https://nullprogram.com/blog/2018/07/31/): every input bit
+ * flips half the output's.
+ */
 function mix(value: number): number {
   let x = value | 0;
   x = Math.imul(x ^ (x >>> 16), 0x7feb352d);

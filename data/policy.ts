@@ -1,8 +1,9 @@
 import { z } from "zod";
 import { ArtifactRef } from "./artifact_ref.ts";
+import { leftOut, recorded } from "./left_out.ts";
 
 /** Low-rank adapters in place of all weights: what they are made by, and what they compute. */
-export const LoraShape = z.strictObject({
+const LoraShape = z.strictObject({
   rank: z.int().positive(),
   alpha: z.number(),
   dropout: z.number(),
@@ -10,18 +11,21 @@ export const LoraShape = z.strictObject({
   quantize: z.string().nullable(),
   seed: z.int().describe("Of the matrices that do not begin as zero."),
 });
-export type LoraShape = z.infer<typeof LoraShape>;
+type LoraShape = z.infer<typeof LoraShape>;
 
-/** How the rows of a step meet the model. A redo is told what was recorded, not what is configured by now. */
+/**
+ * How the rows of a step meet the model. A redo uses what was recorded, not the current
+ * configuration.
+ */
 export const StepCut = z.strictObject({
-  logits_chunk_tokens: z.int().positive().nullable().optional().describe("Left out: 4096. null: never in chunks."),
-  packing: z.literal(true).optional().describe(
-    "Sequences stand one after the other in a row, a group's common beginning once. Left out: they are padded.",
+  logits_chunk_tokens: leftOut(z.int().positive().nullable(), 4096).describe("null: never in chunks."),
+  packing: leftOut(z.boolean(), false).describe(
+    "Sequences are packed into rows, with a group's common prefix stored once; false: they are padded.",
   ),
 });
 export type StepCut = z.infer<typeof StepCut>;
 
-/** Everything that can change the bits of an optimizer step. What is optional is left out at its default. */
+/** Everything that can change the bits of an optimizer step. */
 export const Numerics = z.strictObject({
   engine: z.string(),
   zero: z.int(),
@@ -32,23 +36,44 @@ export const Numerics = z.strictObject({
   packages: z.record(z.string(), z.string()),
   micro_batch_tokens_max: z.int(),
   ...StepCut.shape,
-  dropout: z.number().optional(),
-  lora: LoraShape.optional(),
-  offload: z.strictObject({ optimizer: z.boolean(), parameters: z.boolean() }).optional(),
+  dropout: leftOut(z.number(), 0),
+  lora: leftOut(LoraShape.nullable(), null),
+  offload: leftOut(z.strictObject({ optimizer: z.boolean(), parameters: z.boolean() }), {
+    optimizer: false,
+    parameters: false,
+  }),
 });
 export type Numerics = z.infer<typeof Numerics>;
 
-/** The part of numerics that an operation is told. */
+/**
+ * Of a model whose rows are padded, which has no vocabulary to cut, and which is trained whole and
+ * without dropout.
+ */
+export const PLAIN_NUMERICS: Pick<Numerics, "logits_chunk_tokens" | "packing" | "dropout"> & { lora: null } = Numerics
+  .pick({
+    logits_chunk_tokens: true,
+    packing: true,
+    dropout: true,
+    lora: true,
+  }).parse({}) as never;
+
+/** The part of numerics that an operation receives. */
 export function stepCut({ logits_chunk_tokens, packing }: StepCut): StepCut {
-  return { ...(logits_chunk_tokens !== undefined && { logits_chunk_tokens }), ...(packing && { packing }) };
+  return { logits_chunk_tokens, packing };
 }
 
 /** Learning rate over optimizer steps: lr * factor(step). */
 export const Schedule = z.strictObject({
-  name: z.enum(["constant", "linear", "cosine"]).default("constant").describe("Its shape after the warm-up."),
-  warmup_steps: z.int().nonnegative().default(0).describe("Optimizer steps over which the rate rises from 0 to lr."),
-  total_steps: z.int().positive().nullable().default(null).describe("Needed by linear and cosine."),
-  min_ratio: z.number().min(0).max(1).default(0).describe("The factor at total_steps."),
+  name: z.enum(["constant", "linear", "cosine"]).default("constant").describe(
+    "Shape of the schedule after the warm-up.",
+  ),
+  warmup_steps: z.int().nonnegative().default(0).describe(
+    "Optimizer steps over which the learning rate rises from 0 to lr.",
+  ),
+  total_steps: z.int().positive().nullable().default(null).describe(
+    "Total optimizer steps; required by linear and cosine.",
+  ),
+  min_ratio: z.number().min(0).max(1).default(0).describe("Factor of lr at total_steps."),
 });
 
 const /** @internal */ optimizerSchema = z.strictObject({
@@ -66,7 +91,10 @@ export type Optimizer = z.infer<typeof optimizerSchema>;
 /** Schema of {@linkcode Optimizer}. */
 export const Optimizer: typeof optimizerSchema = optimizerSchema;
 
-/** What a model ends in, if not in a vocabulary: `value`: V after each token; `score`: one number for the sequence. */
+/**
+ * What a model ends in, if not in a vocabulary: `value`: V after each token; `score`: one number
+ * for the sequence.
+ */
 export const ModelHead = z.enum(["value", "score"]);
 export type ModelHead = z.infer<typeof ModelHead>;
 
@@ -79,8 +107,10 @@ export const VersionRecord = z.discriminatedUnion("kind", [
     kind: z.literal("base"),
     model_digest: z.string(),
     optimizer: Optimizer,
-    head: ModelHead.optional(),
-    lora: LoraShape.optional().describe("What is trained in place of the weights that model_digest names."),
+    head: leftOut(ModelHead.nullable(), null),
+    lora: leftOut(LoraShape.nullable(), null).describe(
+      "What is trained in place of the weights of model_digest.",
+    ),
   }),
   z.strictObject({
     kind: z.literal("trained"),
@@ -92,6 +122,11 @@ export const VersionRecord = z.discriminatedUnion("kind", [
   }),
 ]);
 export type VersionRecord = z.infer<typeof VersionRecord>;
+
+/** A version's record as its artifact holds it: what its id is the hash of. */
+export function recordedVersion(record: VersionRecord): z.input<typeof VersionRecord> {
+  return recorded(VersionRecord, record);
+}
 
 const /** @internal */ policySchema = z.strictObject({
   version: z.string().describe("sha256 of the VersionRecord."),

@@ -18,7 +18,7 @@ export const PreferencePair: typeof preferencePairSchema = preferencePairSchema;
 /** The pair of a row that was read as a preference. @throws {RangeError} If it was not. */
 export function pairOf({ row_id, prompt, completion, rejected, margin = 0 }: Row): PreferencePair {
   if (completion === undefined || rejected === undefined) {
-    throw new RangeError(`Cannot compare the completions of row '${row_id}' as it was not read as a preference`);
+    throw new RangeError(`Cannot compare the completions of row '${row_id}' because it was not read as a preference`);
   }
   return { row_id, prompt, chosen: completion, rejected, margin };
 }
@@ -67,9 +67,9 @@ function side(columns: Columns, key: string): Prompt {
   const value = read(columns, key);
   if (typeof value === "string") return value;
   if (value !== undefined && value !== null) return readChat(key, value);
-  const mend = "a preference has a 'chosen' and a 'rejected' completion, or name them with `fields: { chosen: NAME, " +
+  const fix = "a preference has a 'chosen' and a 'rejected' completion, or name them with `fields: { chosen: NAME, " +
     "rejected: NAME }`";
-  throw new RowProblem(key, `the row has no '${key}' (it has ${fieldsOf(columns)}); ${mend}`);
+  throw new RowProblem(key, `the row has no '${key}' (it has ${fieldsOf(columns)}); ${fix}`);
 }
 
 function textOf(side: Prompt): string {
@@ -93,7 +93,10 @@ function answering(side: Prompt, key: string): Prompt {
   );
 }
 
-/** TRL's `extract_prompt`: what both begin with, never all of the shorter one, and no space at its end. */
+/**
+ * TRL's `extract_prompt`: what both begin with, never all of the shorter one, and no space at its
+ * end.
+ */
 function implicitPrompt({ chosen, rejected }: Sides, keys: Keys): Sides & { prompt: Prompt } {
   const places = `'${keys.chosen}' and '${keys.rejected}'`;
   if (typeof chosen === "string" && typeof rejected === "string") {

@@ -8,21 +8,27 @@ export type Message = z.infer<typeof messageSchema>;
 export const Message: typeof messageSchema = messageSchema;
 
 const /** @internal */ promptSchema = z.union([z.string(), z.array(Message).min(1)]);
-/** What the model is asked: plain text (encoded as it is) or chat messages (rendered by the chat template). */
+/**
+ * What the model is asked: plain text (encoded as it is) or chat messages (rendered by the chat
+ * template).
+ */
 export type Prompt = z.infer<typeof promptSchema>;
 /** Schema of {@linkcode Prompt}. */
 export const Prompt: typeof promptSchema = promptSchema;
 
 const /** @internal */ rowSchema = z.strictObject({
-  row_id: z.string().min(1).describe("Stable: the row's own id, else the hash of its content."),
+  row_id: z.string().min(1).describe("Stable: the row's id, or the hash of its content."),
   prompt: Prompt,
-  completion: Prompt.optional().describe("What a supervised row teaches; absent in prompt-only rows."),
+  completion: Prompt.optional().describe("The completion of a supervised row; absent in prompt-only rows."),
   rejected: Prompt.optional().describe("Of a preference: the worse completion; `completion` is the better one."),
-  margin: z.number().optional().describe("Of a preference: by how much the better one should lead."),
+  margin: z.number().optional().describe("For a preference: by how much the better one should lead."),
   answer: z.string().optional().describe("The reference answer that rewards compare with."),
   columns: z.record(z.string(), z.unknown()).describe("The original row."),
 });
-/** A normalised row of a data source. `columns` keeps every field of the original row: rewards read it. */
+/**
+ * A normalised row of a data source. `columns` keeps every field of the original row: rewards read
+ * it.
+ */
 export type Row = z.infer<typeof rowSchema>;
 /** Schema of {@linkcode Row}. */
 export const Row: typeof rowSchema = rowSchema;
@@ -35,13 +41,18 @@ const /** @internal */ drawSchema = z.strictObject({
   ),
   chat: Chat.optional().describe("How a chat is rendered; absent: its turns end with the end-of-sequence token."),
 });
-/** One draw: a prompt's place in the run's stream. Randomness is keyed by `draw`, never by arrival. */
+/**
+ * One draw: a prompt's place in the run's stream. Randomness is keyed by `draw`, never by arrival.
+ */
 export type Draw = z.infer<typeof drawSchema>;
 /** Schema of {@linkcode Draw}. */
 export const Draw: typeof drawSchema = drawSchema;
 
 const /** @internal */ slabSchema = z.strictObject({ id: z.string(), draws: z.array(Draw).min(1) });
-/** A slab: the draws that are generated as one batch which nothing joins. Cut by draw order, never by arrival. */
+/**
+ * A slab: the draws that are generated as one batch which nothing joins. Cut by draw order, never
+ * by arrival.
+ */
 export type Slab = z.infer<typeof slabSchema>;
 /** Schema of {@linkcode Slab}. */
 export const Slab: typeof slabSchema = slabSchema;

@@ -6,9 +6,12 @@ const scalar = z.union([z.number(), z.string(), z.boolean(), z.null()]);
 /** Settings of a file's `Config`, by name. */
 export const PythonSettings = z.record(z.string(), z.union([scalar, z.array(scalar)]));
 
-/** An algorithm's file as it is recorded: whole, so that a file that changes later changes nothing of a run. */
+/**
+ * An algorithm's file as it is recorded: whole, so that a file that changes later changes nothing
+ * of a run.
+ */
 export const PythonSource = z.strictObject({
-  file: z.string().describe("Its name, as errors call it."),
+  file: z.string().describe("Its name in errors."),
   source: z.string().describe("Its text."),
   settings: PythonSettings,
 });
@@ -22,19 +25,19 @@ export const PythonLoss = z.strictObject({
 export type PythonLoss = z.infer<typeof PythonLoss>;
 
 /** A loss as a version's record names it. */
-export const RecordedLoss = z.union([Expression, PythonLoss]);
-export type RecordedLoss = z.infer<typeof RecordedLoss>;
+const RecordedLoss = z.union([Expression, PythonLoss]);
+type RecordedLoss = z.infer<typeof RecordedLoss>;
 
 const /** @internal */ algorithmDescriptionSchema = z.strictObject({
-  settings: PythonSettings.describe("All of them, defaults too."),
+  settings: PythonSettings.describe("All of them, including defaults."),
   inputs: z.array(z.string()).describe("What the loss reads."),
   metrics: z.array(z.string()),
   needs: z.array(z.enum(["old_logp", "ref_logp", "values", "bootstrap", "coef"])).nullable().describe(
-    "What credit reads beside rewards; null: there is no credit.",
+    "What credit reads besides rewards; null: no credit.",
   ),
-  value_inputs: z.array(z.string()).nullable().describe("What the value model's loss reads; null: there is none."),
+  value_inputs: z.array(z.string()).nullable().describe("What the value model's loss reads; null: none."),
   group_min: z.int().positive(),
-  coef: z.record(z.string(), z.number()).describe("Coefficients that change during a run, each with its first value."),
+  coef: z.record(z.string(), z.number()).describe("Coefficients that change during a run, with their initial values."),
   pairs: z.boolean().describe("The loss compares the two sequences of a pair."),
   live_statistics: z.boolean().describe("A forward without gradient precedes the step."),
 });

@@ -26,7 +26,9 @@ export function readPrompt(field: string, value: unknown): Prompt {
   return value;
 }
 
-/** A chat completion of one assistant message is its text: the prompt's chat template adds the rest. */
+/**
+ * A chat completion of one assistant message is its text: the prompt's chat template adds the rest.
+ */
 export function readCompletion(field: string, value: unknown): Prompt {
   return typeof value === "string" ? value : asCompletion(readChat(field, value));
 }

@@ -8,22 +8,24 @@ const /** @internal */ sourceConfigSchema = z.strictObject({
   ),
   limit: z.int().positive().optional().describe("Read only the first rows of the file."),
   duplicates: z.enum(["refuse", "skip"]).default("refuse").describe(
-    "What a second row with the same id does: refuse the file, or be left out.",
+    "What to do with a second row with the same id: reject the file, or skip the row.",
   ),
   prompt_as: z.enum(["as_is", "chat"]).default("as_is").describe(
     "as_is: a text prompt is encoded as it is. chat: it becomes one user message of the model's chat template.",
   ),
-  system: z.string().optional().describe("A system message put before every prompt; makes prompts chats."),
-  instruction: z.string().optional().describe("Text put after the prompt's last user message, e.g. the answer's form."),
+  system: z.string().optional().describe("A system message placed before every prompt; turns prompts into chats."),
+  instruction: z.string().optional().describe(
+    "Text appended to the prompt's last user message, e.g. the answer's format.",
+  ),
   fields: z.strictObject({
     id: z.string().optional().describe("Field with the row's id; `a.b` reads a nested field."),
     prompt: z.string().optional().describe("Field with the prompt: text or chat messages."),
-    completion: z.string().optional().describe("Field with the completion that a supervised row teaches."),
+    completion: z.string().optional().describe("Field with the completion of a supervised row."),
     chosen: z.string().optional().describe("Field with the better completion of a preference: text or messages."),
     rejected: z.string().optional().describe("Field with the worse completion of a preference: text or messages."),
     margin: z.string().optional().describe("Field with a preference's margin, a number."),
     answer: z.string().optional().describe("Field with the reference answer that rewards compare with."),
-  }).prefault({}).describe("Field names, for rows in none of the known shapes."),
+  }).prefault({}).describe("Field names of rows in a custom shape."),
 });
 /** One file of rows, and how its rows are read. */
 export type SourceConfig = z.infer<typeof sourceConfigSchema>;

@@ -6,7 +6,10 @@ import type { Row } from "./prompt.ts";
 import { kind, RowProblem } from "./row_fields.ts";
 import { SourceConfig, type SourceInput } from "./source_config.ts";
 
-/** Rows that can be asked for by place, and a digest of their content. Files and generated tasks look the same. */
+/**
+ * Rows that can be asked for by place, and a digest of their content. Files and generated tasks
+ * look the same.
+ */
 export type RowTable = {
   readonly size: number;
   row(place: number): Row;
@@ -16,14 +19,20 @@ export type RowTable = {
 
 /** How a source is read. */
 export type ReadOptions = {
-  /** What every row must have besides a prompt; `preference`: two completions, of which one is better. */
+  /**
+   * What every row must have besides a prompt; `preference`: two completions, of which one is
+   * better.
+   */
   needs?: "completion" | "answer" | "preference";
   /** Sees the bytes of every line read, in order. */
   onLine?: (bytes: Uint8Array) => void;
 };
 
-/** Streams the normalised rows of one file with their line numbers. @throws {DataError} At the first broken row. */
-export async function* readRows(
+/**
+ * Streams the normalised rows of one file with their line numbers. @throws {DataError} At the first
+ * broken row.
+ */
+async function* readRows(
   input: SourceInput,
   options: ReadOptions = {},
 ): AsyncGenerator<{ line: number; row: Row }> {
@@ -44,10 +53,10 @@ function checked(
     const row = normalise(value, source, { preference: needs === "preference" });
     if (needs === undefined || needs === "preference" || row[needs] !== undefined) return row;
     const field = source.fields[needs] ?? needs;
-    const mend = needs === "completion" ? "add it, or `messages` that end with the assistant's" : "add it";
+    const fix = needs === "completion" ? "add it, or `messages` that end with the assistant's" : "add it";
     throw new RowProblem(
       field,
-      `expected ${needs === "completion" ? "text" : "an answer"}, got ${kind(undefined)}; ${mend}`,
+      `expected ${needs === "completion" ? "text" : "an answer"}, got ${kind(undefined)}; ${fix}`,
     );
   } catch (error) {
     if (error instanceof RowProblem) {
@@ -90,19 +99,22 @@ export async function loadRows(sources: SourceInput[], options: Pick<ReadOptions
 export function tableOf(rows: readonly Row[], digest: string): RowTable {
   const row = (place: number) => {
     const found = rows[place];
-    if (found === undefined) throw new RangeError(`Cannot read row ${place} as the table has ${rows.length} rows`);
+    if (found === undefined) throw new RangeError(`Cannot read row ${place} because the table has ${rows.length} rows`);
     return found;
   };
   return { size: rows.length, row, digest };
 }
 
-/** A table without the rows at `places`, which are in order. Its digest is that of the whole: what is left out follows from it. */
+/**
+ * A table without the rows at `places`, which are in order. Its digest is that of the whole: what
+ * is left out follows from it.
+ */
 export function withoutRows(table: RowTable, places: readonly number[]): RowTable {
   const left = new Set(places);
   const kept = Uint32Array.from(Array.from({ length: table.size }, (_, place) => place).filter((at) => !left.has(at)));
   const row = (place: number) => {
     const at = kept[place];
-    if (at === undefined) throw new RangeError(`Cannot read row ${place} as the table has ${kept.length} rows`);
+    if (at === undefined) throw new RangeError(`Cannot read row ${place} because the table has ${kept.length} rows`);
     return table.row(at);
   };
   return { size: kept.length, row, digest: table.digest };
@@ -112,8 +124,8 @@ type Place = { file: string; line: number };
 
 function duplicate(id: string, { first, again }: { first: Place; again: Place }): DataError {
   const where = first.file === again.file ? `line ${first.line}` : `${first.file}:${first.line}`;
-  const mend = first.file === again.file
+  const fix = first.file === again.file
     ? "remove one, or set `duplicates: skip`"
     : "give each file a `name`, which is put before its ids, or set `duplicates: skip`";
-  return new DataError(`the row id '${id}' is that of ${where} already; ${mend}`, again);
+  return new DataError(`the row id '${id}' is that of ${where} already; ${fix}`, again);
 }

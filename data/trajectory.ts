@@ -14,10 +14,14 @@ export const VersionSpan: typeof versionSpanSchema = versionSpanSchema;
 
 const /** @internal */ samplingSchema = z.strictObject({
   temperature: z.number().nonnegative().default(1).describe("Logits are divided by it; 0 is greedy."),
-  top_p: z.number().positive().max(1).default(1).describe("Sample among the fewest tokens that have this probability."),
+  top_p: z.number().positive().max(1).default(1).describe(
+    "Sample from the smallest set of tokens with this total probability.",
+  ),
   top_k: z.int().min(-1).default(-1).describe("-1: the whole vocabulary."),
-  tokens_max: z.int().positive().default(128).describe("Tokens that a completion may have at most."),
-  stop: z.array(z.string()).default([]).describe("Strings that end a completion, besides the end-of-sequence token."),
+  tokens_max: z.int().positive().default(128).describe("Maximum tokens per completion."),
+  stop: z.array(z.string()).default([]).describe(
+    "Strings that end a completion, in addition to the end-of-sequence token.",
+  ),
 });
 /**
  * How tokens were drawn. Log-probabilities are of exactly this distribution: float32, logits divided by the
@@ -41,7 +45,10 @@ export type Trajectory = {
   behaviour_logp: Float32Array; // [T]
   versions: z.infer<typeof VersionSpan>[];
   stop: StopReason;
-  /** The completion as text, for rewards and people. Training never reads it: tokens are never made from text again. */
+  /**
+   * The completion as text, for rewards and people. Training never reads it: tokens are never made
+   * from text again.
+   */
   text: string;
   /** Optional reward of each token [T], from environments. */
   token_rewards?: Float32Array;

@@ -8,7 +8,7 @@ import { PRIVATE_DIRECTORY, PRIVATE_FILE } from "./private_files.ts";
 /** The name of an immutable file: the sha256 of its bytes (hex) and its length. */
 export type ArtifactRef = { sha256: string; bytes: number };
 
-export type ArtifactOptions = {
+type ArtifactOptions = {
   /** Recently read bytes kept in memory; 0 keeps none. */
   cache_bytes?: number;
   clock?: Clock;
@@ -16,11 +16,17 @@ export type ArtifactOptions = {
   writeFile?: (path: string, bytes: Uint8Array) => Promise<void>;
 };
 
-/** A put takes seconds: a temporary file that nobody has touched for this long belongs to a dead process. */
+/**
+ * A put takes seconds: a temporary file that nobody has touched for this long belongs to a dead
+ * process.
+ */
 const STALE_MS = 3_600_000;
 const DURABLE_NAMES_MAX = 4096;
 const CACHE_BYTES = 64 * 1024 * 1024;
-/** Shorter files are written without giving up the thread: that costs less than a turn of the event loop. */
+/**
+ * Shorter files are written without giving up the thread: that costs less than a turn of the event
+ * loop.
+ */
 const AT_ONCE_BYTES = 1024 * 1024;
 
 /**
@@ -49,7 +55,9 @@ export class ArtifactStore {
   /** The file of an artifact; it need not exist. */
   path(ref: ArtifactRef): string {
     if (!/^[0-9a-f]{64}$/.test(ref.sha256)) {
-      throw new BadDataError(`Cannot name an artifact as its sha256 is not 64 hexadecimal digits: '${ref.sha256}'`);
+      throw new BadDataError(
+        `Cannot name an artifact because its sha256 is not 64 hexadecimal digits: '${ref.sha256}'`,
+      );
     }
     return `${this.dir}/${ref.sha256.slice(0, 2)}/${ref.sha256}`;
   }
@@ -90,7 +98,9 @@ export class ArtifactStore {
     return this.#cache.has(ref.sha256) ? bytes.slice() : bytes;
   }
 
-  /** Reads the file itself, whatever is kept in memory of it. @throws {LostRecordError} As `get`. */
+  /**
+   * Reads the file itself, whatever is kept in memory of it. @throws {LostRecordError} As `get`.
+   */
   async check(ref: ArtifactRef): Promise<void> {
     await this.#read(ref);
   }
@@ -116,7 +126,10 @@ export class ArtifactStore {
     return bytes;
   }
 
-  /** The value that `putJson` stored. @throws {InfrastructureError} If the file is missing or damaged. */
+  /**
+   * The value that `putJson` stored. @throws {InfrastructureError} If the file is missing or
+   * damaged.
+   */
   async getJson(ref: ArtifactRef): Promise<unknown> {
     return JSON.parse(new TextDecoder().decode(await this.get(ref)));
   }
@@ -133,7 +146,7 @@ export class ArtifactStore {
     try {
       this.#swept ??= this.#sweep();
       await this.#swept.catch((error) => {
-        this.#swept = undefined; // The next put tries again: a person may have mended the directory by then.
+        this.#swept = undefined; // The next put tries again: someone may have fixed the directory by then.
         throw error;
       });
       const there = renew(path); // First: what is put now must not look like something that nobody wants.
@@ -162,7 +175,9 @@ export class ArtifactStore {
     this.#durable.add(name);
   }
 
-  /** Makes the folders, all at once so that no put pays for one, and removes what dead writers left. */
+  /**
+   * Makes the folders, all at once so that no put pays for one, and removes what dead writers left.
+   */
   async #sweep(): Promise<void> {
     const folder = `${this.dir}/tmp`;
     await Deno.mkdir(folder, { recursive: true, mode: PRIVATE_DIRECTORY });
@@ -217,11 +232,14 @@ class ByteCache {
   }
 }
 
-/** Whether the file holds exactly what its name says. A damaged one is replaced by the next put of its content. */
+/**
+ * Whether the file holds exactly what its name says. A damaged one is replaced by the next put of
+ * its content.
+ */
 async function holds(path: string, ref: ArtifactRef): Promise<boolean> {
   if (sizeOf(path) !== ref.bytes) return false;
   const bytes = await Deno.readFile(path).catch((error) => {
-    if (!(error instanceof Deno.errors.NotFound)) throw error; // A collector has it in its hands: written anew.
+    if (!(error instanceof Deno.errors.NotFound)) throw error; // A collector is removing it: write it again.
   });
   return bytes !== undefined && sha256Hex(bytes) === ref.sha256;
 }
@@ -264,13 +282,13 @@ async function syncDirectory(path: string): Promise<void> {
 
 function damaged(what: string, ref: ArtifactRef, path: string): LostRecordError {
   return new LostRecordError(
-    `Cannot read artifact ${path} as ${what}: expected ${ref.bytes} bytes with sha256 ${ref.sha256}. ` +
+    `Cannot read artifact ${path} because ${what}: expected ${ref.bytes} bytes with sha256 ${ref.sha256}. ` +
       `Restore the file from a copy, or fork the run from a round before the one that made it`,
     { path, sha256: ref.sha256, bytes: ref.bytes },
   );
 }
 
-/** A failed file operation, with what a person needs to mend it. */
+/** A failed file operation, with what a person needs to fix it. */
 function asDiskError(error: unknown, what: string, path: string): EngineError {
   if (error instanceof EngineError) return error;
   const code = (error as { code?: string }).code ?? "";
@@ -279,7 +297,7 @@ function asDiskError(error: unknown, what: string, path: string): EngineError {
   const why = full
     ? `the disk of ${path} is full: ${free_bytes} bytes free. Free some space, then resume`
     : `${path} does not allow it: ${(error as Error).message}`;
-  return new InfrastructureError(`Cannot ${what} as ${why}`, { path, code, free_bytes }, {
+  return new InfrastructureError(`Cannot ${what} because ${why}`, { path, code, free_bytes }, {
     cause: error,
     retryable: !full,
   });

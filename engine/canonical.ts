@@ -26,7 +26,7 @@ export function hashJson(value: unknown): string {
 
 type Path = (string | number)[];
 
-/** Text that stands in JSON as it is: most keys, names and hashes. */
+/** Text that JSON needs no escapes for: most keys, names and hashes. */
 const PLAIN = /^[ !#-[\]-~]*$/;
 
 function write(value: unknown, path: Path): string {
@@ -75,7 +75,7 @@ function describe(value: unknown): string {
 function refused(path: Path, what: string): BadDataError {
   const where = path.length === 0 ? "the value" : `'${path.join(".")}'`;
   return new BadDataError(
-    `Cannot record ${where} as it is ${what}: only null, booleans, finite numbers, strings, arrays and plain objects can be`,
+    `Cannot record ${where} because it is ${what}: only null, booleans, finite numbers, strings, arrays and plain objects can be`,
     { path: path.join(".") },
   );
 }

@@ -1,6 +1,9 @@
 import { setImmediate } from "node:timers";
 
-/** Time is handed in, and with it the turns of the event loop: tests own the one, a simulator the order of the other. */
+/**
+ * Time is handed in, and with it the turns of the event loop: tests own the one, a simulator the
+ * order of the other.
+ */
 export interface Clock {
   /** Milliseconds since 1970; may jump. */
   now(): number;
@@ -10,7 +13,10 @@ export interface Clock {
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
   /** Settles in the next turn of the event loop: what can settle by itself has settled. */
   turn(): Promise<void>;
-  /** Settles a moment later still, when turns that were due have passed. About a millisecond of real time. */
+  /**
+   * Settles a moment later still, when turns that were due have passed. About a millisecond of real
+   * time.
+   */
   pause(): Promise<void>;
 }
 
@@ -43,7 +49,7 @@ export const systemClock: Clock = {
 
 type Sleeper = { due: number; wake(): void };
 
-/** A clock that stands still until it is told to advance. For tests of code that waits. */
+/** A clock that stands still until it is advanced. For tests of code that waits. */
 export class ManualClock implements Clock {
   readonly turn: Clock["turn"] = realTurns.turn;
   readonly pause: Clock["pause"] = realTurns.pause;
@@ -53,7 +59,7 @@ export class ManualClock implements Clock {
   #sleepers: Sleeper[] = [];
   #watchers: { count: number; resolve(): void }[] = [];
 
-  /** Stands at `now`, in milliseconds since 1970. */
+  /** Starts at `now`, in milliseconds since 1970. */
   constructor(now = 1_700_000_000_000) {
     this.#started = now;
     this.#now = now;

@@ -11,7 +11,10 @@ export function readDerivedJson(path: string): unknown {
   }
 }
 
-/** Whether an error of the file system says that nothing is at a path: a file may stand where a directory would. */
+/**
+ * Whether an error of the file system says that nothing is at a path: a file may stand where a
+ * directory would.
+ */
 export function isNothing(cause: unknown): boolean {
   return cause instanceof Deno.errors.NotFound || cause instanceof Deno.errors.NotADirectory;
 }

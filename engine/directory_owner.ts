@@ -1,4 +1,7 @@
-/** Whose a run's directory is, written into it: whoever comes to it by another way does not take it for theirs. */
+/**
+ * The owner of a run's directory, written into it, so that no other run or home takes it for its
+ * own.
+ */
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
@@ -11,11 +14,13 @@ export const /** @internal */ DirectoryOwner = z.strictObject({
   home: z.string().describe("Identity of the home."),
   store: z.string().describe("Identity of the journal that the run is recorded in."),
   run: RunId,
-  place: z.string().describe("Where the home was, resolved: tells a home from its copy where both link one directory."),
+  place: z.string().describe(
+    "The resolved path of the home: distinguishes a home from its copy if both link to one directory.",
+  ),
 });
 export type DirectoryOwner = z.infer<typeof DirectoryOwner>;
 
-/** Folders of a home in which each run has a directory of its own, by its id. */
+/** Folders of a home in which each run has a directory, named by its id. */
 export const RUN_FOLDERS = ["runs", "checkpoints", "logs"] as const;
 
 /** Its name in the directory. */
@@ -27,7 +32,7 @@ export function ownerOf(dir: string): DirectoryOwner | null {
 }
 
 /**
- * @throws {InvalidInputError} If it cannot be made: a link that leads nowhere stands there, or it may not be written
+ * @throws {InvalidInputError} If it cannot be made: a dangling link is there, or it may not be written
  *   to.
  */
 export function makeDirectory(dir: string): void {
@@ -36,7 +41,7 @@ export function makeDirectory(dir: string): void {
   } catch (cause) {
     const why = (cause as Error).message;
     throw new InvalidInputError(
-      `Cannot make ${dir} because of what stands in its way: ${why}. Fix: put a directory there that you may write to`,
+      `Cannot make ${dir} because something is in its way: ${why}. Fix: create a directory there that you may write to`,
       { dir },
       { cause },
     );
@@ -62,7 +67,7 @@ export function isUnused(dir: string): boolean {
   }
 }
 
-/** Whether a first-level folder of a home is a directory of its own, and no link to another place. */
+/** Whether a first-level folder of a home is a real directory, not a link. */
 export function isOwnFolder(home: string, folder: string): boolean {
   try {
     return Deno.realPathSync(join(home, folder)) === join(Deno.realPathSync(home), folder);
@@ -72,7 +77,10 @@ export function isOwnFolder(home: string, folder: string): boolean {
   }
 }
 
-/** Whether `found` stands for the run that `wanted` is of, as the owner of a directory in that folder of `home`. */
+/**
+ * Whether `found` stands for the run that `wanted` is of, as the owner of a directory in that
+ * folder of `home`.
+ */
 export function isOwnedBy(
   found: DirectoryOwner,
   wanted: DirectoryOwner,

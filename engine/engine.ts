@@ -7,7 +7,7 @@ import { type EngineError, type ErrorJson, ReplayDriftError } from "./errors.ts"
 import type { EventListener } from "./events.ts";
 import { Execution, quietly } from "./executor.ts";
 import { ScopeRun } from "./executor_scope.ts";
-import type { Prefix } from "./fork.ts";
+import type { Prefix } from "./prefix_of.ts";
 import type { GraphDefinition } from "./graph.ts";
 import type { Graph } from "./graph_types.ts";
 import { type AppendFaults, Journal } from "./journal.ts";
@@ -58,14 +58,14 @@ export type CreateOptions = {
 export type ExecuteOptions = {
   /** Once aborted, nothing new starts; what is in flight finishes and is recorded. */
   drain?: AbortSignal;
-  /** Go on although the graph is not the one that the run was created with. */
+  /** Resume even if the graph has changed since the run was created. */
   accept?: boolean;
   /** The configuration as it was before settings that change no result were changed, oldest first: what was recorded then stands. */
   earlier?: readonly unknown[];
   /** The head as a claim of this engine's owner answered it; without it the run is taken here. */
   claimed?: RunHead;
   /**
-   * Called before a run that has not ended is given back, while it is still this engine's: what must be over before
+   * Called before an unfinished run is released, while this engine still owns it: what must be over before
    * another engine takes it. Not called once another has.
    */
   letGo?: () => Promise<void>;
@@ -136,7 +136,7 @@ export class Engine {
    * Runs the graph to its end, from wherever the journal says it is. A failed run is opened again, with one new budget
    * for the entries that failed. A run that has ended answers how.
    * @throws {RunOwnedError} While another living engine owns the run.
-   * @throws {ReplayDriftError} If the graph is another one, unless `accept`.
+   * @throws {ReplayDriftError} If the graph has changed, unless `accept`.
    */
   async execute<T>(run: string, graph: Graph<T>, options: ExecuteOptions = {}): Promise<Outcome<T>> {
     const { store } = this.#options;
@@ -146,7 +146,7 @@ export class Engine {
     const head = options.claimed ?? await this.#take(run);
     if (hasEnded(head)) return await this.#answer(head);
     const execution = await this.#open(head, graph, options.earlier).catch(async (error) => {
-      // Nothing has started: whoever mends the cause need not wait for the lease. Who claimed it decides what becomes of it.
+      // Nothing has started: a retry need not wait for the lease. The claimant decides what happens to the run.
       if (!options.claimed) await store.release(run, head.epoch).catch(() => {});
       throw error;
     });
@@ -164,7 +164,7 @@ export class Engine {
       done.abort();
       await keeping.catch(() => {});
       options.drain?.removeEventListener("abort", onDrain);
-      execution.stop(new DrainedError(`Cannot go on with run '${run}' as this engine has let it go`));
+      execution.stop(new DrainedError(`Cannot continue with run '${run}' because this engine has released it`));
       this.#executions.delete(run);
     }
   }
@@ -202,7 +202,7 @@ export class Engine {
 
   async #known(run: string): Promise<RunHead> {
     const head = await this.#options.store.head(run);
-    if (!head) throw new InvalidInputError(`Cannot execute run '${run}' as there is no such run`, { run });
+    if (!head) throw new InvalidInputError(`Cannot execute run '${run}' because there is no such run`, { run });
     return head;
   }
 
@@ -337,7 +337,7 @@ export class Engine {
 
 type Ending = { beforeEnd: () => Promise<void> };
 
-/** For good: a failed run can be resumed. */
+/** Final: unlike these, a failed run can be resumed. */
 function hasEnded({ status }: RunHead): boolean {
   return status === "done" || status === "cancelled";
 }
@@ -345,12 +345,12 @@ function hasEnded({ status }: RunHead): boolean {
 function obey(execution: Execution, requests: readonly string[]): void {
   const { run } = execution.settings;
   if (requests.includes("cancel")) {
-    execution.stop(new CancelledError(`Cannot go on with run '${run}': it is cancelled`));
+    execution.stop(new CancelledError(`Cannot continue with run '${run}': it is cancelled`));
   } else if (requests.includes("drain")) execution.drain();
 }
 
 function takenOver(run: string, epoch: number): EngineError {
-  return new FencedError(`Cannot go on with run '${run}' as epoch ${epoch}: another engine has taken it over`, {
+  return new FencedError(`Cannot continue with run '${run}' as epoch ${epoch}: another engine has taken over`, {
     run,
     epoch,
   });
@@ -364,9 +364,9 @@ function graphChanged(head: RunHead, graph: Graph): ReplayDriftError {
     ...[...now].filter((line) => !before.has(line)).map((line) => `+ ${line}`),
   ];
   return new ReplayDriftError(
-    `Cannot resume run '${head.id}' as its graph is another one:\n${
+    `Cannot resume run '${head.id}' because its graph has changed:\n${
       difference.join("\n")
-    }\nUse --accept to go on with it.`,
+    }\nUse --accept to resume with the new graph.`,
     { run: head.id, difference },
   );
 }

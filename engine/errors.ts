@@ -1,5 +1,5 @@
 /**
- * Every error that the engine throws on purpose. Messages say where, what and how to mend ("Cannot X as Y: current value
+ * Every error that the engine throws on purpose. Messages say where, what and how to fix it ("Cannot X because Y: current value
  * is Z"); `code` is closed, `facts` is JSON-safe, and an error can be recorded as JSON and shown again on replay.
  */
 
@@ -45,7 +45,10 @@ export type ErrorJson = {
  */
 export type EngineErrorOptions = { cause?: unknown; retryable?: boolean; counted?: boolean };
 
-/** Every error of the engine: a closed `code`, whether another try may help, and facts that can be recorded. */
+/**
+ * Every error of the engine: a closed `code`, whether another try may help, and facts that can be
+ * recorded.
+ */
 export abstract class EngineError extends Error {
   /** For programs: one of a closed list. */
   abstract readonly code: string;
@@ -150,7 +153,10 @@ export class InfrastructureError extends EngineError {
   protected static override readonly retries = true;
 }
 
-/** What was recorded is missing or damaged, in the journal or among the artifacts. The run can be forked from before it. */
+/**
+ * What was recorded is missing or damaged, in the journal or among the artifacts. The run can be
+ * forked from before it.
+ */
 export class LostRecordError extends EngineError {
   readonly code = "lost_record";
   readonly cause_kind = "infrastructure";
@@ -192,7 +198,7 @@ export class RunOwnedError extends EngineError {
   readonly cause_kind = "infrastructure";
 }
 
-/** The run was asked to end for good. */
+/** The run was cancelled. */
 export class CancelledError extends EngineError {
   readonly code = "cancelled";
   readonly cause_kind = "infrastructure";
@@ -229,7 +235,10 @@ const CLASSES = {
 /** The closed set of codes. */
 export type ErrorCode = keyof typeof CLASSES;
 
-/** Which budget an error counts against. What the engine does not know was thrown by the user's code. */
+/**
+ * Which budget an error counts against. What the engine does not know was thrown by the user's
+ * code.
+ */
 export function causeOf(error: unknown): Cause {
   if (error instanceof EngineError) return error.cause_kind;
   if (error instanceof DOMException && error.name === "TimeoutError") return "timeout";

@@ -1,4 +1,7 @@
-/** What a running engine tells whoever watches. Events are not recorded and their tail may be lost. */
+/**
+ * What a running engine reports to its observers. Events are not recorded and their tail may be
+ * lost.
+ */
 import type { ErrorJson } from "./errors.ts";
 
 /** What happens in a run, as it happens. Listeners only watch: what they do changes nothing. */

@@ -4,16 +4,14 @@ import type { Clock } from "./clock.ts";
 import { DrainedError, InvalidInputError } from "./errors.ts";
 import type { EngineEventBody, EventListener } from "./events.ts";
 import type { Journal } from "./journal.ts";
+import type { Stoppable } from "./executor_task.ts";
 import type { Configs } from "./recorded_input.ts";
 import { Remaking } from "./remaking.ts";
 import type { Resource } from "./resource.ts";
 import type { Backoff } from "./retry.ts";
 import type { Slots } from "./slots.ts";
 
-/** What the frames of a run are told when it stops. */
-export type Stoppable = { stop(reason: Error): void };
-
-export type ExecutionSettings = {
+type ExecutionSettings = {
   run: string;
   epoch: number;
   /** Run seed: randomness is derived from it and the key, never from the run's id. */
@@ -34,7 +32,7 @@ export type ExecutionSettings = {
  * `open`: starts whatever is ready. `draining`: starts nothing new; what is in flight finishes and is recorded.
  * `stopped`: nothing is recorded any more.
  */
-export type ExecutionState = "open" | "draining" | "stopped";
+type ExecutionState = "open" | "draining" | "stopped";
 
 export class Execution {
   state: ExecutionState = "open";
@@ -77,7 +75,7 @@ export class Execution {
     if (resources.has(token.name)) return resources.get(token.name) as T;
     const known = [...resources.keys()].join(", ") || "none";
     throw new InvalidInputError(
-      `Cannot give resource '${token.name}' to '${key}' as the engine has: ${known}. Add provide(...) to its resources`,
+      `Cannot give resource '${token.name}' to '${key}' because the engine has: ${known}. Add provide(...) to its resources`,
     );
   }
 
@@ -114,14 +112,17 @@ export class Execution {
     this.#checkQuiet();
   }
 
-  /** A node of the graph has failed for good: finish what is in flight, then end the run. */
+  /** A node of the graph has failed permanently: finish the work in flight, then end the run. */
   fail(error: Error): void {
     if (this.state === "stopped" || error instanceof DrainedError) return;
     this.failure ??= error;
     this.drain();
   }
 
-  /** Ends at once: running bodies are told by their signal, and whatever they do next is refused. */
+  /**
+   * Ends immediately: running bodies are notified through their signal, and their next action is
+   * refused.
+   */
   stop(reason: Error): void {
     if (this.state === "stopped") return;
     this.state = "stopped";
@@ -147,7 +148,10 @@ export class Execution {
     return this.#frames.size === 0 ? Promise.resolve() : new Promise((resolve) => this.#settled.push(resolve));
   }
 
-  /** A moment without activity may lie between a child's end and its parent's next line: look again a turn later. */
+  /**
+   * A moment without activity may lie between a child's end and its parent's next line: look again
+   * a turn later.
+   */
   #checkQuiet(): void {
     if (this.#checking || this.#active > 0) return;
     this.#checking = true;

@@ -9,20 +9,26 @@ import { type Configs, meansTheSame } from "./recorded_input.ts";
 
 type Replaying = { journal: Journal; configs?: Configs };
 
-/** The recorded input has another hash: if it means something else, stop, run again, or keep what is recorded, as the stage says. */
+/**
+ * The recorded input has another hash: if it means something else, stop, run again, or keep what is
+ * recorded, as the stage says.
+ */
 export function checkInput(task: StageTask & { input_hash: string }, { journal, configs }: Replaying): void {
   const { entry, stage } = task;
   if (stage.replay === "accept" || meansTheSame(task, configs)) return;
   if (stage.replay === "rerun" || isReopened(task, journal)) return forget(task);
   const difference = inputDifference(task);
   throw new ReplayDriftError(
-    `Cannot replay '${entry.key}' as its input is not the recorded one:\n${difference.join("\n")}\n` +
+    `Cannot replay '${entry.key}' because its input is not the recorded one:\n${difference.join("\n")}\n` +
       "Undo the change, start a new run, or set the stage's replay to 'rerun' or 'accept'.",
     { key: entry.key, difference },
   );
 }
 
-/** Whether another input is no drift: it was given up of what the user's code or data did, or what it was made of may be new. */
+/**
+ * Whether another input is no drift: it was given up of what the user's code or data did, or what
+ * it was made of may be new.
+ */
 function isReopened({ entry, parent }: StageTask, journal: Journal): boolean {
   return entry.was_given_up || (isBefore(entry, journal) && (entry.may_change || parent !== undefined));
 }
@@ -32,7 +38,10 @@ function isBefore({ recorded_seq }: Entry, { reopened_seq }: Journal): boolean {
   return recorded_seq <= reopened_seq;
 }
 
-/** Whether the recorded result is a failure that nobody has accepted. Of what a body asked for, that is the body, which is not done. */
+/**
+ * Whether the recorded result is a failure that nobody has accepted. Of what a body asked for, that
+ * is the body, which is not done.
+ */
 export async function isTriedAgain({ entry, stage, parent }: StageTask, journal: Journal): Promise<boolean> {
   if (parent === undefined || entry.result === undefined || !stage.failed) return entry.tried_again;
   return isBefore(entry, journal) && stage.failed(await journal.output(entry.key, entry.result));
@@ -53,7 +62,7 @@ export function checkChildren(task: StageTask, { frame, journal }: { frame: Fram
   }
   const difference = unasked.map(([, child]) => `- ${child.key} (recorded, not asked for)`);
   throw new ReplayDriftError(
-    `Cannot replay '${entry.key}' as its body no longer asks for what it did before:\n${difference.join("\n")}`,
+    `Cannot replay '${entry.key}' because its body no longer asks for what it did before:\n${difference.join("\n")}`,
     { key: entry.key, difference },
   );
 }

@@ -4,7 +4,7 @@ import { canonicalJson } from "./canonical.ts";
 import type { CallOptions, Context, Emission, Recorded, StepContext } from "./context.ts";
 import { AmbiguousKeyError, FencedError, InfrastructureError, InvalidInputError, UserCodeError } from "./errors.ts";
 import { type Execution, quietly } from "./executor.ts";
-import type { StageTask } from "./executor_task.ts";
+import type { StageTask, Stoppable } from "./executor_task.ts";
 import { addTally, type Entry } from "./journal_tree.ts";
 import { segment } from "./keys.ts";
 import { stillOwns } from "./ownership.ts";
@@ -41,7 +41,7 @@ export class Frame implements Context {
   /** Not recorded yet. */
   #emitted: Note[] = [];
   #tally: Record<string, number> | undefined;
-  readonly #children = new Set<Frame>();
+  readonly #children = new Set<Stoppable>();
   /** Calls that have not settled: steps, stages, sleeps, signals. */
   #open_calls = 0;
   /** Those among them that do work. */
@@ -71,20 +71,29 @@ export class Frame implements Context {
     this.execution.enter();
     this.execution.addFrame(this);
     const { parent } = this.options.task;
-    if (parent) parent.#children.add(this);
+    parent?.adopt(this);
     if (parent?.closed) this.stop(parent.closed);
   }
 
   /** The attempt is over: nothing that its body still does counts. */
   end(): void {
     const { parent } = this.options.task;
-    if (parent) parent.#children.delete(this);
+    parent?.release(this);
     this.execution.removeFrame(this);
-    this.#closed ??= new InfrastructureError(`Cannot act for '${this.key}' as attempt ${this.attempt} has ended`);
+    this.#closed ??= new InfrastructureError(`Cannot act for '${this.key}' because attempt ${this.attempt} has ended`);
     for (const child of this.#children) child.stop(this.#closed);
     // While calls were open this frame did not count.
     if (this.#open_calls === 0) this.execution.leave();
     this.#open_calls = Infinity;
+  }
+
+  /** `child` ends with this body. */
+  adopt(child: Stoppable): void {
+    this.#children.add(child);
+  }
+
+  release(child: Stoppable): void {
+    this.#children.delete(child);
   }
 
   /** Tells the body, and what it called, to stop; refuses whatever they do next. */
@@ -103,7 +112,7 @@ export class Frame implements Context {
   checkAwaited(): void {
     if (this.#open_work === 0) return;
     throw new UserCodeError(
-      `Cannot record '${this.key}' as its body returned with ${this.#open_work} open step(s) or call(s): await them`,
+      `Cannot record '${this.key}' because its body returned with ${this.#open_work} open step(s) or call(s): await them`,
     );
   }
 
@@ -128,7 +137,7 @@ export class Frame implements Context {
     const { stage: parent, scope } = this.options.task;
     if (parent.runs_on !== "engine") {
       throw new InvalidInputError(
-        `Cannot call '${stage.name}' from '${this.key}' as it holds a slot of '${parent.runs_on}': a stage that calls stages runs on the engine`,
+        `Cannot call '${stage.name}' from '${this.key}' because it holds a slot of '${parent.runs_on}': a stage that calls stages runs on the engine`,
       );
     }
     return this.#work(stage.name, options, (entry) => {
@@ -195,7 +204,10 @@ export class Frame implements Context {
     const { run, epoch, journal } = this.execution.settings;
     if (await stillOwns(journal.options.store, run, epoch)) return;
     this.execution.stop(
-      new FencedError(`Cannot go on with '${this.key}' as another engine has taken run '${run}' over`, { run, epoch }),
+      new FencedError(`Cannot continue with '${this.key}' because another engine has taken over run '${run}'`, {
+        run,
+        epoch,
+      }),
     );
     this.#check();
   }

@@ -1,8 +1,10 @@
-/** A loop at work: opens rounds within its lag, closes them in order, and carries values from round to round. */
+/**
+ * A loop at work: opens rounds within its lag, closes them in order, and carries values from round
+ * to round.
+ */
 import { canonicalJson } from "./canonical.ts";
 import { AuditError, type EngineError } from "./errors.ts";
 import { type Execution, quietly } from "./executor.ts";
-import type { ScopeOptions, ScopeRun } from "./executor_scope.ts";
 import type { LoopNode } from "./graph_types.ts";
 import { addTally, type RoundRecord } from "./journal_tree.ts";
 import { joinKey } from "./keys.ts";
@@ -11,16 +13,28 @@ import type { NewRow } from "./store.ts";
 /** No value yet. */
 export const MISSING = Symbol("missing");
 
-export type LoopRunOptions = {
+/** What a loop needs of the scope around it and of those that are its rounds. */
+type LoopScope = {
+  /** Sum of the tallies recorded in this scope. */
+  readonly tally: Record<string, number>;
+  /** Starts every node; settles when all are recorded. */
+  start(): Promise<void>;
+  /** The value of a wiring, as soon as all of it is there. */
+  resolve(wiring: unknown): Promise<unknown>;
+  /** The value of a wiring from what is staged; MISSING if a part of it is not there. */
+  peek(wiring: unknown): unknown;
+};
+
+type LoopRunOptions = {
   node: LoopNode;
-  parent: ScopeRun;
+  parent: Pick<LoopScope, "resolve">;
   path: string;
-  /** Makes the scope of a round. */
-  open(options: ScopeOptions): ScopeRun;
+  /** Makes the scope of a round under its key. */
+  open(key: string, round: number): LoopScope;
 };
 type Carried = Record<string, unknown>;
 type Source = { name: string; lag: number };
-type OpenRound = { scope: ScopeRun; opened_seq: number; values: Promise<Carried>; closed: Promise<void> };
+type OpenRound = { scope: LoopScope; opened_seq: number; values: Promise<Carried>; closed: Promise<void> };
 
 export class LoopRun {
   readonly #open = new Map<number, OpenRound>();
@@ -32,7 +46,10 @@ export class LoopRun {
   #start_value: Carried | undefined;
   #recorded_to = 0;
   #total: Record<string, number> = {};
-  /** The first round that asked to be the last. Rounds that its lag had opened by then are run to their end. */
+  /**
+   * The first round that asked to be the last. Rounds that its lag had opened by then are run to
+   * their end.
+   */
   #until_round = Infinity;
   #open_after_seq = 0;
   #rejected: EngineError | undefined;
@@ -67,9 +84,9 @@ export class LoopRun {
 
   #openRound(number: number): void {
     const { journal } = this.execution.settings;
-    const { node, parent, path } = this.options;
+    const { node, path } = this.options;
     const key = joinKey(path, String(number));
-    const scope = this.options.open({ scope: node.body, path: key, parent, round: { loop: this, number } });
+    const scope = this.options.open(key, number);
     // Rows of this round that an earlier engine wrote lie above the restored mark.
     const replayed = journal.root.at(key).tally();
     addTally(scope.tally, replayed);
@@ -108,8 +125,11 @@ export class LoopRun {
     else told();
   }
 
-  /** The usual way: the row of a round goes with the append of its last result. Nothing, if that cannot be. */
-  closingRow(scope: ScopeRun, number: number): NewRow | undefined {
+  /**
+   * The usual way: the row of a round goes with the append of its last result. Nothing, if that
+   * cannot be.
+   */
+  closingRow(scope: LoopScope, number: number): NewRow | undefined {
     if (number !== this.#recorded_to + 1) return undefined;
     const output = scope.peek(this.options.node.body.output);
     if (output === MISSING) return undefined;
@@ -120,8 +140,11 @@ export class LoopRun {
     return { kind: "round", key: joinKey(this.options.path, String(number)), value };
   }
 
-  /** Where the last result could not know that it was the last, or the values are too long for a row. */
-  async #recordAlone(number: number, closing: { scope: ScopeRun; output: Carried }): Promise<void> {
+  /**
+   * Where the last result could not know that it was the last, or the values are too long for a
+   * row.
+   */
+  async #recordAlone(number: number, closing: { scope: LoopScope; output: Carried }): Promise<void> {
     const record = this.#record(number, closing);
     if (!record) throw this.#rejected!;
     const { journal } = this.execution.settings;
@@ -136,7 +159,7 @@ export class LoopRun {
   }
 
   /** What closes a round, if the audit agrees. */
-  #record(number: number, { scope, output }: { scope: ScopeRun; output: Carried }): RoundRecord | undefined {
+  #record(number: number, { scope, output }: { scope: LoopScope; output: Carried }): RoundRecord | undefined {
     const { node, path } = this.options;
     const { graph_hash } = this.execution.settings;
     const carried = Object.fromEntries(Object.keys(node.carry).map((name) => [name, output[name]]));
@@ -161,7 +184,7 @@ export class LoopRun {
     };
   }
 
-  /** No row of a later round lies at or below this seq. */
+  /** No row of a later round is at or below this seq. */
   #markAfter(number: number): number {
     const later = [...this.#open].filter(([round]) => round > number).map(([, { opened_seq }]) => opened_seq);
     return Math.min(this.execution.settings.journal.last_seq, ...later);

@@ -1,4 +1,7 @@
-/** One instance of a scope of the graph: every node is a memoised promise, started at once, waiting for its inputs. */
+/**
+ * One instance of a scope of the graph: every node is a memoised promise, started at once, waiting
+ * for its inputs.
+ */
 import { BadDataError } from "./errors.ts";
 import { type Execution, quietly } from "./executor.ts";
 import { LoopRun, MISSING } from "./executor_loop.ts";
@@ -13,7 +16,7 @@ import type { InRound } from "./recorded_metrics.ts";
 import { slotsOf } from "./stage.ts";
 import type { NewRow } from "./store.ts";
 
-export type ScopeOptions = {
+type ScopeOptions = {
   scope: Scope;
   /** Key of the scope: `round/3`; empty for the run. */
   path: string;
@@ -28,7 +31,10 @@ export class ScopeRun {
   readonly #values = new Map<number, Promise<unknown>>();
   readonly #streams = new Map<number, ItemStream>();
   readonly #loops = new Map<number, LoopRun>();
-  /** Values of nodes whose rows are durable or on their way: what a closing round may already count on. */
+  /**
+   * Values of nodes whose rows are durable or on their way: what a closing round may already count
+   * on.
+   */
   readonly #staged = new Map<number, unknown>();
   readonly #unstaged: Set<number>;
   readonly #done: Promise<unknown>[] = [];
@@ -67,9 +73,10 @@ export class ScopeRun {
       case "when":
         return this.#runWhen(node);
       case "loop": {
-        const open = (options: ScopeOptions) => new ScopeRun(this.execution, options);
+        const open = (key: string, number: number): ScopeRun =>
+          new ScopeRun(this.execution, { scope: node.body, path: key, parent: this, round: { loop, number } });
         const path = joinKey(this.options.path, node.name);
-        const loop = new LoopRun(this.execution, { node, parent: this, path, open });
+        const loop: LoopRun = new LoopRun(this.execution, { node, parent: this, path, open });
         this.#loops.set(node.id, loop);
         return loop.execute().then((value) => this.#stageSilently(node.id, value));
       }
@@ -106,7 +113,9 @@ export class ScopeRun {
     this.#streamOf(node.list).subscribe({
       item: (order, value) => {
         if (Array.isArray(value)) value.forEach((item, place) => out.push([...order, place], item));
-        else out.end(new BadDataError(`Cannot flatten '${node.name}' as an item of it is no list but ${typeof value}`));
+        else {out.end(
+            new BadDataError(`Cannot flatten '${node.name}' because an item of it is no list but ${typeof value}`),
+          );}
       },
       end: (error) => out.end(error),
     });
@@ -140,7 +149,10 @@ export class ScopeRun {
     return value;
   }
 
-  /** The value of a wiring: references replaced by what they point at, as soon as all of it is there. */
+  /**
+   * The value of a wiring: references replaced by what they point at, as soon as all of it is
+   * there.
+   */
   async resolve(wiring: unknown): Promise<unknown> {
     if (wiring instanceof Ref) return fieldOf(await this.#valueOf(wiring.source), wiring.path);
     if (typeof wiring !== "object" || wiring === null) return wiring;
@@ -166,7 +178,10 @@ export class ScopeRun {
     }
   }
 
-  /** The value of a wiring from what is staged, without waiting; MISSING if a part of it is not there. */
+  /**
+   * The value of a wiring from what is staged, without waiting; MISSING if a part of it is not
+   * there.
+   */
   peek(wiring: unknown): unknown {
     if (wiring instanceof Ref) {
       const value = this.#peekSource(wiring.source);
@@ -216,14 +231,14 @@ export class ScopeRun {
   /** The scope, this one or one around it, that has the node. */
   #holder(id: number): ScopeRun {
     if (this.#values.has(id)) return this;
-    if (!this.options.parent) throw new RangeError(`Cannot read node ${id} as no scope holds it`);
+    if (!this.options.parent) throw new RangeError(`Cannot read node ${id} because no scope holds it`);
     return this.options.parent.#holder(id);
   }
 
   #roundOf(loop: number): { loop: LoopRun; number: number } {
     const { round, parent } = this.options;
     if (round?.loop.options.node.id === loop) return round;
-    if (!parent) throw new RangeError(`Cannot read a carried value as no scope is a round of loop ${loop}`);
+    if (!parent) throw new RangeError(`Cannot read a carried value because no scope is a round of loop ${loop}`);
     return parent.#roundOf(loop);
   }
 }
@@ -294,7 +309,7 @@ class MapRun {
       throw new BadDataError(`Cannot map '${node.name}' over an item without an id: give items an 'id' or pass { id }`);
     }
     if (this.#seen.has(String(id))) {
-      throw new BadDataError(`Cannot map '${node.name}' as two of its items have the id '${id}'`, { id });
+      throw new BadDataError(`Cannot map '${node.name}' because two of its items have the id '${id}'`, { id });
     }
     this.#seen.add(String(id));
     return id;

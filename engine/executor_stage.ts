@@ -18,13 +18,16 @@ import type { NewRow } from "./store.ts";
 
 /** Larger inputs are recorded as a hash per field. Characters of JSON. */
 const INTENT_INPUT_MAX = 4096;
-/** How long a body that was told to stop may hold up its next attempt. */
+/** How long a body that was asked to stop may delay its next attempt. */
 const ABANDON_MS = 5000;
 
 /** `recorded`: an output whose files are gone; what comes out now must be the same. */
 type Checked = StageTask & { input_hash: string; input_text: string; recorded?: unknown };
 
-/** The stage's output, from the journal if it is there. Rejects when the stage has failed for good. */
+/**
+ * The stage's output, from the journal if it is there. Rejects when the stage has failed
+ * permanently.
+ */
 export async function runStage(execution: Execution, task: StageTask): Promise<unknown> {
   const { entry, stage } = task;
   const input_text = canonicalJson(task.input);
@@ -169,7 +172,9 @@ async function runBody(execution: Execution, { task, frame }: { task: Checked; f
   const { stage, entry } = task;
   const input = stage.input.safeParse(task.input);
   if (!input.success) {
-    throw new BadDataError(`Cannot start '${entry.key}' as its input does not fit: ${z.prettifyError(input.error)}`);
+    throw new BadDataError(
+      `Cannot start '${entry.key}' because its input does not fit: ${z.prettifyError(input.error)}`,
+    );
   }
   const body = stage.body(input.data, frame);
   const limited = stage.timeout_ms !== undefined || stage.no_progress_ms !== undefined;
@@ -177,7 +182,7 @@ async function runBody(execution: Execution, { task, frame }: { task: Checked; f
   const output = stage.output.safeParse(raw);
   if (!output.success) {
     throw new UserCodeError(
-      `Cannot record '${entry.key}' as its output does not fit: ${z.prettifyError(output.error)}`,
+      `Cannot record '${entry.key}' because its output does not fit: ${z.prettifyError(output.error)}`,
     );
   }
   checkMadeAgain(task, output.data);
@@ -221,7 +226,7 @@ async function overSilence({ settings: { clock } }: Execution, { stage, frame, s
   for (;;) {
     const silent_ms = clock.monotonic() - frame.progressed_ms;
     if (silent_ms >= limit_ms) {
-      throw new NoProgressError(`Cannot go on with '${frame.key}': no progress for ${limit_ms} ms`, { limit_ms });
+      throw new NoProgressError(`Cannot continue with '${frame.key}': no progress for ${limit_ms} ms`, { limit_ms });
     }
     await clock.sleep(limit_ms - silent_ms, signal);
   }
@@ -231,7 +236,10 @@ type Finished = { task: Checked; frame: Frame; output: unknown; ms: number };
 
 type Kept = { output: unknown; value: string };
 
-/** One append, on its way: the stage's notes, its result with its tally, and the round that it closes. */
+/**
+ * One append, on its way: the stage's notes, its result with its tally, and the round that it
+ * closes.
+ */
 async function recordResult(
   execution: Execution,
   { task, frame, output, ms }: Finished,

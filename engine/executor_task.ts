@@ -1,6 +1,5 @@
 /** What it takes to run one stage. */
 import { canonicalJson, hashJson } from "./canonical.ts";
-import type { Frame } from "./executor_frame.ts";
 import type { Entry } from "./journal_tree.ts";
 import type { Needs } from "./slots.ts";
 import type { Stage } from "./stage.ts";
@@ -8,7 +7,18 @@ import type { InRound } from "./recorded_metrics.ts";
 import type { NewRow } from "./store.ts";
 
 /** The scope of the graph that a stage is in: it counts tallies, up to the run. */
-export type TaskScope = { readonly in_round: InRound | null; addTally(counts: Record<string, number>): void };
+type TaskScope = { readonly in_round: InRound | null; addTally(counts: Record<string, number>): void };
+
+/** Notified when it must stop. */
+export type Stoppable = { stop(reason: Error): void };
+
+/** A body that calls stages: what it called ends with it. */
+type Caller = {
+  /** Why nothing that it does counts any more. */
+  readonly closed: Error | undefined;
+  adopt(child: Stoppable): void;
+  release(child: Stoppable): void;
+};
 
 export type StageTask = {
   entry: Entry;
@@ -20,7 +30,7 @@ export type StageTask = {
   /** Told of the result when it is on its way to the store; may add a row to its append. */
   staged?(output: unknown): NewRow | undefined;
   /** The body that called this stage. */
-  parent?: Frame;
+  parent?: Caller;
 };
 
 /** A hash per field of an input. */

@@ -5,14 +5,14 @@ import { PRIVATE_FILE } from "./private_files.ts";
 export const FAULT_KINDS = ["kill", "stop", "drop", "disk_full", "oom"] as const;
 export const FAULT_PLACES = ["engine", "agent", "trainer", "sampler"] as const;
 export const FAULT_EVENTS = ["append", "frame", "op", "micro_batch"] as const;
-export type FaultKind = typeof FAULT_KINDS[number];
-export type FaultPlace = typeof FAULT_PLACES[number];
-export type FaultEvent = typeof FAULT_EVENTS[number];
+type FaultKind = typeof FAULT_KINDS[number];
+type FaultPlace = typeof FAULT_PLACES[number];
+type FaultEvent = typeof FAULT_EVENTS[number];
 
 /** `n` counts from the start of each process, from 1. Without a rank (null) a fault is rank 0's. */
 export type Fault = { kind: FaultKind; place: FaultPlace; rank: number | null; event: FaultEvent; n: number };
 
-export type FaultOptions = {
+type FaultOptions = {
   /** HOME/runs/RUN/faults: one marker file for each fault that has fired. */
   dir: string;
   place: FaultPlace;
@@ -23,12 +23,18 @@ export type FaultOptions = {
   events?: string;
 };
 
-/** What the caller does next. `drop`: behave as if the event were lost (a frame not sent, a connection closed). */
-export type FaultVerdict = "go" | "drop";
+/**
+ * What the caller does next. `drop`: behave as if the event were lost (a frame not sent, a
+ * connection closed).
+ */
+type FaultVerdict = "go" | "drop";
 
 const GRAMMAR = "KIND:PLACE[.RANK]@EVENT:N[,...], as in kill:trainer.1@op:17";
 
-/** Reads `HOLDFAST_FAULT`. @throws {InvalidInputError} Saying which part is wrong and what it may be. */
+/**
+ * Reads `HOLDFAST_FAULT`. @throws {InvalidInputError} Saying which part is wrong and what it may
+ * be.
+ */
 export function parseFaults(text: string | undefined): Fault[] {
   if (text === undefined || text.trim() === "") return [];
   return text.split(",").map((part) => parseFault(part.trim()));
@@ -63,7 +69,7 @@ function whole(text: string, field: { name: string; value: string; min: number }
 }
 
 function malformed(text: string, why: string): InvalidInputError {
-  return new InvalidInputError(`Cannot use fault '${text}' of HOLDFAST_FAULT as ${why}. Grammar: ${GRAMMAR}`, {
+  return new InvalidInputError(`Cannot use fault '${text}' of HOLDFAST_FAULT because ${why}. Grammar: ${GRAMMAR}`, {
     fault: text,
   });
 }
@@ -73,7 +79,10 @@ export function printFault({ kind, place, rank, event, n }: Fault): string {
   return `${kind}:${place}${rank === null ? "" : `.${rank}`}@${event}:${n}`;
 }
 
-/** Faults on purpose: kill points that are events, not times, so that a failing seed reproduces with one command. */
+/**
+ * Faults on purpose: kill points that are events, not times, so that a failing seed reproduces with
+ * one command.
+ */
 export class Faults {
   readonly #faults: Fault[];
   readonly #options: FaultOptions;
@@ -114,7 +123,7 @@ export class Faults {
     if (fault.kind === "drop") return "drop";
     if (fault.kind === "disk_full") {
       throw new InfrastructureError(
-        `Cannot write as the disk is full: fault '${printFault(fault)}' of HOLDFAST_FAULT, on purpose`,
+        `Cannot write because the disk is full: fault '${printFault(fault)}' of HOLDFAST_FAULT, on purpose`,
         { fault: printFault(fault) },
         { retryable: false },
       );

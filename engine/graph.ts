@@ -1,4 +1,7 @@
-/** Builds graphs. Building runs nothing: the result is a value to draw, count, hash and, later, execute. */
+/**
+ * Builds graphs. Building runs nothing: the result is a value to draw, count, hash and, later,
+ * execute.
+ */
 import type { z } from "zod";
 import { sha256Hex } from "./canonical.ts";
 import { countStages, drawMermaid, drawText, graphLines } from "./graph_draw.ts";
@@ -15,7 +18,9 @@ import {
 import type { ItemId } from "./keys.ts";
 import type { Stage } from "./stage.ts";
 
-/** The rest of a mapped stage's input beside `item`; may be left out where nothing else is required. */
+/**
+ * The rest of a mapped stage's input beside `item`; may be left out where nothing else is required.
+ */
 type ExtraWiring<I> = { [K in keyof Omit<I, "item">]: Wiring<Omit<I, "item">[K]> };
 type MapOptions<T> = { id?: (item: T) => string | number; as?: string };
 /** @internal */
@@ -29,7 +34,10 @@ export type LoopOptions<C, U extends string> = {
   times: number;
   /** Start values, by name. Round k sees what round k-1 returned under the same name. */
   carry: { [K in keyof C]: Ref<C[K]> };
-  /** Rounds that may be open beside the newest, minus one. Raised to the longest `r.carried(name, { lag })`. */
+  /**
+   * Rounds that may be open beside the newest, minus one. Raised to the longest `r.carried(name, {
+   * lag })`.
+   */
   lag?: number;
   /** Name of a boolean that the body returns; read when a round closes, true ends the loop. */
   until?: U;
@@ -42,9 +50,15 @@ type RoundResult<C, U extends string> =
 
 /** Adds nodes to one scope of a graph: the run itself, the body of a loop, a branch of a `when`. */
 export interface GraphBuilder {
-  /** Runs a stage once in this scope. `as` names the node; else the stage's name, `~2` for its second use. */
+  /**
+   * Runs a stage once in this scope. `as` names the node; else the stage's name, `~2` for its
+   * second use.
+   */
   stage<I, O>(stage: Stage<I, O>, wiring: Wiring<NoInfer<I>>, options?: { as?: string }): Ref<O>;
-  /** Runs a stage for every item of a list, each as soon as the item is there. The result has the list's order. */
+  /**
+   * Runs a stage for every item of a list, each as soon as the item is there. The result has the
+   * list's order.
+   */
   map<I extends { item: unknown }, O>(
     stage: Stage<I, O>,
     list: Ref<readonly NoInfer<I>["item"][]>,
@@ -211,12 +225,15 @@ class Builder implements GraphBuilder {
     return new Ref<T>({ from: "constant", value });
   }
 
-  /** Every reference must point into this scope or one around it: a round's values are gone when it has closed. */
+  /**
+   * Every reference must point into this scope or one around it: a round's values are gone when it
+   * has closed.
+   */
   check(wiring: unknown, where: string): void {
     for (const ref of refsIn(wiring)) {
       if (!this.#sees(ref.source)) {
         throw new RangeError(
-          `Cannot wire ${where} as it reads a value of a scope that it is not in: let the loop or branch return it`,
+          `Cannot wire ${where} because it reads a value of a scope that it is not in: let the loop or branch return it`,
         );
       }
     }
@@ -243,7 +260,7 @@ class Builder implements GraphBuilder {
 
   #name(name: string): string {
     if (!/^[A-Za-z0-9_.-]+$/.test(name)) {
-      throw new RangeError(`Cannot name a node '${name}' as names are part of keys: use letters, digits, _ . -`);
+      throw new RangeError(`Cannot name a node '${name}' because names are part of keys: use letters, digits, _ . -`);
     }
     const used = (this.#names.get(name) ?? 0) + 1;
     this.#names.set(name, used);
@@ -263,7 +280,7 @@ class Round<C> extends Builder implements RoundBuilder<C> {
     const lag = options.lag ?? 0;
     if (!(name in this.node.carry)) {
       throw new RangeError(
-        `Cannot read carried '${name}' as ${this.node.name} carries: ${Object.keys(this.node.carry)}`,
+        `Cannot read carried '${name}' because ${this.node.name} carries: ${Object.keys(this.node.carry)}`,
       );
     }
     if (!Number.isInteger(lag) || lag < 0) {
@@ -285,7 +302,9 @@ function checkLoop(name: string, options: { times: number; lag?: number }): void
 function checkCarried(node: LoopNode, output: Record<string, unknown>): void {
   const needed = [...Object.keys(node.carry), ...(node.until ? [node.until] : [])];
   const missing = needed.filter((name) => !(name in output));
-  if (missing.length > 0) throw new RangeError(`Cannot loop '${node.name}' as its body does not return: ${missing}`);
+  if (missing.length > 0) {
+    throw new RangeError(`Cannot loop '${node.name}' because its body does not return: ${missing}`);
+  }
 }
 
 /** All references inside a wiring, in order of its fields. */

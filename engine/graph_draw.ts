@@ -1,9 +1,15 @@
-/** A graph as lines (for hash and differences), as text for a terminal, as mermaid for a page; and its stages counted. */
+/**
+ * A graph as lines (for hash and differences), as text for a terminal, as mermaid for a page; and
+ * its stages counted.
+ */
 import { type GraphNode, Ref, type RefSource, type Scope, type StageCount } from "./graph_types.ts";
 
 type Names = Map<number, string>;
 
-/** One line per node: path, kind, stage and version, edges. Literals are left out: the configuration records them. */
+/**
+ * One line per node: path, kind, stage and version, edges. Literals are left out: the configuration
+ * records them.
+ */
 export function graphLines(name: string, root: Scope): string[] {
   const names = nameNodes(root);
   return [`graph ${name}`, ...scopeLines(root, names), `output <- ${edgesOf(root.output, names).join(", ")}`];
@@ -163,7 +169,10 @@ function mermaidEdges(scope: Scope, loops: ReadonlyMap<number, Scope> = new Map(
   });
 }
 
-/** A carried value comes from the body's node that returns it: mermaid refuses an edge from a box to its own content. */
+/**
+ * A carried value comes from the body's node that returns it: mermaid refuses an edge from a box to
+ * its own content.
+ */
 function mermaidSources(source: RefSource, loops: ReadonlyMap<number, Scope>): string[] {
   switch (source.from) {
     case "node":

@@ -7,7 +7,10 @@ import { joinKey } from "./keys.ts";
 /** A scope on the way to a node, with its path; `round` in the body of a loop. */
 type Level = { scope: Scope; path: string; loop?: { node: LoopNode; path: string; round: number } };
 
-/** Prefixes of the keys that the node of `key` reads: `round/3/score` reads `round/3/sample`. None for what no node is behind. */
+/**
+ * Prefixes of the keys that the node of `key` reads: `round/3/score` reads `round/3/sample`. None
+ * for what no node is behind.
+ */
 export function keysRead(graph: Graph, key: string): string[] {
   const found = nodeOf(graph, key);
   return found ? [...new Set(refsIn(wiringOf(found.node)).flatMap(({ source }) => keysOf(source, found.levels)))] : [];

@@ -2,9 +2,6 @@
 import type { ItemId } from "./keys.ts";
 import type { Stage } from "./stage.ts";
 
-/** What names an item of a `map`, unique in it. */
-export type ItemIdValue = string | number;
-
 /**
  * Where a reference points. `node` counts from 0 in order of building, over the whole graph.
  * @internal
@@ -18,11 +15,16 @@ export type RefSource =
 
 declare const holds: unique symbol;
 
-/** The future value of a node. T exists only for the compiler: wiring a wrong type does not compile. */
+/**
+ * The future value of a node. T exists only for the compiler: wiring a wrong type does not compile.
+ */
 export class Ref<T> {
   /** Never set: carries the type. */
   declare readonly [holds]: T;
-  /** Where the value comes from, and which field of it is meant. Graphs make references; scripts only pass them on. */
+  /**
+   * Where the value comes from, and which field of it is meant. Graphs make references; scripts
+   * only pass them on.
+   */
   constructor(readonly source: RefSource, readonly path: readonly string[] = []) {}
 
   /** One field of an object value. */
@@ -33,7 +35,10 @@ export class Ref<T> {
 
 type Primitive = string | number | boolean | bigint | null | undefined;
 
-/** What may be wired where a T is needed: a reference, a literal, or an object or list with references inside. */
+/**
+ * What may be wired where a T is needed: a reference, a literal, or an object or list with
+ * references inside.
+ */
 export type Wiring<T> = Ref<T> | Literal<T>;
 /** @internal */
 type Literal<T> = T extends Primitive ? T
@@ -75,7 +80,10 @@ export type GraphNode = StageNode | MapNode | FlatNode | WhenNode | LoopNode;
 /** A list of nodes and what they make together. */
 export type Scope = { nodes: GraphNode[]; output: unknown };
 
-/** Looks at a closing round. A string fails the run with code `audit`. `tally`: totals of all rounds so far. */
+/**
+ * Looks at a closing round. A string fails the run with code `audit`. `tally`: totals of all rounds
+ * so far.
+ */
 export type Audit<C> = (
   round: { tally: Record<string, number>; carried: C; round: number },
 ) => string | null | Promise<string | null>;
@@ -83,7 +91,10 @@ export type Audit<C> = (
 /** How often a stage runs in a graph, as far as it is known before anything ran. */
 export type StageCount = { stage: string; runs_on: string; times: number; per_item: boolean };
 
-/** A built graph: a value that can be drawn, counted, hashed and executed. T is what a run of it returns. */
+/**
+ * A built graph: a value that can be drawn, counted, hashed and executed. T is what a run of it
+ * returns.
+ */
 export type Graph<T = unknown> = {
   readonly name: string;
   /** What it was built from, defaults filled in. */
@@ -92,7 +103,9 @@ export type Graph<T = unknown> = {
   readonly output: unknown;
   /** sha256 of names, versions and edges. */
   readonly hash: string;
-  /** One line per node with its edges: what the hash is taken of, and what a difference is shown in. */
+  /**
+   * One line per node with its edges: what the hash is taken of, and what a difference is shown in.
+   */
   readonly lines: readonly string[];
   draw(format?: "text" | "mermaid"): string;
   count(): StageCount[];

@@ -1,7 +1,10 @@
-/** A list that arrives item by item. `order` places an item: [3] is the fourth, [3, 0] the first of the fourth list. */
+/**
+ * A list that arrives item by item. `order` places an item: [3] is the fourth, [3, 0] the first of
+ * the fourth list.
+ */
 
 export type Order = readonly number[];
-export type ItemListener = { item(order: Order, value: unknown): void; end(error?: Error): void };
+type ItemListener = { item(order: Order, value: unknown): void; end(error?: Error): void };
 
 export class ItemStream {
   readonly #items: { order: Order; value: unknown }[] = [];

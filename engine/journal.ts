@@ -1,4 +1,7 @@
-/** Writes a run's rows in group commits, and moves large values to artifacts. Reading on replay is `journal_load.ts`. */
+/**
+ * Writes a run's rows in group commits, and moves large values to artifacts. Reading on replay is
+ * `journal_load.ts`.
+ */
 import type { ArtifactRef, ArtifactStore } from "./artifacts.ts";
 import { canonicalJson } from "./canonical.ts";
 import { type Clock, systemClock } from "./clock.ts";
@@ -9,7 +12,10 @@ import type { NewRow, RowKind, Store } from "./store.ts";
 
 /** Longer JSON moves to an artifact. Characters, near enough to bytes. */
 const INLINE_MAX = 64 * 1024;
-/** The one field of a value that has moved. A user's value that begins like this is moved too, to stay unambiguous. */
+/**
+ * The one field of a value that has moved. A user's value that begins like this is moved too, to
+ * stay unambiguous.
+ */
 const MOVED = '{"$artifact":';
 /** Rows per statement: bounds how much one commit holds back. */
 const BATCH_ROWS_MAX = 2000;
@@ -20,7 +26,7 @@ const BATCH_ROWS_MAX = 2000;
  */
 export type AppendFaults = { at(event: "append", phase: string): void };
 
-export type JournalOptions = {
+type JournalOptions = {
   store: Store;
   artifacts: ArtifactStore;
   run: string;
@@ -38,7 +44,10 @@ export class Journal {
   readonly root = new Entry("");
   /** Closed rounds that replay needs, by the loop's path; oldest first. */
   readonly rounds = new Map<string, RoundRecord[]>();
-  /** What was recorded up to here is from before the newest resume that opened new budgets; 0: there was none. */
+  /**
+   * What was recorded up to here is from before the newest resume that opened new budgets; 0: there
+   * was none.
+   */
   reopened_seq = 0;
   /** The newest row known to be durable. */
   last_seq: number;
@@ -75,12 +84,18 @@ export class Journal {
     return this.#newest;
   }
 
-  /** Settles when everything appended so far is durable; null if it is. Rows that were deferred do not count. */
+  /**
+   * Settles when everything appended so far is durable; null if it is. Rows that were deferred do
+   * not count.
+   */
   unsettled(): Promise<void> | null {
     return this.#unsettled > 0 ? this.#newest : null;
   }
 
-  /** Appends with the next commit, which it only causes if nothing else does in this turn of the event loop. */
+  /**
+   * Appends with the next commit, which it only causes if nothing else does in this turn of the
+   * event loop.
+   */
   defer(rows: NewRow[], phase = "other"): void {
     if (this.#broken) return;
     this.#pending.push({ rows, phase, resolve() {}, reject() {} });
@@ -132,7 +147,7 @@ export class Journal {
     const rows = groups.length === 1 ? groups[0]!.rows : groups.flatMap((group) => group.rows);
     const appended = await store.append(run, epoch, rows);
     if (appended.fenced) {
-      throw new FencedError(`Cannot append to run '${run}' as epoch ${epoch}: another engine has taken it over`, {
+      throw new FencedError(`Cannot append to run '${run}' as epoch ${epoch}: another engine has taken over`, {
         run,
         epoch,
       });
@@ -157,7 +172,7 @@ export class Journal {
     return isLong(text) ? undefined : text;
   }
 
-  /** The text that stands in the row for this JSON text: itself, or the artifact that it was written to. */
+  /** What the row stores for this JSON text: the text itself, or the artifact it was written to. */
   place(text: string): string | Promise<string> {
     if (!isLong(text)) return text;
     const put = this.options.artifacts.put(new TextEncoder().encode(text));
@@ -196,7 +211,7 @@ export async function rowValue(
 }
 
 /** The artifact that holds a recorded value, if it has moved. */
-export function movedTo(value: unknown): ArtifactRef | undefined {
+function movedTo(value: unknown): ArtifactRef | undefined {
   if (typeof value !== "object" || value === null || !("$artifact" in value)) return undefined;
   return value.$artifact as ArtifactRef;
 }

@@ -1,4 +1,7 @@
-/** Reads what replay needs of a run's journal: everything outside loops, and of each loop what its closed rounds left open. */
+/**
+ * Reads what replay needs of a run's journal: everything outside loops, and of each loop what its
+ * closed rounds left open.
+ */
 import type { LoopNode, Scope } from "./graph_types.ts";
 import type { Journal } from "./journal.ts";
 import type { RoundRecord } from "./journal_tree.ts";
@@ -55,7 +58,10 @@ async function loadLoop(journal: Journal, { node, key }: { node: LoopNode; key: 
   }
 }
 
-/** The newest `count` round rows of one loop, oldest first. Rows of loops nested in it lie under the same prefix. */
+/**
+ * The newest `count` round rows of one loop, oldest first. Rows of loops nested in it lie under the
+ * same prefix.
+ */
 async function closedRounds(journal: Journal, { key, count }: { key: string; count: number }): Promise<RoundRecord[]> {
   const { store, run } = journal.options;
   for (let limit = count;; limit *= 8) {

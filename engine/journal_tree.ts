@@ -1,4 +1,7 @@
-/** What a run's journal says, as a tree of entries by key segment. Holds open scopes only: closed rounds are dropped. */
+/**
+ * What a run's journal says, as a tree of entries by key segment. Holds open scopes only: closed
+ * rounds are dropped.
+ */
 import type { ErrorJson } from "./errors.ts";
 import { joinKey } from "./keys.ts";
 import { recordedValue } from "./recorded_value.ts";
@@ -7,7 +10,10 @@ import type { JournalRow } from "./store.ts";
 /** Value of a `failure` row. `next_ms`: wall time of the next attempt; null: given up. */
 export type Failure = { attempt: number; error: ErrorJson; next_ms: number | null };
 
-/** Value of an `intent` row. `input` is there when it is small, else `parts`: a hash per field, to show a difference. */
+/**
+ * Value of an `intent` row. `input` is there when it is small, else `parts`: a hash per field, to
+ * show a difference.
+ */
 export type Intent = {
   stage: string;
   version: number;
@@ -38,7 +44,10 @@ const NONE: readonly never[] = [];
 
 /** One key of the journal. Values stay JSON text until somebody asks. */
 export class Entry {
-  /** Made when there is something in it, like the lists below: most entries are steps, and there are many. */
+  /**
+   * Made when there is something in it, like the lists below: most entries are steps, and there are
+   * many.
+   */
   #children: Map<string, Entry> | undefined;
   /** Attempts started so far, over all engines. */
   attempts = 0;
@@ -49,7 +58,9 @@ export class Entry {
   checkpoints: readonly string[] = NONE;
   /** Seq of the result, else of the newest intent; Infinity: recorded by this engine. */
   recorded_seq = Infinity;
-  /** It was given up before the resume that opened new budgets, of what the user's code or data did. */
+  /**
+   * It was given up before the resume that opened new budgets, of what the user's code or data did.
+   */
   was_given_up = false;
   /** Says that something failed, and nobody has accepted it: it is tried again. */
   tried_again = false;
@@ -84,11 +95,14 @@ export class Entry {
     return cut < 0 ? this.child(path) : this.child(path.slice(0, cut)).at(path.slice(cut + 1));
   }
 
-  /** Takes a row of this key. Failures up to `reopened_seq` belong to a budget that a resume has closed. */
+  /**
+   * Takes a row of this key. Failures up to `reopened_seq` belong to a budget that a resume has
+   * closed.
+   */
   take(row: JournalRow, reopened_seq: number): void {
     switch (row.kind) {
       case "intent":
-        // It began again with another input: what the one before gave counts no more.
+        // It started again with a different input: the previous results no longer count.
         if (this.result !== undefined && this.input_hash !== row.input_hash) this.forget();
         if (this.result === undefined) this.recorded_seq = row.seq;
         this.attempts++;
@@ -132,7 +146,10 @@ export class Entry {
   }
 }
 
-/** A result's tally, without parsing the output of results that have none: the tally is written first. */
+/**
+ * A result's tally, without parsing the output of results that have none: the tally is written
+ * first.
+ */
 function tallyOf(key: string, result: string): Record<string, number> {
   if (!result.startsWith('{"tally":')) return {};
   return (recordedValue({ kind: "result", key, value: result }) as { tally: Record<string, number> }).tally;

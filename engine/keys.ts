@@ -5,7 +5,10 @@
 
 const PLAIN = /^[A-Za-z0-9_.:@=+-]+$/;
 
-/** Ids are written as they are when that is unambiguous, else percent-encoded: two ids never share a spelling. */
+/**
+ * Ids are written as they are when that is unambiguous, else percent-encoded: two ids never share a
+ * spelling.
+ */
 export function encodeId(id: string | number): string {
   const text = String(id);
   return PLAIN.test(text) ? text : encodeURIComponent(text);
@@ -21,17 +24,25 @@ export function joinKey(scope: string, child: string): string {
   return scope === "" ? child : `${scope}/${child}`;
 }
 
-/** True if `key` is `prefix` or lies below it. A plain prefix would also match `evaluate_more` under `evaluate`. */
+/**
+ * True if `key` is `prefix` or lies below it. A plain prefix would also match `evaluate_more` under
+ * `evaluate`.
+ */
 export function isUnder(key: string, prefix: string): boolean {
   if (prefix === "" || key === prefix) return true;
   const next = key[prefix.length];
   return key.startsWith(prefix) && (next === "/" || next === "#");
 }
 
+/** What names an item of a `map`, unique in it. */
+export type ItemIdValue = string | number;
+
 /** How a `map` finds an item's stable id. */
 export type ItemId = (item: never) => string | number;
 
-/** The id of a map's item: by `id` if given, else the string or number itself, else its `id` field. */
+/**
+ * The id of a map's item: by `id` if given, else the string or number itself, else its `id` field.
+ */
 export function itemId(item: unknown, id?: ItemId): string | number | undefined {
   const found = id ? (id as (item: unknown) => unknown)(item) : plainId(item);
   return typeof found === "string" || typeof found === "number" ? found : undefined;

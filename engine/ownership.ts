@@ -7,7 +7,7 @@ import type { Owner, RunHead, Store } from "./store.ts";
 
 /** `unknown`: the owner is on another host, or this system does not tell. */
 export type Liveness = "alive" | "dead" | "unknown";
-/** The status that people are shown: the store's, with what becomes of its owner. */
+/** The displayed status: the store's, corrected by the state of its owner. */
 export type ComputedStatus = "queued" | "running" | "interrupted" | "done" | "failed" | "cancelled";
 
 /** What ownership asks of the world; tests hand in their own. */
@@ -78,11 +78,11 @@ export type TakeOptions = OwnershipOptions & {
  * Takes a run for this process. At once if its engine is dead; if it lives or cannot be seen, only once its lease has
  * run out.
  * @throws {RunOwnedError} While a living engine holds it (exit code 2).
- * @throws {InvalidInputError} If there is no such run, or it has ended for good.
+ * @throws {InvalidInputError} If there is no such run, or it has ended permanently.
  */
 export async function takeRun(store: Store, run: string, options: TakeOptions): Promise<RunHead> {
   const seen = await store.head(run);
-  if (seen === null) throw new InvalidInputError(`Cannot take run '${run}' as there is none of that id`, { run });
+  if (seen === null) throw new InvalidInputError(`Cannot take run '${run}' because there is none of that id`, { run });
   checkJournal(seen);
   const alive = options.alive ?? ownerAlive;
   const force = seen.owner !== null && alive(seen.owner) === "dead";
@@ -91,7 +91,7 @@ export async function takeRun(store: Store, run: string, options: TakeOptions): 
   const { claimed, head } = await store.claim(run, owner, { lease_ms, force, seen_epoch: seen.epoch, ended });
   if (claimed) return head;
   if (!ended && (head.status === "done" || head.status === "cancelled")) {
-    throw new InvalidInputError(`Cannot take run '${run}' as it has ended: status is ${head.status}`, {
+    throw new InvalidInputError(`Cannot take run '${run}' because it has ended: status is ${head.status}`, {
       run,
       status: head.status,
     });
@@ -102,18 +102,23 @@ export async function takeRun(store: Store, run: string, options: TakeOptions): 
 function owned(head: RunHead, now: number): RunOwnedError {
   const { id, owner, lease_until_ms } = head;
   if (owner === null) {
-    return new RunOwnedError(`Cannot take run '${id}' as another process took it just now: try again`, { run: id });
+    return new RunOwnedError(`Cannot take run '${id}' because another process took it just now: try again`, {
+      run: id,
+    });
   }
   const where = owner.host === hostname() ? "" : ` on ${owner.host}`;
   const lease_left_ms = Math.max(0, lease_until_ms - now);
   return new RunOwnedError(
-    `Cannot take run '${id}' as engine process ${owner.pid}${where} owns it: its lease lasts another ` +
+    `Cannot take run '${id}' because engine process ${owner.pid}${where} owns it: its lease lasts another ` +
       `${(lease_left_ms / 1000).toFixed(1)} s. Stop that process first (Ctrl-C there, or 'cancel ${id}')`,
     { run: id, pid: owner.pid, host: owner.host, lease_left_ms },
   );
 }
 
-/** Whether nobody has claimed the run since `epoch` did: whoever was superseded touches no process and no file. */
+/**
+ * Whether no engine has claimed the run since `epoch`: a superseded engine touches no process and
+ * no file.
+ */
 export async function stillOwns(store: Store, run: string, epoch: number): Promise<boolean> {
   return (await store.head(run))?.epoch === epoch;
 }

@@ -1,6 +1,9 @@
 import { InvalidInputError } from "./errors.ts";
 
-/** Where a PostgreSQL is, as its URL says. What is undefined comes from libpq's environment variables (`PGUSER`, ...). */
+/**
+ * Where a PostgreSQL is, as its URL says. What is undefined comes from libpq's environment
+ * variables (`PGUSER`, ...).
+ */
 export type PostgresAddress = {
   host: string;
   port: number;
@@ -8,18 +11,24 @@ export type PostgresAddress = {
   password: string | undefined;
   database: string | undefined;
   tls: (typeof TLS_MODES)[number];
-  /** File with the certificates (PEM) that may sign the server's; null: those that the system trusts. Of `verify-full`. */
+  /**
+   * File with the certificates (PEM) that may sign the server's; null: those that the system
+   * trusts. Of `verify-full`.
+   */
   root_certificates: string | null;
   /** The schema that holds the tables. */
   schema: string;
   /** For people: the address without the password. */
   text: string;
-  /** The URL, to be given again by whoever knows the password: where it had one it has PASSWORD. */
+  /** The URL to print, with PASSWORD in place of its password. */
   url: string;
 };
 
 const TLS_MODES = ["disable", "prefer", "require", "verify-full"] as const;
-/** Modes in which a server, or whoever stands between, decides that password and journal travel as plain text. */
+/**
+ * Modes in which a server, or a machine in the middle, can make password and journal travel as
+ * plain text.
+ */
 const PLAIN: readonly string[] = ["disable", "prefer"];
 const PARAMETERS = ["host", "schema", "sslmode", "sslrootcert", "unencrypted"];
 const SCHEMA = /^[a-z_][a-z0-9_]{0,62}$/;
@@ -83,7 +92,10 @@ function decoded(part: string, name: string): string | undefined {
   }
 }
 
-/** Encrypted unless both ends are on this machine, or somebody says that the network between them may be trusted. */
+/**
+ * Encrypted unless both ends are on this machine, or somebody says that the network between them
+ * may be trusted.
+ */
 function encryption(
   parameters: URLSearchParams,
   host: string,
@@ -115,5 +127,5 @@ function isTls(text: string): text is PostgresAddress["tls"] {
 }
 
 function refused(why: string): InvalidInputError {
-  return new InvalidInputError(`Cannot use the store's URL as ${why}`);
+  return new InvalidInputError(`Cannot use the store's URL because ${why}`);
 }

@@ -5,7 +5,10 @@ export class NoAnswer extends Error {
   readonly code = "NO_ANSWER";
 }
 
-/** Codes of the system, the driver (`CONNECTION_...`) and PostgreSQL (appendix A of its manual) that pass by waiting. */
+/**
+ * Codes of the system, the driver (`CONNECTION_...`) and PostgreSQL (appendix A of its manual) that
+ * pass by waiting.
+ */
 const PASSING = new Set([
   ...["ECONNREFUSED", "ECONNRESET", "EPIPE", "ETIMEDOUT", "EHOSTUNREACH", "ENETUNREACH", "ENETDOWN", "EAI_AGAIN"],
   ...["ENOENT", "NO_ANSWER", "CONNECTION_CLOSED", "CONNECTION_ENDED", "CONNECTION_DESTROYED", "CONNECT_TIMEOUT"],
@@ -22,7 +25,10 @@ function codeOf(error: unknown): string {
   return String((error as { code?: unknown } | null)?.code ?? "");
 }
 
-/** Whether the server is away or busy, so that the same thing may work later. Whether it was done is then unknown. */
+/**
+ * Whether the server is away or busy, so that the same thing may work later. Whether it was done is
+ * then unknown.
+ */
 export function isPassing(error: unknown): boolean {
   const code = codeOf(error);
   return PASSING.has(code) || code.startsWith("08"); // Class 08: connection exception.
@@ -33,41 +39,50 @@ export function isOutage(error: unknown): boolean {
   return isPassing(error) && !codeOf(error).startsWith("40");
 }
 
-/** What a TLS library says of a server's certificate: OpenSSL's words as codes, and Node's for a name. */
+/**
+ * What a TLS library says of a server's certificate: OpenSSL's words as codes, and Node's for a
+ * name.
+ */
 const CERTIFICATE = /CERT|SIGNATURE|ALTNAME/;
 
 type Remedy = { says: string; input?: true };
 
-/** What PostgreSQL or the system says, and what a person does about it. `input`: nothing was started, exit code 2. */
+/**
+ * What PostgreSQL or the system says, and what a person does about it. `input`: nothing was
+ * started, exit code 2.
+ */
 const REMEDIES: Record<string, Remedy> = {
   "53100": { says: "the server's disk is full. Free some space there, then resume" },
   "53200": { says: "the server is out of memory. Give it more, then resume" },
   "25006": { says: "the server takes no writes: it is a standby. Name the primary" },
   "42501": {
-    says: "the user has not the right to do that. Grant it CREATE on the database, or give another",
+    says: "the user lacks permission for that. Grant it CREATE on the database, or use a different user",
     input: true,
   },
-  "28P01": { says: "the server refuses the password. Mend it in the URL or in PGPASSWORD", input: true },
-  "28000": { says: "the server refuses the user. Mend the URL, or the server's pg_hba.conf", input: true },
-  "3D000": { says: "there is no such database. Make it with createdb, or mend the URL", input: true },
+  "28P01": { says: "the server refuses the password. Fix it in the URL or in PGPASSWORD", input: true },
+  "28000": { says: "the server refuses the user. Fix the URL, or the server's pg_hba.conf", input: true },
+  "3D000": { says: "there is no such database. Create it with createdb, or fix the URL", input: true },
   CERTIFICATE: {
     says:
       "the server's certificate does not prove that it is the host of the URL. Name who signed it with sslrootcert, " +
       "and the host as the certificate does",
     input: true,
   },
-  ENOTFOUND: { says: "there is no host of that name. Mend the URL", input: true },
+  ENOTFOUND: { says: "there is no host of that name. Fix the URL", input: true },
   "22021": { says: "its text has a character that PostgreSQL cannot keep (NUL). Leave it out", input: true },
   "54000": { says: "a key is longer than PostgreSQL can index (2,700 bytes). Use shorter ids", input: true },
 };
 
-/** An error of PostgreSQL or of the way to it as ours. A server's error means that the statement did nothing. */
+/**
+ * An error of PostgreSQL or of the way to it as ours. A server's error means that the statement did
+ * nothing.
+ */
 export function asPostgresError(error: unknown, what: string, where: string): EngineError {
   if (error instanceof EngineError) return error;
   const message = error instanceof Error ? error.message : String(error);
   const code = codeOf(error);
   const { says, input } = REMEDIES[CERTIFICATE.test(code) ? "CERTIFICATE" : code] ?? { says: "PostgreSQL refuses" };
-  const text = `Cannot ${what} in ${where} as ${says}. Nothing recorded is lost (${message})`;
+  const text = `Cannot ${what} in ${where} because ${says}. Nothing recorded is lost (${message})`;
   const facts = { store: where, postgres: code };
   if (input) return new InvalidInputError(text, facts, { cause: error });
   return new InfrastructureError(text, facts, { cause: error, retryable: false });
@@ -80,7 +95,7 @@ export function awayTooLong(
 ): EngineError {
   const message = error instanceof Error ? error.message : String(error);
   return new InfrastructureError(
-    `Cannot ${what} in ${where} as PostgreSQL has been away for ${Math.round(ms / 1000)} s (${
+    `Cannot ${what} in ${where} because PostgreSQL has been away for ${Math.round(ms / 1000)} s (${
       message || codeOf(error)
     }). ` +
       `Nothing recorded is lost: see that it runs and can be reached, then resume`,

@@ -4,7 +4,9 @@ import type { Appended, NewRow } from "./store.ts";
 
 type Append = { rows: NewRow[]; resolve(answer: Appended): void; reject(error: unknown): void };
 type Waiting = Append & { run: string; epoch: number };
-/** The appends of one run under one epoch that travel together, and the run's last row before them. */
+/**
+ * The appends of one run under one epoch that travel together, and the run's last row before them.
+ */
 type Group = { run: string; epoch: number; appends: Append[]; rows: NewRow[]; last_seq: number | null; sent: boolean };
 type Known = { epoch: number; last_seq: number };
 
@@ -109,14 +111,14 @@ export class AppendLane {
     for (let turn = 0; open.size > 0; turn++) {
       if (unsure) await this.#look(open);
       if (open.size === 0) return;
-      if (turn > TURNS_MAX) throw new Error("the last row of the run is another each time: who else appends to it?");
+      if (turn > TURNS_MAX) throw new Error("the last row of the run changes each time: what else appends to it?");
       const groups = [...open];
       for (const group of groups) group.sent = true;
       const done = await this.#insert(groups);
       for (const group of groups) {
         if (done.has(group.run)) this.#settle(open, group);
       }
-      unsure = true; // What the statement left out is fenced, or its last row is another: the head says which.
+      unsure = true; // What the statement left out is fenced, or its last row differs: the head says which.
     }
   }
 
@@ -166,7 +168,10 @@ export class AppendLane {
     }
   }
 
-  /** Whether the rows of a statement whose answer was lost are in the journal: the same rows, of this epoch, in place. */
+  /**
+   * Whether the rows of a statement whose answer was lost are in the journal: the same rows, of
+   * this epoch, in place.
+   */
   async #isThere({ run, epoch, last_seq, rows }: Group): Promise<boolean> {
     const found = await this.#link.query<NewRow>(this.#sql.rows, [run, epoch, last_seq, last_seq! + rows.length]);
     return rows.length > 0 && found.length === rows.length && found.every((row, i) => {

@@ -23,7 +23,7 @@ export type PostgresOptions = {
 export type Value = string | number | boolean | null;
 export type Row = Record<string, unknown>;
 
-/** What a server without TLS answers to whoever asks for it: `N`. */
+/** The answer of a server without TLS to a request for it: `N`. */
 const NO_TLS = 78;
 const BACKOFF_MS = { first: 20, most: 1000 };
 /** Bigints of this schema are counts and milliseconds, below 2^53. */
@@ -75,7 +75,10 @@ class Connection {
     } as postgres.Options<Record<string, postgres.PostgresType>>);
   }
 
-  /** Rejects with the driver's error. After one that is not the server's refusal, it is unknown whether it was done. */
+  /**
+   * Rejects with the driver's error. After one that is not the server's refusal, it is unknown
+   * whether it was done.
+   */
   async query(text: string, values: Value[]): Promise<Row[]> {
     this.in_flight++;
     this.#heard_ms = performance.now();
@@ -94,7 +97,9 @@ class Connection {
     }
   }
 
-  /** One timer for all statements: setting one for each costs as much as the rest of the way here. */
+  /**
+   * One timer for all statements: setting one for each costs as much as the rest of the way here.
+   */
   #look(): void {
     this.#watch = undefined;
     if (this.in_flight === 0) return; // The next statement sets it again.
@@ -154,7 +159,7 @@ function encryption({ tls, host, root_certificates }: PostgresAddress): postgres
 
 function notEncrypted(where: string): InvalidInputError {
   return new InvalidInputError(
-    `Cannot use the journal in ${where} as the server has no TLS. ` +
+    `Cannot use the journal in ${where} because the server has no TLS. ` +
       `Fix: switch it on there (ssl = on); or, on a network that is yours alone, sslmode=disable&unencrypted=yes`,
     { store: where },
   );
@@ -166,14 +171,17 @@ function readRoots(path: string): string {
   } catch (cause) {
     const why = (cause as Error).message;
     throw new InvalidInputError(
-      `Cannot use the store's URL as its sslrootcert cannot be read: ${why}`,
+      `Cannot use the store's URL because its sslrootcert cannot be read: ${why}`,
       { path },
       { cause },
     );
   }
 }
 
-/** The way to one PostgreSQL: a few connections, replaced when they break, and operations that outlast its restarts. */
+/**
+ * The way to one PostgreSQL: a few connections, replaced when they break, and operations that
+ * outlast its restarts.
+ */
 export class PostgresLink {
   readonly address: PostgresAddress;
   /** For people. */
@@ -226,7 +234,10 @@ export class PostgresLink {
     await Promise.all(this.#connections.map((one) => one.close()));
   }
 
-  /** The earliest idle one, so that work that comes one by one stays where its statements are prepared. */
+  /**
+   * The earliest idle one, so that work that comes one by one stays where its statements are
+   * prepared.
+   */
   #pick(): Connection {
     if (this.#connections.some(({ lost }) => lost)) this.#connections = this.#connections.filter(({ lost }) => !lost);
     const { connections_max, answer_ms } = this.#options;
@@ -256,7 +267,7 @@ export class PostgresLink {
 }
 
 function closed(where: string): InvalidInputError {
-  return new InvalidInputError(`Cannot use the journal ${where} as it is closed`);
+  return new InvalidInputError(`Cannot use the journal ${where} because it is closed`);
 }
 
 /** An array parameter as PostgreSQL reads it: `{"a","b",NULL}`. */

@@ -38,7 +38,10 @@ const VERSIONS: readonly (readonly string[])[] = [[
 ]];
 const SCHEMA_VERSION = VERSIONS.length;
 
-/** Our columns with their types, and our indexes: what an index's or a type's text looks like depends on the server. */
+/**
+ * Our columns with their types, and our indexes: what an index's or a type's text looks like
+ * depends on the server.
+ */
 const CHECKSUM = `(SELECT md5(string_agg(line, E'\\n' ORDER BY line COLLATE "C")) FROM (
     SELECT format('%s.%s %s %s', c.relname, a.attname, format_type(a.atttypid, NULL), a.attnotnull) AS line
       FROM pg_attribute a JOIN pg_class c ON c.oid = a.attrelid
@@ -52,7 +55,10 @@ const CHECKSUM = `(SELECT md5(string_agg(line, E'\\n' ORDER BY line COLLATE "C")
 const FOUND = `SELECT version, checksum, ${CHECKSUM} AS actual FROM holdfast_schema`;
 type Found = { version: number; checksum: string; actual: string };
 
-/** Creates the tables in a new database and brings older ones up; refuses those of a newer Holdfast, or altered ones. */
+/**
+ * Creates the tables in a new database and brings older ones up; refuses those of a newer Holdfast,
+ * or altered ones.
+ */
 export async function ensurePostgresSchema(link: PostgresLink): Promise<void> {
   const { where, address: { schema } } = link;
   const before = await recorded(link);
@@ -64,7 +70,7 @@ export async function ensurePostgresSchema(link: PostgresLink): Promise<void> {
   } catch (error) {
     if ((error as { code?: string }).code !== "42P07") throw error; // duplicate_table
     throw new InvalidInputError(
-      `Cannot use schema '${schema}' in ${where} as another program has tables there: name another with ?schema=NAME`,
+      `Cannot use schema '${schema}' in ${where} because another program has tables there: name another with ?schema=NAME`,
       { store: where, schema },
     );
   }
@@ -83,7 +89,7 @@ async function assertUtf8(link: PostgresLink): Promise<void> {
   const [row] = await link.query<{ encoding: string }>("SELECT current_setting('server_encoding') AS encoding");
   if (row?.encoding === "UTF8") return;
   throw new InvalidInputError(
-    `Cannot use ${link.where} as its encoding is ${row?.encoding}: make one with createdb -E UTF8 -T template0`,
+    `Cannot use ${link.where} because its encoding is ${row?.encoding}: make one with createdb -E UTF8 -T template0`,
     { store: link.where, encoding: row?.encoding },
   );
 }
@@ -91,20 +97,23 @@ async function assertUtf8(link: PostgresLink): Promise<void> {
 function assertOurs({ version, checksum, actual }: Found, { where }: PostgresLink): void {
   if (version > SCHEMA_VERSION) {
     throw new InvalidInputError(
-      `Cannot use ${where} as its schema is version ${version} and this Holdfast knows up to ${SCHEMA_VERSION}: ` +
+      `Cannot use ${where} because its schema is version ${version} and this Holdfast knows up to ${SCHEMA_VERSION}: ` +
         `use the newer Holdfast that made it, or another database`,
       { store: where, version, known: SCHEMA_VERSION },
     );
   }
   if (checksum === actual) return;
   throw new InvalidInputError(
-    `Cannot use ${where} as its tables are not those of schema version ${version}: checksum is ${actual}, expected ` +
+    `Cannot use ${where} because its tables are not those of schema version ${version}: checksum is ${actual}, expected ` +
       `${checksum}. Something else has changed them: restore them, or use another database`,
     { store: where, version, checksum: actual, expected: checksum },
   );
 }
 
-/** One transaction. Of several processes that start at once the first does the work, the others find it done. */
+/**
+ * One transaction. Of several processes that start at once the first does the work, the others find
+ * it done.
+ */
 function migration(schema: string): string {
   const steps = VERSIONS.map((statements, i) =>
     `IF known < ${i + 1} THEN\n${statements.map((one) => `EXECUTE $sql$${one}$sql$;`).join("\n")}\nEND IF;`

@@ -69,7 +69,7 @@ export class PostgresStore implements Store {
       if (made) return toHead(made);
       const [taken] = await this.#link.query(this.#sql.head, [id]);
       if (taken?.made_by === token) return toHead(taken);
-      throw new InvalidInputError(`Cannot create run '${id}' as there is one already: choose another --id`, {
+      throw new InvalidInputError(`Cannot create run '${id}' because there is one already: choose another --id`, {
         run: id,
       });
     });
@@ -219,7 +219,7 @@ export class PostgresStore implements Store {
   }
 
   #assertOpen(): void {
-    if (this.#closed) throw new InvalidInputError(`Cannot use the journal ${this.where} as it is closed`);
+    if (this.#closed) throw new InvalidInputError(`Cannot use the journal ${this.where} because it is closed`);
   }
 
   async #open(): Promise<void> {
@@ -242,7 +242,7 @@ export class PostgresStore implements Store {
     return head;
   }
 
-  /** A write that changed nothing: the run is another's, or there is none of that name. */
+  /** A write that changed nothing: another engine owns the run, or no run has that name. */
   async #fenced(run: string): Promise<{ fenced: true }> {
     await this.#knownHead(run);
     return { fenced: true };

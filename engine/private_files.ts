@@ -1,10 +1,16 @@
 import { chmodSync, lstatSync } from "node:fs";
 
-/** What a run keeps is its owner's alone: prompts, completions and rewards are data, and so is what a log quotes of them. */
+/**
+ * What a run keeps is its owner's alone: prompts, completions and rewards are data, and so is what
+ * a log quotes of them.
+ */
 export const PRIVATE_FILE = 0o600;
 export const PRIVATE_DIRECTORY = 0o700;
 
-/** Permission of anybody else to read or write. To pass through a directory alone shows nothing: somebody chose that. */
+/**
+ * Permission of anybody else to read or write. To pass through a directory alone shows nothing:
+ * somebody chose that.
+ */
 const OTHERS = 0o066;
 
 /**

@@ -1,13 +1,21 @@
-/** Which queued run an engine takes next. Pure: every driver calls it inside the transaction that claims the run. */
+/**
+ * Which queued run an engine takes next. Pure: every driver calls it inside the transaction that
+ * claims the run.
+ */
 import type { Liveness } from "./ownership.ts";
 import type { Owner, RunHead } from "./store.ts";
 
 export type QueueOptions = {
   /** The engine that asks. */
   owner: Owner;
-  /** Queues that it serves, with the number of their runs that may run at once, over all engines. */
+  /**
+   * Queues that it serves, with the number of their runs that may run at once, over all engines.
+   */
   queues: Readonly<Record<string, number>>;
-  /** Slots of this host by name; of a name that is not listed there are none. Shared by all engines of the host. */
+  /**
+   * Slots of this host by name; of a name that is not listed there are none. Shared by all engines
+   * of the host.
+   */
   slots: Readonly<Record<string, number>>;
   /**
    * A run's priority rises by one for every so long that it waits; and one that has waited this long is not passed by

@@ -1,4 +1,7 @@
-/** Inputs that an older version of the code recorded: settings that have come since are missing from them. */
+/**
+ * Inputs that an older version of the code recorded: settings that have come since are missing from
+ * them.
+ */
 import { canonicalJson, hashJson, sha256Hex } from "./canonical.ts";
 import { partsOf, type StageTask } from "./executor_task.ts";
 import type { Intent } from "./journal_tree.ts";
@@ -32,7 +35,10 @@ export function meansTheSame(asked: Asked, configs?: Configs): boolean {
   });
 }
 
-/** Whether `older`, what the stage would have been given then, is what is recorded. A large input is recorded as hashes only. */
+/**
+ * Whether `older`, what the stage would have been given then, is what is recorded. A large input is
+ * recorded as hashes only.
+ */
 function isOlder({ entry, stage }: Asked, older: unknown): boolean {
   const { input, parts } = intentOf(entry);
   const candidates = input === undefined ? [older, onlyFields(older, parts)] : [input];
@@ -62,7 +68,10 @@ type Block = Record<string, unknown>;
 class Before {
   /** For each block, as canonical JSON: the same block as it was then. */
   readonly #blocks = new Map<string, unknown>();
-  /** Name and value of each setting that was missing, as a stage has them that is given a block field by field. */
+  /**
+   * Name and value of each setting that was missing, as a stage has them that is given a block
+   * field by field.
+   */
   readonly #added = new Set<string>();
   /** For each name of a setting: the values that it had then and has no more. */
   readonly #changed = new Map<string, unknown[]>();
@@ -90,7 +99,10 @@ class Before {
     this.#changed.set(name, [...this.#changed.get(name) ?? [], before]);
   }
 
-  /** The input as it was then. Of its own fields, those that are recorded otherwise may be settings of a block. */
+  /**
+   * The input as it was then. Of its own fields, those that are recorded otherwise may be settings
+   * of a block.
+   */
   input({ input, entry }: Asked): unknown {
     const older = this.#older(input);
     const intent = intentOf(entry);

@@ -18,7 +18,10 @@ export type RecordedMetrics = {
 
 type Place = { at_ms: number; stage: string; in_round: InRound | null };
 
-/** What is recorded of an emission; null where it has no number to record. One that is not finite is left out. */
+/**
+ * What is recorded of an emission; null where it has no number to record. One that is not finite is
+ * left out.
+ */
 export function recordedMetrics({ metrics = {}, version }: Emission, place: Place): RecordedMetrics | null {
   const finite = Object.entries(metrics).filter(([, value]) => Number.isFinite(value));
   if (finite.length === 0) return null;

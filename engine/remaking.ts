@@ -1,10 +1,18 @@
 import { LostRecordError } from "./errors.ts";
-import type { Execution } from "./executor.ts";
+import type { EngineEventBody } from "./events.ts";
 import type { Graph } from "./graph_types.ts";
+import type { Journal } from "./journal.ts";
 import { isUnder } from "./keys.ts";
 import type { Resource } from "./resource.ts";
 
-/** Nothing of a record that is lost: whoever needs it says so. */
+/** The run whose files are looked at. */
+type Replayed = {
+  readonly settings: { journal: Journal };
+  resource<T>(token: Resource<T>, key: string): T;
+  event(body: EngineEventBody): void;
+};
+
+/** Nothing if the record is lost: its readers report that. */
 async function read(output: () => unknown): Promise<unknown> {
   try {
     return await output();
@@ -22,7 +30,7 @@ export class Remaking {
   readonly #open = new Map<string, PromiseWithResolvers<void>>();
 
   /** Looks at the files of every recorded stage that leaves some. */
-  async find(execution: Execution, { nodes }: Pick<Graph, "nodes">): Promise<void> {
+  async find(execution: Replayed, { nodes }: Pick<Graph, "nodes">): Promise<void> {
     const { journal } = execution.settings;
     for (const node of nodes) {
       const { leaves } = node.kind === "stage" ? node.stage : {};
@@ -48,7 +56,7 @@ export class Remaking {
     }
   }
 
-  /** It is made, or has failed for good, which ends the run. */
+  /** It is made, or has failed permanently, which ends the run. */
   over(key: string): void {
     this.#open.get(key)?.resolve();
     this.#open.delete(key);

@@ -6,21 +6,30 @@ import { isNothing } from "./derived_file.ts";
 import { type DirectoryOwner, isOwnedBy, ownerOf } from "./directory_owner.ts";
 import { RemovalRefusedError } from "./errors.ts";
 
-export type Removal = {
+type Removal = {
   /**
    * The tree that the path belongs to: a home, or another root. Its first-level folders (`checkpoints`, `env`, ...) may
    * be links that their owner made; below them none is followed.
    */
   home: string;
-  /** What the last name of the path must look like, whole: only what we named ourselves is ours to remove. */
+  /**
+   * What the last name of the path must look like, whole: only what we named ourselves is ours to
+   * remove.
+   */
   named: RegExp;
-  /** Who the directory of the run, the second on the way from the home, must belong to. Null: it is no run's. */
+  /**
+   * Who the directory of the run, the second on the way from the home, must belong to. Null: it is
+   * no run's.
+   */
   owner: DirectoryOwner | null;
   /** Only looks: true if it would go. */
   dry_run?: boolean;
 };
 
-/** Where a removal has moved its directory: nobody else knows the name, so nobody can swap what is being removed. */
+/**
+ * Where a removal has moved its directory: nobody else knows the name, so nobody can swap what is
+ * being removed.
+ */
 export const REMOVING = /\.removing-[0-9a-f-]{36}/;
 /** A first-level folder and a name in it. */
 const DEPTH_MIN = 2;
@@ -87,7 +96,10 @@ function exists(path: string): boolean {
   }
 }
 
-/** Moves it to a name of its own beside it. A swap by another process between the two looks is seen by the inode. */
+/**
+ * Renames it to a unique name next to it. The inode reveals a swap by another process between the
+ * two checks.
+ */
 function moveAside(path: string, dry_run: boolean): boolean {
   const aside = join(dirname(path), `.removing-${crypto.randomUUID()}`);
   try {

@@ -9,7 +9,9 @@ import type { Journal } from "./journal.ts";
 import type { Entry } from "./journal_tree.ts";
 import { isUnder, joinKey } from "./keys.ts";
 
-/** A scope of the run as far as it got. `flag`: on what a branch hangs; `round`: of a loop's body. */
+/**
+ * A scope of the run as far as it got. `flag`: on what a branch hangs; `round`: of a loop's body.
+ */
 type Level = {
   scope: Scope;
   path: string;
@@ -20,7 +22,10 @@ type Level = {
 /** A node of such a scope. `closed`: its round is over, and all that it read is accepted. */
 type Place = { node: StageNode | MapNode; key: string; entries: Entry[]; reads: string[]; closed: boolean };
 
-/** Marks what is tried again, and what may have another input as it was made of that. Reads outputs of stages that can say so. */
+/**
+ * Marks what is tried again, and what may have another input as it was made of that. Reads outputs
+ * of stages that can say so.
+ */
 export async function markReopened(journal: Journal, graph: Scope): Promise<void> {
   if (journal.reopened_seq === 0) return;
   const places = [...new Walk(journal).places({ scope: graph, path: "" })];
@@ -66,7 +71,7 @@ class Failures {
   async #saysFailed({ node: { stage } }: Place, { key, result }: Entry): Promise<boolean> {
     if (stage.failed === undefined || result === undefined) return false;
     const output = Promise.resolve(result).then((text) => this.journal.output(key, text));
-    return await output.then((value) => stage.failed!(value), () => false); // What is lost is told where it is needed.
+    return await output.then((value) => stage.failed!(value), () => false); // A lost record is reported where it is needed.
   }
 
   /** Every node that reads it has a result of it, in some round. */
@@ -85,7 +90,10 @@ class Failures {
     return byNode.size > 0;
   }
 
-  /** What is made of each item by itself judges nothing, and neither does a failure that is tried again: their readers do. */
+  /**
+   * What is made of each item by itself judges nothing, and neither does a failure that is tried
+   * again: their readers do.
+   */
   async #accepts(reader: Place): Promise<boolean> {
     if (reader.closed) return true;
     const [entry] = reader.entries;
@@ -94,7 +102,10 @@ class Failures {
   }
 }
 
-/** The nodes of a run with what they read, by key: rounds that are open, else the last one that closed, else the first. */
+/**
+ * The nodes of a run with what they read, by key: rounds that are open, else the last one that
+ * closed, else the first.
+ */
 class Walk {
   constructor(readonly journal: Journal) {}
 

@@ -1,8 +1,14 @@
-/** Typed tokens for what stages need from the outside world (worker groups, samplers, files) without importing it. */
+/**
+ * Typed tokens for what stages need from the outside world (worker groups, samplers, files) without
+ * importing it.
+ */
 
 declare const /** @internal */ held: unique symbol;
 
-/** Names a resource of type T. Stages ask for it with `ctx.resource(token)`; the engine is given it with `provide`. */
+/**
+ * Names a resource of type T. Stages ask for it with `ctx.resource(token)`; the engine is given it
+ * with `provide`.
+ */
 export type Resource<T> = { readonly name: string; readonly [held]?: T };
 
 /** A resource and its implementation, for `new Engine({ resources: [...] })`. */

@@ -3,17 +3,25 @@ import type { ErrorJson } from "./errors.ts";
 import type { Failure } from "./journal_tree.ts";
 import { attemptsFor, type Stage } from "./stage.ts";
 
-/** The longest wait before a second try, which doubles with every failure up to `max_ms`. A wait is half of it and more. */
+/**
+ * The longest wait before a second try, which doubles with every failure up to `max_ms`. A wait is
+ * half of it and more.
+ */
 export type Backoff = { first_ms: number; max_ms: number };
 export const DEFAULT_BACKOFF: Backoff = { first_ms: 500, max_ms: 60_000 };
 
 /** These fail the same way in every engine, unless the stage's budget says otherwise. */
 const BUDGET_DECIDES = new Set(["user_code", "bad_data"]);
 
-/** However often a scheduler takes the workers away, a stage that never gets through is told at some time. */
-export const UNCOUNTED_MAX = 50;
+/**
+ * However often a scheduler takes the workers, a stage that never finishes must fail at some point.
+ */
+const UNCOUNTED_MAX = 50;
 
-/** Wall time of the next attempt, or null if the stage is given up. `failures`: those before this one. */
+/**
+ * Wall time of the next attempt, or null if the stage is given up. `failures`: those before this
+ * one.
+ */
 export function nextAttempt(
   stage: Pick<Stage, "attempts_max">,
   failures: readonly Failure[],

@@ -9,7 +9,9 @@ type Request = { needs: Needs; passed: number; grant(): void };
 
 /** Bound on graph stages that run in the engine at once; they hold no slot of a worker group. */
 const ENGINE_IN_FLIGHT = 64;
-/** A request that was passed this often by later ones is passed no more: a large one is not starved. */
+/**
+ * A request that was passed this often by later ones is passed no more: a large one is not starved.
+ */
 const PASSED_MAX = 8;
 
 /** First come, first served, but what fits may pass what does not: at most `PASSED_MAX` times. */
@@ -31,7 +33,7 @@ export class Slots {
   reserve(needs: Needs): Promise<Release> | Release {
     for (const [name, count] of Object.entries(needs)) {
       if (count > this.size(name)) {
-        throw new InvalidInputError(`Cannot reserve ${count} slots of '${name}' as there are ${this.size(name)}`, {
+        throw new InvalidInputError(`Cannot reserve ${count} slots of '${name}' because there are ${this.size(name)}`, {
           name,
           count,
         });

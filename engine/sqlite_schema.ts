@@ -2,7 +2,10 @@ import { DatabaseSync } from "node:sqlite";
 import { sha256Hex } from "./canonical.ts";
 import { EngineError, InfrastructureError, InvalidInputError } from "./errors.ts";
 
-/** Version n is what the first n lists make of an empty file. A list that was released never changes. */
+/**
+ * Version n is what the first n lists make of an empty file. A list that was released never
+ * changes.
+ */
 const VERSIONS: readonly (readonly string[])[] = [[
   `CREATE TABLE holdfast_schema (version INTEGER NOT NULL, checksum TEXT NOT NULL)`,
   `CREATE TABLE runs (
@@ -38,7 +41,10 @@ function checksum(statements: readonly string[]): string {
   return sha256Hex([...statements].sort().join(";\n"));
 }
 
-/** The checksum of each version from 0, the empty file: SQLite's own words for the tables after each list of changes. */
+/**
+ * The checksum of each version from 0, the empty file: SQLite's own words for the tables after each
+ * list of changes.
+ */
 function checksums(): string[] {
   const db = new DatabaseSync(":memory:");
   const found = [checksum([])];
@@ -50,7 +56,10 @@ function checksums(): string[] {
   return found;
 }
 
-/** Creates the tables in a new file and brings those of an older version up to this one; refuses a file of a newer Holdfast, of another program, or with altered tables. */
+/**
+ * Creates the tables in a new file and brings those of an older version up to this one; refuses a
+ * file of a newer Holdfast, of another program, or with altered tables.
+ */
 export function ensureSchema(db: DatabaseSync, path: string): void {
   const expected = checksums();
   if (checksum(statementsOf(db)) === expected.at(-1) && versionOf(db) === SCHEMA_VERSION) return;
@@ -72,7 +81,7 @@ function migrate(db: DatabaseSync, { path, expected }: { path: string; expected:
   const version = statements.length === 0 ? 0 : versionOf(db);
   if (version > SCHEMA_VERSION) {
     throw new InvalidInputError(
-      `Cannot open ${path} as its schema is version ${version} and this Holdfast knows up to ${SCHEMA_VERSION}: ` +
+      `Cannot open ${path} because its schema is version ${version} and this Holdfast knows up to ${SCHEMA_VERSION}: ` +
         `use the newer Holdfast that wrote it, or another --home`,
       { path, version, known: SCHEMA_VERSION },
     );
@@ -80,7 +89,7 @@ function migrate(db: DatabaseSync, { path, expected }: { path: string; expected:
   const actual = checksum(statements);
   if (actual !== expected[version]) {
     throw new InvalidInputError(
-      `Cannot open ${path} as its tables are not those of schema version ${version}: checksum is ${actual}, ` +
+      `Cannot open ${path} because its tables are not those of schema version ${version}: checksum is ${actual}, ` +
         `expected ${expected[version]}. Something else has changed the file: restore it, or use another --home`,
       { path, version, checksum: actual, expected: expected[version] },
     );
@@ -113,14 +122,17 @@ const REMEDIES: [RegExp, string, { retryable: boolean }][] = [
   [/disk I\/O/, "the disk reports an error. Check the disk, then resume", { retryable: false }],
 ];
 
-/** An error of SQLite as ours. What was acknowledged before is in the file; the failed transaction left nothing. */
+/**
+ * An error of SQLite as ours. What was acknowledged before is in the file; the failed transaction
+ * left nothing.
+ */
 export function asStoreError(error: unknown, what: string, path: string): EngineError {
   if (error instanceof EngineError) return error;
   const message = error instanceof Error ? error.message : String(error);
   const known = REMEDIES.find(([pattern]) => pattern.test(message));
   const why = known?.[1] ?? "SQLite refuses";
   return new InfrastructureError(
-    `Cannot ${what} in ${path} as ${why}. Nothing recorded is lost (${message})`,
+    `Cannot ${what} in ${path} because ${why}. Nothing recorded is lost (${message})`,
     { path, sqlite: message },
     { cause: error, retryable: known?.[2].retryable ?? false },
   );

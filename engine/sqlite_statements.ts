@@ -11,7 +11,10 @@ const HAS_CANCEL = `EXISTS (SELECT 1 FROM json_each(requests) WHERE value = 'can
 /** Requests as they pass to the next owner: a drain was meant for the old one. */
 const WITHOUT_DRAIN = `CASE WHEN ${HAS_CANCEL} THEN '["cancel"]' ELSE '[]' END`;
 export const UNFINISHED = `status IN ('created', 'running')`;
-/** The fence. A finished or released run has no owner, so that nobody appends to it under the old epoch. */
+/**
+ * The fence. A finished or released run has no owner, so that nobody appends to it under the old
+ * epoch.
+ */
 const OWNED = `id = :run AND epoch = :epoch AND owner IS NOT NULL`;
 
 export const CLAIM =

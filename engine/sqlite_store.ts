@@ -39,7 +39,7 @@ import type {
   StoreIdentity,
 } from "./store.ts";
 
-export type SqliteOptions = {
+type SqliteOptions = {
   clock?: Clock;
   /** How long a write waits for another process's transaction. */
   busy_timeout_ms?: number;
@@ -102,7 +102,7 @@ export class SqliteStore implements Store {
         now: this.#clock.now(),
       });
       if (!row) {
-        throw new InvalidInputError(`Cannot create run '${id}' as there is one already: choose another --id`, {
+        throw new InvalidInputError(`Cannot create run '${id}' because there is one already: choose another --id`, {
           run: id,
         });
       }
@@ -287,7 +287,7 @@ export class SqliteStore implements Store {
     throw new InvalidInputError(`Cannot find run '${run}' in ${this.path}: 'runs' lists those that are there`, { run });
   }
 
-  /** A write that changed nothing: the run is another's, or there is none of that name. */
+  /** A write that changed nothing: another engine owns the run, or no run has that name. */
   #fenced(run: string): { fenced: true } {
     this.#known(run);
     return { fenced: true };
@@ -312,7 +312,7 @@ export class SqliteStore implements Store {
   }
 
   #assertOpen(): void {
-    if (this.#closed) throw new InvalidInputError(`Cannot use the journal ${this.path} as it is closed`);
+    if (this.#closed) throw new InvalidInputError(`Cannot use the journal ${this.path} because it is closed`);
   }
 
   /** Group commit: one transaction for all that waits, then every promise settles. */

@@ -3,7 +3,7 @@
  * every driver. Times are milliseconds of the store's own clock.
  */
 
-/** Recorded kinds. `note` is a fact with a name of its own (`note/version`, `note/checkpoint`, ...). */
+/** Recorded kinds. `note` is a named fact (`note/version`, `note/checkpoint`, ...). */
 export type RowKind =
   | "intent"
   | "result"
@@ -18,25 +18,36 @@ export type RowKind =
 /** A row of the journal before the store has numbered it. */
 export type NewRow = {
   kind: RowKind;
-  /** Scope path + name + occurrence or id: `round/3/score#17`. For notes: what the note is about. */
+  /**
+   * Scope path + name + occurrence or id: `round/3/score#17`. For notes: what the note is about.
+   */
   key: string;
   /** sha256 of the canonical JSON of the input, where there is one. */
   input_hash?: string;
   /** JSON text. Values over 64 KiB are moved to an artifact by the journal, not by the driver. */
   value: string;
 };
-/** A row as it stands in the journal: numbered from 1 in its run, with the epoch that wrote it and when. */
+/** A row of the journal: numbered from 1 in its run, with the epoch that wrote it and when. */
 export type JournalRow = NewRow & { seq: number; epoch: number; at_ms: number };
 
-/** Who may append: one incarnation of an engine process. `boot_id` tells two processes of one pid apart. */
+/**
+ * Who may append: one incarnation of an engine process. `boot_id` tells two processes of one pid
+ * apart.
+ */
 export type Owner = { boot_id: string; host: string; pid: number; process_start: string };
 
 /** How a run ended. */
 export type FinalStatus = "done" | "failed" | "cancelled";
-/** What another process asks a run's engine for: to cancel it, or to let what is in flight finish and stop. */
+/**
+ * What another process asks a run's engine for: to cancel it, or to let what is in flight finish
+ * and stop.
+ */
 export type RequestKind = "cancel" | "drain";
 
-/** Where a forked run leaves its parent: the prefix is the parent's rows up to `seq`, which close `round`. */
+/**
+ * Where a forked run leaves its parent: the prefix is the parent's rows up to `seq`, which close
+ * `round`.
+ */
 export type Parent = { run: string; round: number; seq: number };
 
 /** The head row of a run. */
@@ -46,7 +57,10 @@ export type RunHead = {
   status: "created" | "running" | FinalStatus;
   epoch: number;
   last_seq: number;
-  /** The module that defines the graph, its hash (names, versions, edges), the resolved configuration (JSON), versions. */
+  /**
+   * The module that defines the graph, its hash (names, versions, edges), the resolved
+   * configuration (JSON), versions.
+   */
   entry: string;
   graph: string;
   graph_hash: string;
@@ -67,7 +81,7 @@ export type RunHead = {
   needs: Record<string, number>;
   /** Null: not a fork. */
   parent: Parent | null;
-  /** Where the run keeps its files, as whoever made it calls that place; null: not told. */
+  /** Where the run keeps its files, by the name that its creator gave; null: unknown. */
   home: string | null;
   /** The version of its journal: see `JOURNAL_VERSION`. */
   journal: number;
@@ -90,11 +104,17 @@ export type ClaimOptions = {
   lease_ms: number;
   force?: boolean;
   seen_epoch?: number;
-  /** Takes a run that is done or cancelled too, to collect what it no longer needs. It stays done or cancelled. */
+  /**
+   * Takes a run that is done or cancelled too, to collect what it no longer needs. It stays done or
+   * cancelled.
+   */
   ended?: boolean;
 };
 
-/** Picks one of the unfinished runs, oldest first. Pure: it may be called again. `force`: as of a claim. */
+/**
+ * Picks one of the unfinished runs, oldest first. Pure: it may be called again. `force`: as of a
+ * claim.
+ */
 export type Choose = (runs: RunHead[], now_ms: number) => { run: string; force: boolean } | null;
 /** For how long a run of a queue is claimed, and which. */
 export type DequeueOptions = { lease_ms: number; choose: Choose };
@@ -115,13 +135,21 @@ export type ReadQuery = {
 export interface Store {
   /** Which journal it is: homes and stores that are mixed up are noticed by it. */
   identity(): Promise<StoreIdentity>;
-  /** Records a run, and in the same transaction the first rows of its journal (epoch 0): the prefix of a fork. */
+  /**
+   * Records a run, and in the same transaction the first rows of its journal (epoch 0): the prefix
+   * of a fork.
+   */
   create(run: NewRun, rows?: NewRow[]): Promise<RunHead>;
   /** One run as it stands; null if there is none. */
   head(run: string): Promise<RunHead | null>;
-  /** The newest first. `limit`: how many are looked at; those that are misnamed are left out of the answer. */
+  /**
+   * The newest first. `limit`: how many are looked at; those that are misnamed are left out of the
+   * answer.
+   */
   heads(filter?: { limit?: number }): Promise<RunHead[]>;
-  /** Ids of the runs that no other operation but `read` knows, as none of them can be a run's id. */
+  /**
+   * Ids of the runs that no other operation but `read` knows, as none of them can be a run's id.
+   */
   misnamed(): Promise<string[]>;
   /**
    * Takes the run for `owner` and raises its epoch, in one statement. Refused (claimed: false) while another owner's
@@ -137,7 +165,10 @@ export interface Store {
    * choice. Null: it picked none, or one that may not be claimed.
    */
   dequeue(owner: Owner, options: DequeueOptions): Promise<RunHead | null>;
-  /** Extends the lease and answers the requests made since; fenced if the epoch is no longer the run's. */
+  /**
+   * Extends the lease and answers the requests made since; fenced if the epoch is no longer the
+   * run's.
+   */
   renew(
     run: string,
     epoch: number,
@@ -148,7 +179,10 @@ export interface Store {
    * was finished or released since counts as fenced.
    */
   append(run: string, epoch: number, rows: NewRow[]): Promise<Appended>;
-  /** Deletes rows, all or none, under the same fence; those that are gone already do not matter. Seqs are not used again. */
+  /**
+   * Deletes rows, all or none, under the same fence; those that are gone already do not matter.
+   * Seqs are not used again.
+   */
   remove(run: string, epoch: number, seqs: number[]): Promise<Appended>;
   /**
    * Rows in order of seq; `newest_first` turns it round, so that `limit: 1` is the last such row. `prefix`: of the key.
@@ -175,7 +209,10 @@ export interface Store {
     status: FinalStatus,
     error?: string,
   ): Promise<{ fenced: true } | { fenced: false; status: FinalStatus }>;
-  /** Gives the run back unfinished: it can be claimed at once. With a cancel request open it is cancelled by this. */
+  /**
+   * Gives the run back unfinished: it can be claimed at once. With a cancel request open it is
+   * cancelled by this.
+   */
   release(run: string, epoch: number): Promise<void>;
   /** Opens a failed run again (resume): status running, error cleared. Needs a claim first. */
   reopen(run: string, epoch: number): Promise<Appended>;

@@ -1,5 +1,5 @@
-/** Two rewards, a filter and a promotion gate: `deno run -A examples/custom_graph.ts`. Kill it, run it again: it goes on. */
-import * as rl from "../mod.ts";
+/** Two rewards, a filter and a promotion gate: `deno run -A examples/custom_graph.ts`. Kill it, run it again: it continues. */
+import * as rl from "holdfast";
 
 const Scored = rl.z.array(rl.ScoredGroup);
 /** The filter: a group whose samples all scored alike teaches nothing. The ledger counts what it drops. */

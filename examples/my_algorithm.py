@@ -1,4 +1,4 @@
-"""An algorithm of one's own: SAPO, soft adaptive policy optimisation, arXiv:2511.20347.
+"""A custom algorithm: SAPO, soft adaptive policy optimisation, arXiv:2511.20347.
 
 A sigmoid takes the place of the clip. `my_algorithm.ts` beside it is the same in TypeScript.
 

@@ -1,5 +1,5 @@
 /**
- * An algorithm of one's own: SAPO, soft adaptive policy optimisation, arXiv:2511.20347. A sigmoid takes the place of the clip.
+ * A custom algorithm: SAPO, soft adaptive policy optimisation, arXiv:2511.20347. A sigmoid takes the place of the clip.
  *
  *     A_i = (R_i − mean_G R) ÷ (std_G R + std_epsilon)                           for every token of sample i
  *     r_t = π(y_t) ÷ π_old(y_t)
@@ -7,7 +7,7 @@
  *
  * `my_algorithm.py` beside it is the same in Python.
  */
-import { defineAlgorithm, groupZscore, perSequenceMean, sequenceMean, tokenMean, where, z } from "../mod.ts";
+import { defineAlgorithm, groupZscore, perSequenceMean, sequenceMean, tokenMean, where, z } from "holdfast";
 
 export const my_algorithm = defineAlgorithm({
   name: "my_algorithm",

@@ -1,4 +1,5 @@
-"""Rewards in Python: a function takes what it names of `prompt`, `completion`, `row` and `tokens` (None in `reward test`).
+"""Rewards in Python: a function takes what it names of `prompt`, `completion`, `row` and `tokens` (None in `reward
+test`).
 
 It returns a number, or a dict with `score` and other numbers. A wrong answer is 0; an exception says that
 the row is broken, and is counted as a failed sample, never as a score.

@@ -1,4 +1,7 @@
-/** An algorithm in Python looked at before a run is made: what is wrong with it is bad input, not a failed run. */
+/**
+ * An algorithm in Python looked at before a run is made: what is wrong with it is bad input, not a
+ * failed run.
+ */
 import { inPython } from "../algs/mod.ts";
 import type { Config } from "../configs/mod.ts";
 import { AlgorithmDescription } from "../data/mod.ts";
@@ -33,7 +36,7 @@ export async function checkAlgorithm(
   const use = { learns_from, value_model: algorithm.value_model, samples_per_prompt: sizes.samples_per_prompt ?? null };
   const fault = misuse(described, use);
   if (fault !== null) {
-    throw new InvalidInputError(`Cannot use ${source.file} as ${fault}`, { source: algorithm.source });
+    throw new InvalidInputError(`Cannot use ${source.file} because ${fault}`, { source: algorithm.source });
   }
 }
 

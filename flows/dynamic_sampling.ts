@@ -2,14 +2,17 @@
 import { type Refill, refillOf } from "../algs/mod.ts";
 import type { Policy } from "../data/mod.ts";
 import type { GraphBuilder, Ref } from "../engine/mod.ts";
-import type { OnlineRounds } from "./online.ts";
+import type { OnlineRounds } from "./online_rounds.ts";
 import { samplingOf } from "./sampling.ts";
 import type { OpenedSplit } from "./stages/open_data.ts";
 import { publishPolicy } from "./stages/publish_policy.ts";
 import { type Draws, NO_DRAWS, sampleUntilFull } from "./stages/sample_until_full.ts";
 import type { ScoredGroup } from "./stages/score_group.ts";
 
-/** What the loop carries for it beside the policy; nothing, where the algorithm takes what a round draws. */
+/**
+ * What the loop carries for it beside the policy; nothing, where the algorithm takes what a round
+ * draws.
+ */
 export function drawsCarried(g: GraphBuilder, { algorithm }: OnlineRounds): { draws?: Ref<Draws> } {
   return refillOf(algorithm) === null ? {} : { draws: g.constant(NO_DRAWS) };
 }

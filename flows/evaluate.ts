@@ -17,7 +17,10 @@ import { type Published, publishPolicy } from "./stages/publish_policy.ts";
 import { scoreGroup } from "./stages/score_group.ts";
 import { type Evaluation, summariseEvaluation } from "./stages/summarise_evaluation.ts";
 
-/** What an evaluation reads of a configuration. `label`: what it is called in results, `before` or `after`. */
+/**
+ * What an evaluation reads of a configuration. `label`: what it is called in results, `before` or
+ * `after`.
+ */
 export type EvaluationPlan =
   & Pick<OnlineConfig, "seed" | "reward" | "sampler">
   & Pick<OnlineConfig, "evaluate">
@@ -26,7 +29,10 @@ export type EvaluationPlan =
 
 type Pass = { name: string; samples_per_prompt: number; sampling: Sampling };
 
-/** The evaluations that a configuration asks for, of each of its sets: greedy, sampled, both, or none. */
+/**
+ * The evaluations that a configuration asks for, of each of its sets: greedy, sampled, both, or
+ * none.
+ */
 export function evaluations(g: GraphBuilder, plan: EvaluationPlan, policy: Ref<Policy>): Ref<Evaluation>[] {
   if (plan.evaluate === null) return [];
   const { greedy, samples_per_prompt } = plan.evaluate;

@@ -1,4 +1,6 @@
-/** What the rounds of an algorithm learn beside the policy, and how one round hands it to the next. */
+/**
+ * What the rounds of an algorithm learn beside the policy, and how one round hands it to the next.
+ */
 import { firstCoef, hasValueModel, inPython, needsOf, refillOf } from "../algs/mod.ts";
 import type { OnlineConfig } from "../configs/mod.ts";
 import type { ArtifactRef, Policy, ScoredColumn } from "../data/mod.ts";
@@ -23,7 +25,10 @@ export type LearnerConfig =
     opened?: Opened;
   };
 
-/** What a round hands on. A name beside the policy is there only where it changes from round to round. */
+/**
+ * What a round hands on. A name beside the policy is there only where it changes from round to
+ * round.
+ */
 export type Learner = {
   policy: Ref<Policy>;
   /** The value model. */
@@ -53,7 +58,10 @@ function constantCoef(g: GraphBuilder, algorithm: LearnerConfig["algorithm"]): R
   return Object.keys(coef).length > 0 ? g.constant(coef) : null;
 }
 
-/** What a KL is taken to as long as it is not refreshed: the configured model, else the policy that the run starts from. */
+/**
+ * What a KL is taken to as long as it is not refreshed: the configured model, else the policy that
+ * the run starts from.
+ */
 export function fixedReference(g: GraphBuilder, config: LearnerConfig, start: Ref<Policy>): Ref<Policy> {
   const { path } = config.reference;
   if (path === null || !readsReference(config)) return start;

@@ -1,7 +1,7 @@
 import type { Draws } from "./stages/sample_until_full.ts";
 
 /**
- * The ledger: what became of every draw. read = trained + filtered(reason) + stale + failed(reason) + pending.
+ * The ledger: what happened to every draw. read = trained + filtered(reason) + stale + failed(reason) + pending.
  * Stages count with `ctx.tally`; the engine adds up a round's counts and checks them as it closes.
  */
 export type Ledger = {

@@ -7,8 +7,9 @@ import { drawsCarried, refilledRollouts } from "./dynamic_sampling.ts";
 import { evaluations } from "./evaluate.ts";
 import { fixedReference, learned, type Learner, type LearnFrom, savedLearner, startLearner } from "./learner.ts";
 import { checkLedger } from "./ledger.ts";
-import { type Opened, openedOf } from "./open_algorithm.ts";
-import { openRows, type RowsConfig } from "./open_rows.ts";
+import { openedOf } from "./open_algorithm.ts";
+import type { OnlineRounds } from "./online_rounds.ts";
+import { openRows } from "./open_rows.ts";
 import { samplingOf } from "./sampling.ts";
 import { drawPrompts } from "./stages/draw_prompts.ts";
 import { exportCritic, exportPolicy } from "./stages/export_policy.ts";
@@ -18,31 +19,10 @@ import { preparePolicy } from "./stages/prepare_policy.ts";
 import { publishPolicy } from "./stages/publish_policy.ts";
 import { type ScoredGroup, scoreGroup } from "./stages/score_group.ts";
 
-/** What the rounds of online RL read of a configuration; the quickstart makes one from its own. */
-export type OnlineRounds =
-  & Pick<
-    OnlineConfig,
-    | "seed"
-    | "rounds"
-    | "prompts_per_round"
-    | "samples_per_prompt"
-    | "lag"
-    | "algorithm"
-    | "reward"
-    | "sampler"
-    | "trainer"
-    | "value_model"
-    | "reference"
-    | "rollouts"
-    | "checkpoints"
-  >
-  & RowsConfig
-  & {
-    /** Where an algorithm in Python is opened already. */
-    opened?: Opened;
-  };
-
-/** Draws a round's prompts, publishes `policy` to the samplers, generates a group for each prompt and scores it. */
+/**
+ * Draws a round's prompts, publishes `policy` to the samplers, generates a group for each prompt
+ * and scores it.
+ */
 export function scoredRollouts(
   g: GraphBuilder,
   config: OnlineRounds,

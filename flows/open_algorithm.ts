@@ -14,7 +14,10 @@ type Choosing = {
   opened?: Opened;
 };
 
-/** Opens the algorithm if it is a file, once for all rounds. One of the table is what its configuration says. */
+/**
+ * Opens the algorithm if it is a file, once for all rounds. One of the table is what its
+ * configuration says.
+ */
 export function openedOf(
   g: GraphBuilder,
   { algorithm, trainer, samples_per_prompt, opened }: Choosing,

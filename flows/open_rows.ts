@@ -5,7 +5,10 @@ import type { GraphBuilder, Ref } from "../engine/mod.ts";
 import { boundRows, type RowUse } from "./stages/bound_rows.ts";
 import { openData, type OpenedSplit } from "./stages/open_data.ts";
 
-/** What opening rows reads of a configuration. Rows that are made on the spot have no `data` block, and no long prompts. */
+/**
+ * What opening rows reads of a configuration. Generated rows have no `data` block and no long
+ * prompts.
+ */
 export type RowsConfig = {
   data?: Pick<z.infer<typeof TrainingData>, "prompt_tokens_max" | "on_long_prompt">;
   sampler?: { max_model_len: number | null };

@@ -1,4 +1,7 @@
-/** Directories that a run's stages write into `runs/RUN` and go on from: what is lost of them is made again. */
+/**
+ * Directories that a run's stages write into `runs/RUN` and continue from: what is lost of them is
+ * made again.
+ */
 import type { z } from "zod";
 import { type Context, isNothing, sha256Hex } from "../engine/mod.ts";
 import { type FileEntry as Entry, firstProblem } from "../workers/mod.ts";
@@ -10,7 +13,7 @@ type At = { ctx: Pick<Context, "resource"> };
 
 /**
  * Whether a directory that a stage of this run wrote holds its files, by name and size. One of another run, as a fork has
- * them, is not this run's to make: whoever opens it names what is missing.
+ * them, is not this run's to make: opening it names what is missing.
  */
 export async function holds(dir: string, { ctx, files }: At & { files: readonly File[] }): Promise<boolean> {
   if (!isOwn(dir, ctx)) return true;
@@ -18,7 +21,10 @@ export async function holds(dir: string, { ctx, files }: At & { files: readonly 
   return files.every(({ bytes }, i) => found[i] === bytes);
 }
 
-/** The same of a small one, by what its files hold. Older records name none: then it holds some, and none is empty. */
+/**
+ * The same of a small one, by what its files hold. Older records name none: then it holds some, and
+ * none is empty.
+ */
 export async function isWhole(dir: string, { ctx, files }: At & { files?: readonly FileEntry[] }): Promise<boolean> {
   if (!isOwn(dir, ctx)) return true;
   if (files !== undefined) return await firstProblem(dir, files) === null;
@@ -41,7 +47,7 @@ function isOwn(dir: string, ctx: At["ctx"]): boolean {
   return dir.startsWith(`${ctx.resource(Paths).run}/`);
 }
 
-/** Of the files that lie in it. */
+/** Of the files in it. */
 async function sizesIn(dir: string): Promise<number[]> {
   try {
     const names = await Array.fromAsync(Deno.readDir(dir), ({ name }) => name);

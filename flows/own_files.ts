@@ -1,4 +1,7 @@
-/** Which names in a run's directories are ours, and how a run's stages remove what is no longer needed. */
+/**
+ * Which names in a run's directories are ours, and how a run's stages remove what is no longer
+ * needed.
+ */
 import { type Context, RemovalRefusedError, removeTree } from "../engine/mod.ts";
 import { Paths } from "./resources.ts";
 

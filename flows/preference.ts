@@ -22,13 +22,16 @@ export type PreferenceRounds =
   >
   & RowsConfig
   & {
-    /** The algorithm, where it is in Python. */
+    /** The algorithm, if it is in Python. */
     opened: Opened;
   };
 
 type Scoring = { batch: Ref<ArtifactRef>; policy: Ref<Policy>; start: Ref<Policy> };
 
-/** The batch with what the loss reads of the reference model: the configured one, else the policy that the run starts from. */
+/**
+ * The batch with what the loss reads of the reference model: the configured one, else the policy
+ * that the run starts from.
+ */
 function scoredBatch(g: GraphBuilder, config: PreferenceRounds, { batch, policy, start }: Scoring): Ref<ArtifactRef> {
   const { micro_batch_tokens_max, updates_per_batch, epochs_per_batch, lora } = config.trainer;
   const { path, offload } = config.reference;
@@ -57,10 +60,13 @@ export function preferenceRounds(g: GraphBuilder, config: PreferenceRounds, star
   return rounds.policy;
 }
 
-/** Held-out pairs with a result of their own. `set`: what it is called; null: there is one. */
+/** Held-out pairs with a separate result. `set`: what it is called; null: there is one. */
 export type HeldOutPairs = { set: string | null; batch: Ref<ArtifactRef> };
 
-/** The held-out pairs that a configuration evaluates on, with what the loss reads of the reference model. */
+/**
+ * The held-out pairs that a configuration evaluates on, with what the loss reads of the reference
+ * model.
+ */
 export function heldOutPairs(
   g: GraphBuilder,
   config: PreferenceRounds & Pick<PreferenceConfig, "evaluate"> & { data?: { eval?: SourceConfig[] } },
@@ -92,7 +98,10 @@ function pairEvaluations(
   }, { policy: judged, evaluations: [] });
 }
 
-/** The model directory that training starts from: read or made, and with a warm-up taught the chosen sides first. */
+/**
+ * The model directory that training starts from: read or made, and with a warm-up taught the chosen
+ * sides first.
+ */
 function startDirectory(g: GraphBuilder, config: PreferenceConfig): Ref<string> | string {
   const { warmup, trainer: { optimizer: _, ...trainer } } = config;
   const { path, recipe, seed } = config.model;
@@ -104,7 +113,9 @@ function startDirectory(g: GraphBuilder, config: PreferenceConfig): Ref<string> 
   return g.stage(exportModel, { policy: taught, name: "warm" }, { as: "export_warm" }).field("dir");
 }
 
-/** Preference learning: evaluate on held-out pairs, train round by round, export, evaluate again. */
+/**
+ * Preference learning: evaluate on held-out pairs, train round by round, export, evaluate again.
+ */
 export const preference = graph("preference", PreferenceConfig, (g, configured) => {
   const model_path = startDirectory(g, configured);
   const opened = openedOf(g, configured, "pairs");

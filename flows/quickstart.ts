@@ -7,7 +7,10 @@ import { createModel } from "./stages/create_model.ts";
 import { exportModel } from "./stages/export_policy.ts";
 import { preparePolicy } from "./stages/prepare_policy.ts";
 
-/** A tiny model made on the spot: supervised warm-up, reinforcement learning, and evaluation after each. */
+/**
+ * A tiny model created at the start: supervised warm-up, reinforcement learning, and evaluation
+ * after each.
+ */
 export const quickstart = graph("quickstart", QuickstartConfig, (g, config) => {
   const evaluate = { ...config.evaluate, samples_per_prompt: 1, greedy: true, files: "together" as const };
   const plan = { ...config, evaluate };

@@ -6,7 +6,10 @@ import type { PolicyTrainer } from "../workers/mod.ts";
 /** The rows of a run by split (`train`, `eval`, ...), opened once. */
 export type RowTables = Record<string, RowTable>;
 
-/** Where a run keeps its files. `home`: the tree that they all lie in; `owner`: what their directories say. */
+/**
+ * Where a run keeps its files. `home`: the tree of all of them; `owner`: what their directories
+ * say.
+ */
 export type RunPaths = {
   home: string;
   owner: DirectoryOwner | null;

@@ -3,7 +3,10 @@ import type { CheckpointsConfig } from "../configs/mod.ts";
 /** What of a checkpoint decides how long it is kept. */
 export type Candidate = { version: string; number: number; round: number | null; metric: number | null };
 export type KeepPolicy = Pick<CheckpointsConfig, "keep_last" | "keep_every" | "keep_best">;
-/** Why a checkpoint stays. `in_use`: the oldest version that unfinished work names is rebuilt from it. */
+/**
+ * Why a checkpoint stays. `in_use`: the oldest version that unfinished work names is rebuilt from
+ * it.
+ */
 export type KeepReason = "last" | "every" | "best" | "in_use";
 
 /**

@@ -1,5 +1,5 @@
-import type { SamplerConfig } from "../configs/mod.ts";
 import { Sampling } from "../data/mod.ts";
+import type { SamplerConfig } from "../workers/mod.ts";
 
 /** How tokens are drawn, out of the sampler's whole block. */
 export function samplingOf(sampler: SamplerConfig): Sampling {

@@ -10,7 +10,10 @@ import { exportPolicy } from "./stages/export_policy.ts";
 import { preparePolicy } from "./stages/prepare_policy.ts";
 import { trainPolicy } from "./stages/train_policy.ts";
 
-/** What the rounds of supervised training read of a configuration; the quickstart makes one from its own. */
+/**
+ * What the rounds of supervised training read of a configuration; the quickstart makes one from its
+ * own.
+ */
 export type SupervisedRounds =
   & Pick<SupervisedConfig, "seed" | "rounds" | "rows_per_round" | "algorithm" | "trainer" | "checkpoints">
   & RowsConfig;

@@ -10,7 +10,7 @@ const common = {
     "The name in metrics (`reward/LABEL/mean`); by default the reward's own.",
   ),
   when: z.string().optional().describe(
-    "Paid only to samples that the reward of this name gives more than 0; left out: to every sample.",
+    "Paid only to samples for which the named reward is above 0; absent: to every sample.",
   ),
 };
 
@@ -18,12 +18,12 @@ const { characters_in_place, exact_match, gsm8k, length } = REWARDS;
 
 const /** @internal */ rewardConfigSchema = z.discriminatedUnion("name", [
   z.strictObject({
-    name: z.literal("characters_in_place").describe("The share of characters that stand where the answer has them."),
+    name: z.literal("characters_in_place").describe("The share of characters in the same place as in the answer."),
     ...common,
     ...characters_in_place.config.shape,
   }),
   z.strictObject({
-    name: z.literal("exact_match").describe("1 if the completion is the row's answer, else 0."),
+    name: z.literal("exact_match").describe("1 if the completion equals the row's answer, else 0."),
     ...common,
     ...exact_match.config.shape,
   }),
@@ -40,7 +40,7 @@ const /** @internal */ rewardConfigSchema = z.discriminatedUnion("name", [
   PythonRewardConfig.extend(common),
   RewardModelConfig.extend(common),
 ]);
-/** One entry of `reward:`; the reward's own settings stand beside its name and weight. */
+/** One entry of `reward:`; the reward's settings are next to its name and weight. */
 export type RewardConfig = z.infer<typeof rewardConfigSchema>;
 /** Schema of {@linkcode RewardConfig}. */
 export const RewardConfig: typeof rewardConfigSchema = rewardConfigSchema;
@@ -49,7 +49,7 @@ export const RewardConfig: typeof rewardConfigSchema = rewardConfigSchema;
 export type ScoringFunction = {
   readonly name: string;
   readonly weight: number;
-  /** Paid only to samples that the reward of this name gives more than 0; left out: to every sample. */
+  /** Paid only to samples for which the named reward is above 0; absent: to every sample. */
   readonly when?: string;
   readonly runs_on: "engine" | "process";
   /** For `process`: `path.py:function`, else null. */
@@ -80,7 +80,7 @@ export function scoringFunctions(configs: readonly RewardConfig[]): ScoringFunct
   return configs.map((config) => {
     if (config.when !== undefined && !labels.includes(config.when)) {
       throw new RangeError(
-        `Cannot pay '${labelOf(config)}' as its \`when\` names no reward: there are ${
+        `Cannot pay '${labelOf(config)}' because its \`when\` names no reward: there are ${
           labels.join(", ")
         }, not '${config.when}'`,
       );
@@ -119,7 +119,7 @@ export function rowCheck(
     return ({ answer, columns }) => {
       const all: Record<string, unknown> = { ...columns, answer };
       const lacking = wanted.find((name) => all[name] === undefined || all[name] === null);
-      return lacking === undefined ? null : `Cannot score with '${config.source}' as the row has no '${lacking}'`;
+      return lacking === undefined ? null : `Cannot score with '${config.source}' because the row has no '${lacking}'`;
     };
   }
   const { name, weight: _, label: __, when: ___, ...own } = config;
@@ -157,7 +157,9 @@ function inProcess(
     timeout_ms: ENGINE_TIMEOUT_MS,
     ...how,
     score() {
-      throw new TypeError(`Cannot score with '${name}' in the engine as it is Python: send it to the reward processes`);
+      throw new TypeError(
+        `Cannot score with '${name}' in the engine because it is Python: send it to the reward processes`,
+      );
     },
   };
 }
@@ -169,7 +171,7 @@ export function checkedScore(score: Score, name: string): Score {
   for (const [of, value] of Object.entries(numbers)) {
     if (Number.isFinite(value)) continue;
     const what = of === "score" ? "a score" : `'${of}'`;
-    throw new RangeError(`Cannot use ${what} of '${name}' as it is not a finite number: it is ${value}`);
+    throw new RangeError(`Cannot use ${what} of '${name}' because it is not a finite number: it is ${value}`);
   }
   return score;
 }

@@ -1,6 +1,9 @@
 import type { z } from "zod";
 
-/** A row as rewards see it: the original columns, with `answer` the reference answer (GSM8K: the number after `####`). */
+/**
+ * A row as rewards see it: the original columns, with `answer` the reference answer (GSM8K: the
+ * number after `####`).
+ */
 export type RewardRow = { answer?: string; [column: string]: unknown };
 
 /** One sample to score. */
@@ -14,7 +17,10 @@ export type RewardInput = {
   signal: AbortSignal;
 };
 
-/** A number, or one with numbers beside it, which are metrics (`reward/NAME/NUMBER/mean`); null: there is nothing to grade by. */
+/**
+ * A number, or one with numbers beside it, which are metrics (`reward/NAME/NUMBER/mean`); null:
+ * there is nothing to grade by.
+ */
 export type Score = number | { score: number; metrics?: Record<string, number> } | null;
 
 /**
@@ -23,14 +29,23 @@ export type Score = number | { score: number; metrics?: Record<string, number> }
  */
 export type Reward<Name extends string = string, Shape extends z.ZodRawShape = z.ZodRawShape, Reads = RewardInput> = {
   readonly name: Name;
-  /** `engine`: called in the engine's process, so quick and pure. `process`: in a pool with a hard time limit. */
+  /**
+   * `engine`: called in the engine's process, so quick and pure. `process`: in a pool with a hard
+   * time limit.
+   */
   readonly runs_on: "engine" | "process";
   readonly config: z.ZodObject<Shape, z.core.$strict>;
-  /** Throws as `score` would if a row cannot be scored, whatever the completion: all are asked before anything is generated. */
+  /**
+   * Throws as `score` would if a row cannot be scored, whatever the completion: all are asked
+   * before anything is generated.
+   */
   check?(row: RewardRow, config: z.output<z.ZodObject<Shape, z.core.$strict>>): void;
   /** From which score on a sample is right; left out: the reward says nothing of that. */
   readonly right_at?: number;
-  /** It gives `metrics.right` beside its score, which comes before `right_at`: from 0.5 on a sample is right. */
+  /**
+   * It gives `metrics.right` beside its score, which comes before `right_at`: from 0.5 on a sample
+   * is right.
+   */
   readonly says_right?: true;
   score(input: Reads, config: z.output<z.ZodObject<Shape, z.core.$strict>>): Score | Promise<Score>;
 };

@@ -5,11 +5,11 @@ import { defineReward, type Reward } from "./define.ts";
 type Reads = { completion: string; row: { answer?: string } };
 const /** @internal */ config = z.strictObject({
   trim: z.boolean().default(true).describe("Ignore white space around both texts."),
-  ignore_case: z.boolean().default(false).describe("Ignore the difference between capital and small letters."),
+  ignore_case: z.boolean().default(false).describe("Ignore case."),
 });
 
 /**
- * 1 if the completion is the row's answer, else 0.
+ * 1 if the completion equals the row's answer, else 0.
  * A row without an answer is not graded.
  * @example
  * ```ts
@@ -35,5 +35,7 @@ export const exactMatch: Reward<"exact_match", typeof config.shape, Reads> = def
 
 function wantedOf({ answer }: { answer?: string }): string {
   if (answer !== undefined) return answer;
-  throw new RangeError("Cannot score with exact_match as the row has no answer: add an `answer`, or name its field");
+  throw new RangeError(
+    "Cannot score with exact_match because the row has no answer: add an `answer`, or name its field",
+  );
 }

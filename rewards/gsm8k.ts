@@ -9,7 +9,7 @@ const BOX = "\\boxed{";
 type Reads = { completion: string; row: { answer?: string } };
 const /** @internal */ config = z.strictObject({
   fallback: z.enum(["none", "last_number"]).default("none").describe(
-    "What counts as the answer when nothing is marked with ####: nothing, or what the last \\boxed{} holds, and without " +
+    "What counts as the answer if nothing is marked with ####: nothing, or the content of the last \\boxed{}, or without " +
       "one the last number of the completion.",
   ),
 });
@@ -49,10 +49,15 @@ export const gsm8k: Reward<"gsm8k", typeof config.shape, Reads> = defineReward({
 function wantedOf({ answer }: { answer?: string }): string {
   const wanted = answer === undefined ? null : spellNumber(answer);
   if (wanted !== null) return wanted;
-  throw new RangeError(`Cannot score with gsm8k as the row's answer is not a number: it is ${JSON.stringify(answer)}`);
+  throw new RangeError(
+    `Cannot score with gsm8k because the row's answer is not a number: it is ${JSON.stringify(answer)}`,
+  );
 }
 
-/** What follows the last mark that a number follows; null: not a number alone; undefined: no mark has a number. */
+/**
+ * What follows the last mark that a number follows; null: not a number alone; undefined: no mark
+ * has a number.
+ */
 function lastMarked(text: string): string | null | undefined {
   for (let at = text.length; at > 0;) {
     at = text.lastIndexOf(MARK, at - 1);

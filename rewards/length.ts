@@ -4,8 +4,8 @@ import { defineReward, type Reward } from "./define.ts";
 /** @internal */
 type Reads = { completion: string; tokens: number };
 const /** @internal */ config = z.strictObject({
-  unit: z.enum(["characters", "tokens"]).default("characters").describe("What is counted."),
-  max: z.int().positive().default(2000).describe("The length from which on the score no longer changes."),
+  unit: z.enum(["characters", "tokens"]).default("characters").describe("What to count."),
+  max: z.int().positive().default(2000).describe("The length from which the score stays constant."),
   prefer: z.enum(["short", "long"]).default("short").describe("Which end scores 1."),
 });
 

@@ -4,7 +4,6 @@ export { defineReward, type Reward, type RewardInput, type RewardRow, type Score
 export { exactMatch } from "./exact_match.ts";
 export { gsm8k } from "./gsm8k.ts";
 export { length } from "./length.ts";
-export { parsePythonReward, processOf, PythonRewardConfig, type RewardProcess } from "./python.ts";
-export { RewardModelConfig, type RewardModelSettings } from "./reward_model.ts";
-export { type Rightness, rightness, rightOfAll } from "./right.ts";
+export { parsePythonReward, processOf, PythonRewardConfig } from "./python.ts";
+export { rightness, rightOfAll } from "./right.ts";
 export { REWARDS } from "./table.ts";

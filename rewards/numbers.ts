@@ -1,6 +1,6 @@
 /**
  * Graders read text that the policy wrote, so every function here takes time linear in it, and looks at the last
- * `ANSWER_CHARACTERS_MAX` characters alone: answers stand at the end.
+ * `ANSWER_CHARACTERS_MAX` characters alone: answers are at the end.
  */
 export const ANSWER_CHARACTERS_MAX = 65_536;
 
@@ -57,7 +57,10 @@ export function numberAlone(
   return /^\p{No}/u.test(rest) || DIGIT.test(rest) ? null : spellNumber(token);
 }
 
-/** The last number of a text; null if the last digit is part of something else: 1/2, 12:30, 1e3, 12-15, 1 234. */
+/**
+ * The last number of a text; null if the last digit is part of something else: 1/2, 12:30, 1e3,
+ * 12-15, 1 234.
+ */
 export function lastNumber(text: string): string | null {
   let last = text.length - 1;
   while (last >= 0 && !DIGIT.test(text[last]!)) last--;

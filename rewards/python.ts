@@ -12,7 +12,10 @@ export function parsePythonReward(text: string): { path: string; function: strin
 /** What the processes of a reward may use where its settings say nothing. */
 const USUAL = { env: [] as string[], memory_gib: 8, cpu_s: 60, file_mib: 1024, processes_max: 64, isolate: true };
 
-/** A limit that null lifts. The default is no part of a recorded setting: runs recorded before it keep their inputs. */
+/**
+ * A limit that null lifts. The default is no part of a recorded setting: runs recorded before it
+ * keep their inputs.
+ */
 const limit = (usual: number, text: string) =>
   z.number().positive().nullable().optional().describe(`${text}. null: no limit; absent: ${usual}.`)
     .register(mayChange, { read_by: "stages" });
@@ -26,20 +29,22 @@ const VariableName = z.string()
 /** What the processes of a reward inherit, and what each may use. */
 const ofProcess = {
   env: z.array(VariableName).optional().describe(
-    "Environment variables that its processes inherit beside the usual ones, such as HF_TOKEN. Absent: none.",
+    "Environment variables its processes inherit besides the usual ones, such as HF_TOKEN. Absent: none.",
   ),
   memory_gib: limit(USUAL.memory_gib, "Memory that one of its processes may fill"),
   cpu_s: limit(USUAL.cpu_s, "CPU time of one call, over all its threads"),
   file_mib: limit(USUAL.file_mib, "The largest file that it may write"),
   processes_max: z.int().positive().optional().describe(
-    `Processes that a call may have started at once. Absent: ${USUAL.processes_max}.`,
+    `Processes that a call may run concurrently. Absent: ${USUAL.processes_max}.`,
   ).register(mayChange, { read_by: "stages" }),
   isolate: z.boolean().optional().describe(
-    "Whether it sees only its own processes, where this machine allows that (Linux namespaces). Absent: true.",
+    "Whether it sees only its own processes, if this machine allows that (Linux namespaces). Absent: true.",
   ),
 };
 
-/** A reward function in a Python file. It runs in a pool of processes; this is only its description. */
+/**
+ * A reward function in a Python file. It runs in a pool of processes; this is only its description.
+ */
 export const PythonRewardConfig = z.strictObject({
   name: z.literal("python").describe("A function in a Python file. Written short: `path.py:function`."),
   source: z.string().regex(SHAPE, "must be path.py:function").describe("`path.py:function`: where the function is."),
@@ -51,7 +56,7 @@ export const PythonRewardConfig = z.strictObject({
   ...ofProcess,
 });
 
-/** What the reward worker is told of a function's processes. */
+/** What the reward worker receives about a function's processes. */
 export type RewardProcess = Required<z.infer<z.ZodObject<typeof ofProcess>>>;
 
 /** What the processes of a reward may use, with what its settings leave out. */

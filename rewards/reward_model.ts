@@ -9,13 +9,13 @@ export const RewardModelConfig = z.strictObject({
   ),
   dtype: z.enum(["float32", "bfloat16"]).default("float32").describe("Type of its weights and activations."),
   device: z.enum(["auto", "cpu", "cuda"]).default("cpu").describe(
-    "Where it runs; cuda: the first GPU that the reward worker sees, beside whoever else uses it.",
+    "Where it runs; cuda: the first GPU visible to the reward worker, which it may share.",
   ),
-  threads: z.int().positive().default(1).describe("CPU threads that it computes with."),
+  threads: z.int().positive().default(1).describe("CPU threads it uses."),
   ...chatSettings,
-  batch_tokens_max: z.int().positive().default(8192).describe("Tokens, padding too, that are scored at once."),
+  batch_tokens_max: z.int().positive().default(8192).describe("Maximum tokens per scored batch, including padding."),
 });
 export type RewardModelConfig = z.infer<typeof RewardModelConfig>;
 
-/** What the reward worker is told of a reward model. */
+/** What the reward worker receives about a reward model. */
 export type RewardModelSettings = Omit<RewardModelConfig, "name">;

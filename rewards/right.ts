@@ -1,14 +1,22 @@
-/** Which samples of an evaluation are right: a reward says so itself, or its score is high enough. */
+/**
+ * Which samples of an evaluation are right: a reward says so itself, or its score is high enough.
+ */
 import { labelOf, type RewardConfig } from "./config.ts";
 import { REWARDS } from "./table.ts";
 
-/** From which score on a sample of a function in Python is right, where nothing says more: midway between 0 and 1. */
+/**
+ * From which score on a sample of a function in Python is right, where nothing says more: midway
+ * between 0 and 1.
+ */
 const PYTHON_RIGHT_AT = 0.5;
 /** The number beside a score that says whether the sample is right. */
 const RIGHT = "/right";
 
-/** `by`: the reward that says what is right, by its name in metrics; null: none does. `says`: its own `right` comes first. */
-export type Rightness = { by: string | null; at: number; says: boolean };
+/**
+ * `by`: the reward that says what is right, by its name in metrics; null: none does. `says`: its
+ * own `right` comes first.
+ */
+type Rightness = { by: string | null; at: number; says: boolean };
 
 /**
  * What is right under these rewards. `right_at`: a score for the first reward; null: the first reward that declares one decides,

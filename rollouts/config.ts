@@ -5,12 +5,14 @@ const /** @internal */ rolloutsConfigSchema = z.strictObject({
   slab_groups: z.int().positive().nullable().default(null).describe(
     "Groups generated as one batch. null: the round divided by the configured number of samplers.",
   ),
-  straddle: z.literal(false).default(false).describe("Whether a group may span two policy versions: not yet."),
+  straddle: z.literal(false).default(false).describe(
+    "Whether a group may span two policy versions; not supported yet.",
+  ),
   on_failed_sample: z.enum(["drop_group", "drop_sample"]).default("drop_group").describe(
-    "What a sample whose reward failed takes with it.",
+    "What to drop if a sample's reward fails: its group, or only the sample.",
   ),
   failed_fraction_max: z.number().min(0).max(1).default(0.1).describe(
-    "The run fails once more than this share of the draws read has failed.",
+    "The run fails if more than this share of its draws fails.",
   ).register(mayChange, { read_by: "stages" }),
   allow_truncated_sampling: z.boolean().default(false).describe(
     "Train on samples drawn with top_p < 1 or top_k > 0, although their log-probabilities are renormalised.",

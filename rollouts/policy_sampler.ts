@@ -1,12 +1,12 @@
 import type { Policy, Sampling, Slab } from "../data/mod.ts";
 import { InfrastructureError, isNothing } from "../engine/mod.ts";
 import {
+  ask,
+  askResident,
   type Caller,
   firstProblem,
   type Loss,
   mayBeDamage,
-  NotResident,
-  OPERATIONS,
   type Operator,
   problemText,
   type Publication,
@@ -44,7 +44,7 @@ export class PolicySampler {
   #writing: Promise<void> = Promise.resolve();
 
   /**
-   * `restart`: how the engine before this one ended, if there was one. `republish`: writes a publication again whose
+   * `restart`: how the previous engine ended, if there was one. `republish`: writes a publication again whose
    * files were dropped meanwhile; without it they must still be there.
    */
   constructor(options: { operators: Operator[]; restart?: RestartCause; republish?: Republish }) {
@@ -85,19 +85,18 @@ export class PolicySampler {
     const holder = await this.#holder(args, caller);
     if (!holder) await onNew?.();
     return await this.#using(holder, async (operator) => {
-      let answer = await operator.call("generate", args, caller);
-      const refused = NotResident.safeParse(answer.outputs[0]);
-      if (refused.success) {
+      const bring = async (held: string | null) => {
         const cause = this.#loaded.has(operator) ? "worker_lost" : this.#restart;
         const { seconds } = await this.#load(operator, published, caller);
-        const loss = operator.takeLoss?.() ?? (refused.data.not_resident === null ? { cause, seconds } : null);
+        const loss = operator.takeLoss?.() ?? (held === null ? { cause, seconds } : null);
         if (loss) await recordLoaded(caller, { ...loss, version: args.version });
-        answer = await operator.call("generate", args, caller);
-      }
-      const output = OPERATIONS.sampler.generate.output.options[1].parse(answer.outputs[0]);
-      const slab = answer.blobs[0];
+      };
+      const generate = () => ask(operator, ["sampler", "generate"], args, caller);
+      const { answers: [output], blobs: [slab] } = await askResident(generate, { bring });
       if (!slab) {
-        throw new InfrastructureError("Cannot take a slab as the sampler sent no data with its result", { ...output });
+        throw new InfrastructureError("Cannot take a slab because the sampler sent no data with its result", {
+          ...output,
+        });
       }
       return { ...output, slab };
     });
@@ -112,19 +111,18 @@ export class PolicySampler {
     const { policy, publication } = published;
     if (!isThere(publication.dir)) await this.#writeAgain(published, caller, () => isThere(publication.dir));
     const args = { version: policy.version, model_path: policy.model_path, publication };
-    const load = () => operator.call("load", args, caller);
-    const answer = await load().catch(async (error) => {
+    const load = () => ask(operator, ["sampler", "load"], args, caller);
+    const { answers: [loaded] } = await load().catch(async (error) => {
       if (!mayBeDamage(error) || this.#republish === null) throw error;
-      await this.#mend(published, caller);
+      await this.#rewrite(published, caller);
       return await load(); // Whole files may be there by now because of another sampler's load, or of another stage.
     });
-    const loaded = OPERATIONS.sampler.load.output.parse(answer.outputs[0]);
     this.#loaded.add(operator);
     return loaded;
   }
 
   /** Has a publication written again whose files are damaged. */
-  async #mend({ policy, publication }: Published, caller: Caller): Promise<void> {
+  async #rewrite({ policy, publication }: Published, caller: Caller): Promise<void> {
     const { dir, files } = publication;
     const problem = await firstProblem(dir, files);
     if (problem === null) return;
@@ -133,7 +131,9 @@ export class PolicySampler {
     const again = await firstProblem(dir, files);
     if (again !== null) {
       throw new InfrastructureError(
-        `Cannot mend publication ${dir} as it came out otherwise when it was written again: ${problemText(again)}`,
+        `Cannot rewrite publication ${dir} because it came out differently when it was written again: ${
+          problemText(again)
+        }`,
         { ...again, version: policy.version },
         { retryable: false },
       );
@@ -142,7 +142,10 @@ export class PolicySampler {
     await caller.record("recovery", caller.key, { cause: "damaged_publication", action: "republish", ...nothing });
   }
 
-  /** One at a time, and only what is not whole by then: another sampler may read what its turn has written. */
+  /**
+   * One at a time, and only what is not whole by then: another sampler may read what its turn has
+   * written.
+   */
   async #writeAgain(published: Published, caller: Caller, isWhole: () => boolean | Promise<boolean>): Promise<void> {
     const republish = this.#republish;
     if (republish === null) return;
@@ -177,7 +180,9 @@ export class PolicySampler {
   }
 }
 
-/** A slab with no more of its rows than a sampler reads: other columns may be many times as long. */
+/**
+ * A slab with no more of its rows than a sampler reads: other columns may be many times as long.
+ */
 function promptsOf({ id, draws }: Slab): Slab {
   return {
     id,

@@ -3,13 +3,18 @@ import type { Row, Trajectory } from "../data/mod.ts";
 import { type ArtifactStore, InfrastructureError } from "../engine/mod.ts";
 import { argumentsOf, type Caller, callOptions, type Operator } from "../workers/mod.ts";
 
-/** One configured reward as the scorer needs it; the rewards room makes it from a configuration entry. */
+/**
+ * One configured reward as the scorer needs it; the rewards room makes it from a configuration
+ * entry.
+ */
 export interface ScoringFunction {
   /** The reward, as metrics name it. */
   readonly name: string;
   /** Its score is multiplied by it before scores are added up. */
   readonly weight: number;
-  /** Paid only to samples that the function of this name scores above 0; left out: to every sample. */
+  /**
+   * Paid only to samples that the function of this name scores above 0; left out: to every sample.
+   */
   readonly when?: string;
   /** `process`: in a pool, with a hard limit. */
   readonly runs_on: "engine" | "process";
@@ -19,7 +24,10 @@ export interface ScoringFunction {
   readonly timeout_ms: number;
   /** With `source`: what the function's processes may use. */
   readonly process?: unknown;
-  /** For `process` in place of `source`: a reward model, asked with prompt and sampled tokens instead of a row. */
+  /**
+   * For `process` in place of `source`: a reward model, asked with prompt and sampled tokens
+   * instead of a row.
+   */
   readonly model?: unknown;
   /** Scores one sample. Throws for a row that cannot be scored. */
   score(sample: ScoredSample): Promise<Given> | Given;
@@ -32,7 +40,7 @@ export interface ScoringFunction {
 type Given = number | { score: number; metrics?: Record<string, number> } | null;
 
 /** @internal */
-export type ScoredSample = {
+type ScoredSample = {
   prompt: string;
   completion: string;
   row: Record<string, unknown>;
@@ -44,7 +52,10 @@ export type ScoredSample = {
 /** Why a sample has no score though nothing failed: a function had nothing to grade it by. */
 export const UNGRADED = "reward_none";
 
-/** What one reward function gave one sample: a score, or why there is none. Never a zero in place of a failure. */
+/**
+ * What one reward function gave one sample: a score, or why there is none. Never a zero in place of
+ * a failure.
+ */
 type Outcome = { score: number; metrics?: Record<string, number> } | { failed: string; detail: string };
 
 /**
@@ -67,12 +78,18 @@ const PoolResult = z.object({
   error: z.string().nullish(),
 });
 
-/** Scores samples: engine rewards here and now, process rewards in the reward group's pool with a hard time limit. */
+/**
+ * Scores samples: engine rewards here and now, process rewards in the reward group's pool with a
+ * hard time limit.
+ */
 export class RewardScorer {
   readonly #pool: Operator | null;
   readonly #artifacts: Pick<ArtifactStore, "put">;
 
-  /** `pool`: the `reward` worker group, null if no configured reward needs a process. `artifacts`: for rows that are long. */
+  /**
+   * `pool`: the `reward` worker group, null if no configured reward needs a process. `artifacts`:
+   * for rows that are long.
+   */
   constructor(options: { pool: Operator | null; artifacts: Pick<ArtifactStore, "put"> }) {
     this.#pool = options.pool;
     this.#artifacts = options.artifacts;
@@ -102,7 +119,7 @@ export class RewardScorer {
 
   async #pooled(f: ScoringFunction, { shared: common, items }: Asked, options: Caller): Promise<Outcome[]> {
     if (this.#pool === null) {
-      throw new InfrastructureError(`Cannot score with '${f.name}' as no reward processes were started`, {
+      throw new InfrastructureError(`Cannot score with '${f.name}' because no reward processes were started`, {
         reward: f.name,
       });
     }
@@ -131,7 +148,7 @@ export class RewardScorer {
 /** What the samples of a group have in common, which goes once, and the rest of each. */
 type Asked = { shared: unknown; items: { id: string }[] };
 
-/** What a function in Python is told of each sample. */
+/** What a Python function receives for each sample. */
 function forFunction({ prompt, row }: { prompt: string; row: Row }, samples: ScoredSample[]): Asked {
   return {
     shared: { prompt, row: { ...row.columns, answer: row.answer } },
@@ -139,7 +156,10 @@ function forFunction({ prompt, row }: { prompt: string; row: Row }, samples: Sco
   };
 }
 
-/** What a reward model is told: the prompt before any template, for it has its own, and everything after it. */
+/**
+ * What a reward model receives: the prompt before any template, for it has its own, and everything
+ * after it.
+ */
 function forModel({ row, trajectories }: { row: Row; trajectories: Trajectory[] }): Asked {
   const items = trajectories.map(({ text, tokens, action_mask }, i) => ({
     id: String(i),

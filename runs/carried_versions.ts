@@ -1,10 +1,16 @@
 import { Policy } from "../data/mod.ts";
 import { type ArtifactStore, type NewRow, type RoundRecord, rowValue } from "../engine/mod.ts";
 
-/** A closed round and the versions of the models that it handed on; `carried`: by the name that it handed them on with. */
+/**
+ * A closed round and the versions of the models that it handed on; `carried`: by the name that it
+ * handed them on with.
+ */
 export type ClosedRound = { loop: string; round: number; versions: string[]; carried: Record<string, string> };
 
-/** What a `round` row says of models; null for a row of another kind, or of a loop inside something else. */
+/**
+ * What a `round` row says of models; null for a row of another kind, or of a loop inside something
+ * else.
+ */
 export async function closedRound(artifacts: ArtifactStore, row: NewRow): Promise<ClosedRound | null> {
   const [, loop, round] = /^([^/]+)\/(\d+)$/.exec(row.key) ?? [];
   if (row.kind !== "round" || loop === undefined) return null;

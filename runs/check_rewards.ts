@@ -1,4 +1,7 @@
-/** Rewards and the rows that they are to score, looked at before a run is made: what is wrong with them is bad input. */
+/**
+ * Rewards and the rows that they are to score, looked at before a run is made: what is wrong with
+ * them is bad input.
+ */
 import { z } from "zod";
 import { type Config, type Evaluated, evaluationSets } from "../configs/mod.ts";
 import type { Row } from "../data/mod.ts";
@@ -7,11 +10,14 @@ import { processOf, RewardConfig, rowCheck } from "../rewards/mod.ts";
 import { ensureEnvironment, environmentOf, type OnEnvironmentProgress, runPython } from "../workers/mod.ts";
 import type { RowTables } from "../flows/mod.ts";
 
-export type CheckRewardsOptions = {
+type CheckRewardsOptions = {
   rows: RowTables;
   home: string;
   onSetup?: OnEnvironmentProgress;
-  /** Whether functions in Python are imported; where the run waits for a different machine, that one imports them. */
+  /**
+   * Whether functions in Python are imported; where the run waits for a different machine, that
+   * one imports them.
+   */
   load?: boolean;
 };
 
@@ -25,7 +31,7 @@ type Check = (row: Row) => string | null;
 export async function checkRewards(config: Partial<Config>, options: CheckRewardsOptions): Promise<void> {
   const splits = scoredSplits(config);
   const rewards = z.array(RewardConfig).safeParse((config as { reward?: unknown }).reward);
-  if (splits.length === 0 || !rewards.success) return; // A graph of one's own may have a `reward` of its own.
+  if (splits.length === 0 || !rewards.success) return; // A custom graph may have a different `reward`.
   const needs = options.load === false
     ? new Map<RewardConfig, string[]>()
     : await loaded(rewards.data, config, options);
@@ -65,7 +71,7 @@ function checkRows(
   }
   if (first === null) return;
   throw new InvalidInputError(
-    `Cannot start as ${broken} of ${size} rows cannot be scored, the first of them ${first}. ` +
+    `Cannot start because ${broken} of ${size} rows cannot be scored, the first of them ${first}. ` +
       `Fix: correct or remove them, or name the field that has it in ${fields}`,
     { split, broken },
   );
@@ -85,7 +91,7 @@ async function loaded(
     const unset = env.find((name) => Deno.env.get(name) === undefined);
     if (unset === undefined) continue;
     throw new InvalidInputError(
-      `Cannot use reward '${source}' as its env names ${unset}, which is not set here. Fix: set it, or take it out`,
+      `Cannot use reward '${source}' because its env names ${unset}, which is not set here. Fix: set it, or take it out`,
       { source, unset },
     );
   }

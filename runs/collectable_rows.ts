@@ -12,7 +12,7 @@ import { type ClosedRound, closedRound } from "./carried_versions.ts";
 import { residentRows } from "./lineage.ts";
 
 /** Loops by name: the first round whose rows stay, and what reaches it. */
-export type KeptFrom = Record<string, { round: number; why: string }>;
+type KeptFrom = Record<string, { round: number; why: string }>;
 export type CollectableRows = {
   run: string;
   seqs: number[];
@@ -23,7 +23,7 @@ export type CollectableRows = {
   forks: string[];
 };
 
-export type Collecting = {
+type Collecting = {
   store: Store;
   artifacts: ArtifactStore;
   /** Every run of the store. */
@@ -111,12 +111,15 @@ async function reached(
   return new Set((await Promise.all([...versions].map((version) => route(chain, version)))).flat());
 }
 
-/** Whether a run is over for good. */
+/** Whether a run has ended permanently. */
 export function hasEnded({ status }: RunHead): boolean {
   return status === "done" || status === "cancelled";
 }
 
-/** The versions that one is rebuilt through, from its checkpoint or the base on; itself alone if they were collected. */
+/**
+ * The versions that one is rebuilt through, from its checkpoint or the base on; itself alone if
+ * they were collected.
+ */
 async function route(chain: VersionChain, version: string): Promise<string[]> {
   try {
     const { start, redo } = await chain.routeTo(version);

@@ -36,7 +36,7 @@ export class Devices {
     return placeGpus(blocks, this.#machine, this.#excluded);
   }
 
-  /** A group's specification on these GPUs, and how it goes on without one of them. */
+  /** A group's specification on these GPUs, and how it continues without one of them. */
   placed(place: GpuPlace | null, spec: (place: GpuPlace | null) => GroupSpec): GroupSpec {
     const made = spec(place);
     if (place === null) return made;

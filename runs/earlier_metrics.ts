@@ -1,13 +1,20 @@
-/** Metrics that were recorded before metrics had rows of their own: what notes tell of them. */
-import { isReadable, type JournalRow, type RowKind, type Store } from "../engine/mod.ts";
+/** Metrics recorded before metrics had separate rows: what notes say about them. */
+import { isReadable, type JournalRow, type RecordedMetrics, type RowKind, type Store } from "../engine/mod.ts";
 import { VersionNote } from "../workers/mod.ts";
-import type { FoundLine, MetricsLine } from "./run_metrics.ts";
 import { stepMetrics } from "../flows/mod.ts";
+
+/** A line of `metrics.jsonl`. `version`: the policy's that the numbers are of. */
+export type MetricsLine = Pick<JournalRow, "key"> & RecordedMetrics;
+/** A line, and the row that it is made of. */
+export type FoundLine = { seq: number; line: MetricsLine };
 
 const EARLIER: RowKind[] = ["note/round_metrics", "note/version", "note/evaluation", "note/generated"];
 const PAGE_ROWS = 100;
 
-/** Lines of a run's first part, up to its first `metrics` row. What was only shown then, such as times, is lost. */
+/**
+ * Lines of a run's first part, up to its first `metrics` row. What was only shown then, such as
+ * times, is lost.
+ */
 export async function earlierLines(store: Store, run: string): Promise<FoundLine[]> {
   const [first] = await store.read(run, { kinds: ["metrics"], limit: 1 });
   const until = first?.seq ?? Infinity;
@@ -54,7 +61,10 @@ function evaluationMetrics(note: Record<string, unknown>): Record<string, unknow
   return { [`eval/${note.name}/avg_at_k`]: note.avg_at_k, [`eval/${note.name}/pass_at_k`]: note.pass_at_k };
 }
 
-/** The stage that made a note: its key, or that of the result right after it; the note's key where that was collected. */
+/**
+ * The stage that made a note: its key, or that of the result right after it; the note's key where
+ * that was collected.
+ */
 async function stageKey(store: Store, run: string, { seq, kind, key }: JournalRow): Promise<string> {
   if (kind !== "note/version" && kind !== "note/evaluation") return key;
   const [next] = await store.read(run, { after_seq: seq, limit: 1 });

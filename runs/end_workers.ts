@@ -1,4 +1,7 @@
-/** Workers outlive their engine for a grace, so that another can adopt them. Here they are ended where nobody will. */
+/**
+ * Workers outlive their engine for a grace, so that another can adopt them. Here they are ended
+ * where nobody will.
+ */
 import { cancelRun, processOwner, type RunHead, systemClock } from "../engine/mod.ts";
 import { endWorkersOf } from "../workers/mod.ts";
 import type { Home } from "./home.ts";
@@ -6,19 +9,25 @@ import { removeLeftovers } from "./leftovers.ts";
 
 const CANCEL_LEASE_MS = 10_000;
 
-/** Cancels a run, as `cancelRun` does. If that takes effect at once, the workers that its last engine left end with it. */
+/**
+ * Cancels a run, as `cancelRun` does. If that takes effect at once, the workers that its last
+ * engine left end with it.
+ */
 export async function cancelAndEnd(home: Home, run: string): Promise<RunHead> {
   const head = await cancelRun(home.store, run, { lease_ms: CANCEL_LEASE_MS });
   if (head.status !== "cancelled") return head;
   await endWorkersOf(home.dir, run, { clock: systemClock });
-  await removeLeftovers(home, run, () => {}); // What stays is told by gc.
+  await removeLeftovers(home, run, () => {}); // gc reports what stays.
   return head;
 }
 
-/** A store that does not answer must not hold up an end at once: the workers then end by themselves, after their grace. */
+/**
+ * A store that does not answer must not delay an immediate end: the workers then end by themselves,
+ * after their grace.
+ */
 const PATIENCE_MS = 2000;
 
-/** For a process that ends at once: ends the workers of the runs that are its own still. */
+/** For a process that stops immediately: also stops the workers of the runs it still owns. */
 export async function endOwnWorkers(home: Home): Promise<void> {
   const { boot_id } = processOwner();
   const ended = home.store.heads().then((heads) =>

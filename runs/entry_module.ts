@@ -7,7 +7,7 @@ import { InvalidInputError, type RunHead } from "../engine/mod.ts";
 const ROOTS_VARIABLE = "HOLDFAST_ENTRY_ROOTS";
 
 /**
- * The module that a run's head names. What stands in a store was written by whoever may write there, so only files are run,
+ * The module that a run's head names. Anyone with access may have written what is in a store, so only files are run,
  * and only of directories that the person who resumes has chosen: the current one, this project's, and `HOLDFAST_ENTRY_ROOTS`.
  * @throws {InvalidInputError} Before anything of a module that is not allowed is read.
  */
@@ -48,7 +48,7 @@ function existing(directory: string): string[] {
 function refused({ id, entry }: RunHead, why: string): InvalidInputError {
   return new InvalidInputError(
     `Cannot load the graph of run '${id}' from its entry: ${why}. Fix: run this in the directory that holds the module, ` +
-      `or name that directory in ${ROOTS_VARIABLE} if you trust whoever wrote the run`,
+      `or name that directory in ${ROOTS_VARIABLE} if you trust the author of the run`,
     { run: id, entry },
   );
 }

@@ -21,7 +21,7 @@ import { homeNonce, readWorkerStates } from "../workers/mod.ts";
 import { lastMetrics } from "./run_metrics.ts";
 import type { LiveFacts } from "./run_view.ts";
 
-export type OpenOptions = {
+type OpenOptions = {
   /** `postgres://...`; null for the SQLite file in the home. */
   store?: string | null;
   /** Told when a PostgreSQL goes away, and when it is back. */
@@ -36,7 +36,10 @@ const STORES = "stores";
 const STORE_LINE = /^(?:([0-9a-f-]{32,36}) )?(\S+)$/;
 /** What is not surely whole still counts as a journal that `gc` must not forget. */
 const WHOLE_STORE_LINE = /^(?:[0-9a-f-]{32,36} )?(?:holdfast\.db|postgres(?:ql)?:\S+)$/;
-/** A journal in which runs of the home are recorded. `id`: its identity, null where an older version wrote the line. */
+/**
+ * A journal in which runs of the home are recorded. `id`: its identity, null where an older version
+ * wrote the line.
+ */
 export type KnownStore = { id: string | null; where: string };
 const isFact = (name: string) => name.endsWith(".json");
 const Metrics = z.record(z.string(), z.number());
@@ -49,7 +52,10 @@ const sqliteFile = (home: string) => `${home}/${SQLITE}`;
 const HOMES = "homes";
 const HOME_LINE = /^([0-9a-f-]{36}) (.+)$/;
 
-/** A directory with the journal, the artifacts and the runs' files. Opened by commands and by scripts alike. */
+/**
+ * A directory with the journal, the artifacts and the runs' files. Opened by commands and by
+ * scripts alike.
+ */
 export class Home {
   /** The directory, absolute. */
   readonly dir: string;
@@ -59,11 +65,16 @@ export class Home {
   readonly artifacts: ArtifactStore;
   /** The journal that is open, as `stores` names it. */
   readonly where: string;
-  /** The PostgreSQL with that journal, as a command names it, without its password; null: SQLite. */
+  /**
+   * The PostgreSQL with that journal, as a command names it, without its password; null: SQLite.
+   */
   readonly storeUrl: string | null;
   readonly #postgres: string | undefined;
 
-  /** For a store that is open already; {@linkcode Home.open} opens one. `postgres`: the URL of the store, if it is one. */
+  /**
+   * For a store that is open already; {@linkcode Home.open} opens one. `postgres`: the URL of the
+   * store, if it is one.
+   */
   constructor(dir: string, options: { store: Store; artifacts: ArtifactStore; postgres?: string }) {
     this.dir = dir;
     const address = options.postgres === undefined ? null : parsePostgresUrl(options.postgres);
@@ -100,7 +111,10 @@ export class Home {
     return url === this.#postgres;
   }
 
-  /** The journals whose runs keep artifacts and files in this home and that can be opened: this one first. */
+  /**
+   * The journals whose runs keep artifacts and files in this home and that can be opened: this one
+   * first.
+   */
   stores(): Store[] {
     const file = sqliteFile(this.dir);
     return this.where !== SQLITE && existsSync(file) ? [this.store, new SqliteStore(file)] : [this.store];
@@ -152,7 +166,7 @@ export class Home {
   }
 
   /**
-   * Places of other homes whose artifacts lie in the same directory, as far as it knows. One that is gone may have
+   * Paths of other homes whose artifacts are in the same directory, as far as it knows. One that is gone may have
    * moved.
    */
   async artifactSharers(): Promise<string[]> {
@@ -197,14 +211,19 @@ export class Home {
     return { workers: readWorkerStates(this.dir, run), metrics };
   }
 
-  /** The last value of a metric, without looking through a whole journal where a file says it; null: there is none. */
+  /**
+   * The last value of a metric, without looking through a whole journal where a file says it; null:
+   * there is none.
+   */
   async lastMetric(head: RunHead, name: string): Promise<number | null> {
     const read = Metrics.safeParse(readDerivedJson(`${this.runDir(head.id)}/metrics.json`));
     const told = read.success ? read.data : await lastMetrics(this, head);
     return told[name] ?? null;
   }
 
-  /** Files of the home, and of a run, that say nothing any more. Each is made again or passed over. */
+  /**
+   * Files of the home, and of a run, that say nothing any more. Each is made again or passed over.
+   */
   damagedFacts(run: string): string[] {
     const told = (path: string, isWhole: (path: string) => boolean) =>
       existsSync(path) && lstatSync(path).isFile() && !isWhole(path) ? [path] : [];
@@ -235,7 +254,9 @@ export class Home {
 const PRIVATE = ["runs", "artifacts", "checkpoints", "logs"];
 const DATABASE = ["", "-wal", "-shm"];
 
-/** Makes what is missing of a home, and takes from others what an earlier version left open to them. */
+/**
+ * Makes what is missing of a home, and takes from others what an earlier version left open to them.
+ */
 function makeHome(home: string, onNotice: OpenOptions["onNotice"]): void {
   Deno.mkdirSync(dirname(home), { recursive: true });
   for (const path of [home, ...PRIVATE.map((name) => `${home}/${name}`)]) makePrivate(path);
@@ -247,7 +268,7 @@ function makeHome(home: string, onNotice: OpenOptions["onNotice"]): void {
   }
 }
 
-/** On a line of its own, also after one that was torn. */
+/** On a separate line, even after a torn one. */
 function appendLine(path: string, line: string): void {
   const torn = existsSync(path) && !/(?:^|\n)$/.test(Deno.readTextFileSync(path));
   Deno.writeTextFileSync(path, `${torn ? "\n" : ""}${line}\n`, { append: true, mode: PRIVATE_FILE });
@@ -256,7 +277,7 @@ function appendLine(path: string, line: string): void {
 function makePrivate(path: string): void {
   try {
     Deno.mkdirSync(path, { mode: PRIVATE_DIRECTORY });
-  } catch (error) { // Whoever made it, or linked it to another disk, has chosen who may enter.
+  } catch (error) { // Its creator, or the link to another disk, decides who may enter.
     if (!(error instanceof Deno.errors.AlreadyExists)) throw error;
   }
 }

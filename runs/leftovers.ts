@@ -1,4 +1,7 @@
-/** What killed engines and workers leave in a run's directories: it goes once the run is over and nobody writes there any more. */
+/**
+ * What killed engines and workers leave in a run's directories: it goes once the run is over and
+ * nobody writes there any more.
+ */
 import { basename } from "node:path";
 import { isNamed, isReadable, RemovalRefusedError, removeTree, type RunHead } from "../engine/mod.ts";
 import { ASIDE, recordedRows, type SetAside, VersionChain } from "../workers/mod.ts";
@@ -11,7 +14,7 @@ import { OWN_NAMES } from "../flows/mod.ts";
 /**
  * Removes what a run that is done or cancelled has no use for: models and publications that were being written or
  * replaced, checkpoints that no row names, and `hub.json`. Of any other run nothing, as workers that outlived their
- * engine may be writing. What cannot be removed stays, and `say` is told why: no run fails because it could not tidy up.
+ * engine may be writing. What cannot be removed stays, and `say` receives the reason: no run fails because it could not tidy up.
  */
 export async function removeLeftovers(home: Home, run: string, say: (text: string) => void): Promise<void> {
   try {
@@ -49,7 +52,7 @@ async function leftovers(home: Home, head: RunHead): Promise<Leftover[]> {
 }
 
 /**
- * A run's checkpoints that no row names: begun and never recorded, or dropped and not yet gone. Damaged ones stay; so do all
+ * A run's checkpoints that no row names: started and never recorded, or dropped and not yet removed. Damaged ones stay; so do all
  * where a row cannot be read, which may be the one that names them.
  */
 export async function strayCheckpoints(home: Home, head: RunHead): Promise<Leftover[]> {

@@ -12,8 +12,11 @@ import {
 } from "../engine/mod.ts";
 import { RESIDENT_KINDS } from "./worker_groups.ts";
 
-/** A run whose prefix another goes on from: rows up to `seq`, and of the forked loop up to `round`. */
-export type Ancestor = ForkNote & { head: RunHead };
+/**
+ * A run whose prefix another run continues from: rows up to `seq`, and of the forked loop up to
+ * `round`.
+ */
+type Ancestor = ForkNote & { head: RunHead };
 
 /** The runs that a run descends from, nearest first; none if it is no fork. */
 export async function ancestors(store: Store, head: RunHead): Promise<Ancestor[]> {
@@ -22,9 +25,12 @@ export async function ancestors(store: Store, head: RunHead): Promise<Ancestor[]
     const note = await forkNote(store, child);
     const parent = await store.head(note.run);
     if (parent === null) {
-      throw new InvalidInputError(`Cannot read run '${child.id}' as its parent '${note.run}' is not in this store`, {
-        run: child.id,
-      });
+      throw new InvalidInputError(
+        `Cannot read run '${child.id}' because its parent '${note.run}' is not in this store`,
+        {
+          run: child.id,
+        },
+      );
     }
     found.push({ ...note, head: parent });
     child = parent;
@@ -37,7 +43,10 @@ async function forkNote(store: Store, { id }: RunHead): Promise<ForkNote> {
   return recordedValue(row!) as ForkNote;
 }
 
-/** Rows that a run took over from those before it, the oldest run's first. Rows that were copied stand twice. */
+/**
+ * Rows that a run took over from those before it, the oldest run's first. Rows that were copied
+ * stand twice.
+ */
 export async function readTakenOver(store: Store, head: RunHead, query: ReadQuery): Promise<JournalRow[]> {
   const rows: JournalRow[] = [];
   for (const ancestor of (await ancestors(store, head)).toReversed()) {
@@ -55,7 +64,7 @@ export function isTakenOver({ seq, key }: Pick<JournalRow, "seq" | "key">, ances
 
 /**
  * Rows that say which versions a run has and what they can be rebuilt from. A fork has its parents' versions, but only
- * checkpoints of its own: its parents may drop theirs. What its parents replanned stands in its configuration.
+ * separate checkpoints: its parents may drop theirs. What its parents replanned is in its configuration.
  */
 export async function residentRows(store: Store, head: RunHead): Promise<JournalRow[]> {
   const own = await store.read(head.id, { kinds: RESIDENT_KINDS });
@@ -63,7 +72,10 @@ export async function residentRows(store: Store, head: RunHead): Promise<Journal
   return [...await readTakenOver(store, head, { kinds: ["note/version"] }), ...own];
 }
 
-/** Digests of weights by version, of publications, exports and checkpoints: of the run's own and of those before it. */
+/**
+ * Digests of weights by version, of publications, exports and checkpoints: of the run's own and of
+ * those before it.
+ */
 export async function recordedDigests(store: Store, head: RunHead): Promise<Map<string, string>> {
   const digests = new Map<string, string>();
   const kinds: RowKind[] = ["note/publication", "note/exported", "note/checkpoint"];

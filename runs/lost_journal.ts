@@ -45,8 +45,8 @@ export async function refuseLostJournal(
 async function otherHome(home: Home): Promise<string | null> {
   const [place] = await home.artifactSharers();
   if (place === undefined) return null;
-  return `the home ${place} puts artifacts into the same directory. Fix: give each home an artifacts/ of its own; if that home is ` +
-    `gone for good, take its line out of ${home.artifacts.dir}/homes`;
+  return `the home ${place} stores artifacts in the same directory. Fix: give each home a separate artifacts/; if that home no longer ` +
+    `exists, remove its line from ${home.artifacts.dir}/homes`;
 }
 
 function closedJournal(home: Home, opened: readonly Opened[]): string | null {
@@ -58,8 +58,8 @@ function closedJournal(home: Home, opened: readonly Opened[]): string | null {
   return `runs in ${where}${
     id === null ? "" : ` (journal ${id})`
   } keep files here too, and that journal is not open. Fix: name ` +
-    `it with --store, or put ${where} back from a copy; if it is gone for good, take its line out of ${home.dir}/stores and ` +
-    "move what its runs have left in runs/ away";
+    `it with --store, or restore ${where} from a copy; if it no longer exists, remove its line from ${home.dir}/stores and ` +
+    "move the files of its runs out of runs/";
 }
 
 function entries(dir: string): Deno.DirEntry[] {
@@ -91,7 +91,7 @@ function unknownRun(home: Home, opened: readonly Opened[]): string | null {
 
 function unknownText(dir: string, owner: DirectoryOwner | null): string {
   return `${dir} is of a run that no open journal knows${owner === null ? "" : ` (its journal is ${owner.store})`}. ` +
-    "Fix: put the journal back from a copy, or name it with --store; if it is gone for good, move that directory away";
+    "Fix: restore the journal from a copy, or name it with --store; if it no longer exists, move that directory away";
 }
 
 function olderArtifact(opened: readonly Opened[], lost: readonly UnreachableArtifact[]): string | null {
@@ -101,6 +101,6 @@ function olderArtifact(opened: readonly Opened[], lost: readonly UnreachableArti
   const at = (ms: number) => new Date(ms).toISOString();
   return `${older.path}, of ${at(older.changed_ms)}, is older than the journal, of ${
     at(since_ms)
-  }. Fix: put the journal back that ` +
-    "it was recorded in; if that is gone for good, remove the older files of artifacts/ by hand";
+  }. Fix: restore the journal that ` +
+    "it was recorded in; if that no longer exists, remove the older files of artifacts/ by hand";
 }

@@ -1,13 +1,14 @@
 import { type EngineEvent, PRIVATE_FILE, type RunHead } from "../engine/mod.ts";
 import type { Home } from "./home.ts";
-import { type FoundLine, inheritedPages, ownPages } from "./run_metrics.ts";
+import type { FoundLine } from "./earlier_metrics.ts";
+import { inheritedPages, ownPages } from "./run_metrics.ts";
 
 const NAME = "metrics.jsonl";
 const BEGUN = /^metrics\.jsonl\.\d+\.new$/;
 
 /**
  * Metrics of a run as files that anything can read: `metrics.jsonl`, one line per emission, and `metrics.json`, the last value
- * of each. Both say what the journal says, and are never read back: every start of an engine writes them anew.
+ * of each. Both say what the journal says, and are never read back: every engine rewrites them at its start.
  */
 export class MetricsFile {
   readonly #home: Home;
@@ -76,7 +77,7 @@ export class MetricsFile {
     this.#last_seq = 0; // Those were of other journals.
     await this.#appendOwn();
     Deno.renameSync(path, `${dir}/${NAME}`);
-    for (const { name } of Deno.readDirSync(dir)) { // Those that a killed engine had begun.
+    for (const { name } of Deno.readDirSync(dir)) { // Those that a killed engine had started.
       if (BEGUN.test(name)) Deno.removeSync(`${dir}/${name}`);
     }
   }

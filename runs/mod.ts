@@ -1,24 +1,32 @@
-/** The life of a run of any graph: its home, its session, forks, verification, garbage and what is shown of it. */
-export { checkRewards, type CheckRewardsOptions } from "./check_rewards.ts";
+/**
+ * The life of a run of any graph: its home, its session, forks, verification, garbage and what is
+ * shown of it.
+ */
+export { checkRewards } from "./check_rewards.ts";
 export * from "./end_workers.ts";
-export { type Difference, diffRuns, type FirstDifference, type Pair, type RunDiff } from "./diff.ts";
-export { forkRun, type ForkRunOptions } from "./fork.ts";
-export { collectGarbage, type GcOptions, type GcReport } from "./gc.ts";
+export { type Difference, diffRuns, type FirstDifference, type Pair, type RunDiff } from "./diff_runs.ts";
+export { findRun, newestRun } from "./find_run.ts";
+export { forkRun, type ForkRunOptions } from "./fork_run.ts";
+export { collectGarbage, type GcOptions, type GcReport } from "./collect_garbage.ts";
 export * from "./home.ts";
 export { removeLeftovers } from "./leftovers.ts";
 export * from "./lineage.ts";
+export { type Check, machineChecks } from "./machine_checks.ts";
 export { MetricsFile } from "./metrics_file.ts";
+export { type CheckpointFacts, readCheckpoints } from "./read_checkpoints.ts";
+export { readRollouts, type Rollout, type RolloutOptions } from "./read_rollouts.ts";
 export { claimDirectories } from "./run_directories.ts";
 export * from "./run_graph.ts";
 export * from "./run_view.ts";
-export { type Forkable, newestForkable } from "./salvage.ts";
-export * from "./serve.ts";
+export { newestForkable } from "./salvage.ts";
+export * from "./serve_runs.ts";
 export { rowTables } from "./row_tables.ts";
 export { forkableRound, type Resumable, resumable } from "./resumable.ts";
 export { createRun, executeRun, type SessionOptions } from "./session.ts";
 export { questionsOf } from "./questions.ts";
-export { tryAlgorithm, type TryOptions } from "./try_algorithm.ts";
-export { tryPythonReward } from "./try_reward.ts";
+export { tryAlgorithm } from "./try_algorithm.ts";
+export type { TriedReward } from "./try_python_reward.ts";
+export { type RewardTest, type RewardTestOptions, tryReward } from "./try_reward.ts";
 export { type Verified, type VerifiedVersion, verifyVersions } from "./verify.ts";
 export { verifyRun, type VerifyRunOptions } from "./verify_run.ts";
-export { type Why, whyEntry } from "./why.ts";
+export { type Why, whyEntry } from "./why_entry.ts";

@@ -57,7 +57,7 @@ const ModelConfig = z.union([z.looseObject({ text_config: Positions }).transform
 
 /**
  * Positions that a model directory's configuration names; null: it names none, or there is none to read. Whether the directory is
- * a model is checked elsewhere, with a sentence of its own.
+ * a model is checked elsewhere, with a separate message.
  */
 function positionsOf(dir: string): number | null {
   const { data } = ModelConfig.safeParse(readDerivedJson(`${dir}/config.json`));

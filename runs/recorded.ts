@@ -1,6 +1,9 @@
 import type { Store } from "../engine/mod.ts";
 
-/** Whether the work of this key, or the stage that it is part of, has a recorded result: then it is never asked for again. */
+/**
+ * Whether the work of this key, or the stage that it is part of, has a recorded result: then it is
+ * never asked for again.
+ */
 export async function isRecorded(store: Store, run: string, key: string): Promise<boolean> {
   const segments = key.split("/");
   const whole = segments.map((_, i) => segments.slice(0, segments.length - i).join("/"));

@@ -1,8 +1,8 @@
-/** What a run goes on with when it is resumed: its graph, with the settings that resumes have changed. */
+/** What a resumed run continues with: its graph, with the settings that resumes have changed. */
 import { parseOverride, type SettingChange, settingChanges, withSettings } from "../configs/mod.ts";
 import { type Graph, InvalidInputError, type RunHead } from "../engine/mod.ts";
 import { type AskedReplan, REPLAN_FIELDS, type ReplanField } from "../workers/mod.ts";
-import { childConfig, planFork } from "./fork.ts";
+import { childConfig, planFork } from "./fork_run.ts";
 import type { Home } from "./home.ts";
 import { recordedDefinition } from "./run_graph.ts";
 import { changedSettings, graphConfig } from "./settings.ts";
@@ -47,7 +47,10 @@ export async function resumable(home: Home, head: RunHead, overrides: readonly s
   return resumed(settings, refused);
 }
 
-/** The blocks that no override names: what reading them finds new, as in an algorithm's file, is no wish of anybody. */
+/**
+ * The blocks that no override names: what reading them finds new, as in an algorithm's file, is no
+ * wish of anybody.
+ */
 function untouched(config: Record<string, unknown>, overrides: readonly string[]): Record<string, unknown> {
   const named = new Set(overrides.map((text) => text.split(/[.=]/)[0]!.trim()));
   return Object.fromEntries(Object.entries(config).filter(([block]) => !named.has(block)));
@@ -59,7 +62,7 @@ function sorted(overrides: readonly string[]): { replan: AskedReplan; others: st
   const others: string[] = [];
   for (const text of overrides) {
     const override = parseOverride(text);
-    if ("message" in override) throw new InvalidInputError(`Cannot resume with '${text}' as ${override.message}`);
+    if ("message" in override) throw new InvalidInputError(`Cannot resume with '${text}' because ${override.message}`);
     const field = REPLAN_FIELDS.find((name) => name === override.path.join("."));
     if (field === undefined) others.push(text);
     else replan[field as ReplanField] = override.value;

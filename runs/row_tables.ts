@@ -28,7 +28,10 @@ function taskTables(task: DigitsTask | DigitsPreferences, config: Partial<Config
     : digitsTables({ ...(task as DigitsTask), ...split });
 }
 
-/** The rows of a configuration's `task:` or `data:` block, read once. @throws {DataError} At the first broken row. */
+/**
+ * The rows of a configuration's `task:` or `data:` block, read once. @throws {DataError} At the
+ * first broken row.
+ */
 export async function rowTables(config: Partial<Config>): Promise<RowTables> {
   if ("task" in config && config.task !== undefined) return taskTables(config.task, config);
   const { train = [] } = (config as { data?: { train?: SourceConfig[] } }).data ?? {};

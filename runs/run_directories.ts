@@ -1,4 +1,7 @@
-/** The directories that a run has in its home, `runs/RUN`, `checkpoints/RUN` and `logs/RUN`: whose they are. */
+/**
+ * The directories that a run has in its home, `runs/RUN`, `checkpoints/RUN` and `logs/RUN`: whose
+ * they are.
+ */
 import { existsSync, lstatSync } from "node:fs";
 import {
   type DirectoryOwner,
@@ -15,7 +18,9 @@ import {
 import { homeNonce } from "../workers/mod.ts";
 import type { Home } from "./home.ts";
 
-/** @throws {InvalidInputError} If the run was recorded in another home: what it needs lies there. */
+/**
+ * @throws {InvalidInputError} If the run was recorded in a different home: what it needs is there.
+ */
 export async function refuseOtherHome(home: Home, { id, home: recorded }: RunHead): Promise<void> {
   const here = await home.identity();
   if (recorded === null || recorded === here) return;
@@ -71,7 +76,10 @@ function isLink(path: string): boolean {
   return lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() === true;
 }
 
-/** Whether it is the same run's, and the home has only been moved: a copy still has the home that it was made of. */
+/**
+ * Whether it is the same run's, and the home has only been moved: a copy still has the home that it
+ * was made of.
+ */
 async function hasMoved(found: DirectoryOwner, owner: DirectoryOwner): Promise<boolean> {
   if (found.store !== owner.store || found.run !== owner.run || found.home !== owner.home) return false;
   return !existsSync(`${found.place}/nonce`) || await homeNonce(found.place) !== found.home;

@@ -25,15 +25,18 @@ export type RunGraphOptions<In> = SessionOptions & {
   config: In;
   /** A directory (made if it is not there), or one that is open already. */
   home: Home | string;
-  /** `import.meta.url + "#name"`, `name` being the export that holds the graph: how `resume` finds it again. */
+  /**
+   * `import.meta.url + "#name"`, `name` being the export that holds the graph: how `resume` finds
+   * it again.
+   */
   entry: string;
-  /** Of the run. With an id of one's own, the same call goes on with a run that was interrupted. */
+  /** Of the run. With an explicit id, the same call resumes an interrupted run. */
   id?: string;
   name?: string;
 };
 
 /**
- * Runs a graph to its end: records the run and executes it, or goes on with it if the home has a run of this id.
+ * Runs a graph to its end: records the run and executes it, or resumes it if the home has a run with this id.
  * @throws {InvalidInputError} If the run of this id was made of another configuration.
  */
 export async function runGraph<In, C, T>(
@@ -56,7 +59,7 @@ export async function runGraph<In, C, T>(
 }
 
 /**
- * Goes on with a recorded run, from whatever module its graph is in, to its end. A run that has ended answers how.
+ * Resumes a recorded run, from whatever module its graph is in, to its end. For an ended run, returns how it ended.
  * @throws {InvalidInputError} If there is no such run, or its module has no such graph any more.
  */
 export async function resumeRun(home: Home | string, run: string, options: SessionOptions = {}): Promise<Outcome> {
@@ -69,7 +72,9 @@ export async function resumeRun(home: Home | string, run: string, options: Sessi
   });
 }
 
-/** The graph definition that a run was made of: one that ships, or an export of the user's module. */
+/**
+ * The graph definition that a run was made of: one that ships, or an export of the user's module.
+ */
 export async function recordedDefinition(head: RunHead): Promise<{ definition: AnyDefinition; config: unknown }> {
   const recorded = configOf(checkJournal(head));
   if (head.entry.startsWith(SHIPPED)) {
@@ -80,7 +85,7 @@ export async function recordedDefinition(head: RunHead): Promise<{ definition: A
   const loaded = await importEntry(head);
   const definition = loaded[name] as AnyDefinition | undefined;
   if (definition) return { definition, config: restoreRecorded(definition.config, recorded) };
-  throw new InvalidInputError(`Cannot resume run '${head.id}' as ${module} exports no graph '${name}'`, {
+  throw new InvalidInputError(`Cannot resume run '${head.id}' because ${module} exports no graph '${name}'`, {
     entry: head.entry,
   });
 }
@@ -90,7 +95,7 @@ function configOf({ id, config }: RunHead): unknown {
     return JSON.parse(config);
   } catch (cause) {
     throw new LostRecordError(
-      `Cannot read run '${id}' because its configuration in the journal is damaged. Fix: put the journal back from a copy`,
+      `Cannot read run '${id}' because its configuration in the journal is damaged. Fix: restore the journal from a copy`,
       { run: id },
       { cause },
     );

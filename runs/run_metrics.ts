@@ -1,4 +1,7 @@
-/** Metrics of a run, read from its journal: the lines of `metrics.jsonl`, and the last value of each. */
+/**
+ * Metrics of a run, read from its journal: the lines of `metrics.jsonl`, and the last value of
+ * each.
+ */
 import {
   type ArtifactStore,
   isUnder,
@@ -9,13 +12,9 @@ import {
   type RunHead,
   type Store,
 } from "../engine/mod.ts";
-import { earlierLines } from "./earlier_metrics.ts";
+import { earlierLines, type FoundLine, type MetricsLine } from "./earlier_metrics.ts";
 import { ancestors, isTakenOver } from "./lineage.ts";
 
-/** A line of `metrics.jsonl`. `version`: the policy's that the numbers are of. */
-export type MetricsLine = Pick<JournalRow, "key"> & RecordedMetrics;
-/** A line, and the row that it is made of. */
-export type FoundLine = { seq: number; line: MetricsLine };
 /** @internal */
 export type Reading = { store: Store; artifacts: ArtifactStore };
 
@@ -26,7 +25,7 @@ const PAGE_ROWS = 1000;
 export async function* inheritedPages(reading: Reading, head: RunHead): AsyncGenerator<FoundLine[]> {
   const copied = head.parent === null ? [] : await copiedResults(reading.store, head.id);
   for (const ancestor of (await ancestors(reading.store, head)).toReversed()) {
-    const inRound = /^[^/]+\/\d+\//; // Beside the loops, only what the fork did not run anew.
+    const inRound = /^[^/]+\/\d+\//; // Outside the loops, only what the fork did not run again.
     const isShared = ({ seq, line: { key } }: FoundLine) =>
       isTakenOver({ seq, key }, ancestor) && (inRound.test(key) || copied.some((result) => isUnder(key, result)));
     for await (const page of ownPages(reading, ancestor.run)) yield page.filter(isShared);

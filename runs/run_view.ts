@@ -14,14 +14,17 @@ import { type BoundedRows, type Ledger, ledgerOf, untrainedText } from "../flows
 import { changedSettings } from "./settings.ts";
 import { ancestors, readTakenOver, recordedDigests } from "./lineage.ts";
 
-/** What `show RUN --json` prints. Read from the journal, so it is the same whoever asks, and while the run is on. */
+/**
+ * What `show RUN --json` prints. Read from the journal, so it is the same for every reader, even
+ * during the run.
+ */
 export type RunView = {
   id: string;
   name: string;
   status: string;
   queue: string | null;
   priority: number;
-  /** The run that this one goes on from, and the last round that is that run's; null: it is no fork. */
+  /** The run that this one continues from, and the last round of that run; null: it is no fork. */
   parent: { run: string; loop: string; round: number } | null;
   graph: string;
   graph_hash: string;
@@ -38,7 +41,9 @@ export type RunView = {
   rows: BoundedRows[];
   generated: { groups: number; samples: number; tokens: number };
   recoveries: Recovery[];
-  /** Where numerics changed: before the first the run repeats to the bit, after it to rounding. */
+  /**
+   * Where numerics changed: before the first the run repeats bit for bit, after it up to rounding.
+   */
   replans: Replan[];
   /** What resumes have changed that no result depends on. */
   settings: SettingChange[];
@@ -51,10 +56,16 @@ export type RunView = {
   updated_at: string;
 };
 
-/** The newest version of a chain, with its digest once its weights were exported, published or saved. */
+/**
+ * The newest version of a chain, with its digest once its weights were exported, published or
+ * saved.
+ */
 export type NewestVersion = { version: string; number: number; digest: string | null };
 
-/** What `Home.liveFacts` gathers: the workers of a run that is on, which the journal does not know, and the last metrics. */
+/**
+ * What `Home.liveFacts` gathers: the workers of a run that is on, which the journal does not know,
+ * and the last metrics.
+ */
 export type LiveFacts = { workers: WorkerState[]; metrics: Record<string, number> };
 
 /** Reads a run's state. `live`: what HOME/runs/RUN holds beside the journal. */

@@ -1,15 +1,18 @@
-/** Of a run whose records are damaged: the newest round that it can be gone on with from. */
+/** Of a run whose records are damaged: the newest round that it can continue from. */
 import { z } from "zod";
 import { EngineError, isNothing, LostRecordError, type NewRow, recordedValue, type RunHead } from "../engine/mod.ts";
 import { ArtifactRef } from "../data/mod.ts";
 import { firstProblem, problemText, recordedRows, VersionChain } from "../workers/mod.ts";
-import { carriedVersions, planFork } from "./fork.ts";
+import { carriedVersions, planFork } from "./fork_run.ts";
 import type { Home } from "./home.ts";
 import { residentRows } from "./lineage.ts";
 import { recordedDefinition } from "./run_graph.ts";
 
-/** `loop` as `fork --round` wants it: null where it is the loop that rounds are counted in without a name. */
-export type Forkable = { loop: string | null; round: number };
+/**
+ * `loop` as `fork --round` wants it: null where it is the loop that rounds are counted in without a
+ * name.
+ */
+type Forkable = { loop: string | null; round: number };
 
 /**
  * The newest closed round, of the last loop first, whose prefix is there whole with all that its versions are rebuilt from; null:
@@ -50,7 +53,9 @@ async function isWhole(
   }
 }
 
-/** What a row refers to. A version's record is looked at where the version is rebuilt through it. */
+/**
+ * What a row refers to. A version's record is looked at where the version is rebuilt through it.
+ */
 async function checkRow({ artifacts }: Home, row: NewRow): Promise<void> {
   for (const ref of refsIn(recordedValue(row))) await artifacts.check(ref);
 }

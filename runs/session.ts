@@ -1,14 +1,7 @@
 import { z } from "zod";
 import { AlgorithmChoice, hasValueModel, headOf } from "../algs/mod.ts";
-import {
-  type Config,
-  restoreRecorded,
-  SamplerConfig,
-  type SettingChange,
-  TrainerConfig,
-  withSettings,
-  WorkersConfig,
-} from "../configs/mod.ts";
+import { type Config, RecoveryConfig, restoreRecorded, type SettingChange, withSettings } from "../configs/mod.ts";
+import { RolloutsConfig } from "../rollouts/mod.ts";
 import {
   type CreateOptions,
   type DirectoryOwner,
@@ -40,7 +33,10 @@ import {
   Replan,
   replanned,
   type RestartCause,
+  SamplerConfig,
+  TrainerConfig,
   ValueModelConfig,
+  WorkersConfig,
   type WorkersOptions,
 } from "../workers/mod.ts";
 import { checkRewards } from "./check_rewards.ts";
@@ -55,25 +51,31 @@ import { changedSettings, earlierConfigs, settingsRows } from "./settings.ts";
 import { Critic, Paths, Rewards, Rows, type RowTables, Sampler, Trainer, Trainers } from "../flows/mod.ts";
 import { groupBlocks, type WorkerBlocks, WorkerGroups } from "./worker_groups.ts";
 
-/** How a run is executed, whoever executes it. */
+/** How a run is executed, by any engine. */
 export type SessionOptions = {
   /** Once aborted, nothing new starts and the run can be resumed. */
   drain?: AbortSignal;
-  /** Go on although the graph is another than the run began with. */
+  /** Resume even if the graph has changed since the run started. */
   accept?: boolean;
   /** The head as the claim answered it, if this process has claimed the run already. */
   claimed?: RunHead;
   /** How long the run stays this engine's without a sign of life. */
   lease_ms?: number;
-  /** Numerics to go on with, others than the run's: recorded as replans. */
+  /** Numerics that replace the run's on resume: recorded as replans. */
   replan?: AskedReplan;
   /** Settings that change from here on, the graph being built with them already (`graphConfig`). */
   settings?: readonly SettingChange[];
-  /** Asked when the run is to stop: true if its machine is about to go, and the newest policy is saved at once too. It is always saved before the workers end. */
+  /**
+   * Asked when the run is to stop: true if its machine is about to go, and the newest policy is
+   * saved at once too. It is always saved before the workers end.
+   */
   preempted?: () => boolean;
-  /** The configuration's rows, if they are read and its rewards were looked at (`checkRewards`) already. */
+  /**
+   * The configuration's rows, if they are read and its rewards were looked at (`checkRewards`)
+   * already.
+   */
   rows?: RowTables;
-  /** Resources beside the shipped ones, for stages of one's own. */
+  /** Resources in addition to the shipped ones, for custom stages. */
   resources?: readonly Provided[];
   onEvent?: EventListener;
   onWorkers?: WorkersOptions["onEvent"];
@@ -81,26 +83,28 @@ export type SessionOptions = {
   onSetup?: OnEnvironmentProgress;
 };
 
-/** What was recorded before a setting was there has its default. A graph of one's own may have settings of its own beside them. */
+/**
+ * Records from before a setting existed have its default. A custom graph may have further settings.
+ */
 const RecordedTrainer = z.looseObject(TrainerConfig.omit({ optimizer: true }).shape);
 const RecordedSampler = z.looseObject(SamplerConfig.shape);
 const NO_SAMPLERS: SamplerConfig = { ...SamplerConfig.parse({}), replicas: 0 };
 
-/** Which worker processes a configuration asks for; null if it has no trainer. Without a sampler block there are none of those. */
+/**
+ * Which worker processes a configuration asks for; null if it has no trainer. Without a sampler
+ * block there are none of those.
+ */
 export function workerBlocks(config: Record<string, unknown>): WorkerBlocks | null {
   if (!config.trainer) return null;
-  const { seed, rollouts, recovery } = config as unknown as WorkerBlocks & {
-    rollouts?: { reward_processes: number };
-    recovery?: { allow_replan: boolean };
-  };
+  const { seed, rollouts, recovery } = config as unknown as WorkerBlocks & { rollouts?: object; recovery?: object };
   const trainer = RecordedTrainer.parse(restoreRecorded(RecordedTrainer, config.trainer));
   const sampler = config.sampler === undefined
     ? NO_SAMPLERS
     : RecordedSampler.parse(restoreRecorded(RecordedSampler, config.sampler));
-  const reward_processes = rollouts?.reward_processes ?? 2;
+  const { reward_processes } = RolloutsConfig.parse(rollouts ?? {});
   const workers = WorkersConfig.parse(config.workers ?? {});
-  const allow_replan = recovery?.allow_replan ?? true;
-  const algorithm = AlgorithmChoice.safeParse(config.algorithm); // A graph of one's own may have none, or one of its own.
+  const { allow_replan } = RecoveryConfig.parse(recovery ?? {});
+  const algorithm = AlgorithmChoice.safeParse(config.algorithm); // A custom graph may have none, or a custom one.
   const head = algorithm.success ? headOf(algorithm.data) : null;
   const values = algorithm.success && hasValueModel(algorithm.data);
   const value_model = values ? ValueModelConfig.parse(config.value_model ?? {}) : null;
@@ -134,20 +138,12 @@ export async function executeRun<T>(
   options: SessionOptions = {},
 ): Promise<Outcome<T>> {
   const run = head.id;
-  const damaged = home.damagedFacts(run);
-  await refuseOtherHome(home, head);
   const say = (text: string) => options.onEvent?.({ type: "log", run, key: "", text, at_ms: Date.now() });
-  for (const path of damaged) say(`${path} is damaged: it is made again from what is recorded`);
-  await claimDirectories(home, head, { make: true });
-  await home.rememberStore();
+  await takeDirectories(home, head, say);
   const owner = await home.owner(run);
   const settings = [...await changedSettings(home.store, head), ...options.settings ?? []];
   const config = withSettings(JSON.parse(head.config) as Record<string, unknown>, settings);
-  const rows = options.rows ?? await rowTables(config as Partial<Config>);
-  if (options.rows === undefined && head.epoch === 0) {
-    const scored = head.parent === null ? rows : {}; // A fork keeps its parent's rows, whatever they lack.
-    await checkRewards(config as Partial<Config>, { rows: scored, home: home.dir, onSetup: options.onSetup });
-  }
+  const rows = options.rows ?? await checkedRows(home, { head, config }, options);
   const faults = Faults.parse(Deno.env.get("HOLDFAST_FAULT"), {
     dir: `${home.runDir(run)}/faults`,
     place: "engine",
@@ -156,23 +152,18 @@ export async function executeRun<T>(
   const recorded = await residentRows(home.store, head);
   const { blocks, asked } = plannedBlocks(workerBlocks(config), recorded, options.replan ?? {});
   if (blocks && options.settings?.length) placeGpus(groupBlocks(blocks)); // As with replans: told at once.
-  const restart = restartCause(head);
   const groups = blocks === null ? null : makeGroups(home, {
     run,
     blocks,
     recorded: [...recorded, ...asked],
     faults,
-    restart,
+    restart: restartCause(head),
     options,
     onLeaving: () => saveNow(),
   });
   const metrics = new MetricsFile(home, { head, owns: (epoch) => stillOwns(home.store, run, epoch) });
   let epoch = 0;
-  const record = async (rows: NewRow[]) => {
-    if (rows.length === 0) return;
-    const { fenced } = await home.store.append(run, epoch, rows);
-    if (fenced) throw new FencedError(`Cannot record in run '${run}' as another engine owns it`, { run, epoch });
-  };
+  const record = (rows: NewRow[]) => recordAs(home, { run, epoch }, rows);
   const engine = new Engine({
     store: home.store,
     artifacts: home.artifacts,
@@ -191,14 +182,66 @@ export async function executeRun<T>(
       options.onEvent?.(event);
     },
   });
-  const { drain, accept, claimed } = options;
-  let stopped: Promise<void> | undefined;
-  let saved: Promise<void> = Promise.resolve();
+  const { drain, accept, claimed, preempted } = options;
   const saveNow = async () => {
     await Promise.all(groups?.trainers.map((trainer) => saveBeforeEnd(trainer, { run, record, options })) ?? []);
   };
+  const letGo = orderlyEnd({ drain, preempted, metrics, groups, saveNow });
+  try {
+    return await engine.execute(run, graph, {
+      earlier: earlierConfigs(graph.config, settings),
+      drain,
+      accept,
+      claimed,
+      letGo,
+      beforeEnd: () => metrics.flush(),
+    });
+  } finally {
+    await letGo();
+    await removeLeftovers(home, run, say);
+  }
+}
+
+/** The run's directories are this home's from here on; what of them is damaged is made again. */
+async function takeDirectories(home: Home, head: RunHead, say: (text: string) => void): Promise<void> {
+  const damaged = home.damagedFacts(head.id);
+  await refuseOtherHome(home, head);
+  for (const path of damaged) say(`${path} is damaged: it is made again from what is recorded`);
+  await claimDirectories(home, head, { make: true });
+  await home.rememberStore();
+}
+
+async function recordAs(home: Home, { run, epoch }: { run: string; epoch: number }, rows: NewRow[]): Promise<void> {
+  if (rows.length === 0) return;
+  const { fenced } = await home.store.append(run, epoch, rows);
+  if (fenced) throw new FencedError(`Cannot record in run '${run}' because another engine owns it`, { run, epoch });
+}
+
+/** The configuration's rows. Before the first epoch its rewards are looked at with them. */
+async function checkedRows(
+  home: Home,
+  { head, config }: { head: RunHead; config: Partial<Config> },
+  { onSetup }: SessionOptions,
+): Promise<RowTables> {
+  const rows = await rowTables(config);
+  if (head.epoch > 0) return rows;
+  const scored = head.parent === null ? rows : {}; // A fork keeps its parent's rows, whatever they lack.
+  await checkRewards(config, { rows: scored, home: home.dir, onSetup });
+  return rows;
+}
+
+type Leaving = Pick<SessionOptions, "drain" | "preempted"> & {
+  metrics: MetricsFile;
+  groups: WorkerGroups | null;
+  saveNow: () => Promise<void>;
+};
+
+/** What ends a session, once, however it ends: metrics, the newest policy, the workers. */
+function orderlyEnd({ drain, preempted, metrics, groups, saveNow }: Leaving): () => Promise<void> {
+  let stopped: Promise<void> | undefined;
+  let saved: Promise<void> = Promise.resolve();
   const saveIfPreempted = () => {
-    if (options.preempted?.()) saved = saveNow();
+    if (preempted?.()) saved = saveNow();
   };
   // At once too: what is in flight may take longer than the machine is left to us.
   drain?.addEventListener("abort", saveIfPreempted, { once: true });
@@ -210,21 +253,7 @@ export async function executeRun<T>(
     await saved;
     await groups?.stop();
   };
-  const letGo = () => stopped ??= endInOrder();
-  try {
-    const earlier = earlierConfigs(graph.config, settings);
-    return await engine.execute(run, graph, {
-      earlier,
-      drain,
-      accept,
-      claimed,
-      letGo,
-      beforeEnd: () => metrics.flush(),
-    });
-  } finally {
-    await letGo();
-    await removeLeftovers(home, run, say);
-  }
+  return () => stopped ??= endInOrder();
 }
 
 /** The blocks as replans have left them, and the rows that the asked ones make. */

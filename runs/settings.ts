@@ -1,4 +1,7 @@
-/** Settings of a recorded run that a resume has changed: `note/settings` rows, and what follows from them. */
+/**
+ * Settings of a recorded run that a resume has changed: `note/settings` rows, and what follows from
+ * them.
+ */
 import { z } from "zod";
 import { SettingChange, withoutSettings, withSettings } from "../configs/mod.ts";
 import { canonicalJson, type NewRow, recordedValue, type RunHead, type Store } from "../engine/mod.ts";
@@ -6,7 +9,10 @@ import { canonicalJson, type NewRow, recordedValue, type RunHead, type Store } f
 /** Value of a `note/settings` row: what one resume has changed. */
 const SettingsNote = z.strictObject({ changes: z.array(SettingChange).min(1) });
 
-/** What resumes have changed so far, oldest first. A fork has its own: what it took over stands in its configuration. */
+/**
+ * What resumes have changed so far, oldest first. A fork has its own: what it inherited is in its
+ * configuration.
+ */
 export async function changedSettings(store: Store, { id }: Pick<RunHead, "id">): Promise<SettingChange[]> {
   const rows = await store.read(id, { kinds: ["note/settings"] });
   return rows.flatMap((row) => SettingsNote.parse(recordedValue(row)).changes);
@@ -18,7 +24,10 @@ export function settingsRows(changes: readonly SettingChange[]): NewRow[] {
   return [{ kind: "note/settings", key: "resume", value: canonicalJson({ changes }) }];
 }
 
-/** The configuration that a run's graph is built from: without what only its worker processes are told. */
+/**
+ * The configuration that a run's graph is built from: without settings that only its worker
+ * processes receive.
+ */
 export function graphConfig<Config>(config: Config, changes: readonly SettingChange[]): Config {
   return withSettings(config, changes.filter(({ read_by }) => read_by === "stages"));
 }

@@ -13,7 +13,7 @@ import type { Home } from "./home.ts";
 import { readTakenOver } from "./lineage.ts";
 import { creditRound, RoundTokens, ScoredGroup, sourceOf } from "../flows/mod.ts";
 
-export type TryOptions = {
+type TryOptions = {
   round: number;
   algorithm: AlgorithmChoice;
   /** A model directory whose log-probabilities are used; null: those of the batch. */
@@ -84,7 +84,7 @@ async function recordedRound({ store, artifacts }: Home, head: RunHead, round: n
       ? "that round has no training batch"
       : "it learns from no rewards, so there is no credit to try";
     const why = ofRound.length === 0 ? "it has recorded no such round" : learns;
-    throw new InvalidInputError(`Cannot try a loss on round ${round} of run '${head.id}' as ${why}`, { round });
+    throw new InvalidInputError(`Cannot try a loss on round ${round} of run '${head.id}' because ${why}`, { round });
   }
   const batch = Batch.parse(await artifacts.getJson(credit.batch));
   if (batch.kind !== "trajectories") throw new InvalidInputError("Cannot try credit on a batch without rewards");

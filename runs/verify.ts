@@ -1,4 +1,7 @@
-/** `verify`: redoes what a run recorded, on workers of its own, and holds every version against its record. */
+/**
+ * `verify`: redoes what a run recorded, on separate workers, and compares every version with its
+ * record.
+ */
 import type { Policy } from "../data/mod.ts";
 import {
   type ArtifactStore,
@@ -14,7 +17,10 @@ import { closedRound } from "./carried_versions.ts";
 import { OWN_NAMES } from "../flows/mod.ts";
 import { readTakenOver, recordedDigests, residentRows } from "./lineage.ts";
 
-/** `steps`: loss and gradient norm of each optimizer step, bit for bit. `digest`: over the weights, where one was recorded. */
+/**
+ * `steps`: loss and gradient norm of each optimizer step, bit for bit. `digest`: over the weights,
+ * where one was recorded.
+ */
 export type VerifiedVersion = {
   version: string;
   /** The worker group that trained it; absent: the policy's. */
@@ -38,7 +44,7 @@ type Recorded = { policy: Policy; group?: string; round: string | null; digest: 
 /** Who redoes versions of a group. */
 type Redoing = Pick<PolicyTrainer, "publish">;
 
-export type VerifyOptions = {
+type VerifyOptions = {
   artifacts: ArtifactStore;
   trainer: Redoing;
   /** The value model's; only where the run has one. */
@@ -50,7 +56,10 @@ export type VerifyOptions = {
   onVersion?: (version: VerifiedVersion) => void;
 };
 
-/** Rows that a redo may read: no checkpoint, or what a checkpoint holds would be believed instead of redone. */
+/**
+ * Rows that a redo may read: no checkpoint, or what a checkpoint holds would be believed instead of
+ * redone.
+ */
 export async function rowsToRedo(store: Store, head: RunHead): Promise<JournalRow[]> {
   return (await residentRows(store, head)).filter(({ kind }) => !kind.startsWith("note/checkpoint"));
 }
@@ -66,7 +75,7 @@ export async function verifyVersions(store: Store, head: RunHead, options: Verif
   const wanted = (await recordedVersions(store, { head, artifacts })).filter(({ policy }) => policy.number >= from);
   if (wanted.length === 0) throw nothingToVerify(head, from);
   for (const recorded of wanted) {
-    if (recorded.policy.number === 0 && recorded.digest === null) continue; // A base of which nothing is told.
+    if (recorded.policy.number === 0 && recorded.digest === null) continue; // A base without a recorded digest.
     const verified = await verifyOne(recorded, options);
     versions.push(verified);
     options.onVersion?.(verified);
@@ -125,5 +134,5 @@ async function recordedVersions(
 
 function nothingToVerify({ id }: RunHead, from: number): InvalidInputError {
   const why = from === 0 ? "it has recorded no policy version yet" : `it has no version of ${from} or more batches`;
-  return new InvalidInputError(`Cannot verify run '${id}' as ${why}`, { run: id, from });
+  return new InvalidInputError(`Cannot verify run '${id}' because ${why}`, { run: id, from });
 }

@@ -33,7 +33,7 @@ export type RedoingWorkers = Pick<WorkerGroups, "start" | "stop" | "trainer" | "
 export const NO_PROGRESS_S = 3600;
 
 /**
- * Verifies a run on a trainer of its own, in a directory of its own under the run's: an engine that runs it meanwhile, and its
+ * Verifies a run on a separate trainer, in a separate directory under the run's: an engine that runs it meanwhile, and its
  * workers, are left alone, and nothing is written to the journal.
  * @throws {InvalidInputError} If the run has no trainer, or has trained nothing.
  */
@@ -41,7 +41,7 @@ export async function verifyRun(home: Home, head: RunHead, options: VerifyRunOpt
   const recorded = JSON.parse(checkJournal(head).config) as Record<string, unknown>;
   const blocks = workerBlocks(withSettings(recorded, await changedSettings(home.store, head)));
   if (blocks === null) {
-    throw new InvalidInputError(`Cannot verify run '${head.id}' as its graph trains no policy`, { run: head.id });
+    throw new InvalidInputError(`Cannot verify run '${head.id}' because its graph trains no policy`, { run: head.id });
   }
   await refuseOtherHome(home, head);
   const dir = `${home.runDir(head.id)}/verify-${crypto.randomUUID().slice(0, 8)}`;

@@ -1,4 +1,4 @@
-import type { Config, SamplerConfig } from "../configs/mod.ts";
+import type { Config } from "../configs/mod.ts";
 import { type ModelHead, Numerics } from "../data/mod.ts";
 import {
   type ArtifactStore,
@@ -23,6 +23,8 @@ import {
   PolicyTrainer,
   recordedRows,
   type RestartCause,
+  type RewardSpec,
+  type SamplerConfig,
   samplerGroup,
   trainerGroup,
   type ValueModelConfig,
@@ -48,10 +50,10 @@ export function groupBlocks(
   return { trainer, critic: value_model ? valueTrainer(trainer, value_model) : null, sampler };
 }
 
-/** The groups that train, each with a chain of versions of its own. */
+/** The groups that train, each with a separate chain of versions. */
 type TrainerName = "trainer" | "critic";
 
-/** Rows that say which versions there are, what they can be rebuilt from, and with which numerics to go on. */
+/** Rows that say which versions there are, what they can be rebuilt from, and with which numerics to continue. */
 export const RESIDENT_KINDS: RowKind[] = [
   "note/version",
   "note/checkpoint",
@@ -72,7 +74,7 @@ export type WorkerGroupsOptions = {
   artifacts: ArtifactStore;
   /** What earlier engines recorded of versions and checkpoints. */
   recorded: Pick<JournalRow, "kind" | "key" | "value">[];
-  /** How the engine before this one ended, if there was one. */
+  /** How the previous engine ended, if there was one. */
   restart?: RestartCause;
   /** The interpreter of an environment, made if it is missing; or the user's own. */
   python: (kind: EnvironmentKind, own: string | null) => Promise<string>;
@@ -101,7 +103,7 @@ class LazyGroup implements Operator {
     this.#clock = options.clock;
     this.#devices = options.devices;
     this.#adoption = options.adoption;
-    // Nobody may be waiting when it fails; whoever calls later is told.
+    // It may fail while nothing waits; later callers receive the error.
     this.#started.promise.catch(() => undefined);
   }
 
@@ -137,7 +139,7 @@ class LazyGroup implements Operator {
   }
 }
 
-/** That this engine goes on with workers which an earlier one started: one `recovery` row, with the first work that they did. */
+/** This engine has adopted an earlier engine's workers: one `recovery` row, with the first work that they did. */
 class Adoption {
   readonly #clock: Clock;
   #began_ms = 0;
@@ -235,7 +237,7 @@ export class WorkerGroups {
     const limits = { graceMs: grace_s * 1000, preemptGraceMs, silentMs: silent_s * 1000 };
     const told = { owns, isRecorded, onEvent, onFrame, onLeaving };
     const workers = await Workers.start({ ...places, ...limits, ...told, epoch, attempt: epoch, python, clock });
-    // An engine that died between a hand-over and the end of these ranks has left them; a redo that needs them starts them anew.
+    // An engine that died between a hand-over and the end of these ranks has left them; a redo that needs them starts them again.
     for (const name of ["trainer", "critic"] as const) workers.dismissLeft(redoGroup(name));
     return workers;
   }
@@ -332,7 +334,7 @@ export class WorkerGroups {
       ranks: 1,
       python: await this.#trainerPython(),
       module: "holdfast_worker.rewards.worker",
-      spec: { processes: this.#options.blocks.reward_processes },
+      spec: { processes: this.#options.blocks.reward_processes } satisfies RewardSpec,
       ...limitsOf(this.#options.blocks.workers),
     };
   }

@@ -1,23 +1,21 @@
 import { encode } from "@msgpack/msgpack";
-import { createHash } from "node:crypto";
 import { type Clock, InfrastructureError } from "../engine/mod.ts";
 import {
   type AgentLine,
   type AgentMessage,
   type AgentStart,
   type Arguments,
-  type BlobFrame,
   EngineMessage,
   type FailureReport,
   type GroupState,
   type HeldGroup,
   type HeldTask,
-  LIMITS,
   type LineSocket,
   outputOf,
   PROTOCOL_VERSION,
   webSocketLine,
 } from "../workers/mod.ts";
+import { declare, framesOf } from "./fake_blobs.ts";
 import { failureReport, FakeFailure, type FakeIO, type FakeScript } from "./fake_script.ts";
 
 /** As the real agent has them, in turns of `live`. */
@@ -38,7 +36,7 @@ type Unnumbered<T> = T extends unknown ? Omit<T, "seq"> : never;
 export class FakeAgent {
   /** Its name to the hub. */
   readonly agentId: string;
-  /** Changes when an agent is started anew. */
+  /** Changes when an agent restarts. */
   readonly bootId: string = crypto.randomUUID();
   /** Engine messages, in the order they came. */
   readonly received: EngineMessage[] = [];
@@ -86,7 +84,9 @@ export class FakeAgent {
     const closed = Promise.withResolvers<void>();
     this.#closed = closed.promise;
     const hub = this.#line.hub();
-    if (!hub) throw new InfrastructureError(`Cannot connect agent '${this.agentId}' as no engine has announced itself`);
+    if (!hub) {
+      throw new InfrastructureError(`Cannot connect agent '${this.agentId}' because no engine has announced itself`);
+    }
     this.#epoch = Math.max(this.#epoch, hub.epoch);
     const socket = this.#knocking = this.#line.connect(hub, {
       open: () => this.#write(socket, this.#hello()),
@@ -162,7 +162,7 @@ export class FakeAgent {
   /** A rank of the group died, and its operation with it. */
   failGroup(group: string, reports: Partial<FailureReport>[]): void {
     const entry = this.#groups.get(group);
-    if (!entry) throw new RangeError(`Cannot fail group '${group}' as it was not started`);
+    if (!entry) throw new RangeError(`Cannot fail group '${group}' because it was not started`);
     entry.ended.abort(new Error("the group failed"));
     entry.state = "failed";
     this.#sendGroup(entry, reports.map((report) => failureReport(report)));
@@ -254,7 +254,7 @@ export class FakeAgent {
     for (const outgoing of this.#outbox) this.#transmit(outgoing);
   }
 
-  /** Numbers begin anew. Answers are sent as this engine asks for them. */
+  /** Numbers restart. Answers are sent as this engine asks for them. */
   #forEngine(engineBoot: string): void {
     this.#engineBoot = engineBoot;
     this.#receivedSeq = 0;
@@ -371,19 +371,6 @@ export class FakeAgent {
   #write(socket: LineSocket, message: AgentMessage): void {
     if (socket.isOpen) socket.send(JSON.stringify(message));
   }
-}
-
-function* framesOf(task: string, blobs: Uint8Array[]): Generator<BlobFrame> {
-  const chunk = LIMITS.frame_bytes_max / 2;
-  for (const [blob, bytes] of blobs.entries()) {
-    for (let offset = 0; offset === 0 || offset < bytes.length; offset += chunk) {
-      yield { task, blob, offset, total: bytes.length, data: bytes.slice(offset, offset + chunk) };
-    }
-  }
-}
-
-function declare(data: Uint8Array): { sha256: string; bytes: number } {
-  return { sha256: createHash("sha256").update(data).digest("hex"), bytes: data.length };
 }
 
 function stateOf({ group, generation, ranks }: StartGroup, state: GroupState["state"]): GroupState {

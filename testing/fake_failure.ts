@@ -11,7 +11,7 @@ export function badDataInWorker(message: string, op: string): EngineError {
 
 /** The words of `verify_files` in weights.py. */
 export function unreadableText(dir: string, { file, expected, found }: FileProblem): string {
-  if (found === null) return `Cannot open '${dir}' as its file '${file}' is missing`;
-  return `Cannot open '${dir}' as its file '${file}' is not the recorded one: sha256 is ${found}, recorded ${expected}. ` +
+  if (found === null) return `Cannot open '${dir}' because its file '${file}' is missing`;
+  return `Cannot open '${dir}' because its file '${file}' is not the recorded one: sha256 is ${found}, recorded ${expected}. ` +
     "The file was changed or damaged: use another checkpoint";
 }

@@ -1,4 +1,3 @@
-import { createHash } from "node:crypto";
 import type { z } from "zod";
 import {
   type AlgorithmDescription,
@@ -8,7 +7,7 @@ import {
   encodeColumn,
   encodeSlab,
   type Group,
-  type Numerics,
+  Numerics,
   type PreferencePair,
   PythonSource,
   type Row,
@@ -28,12 +27,12 @@ import {
   StepRecord,
 } from "../workers/mod.ts";
 import { badDataInWorker, unreadableText } from "./fake_failure.ts";
+import { digestOf, fraction, probe, read, writeFakeModel } from "./fake_weights.ts";
 
-/** The weights of the fake model: one number, kept as a file of a directory. */
-const WEIGHTS = "weights.json";
-/** A file system, for the one file that a fake worker reads and writes in each directory. */
-const read = async (dir: string): Promise<number> => JSON.parse(await Deno.readTextFile(`${dir}/${WEIGHTS}`));
-const FAKE_NUMERICS = { engine: "fake", zero: 0, dtype: "float64", threads: 1, device: "fake" };
+const FAKE_NUMERICS = Numerics.parse({
+  ...{ engine: "fake", zero: 0, world_size: 1, dtype: "float64", threads: 1, device: "fake" },
+  ...{ packages: {}, micro_batch_tokens_max: 1 },
+});
 
 export type FakeCall = { op: string; args: unknown; key: string };
 /** Called before an operation begins and again (`done`) before its result is handed over; what it throws is the operation's end. */
@@ -110,7 +109,7 @@ export class FakeTrainer extends FakeWorker {
 
   /** For `PolicyTrainer`: the numerics that this trainer works with. */
   numerics(micro_batch_tokens_max: number): Promise<Numerics> {
-    return Promise.resolve({ ...FAKE_NUMERICS, world_size: this.ranks, packages: {}, micro_batch_tokens_max });
+    return Promise.resolve({ ...FAKE_NUMERICS, world_size: this.ranks, micro_batch_tokens_max });
   }
 
   protected async operate(op: string, { args, blobs }: { args: unknown; blobs: Uint8Array[] }): Promise<unknown> {
@@ -142,12 +141,11 @@ export class FakeTrainer extends FakeWorker {
       case "evaluate":
         return await this.#evaluate(trainer.evaluate.args.parse(args));
       case "publish":
-      case "save": {
-        const { version, dir } = trainer.publish.args.parse(args);
-        return await this.#write(op, { version, dir });
-      }
+        return await this.#write(op, trainer.publish.args.parse(args));
+      case "save":
+        return await this.#write(op, trainer.save.args.parse(args));
     }
-    throw new TypeError(`Cannot run '${op}' as the fake trainer has no such operation`);
+    throw new TypeError(`Cannot run '${op}' because the fake trainer has no such operation`);
   }
 
   /** A token of the fake model's tokenizer is a character. */
@@ -323,7 +321,7 @@ export class FakeSampler extends FakeWorker {
       return { version, probe: probe(this.held.weights), previous_probe: previous, tensors_loaded: 1, seconds: 0 };
     }
     if (op === "probe") return probe(this.held?.weights ?? 0);
-    if (op !== "generate") throw new TypeError(`Cannot run '${op}' as the fake sampler has no such operation`);
+    if (op !== "generate") throw new TypeError(`Cannot run '${op}' because the fake sampler has no such operation`);
     const { version, slab, samples_per_prompt, sampling, seed } = sampler.generate.args.parse(args);
     const here = this.resident(version);
     if ("not_resident" in here) return here;
@@ -364,40 +362,12 @@ async function verify({ dir, files }: Checkpoint | Publication): Promise<void> {
 }
 
 /** As the real trainer does before it opens a model directory. */
-async function checkModel(dir: string, recorded: string | undefined): Promise<void> {
+async function checkModel(dir: string, recorded: string | null): Promise<void> {
   const found = digestOf(await read(dir));
-  if (recorded === undefined || recorded === found) return;
+  if (recorded === null || recorded === found) return;
   throw badDataInWorker(
     `Cannot open model '${dir}' because its weights are not those that the run recorded: their digest is ` +
       `${found.slice(0, 12)}, recorded ${recorded.slice(0, 12)}. Fix: put the recorded weights back`,
     "load",
   );
-}
-
-/** Writes a model directory that fake workers can read. */
-export async function writeFakeModel(
-  dir: string,
-  weights: number,
-): Promise<{ digest: string; file: { path: string; sha256: string; bytes: number } }> {
-  const text = JSON.stringify(weights);
-  await Deno.mkdir(dir, { recursive: true });
-  // As a real trainer's: who has seen a whole file never reads half of one that an engine taken for dead writes again.
-  const partial = `${dir}/.${crypto.randomUUID()}.tmp`;
-  await Deno.writeTextFile(partial, text);
-  await Deno.rename(partial, `${dir}/${WEIGHTS}`);
-  const sha256 = createHash("sha256").update(text).digest("hex");
-  return { digest: digestOf(weights), file: { path: WEIGHTS, sha256, bytes: text.length } };
-}
-
-function digestOf(weights: number): string {
-  return sha256Hex(JSON.stringify(weights));
-}
-
-function probe(weights: number): { logp: number[]; sha256: string } {
-  return { logp: [-fraction(weights)], sha256: digestOf(weights) };
-}
-
-/** A number in [0, 1) that depends on every bit of its arguments. */
-function fraction(...parts: (string | number)[]): number {
-  return parseInt(sha256Hex(JSON.stringify(parts)).slice(0, 12), 16) / 2 ** 48;
 }

@@ -1,7 +1,7 @@
 /** For tests of graphs: a run's resources without Python, over the fake trainer and samplers of the workers' room. */
 import { type ArtifactStore, type Clock, provide, type Provided, type Store, systemClock } from "../engine/mod.ts";
 import { PolicySampler, type Republish, RewardScorer } from "../rollouts/mod.ts";
-import { FakeSampler, FakeTrainer } from "./mod.ts";
+import { FakeSampler, FakeTrainer } from "./fake_model.ts";
 import { type Operator, PolicyTrainer, recordedRows, type RestartCause } from "../workers/mod.ts";
 import { Critic, Paths, Rewards, Rows, type RowTables, Sampler, Trainer, Trainers } from "../flows/mod.ts";
 import { residentRows } from "../runs/mod.ts";
@@ -21,6 +21,8 @@ export type FakeRunOptions = {
   restart?: RestartCause;
   /** recovery.allow_replan; true by default. */
   allowReplan?: boolean;
+  /** trainer.non_finite_max; without it skipped steps have no limit. */
+  nonFiniteMax?: number;
   /** Answers `score` of rewards in Python; none by default. */
   pool?: Operator;
 };
@@ -42,8 +44,8 @@ export async function fakeRun(options: FakeRunOptions): Promise<FakeRun> {
   const head = await store.head(run);
   const recorded = recordedRows(head ? await residentRows(store, head) : []);
   const checkpointsDir = `${dir}/checkpoints`;
-  const { allowReplan, restart } = options;
-  const common = { artifacts, clock, recorded, checkpointsDir, allowReplan, restart };
+  const { allowReplan, nonFiniteMax, restart } = options;
+  const common = { artifacts, clock, recorded, checkpointsDir, allowReplan, nonFiniteMax, restart };
   const on = (operator: FakeTrainer) => ({
     operator,
     numerics: (tokens: number) => operator.numerics(tokens),

@@ -29,7 +29,7 @@ export type FakeScript = {
   failStart?: (group: string, generation: number) => FailureReport[] | null;
 };
 
-/** A thrown failure with a cause of one's own; any other thrown value is `other`. */
+/** A thrown failure with an explicit cause; any other thrown value is `other`. */
 export class FakeFailure extends Error {
   /** What each rank says of it. */
   readonly reports: FailureReport[];

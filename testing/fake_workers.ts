@@ -22,7 +22,7 @@ export class FakeWorkers {
   open_max = 0;
   #watchers: { ready(): boolean; resolve(): void }[] = [];
 
-  /** With `answer`, tasks end at once; without it, each waits for the test in `open`. */
+  /** With `answer`, tasks end immediately; without it, each waits for the test in `open`. */
   constructor(readonly answer?: (task: { key: string; input: unknown }) => unknown) {}
 
   /** For a stage's body: `ctx.resource(token).run(ctx, input)`. */

@@ -75,7 +75,7 @@ export class MemoryStore implements Store {
   create(run: NewRun, rows: NewRow[] = []): Promise<RunHead> {
     return this.#do(() => {
       if (this.#shared.heads.has(run.id)) {
-        throw new InvalidInputError(`Cannot create run '${run.id}' as there is one of that id`, { run: run.id });
+        throw new InvalidInputError(`Cannot create run '${run.id}' because there is one of that id`, { run: run.id });
       }
       const now = this.#clock.now();
       const none = { epoch: 0, last_seq: rows.length, owner: null, lease_until_ms: 0, requests: [], error: null };
@@ -243,7 +243,7 @@ export class MemoryStore implements Store {
 
   #known(run: string): RunHead {
     const head = this.#shared.heads.get(run);
-    if (!head) throw new InvalidInputError(`Cannot find run '${run}' as there is none of that id`, { run });
+    if (!head) throw new InvalidInputError(`Cannot find run '${run}' because there is none of that id`, { run });
     return head;
   }
 
@@ -259,7 +259,7 @@ export class MemoryStore implements Store {
   }
 }
 
-/** Ended for good: a failed run can be opened again. */
+/** Ended permanently: a failed run can be opened again. */
 function isOver({ status }: RunHead): boolean {
   return status === "done" || status === "cancelled";
 }

@@ -4,6 +4,7 @@ export * from "./fake_launcher.ts";
 export * from "./fake_model.ts";
 export * from "./fake_run.ts";
 export * from "./fake_script.ts";
+export { writeFakeModel } from "./fake_weights.ts";
 export * from "./fake_workers.ts";
 export * from "./memory_store.ts";
 export * from "./simulated_network.ts";

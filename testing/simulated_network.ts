@@ -17,7 +17,7 @@ type Listening = { process: SimulatedProcess; opened: (socket: DoorSocket) => vo
 
 /** Sockets between simulated engines and agents: frames take time, and connections are cut on purpose. */
 export class SimulatedNetwork {
-  /** What stands in `hub.json`. */
+  /** The contents of `hub.json`. */
   file: HubFile | null = null;
   readonly #listening = new Map<string, Listening>();
   readonly #connections = new Set<Connection>();
@@ -91,14 +91,14 @@ export class SimulatedNetwork {
     return open.length > 0 ? this.world.pick(open) : null;
   }
 
-  /** Cuts a connection: what is on its way is lost, and both ends are told. */
+  /** Cuts a connection: messages in flight are lost, and both ends notice. */
   cut(): void {
     const connection = this.#some();
     this.world.trace(`a socket is cut: ${connection?.url ?? "there is none"}`);
     connection?.cut();
   }
 
-  /** What one end sends from now on goes nowhere, and nobody is told. */
+  /** What one end sends from now on is lost, and neither end notices. */
   silence(): void {
     const connection = this.#some();
     this.world.trace(`a socket goes silent: ${connection?.url ?? "there is none"}`);

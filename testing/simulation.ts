@@ -25,7 +25,7 @@ type Scheduled = { at_ms: number; order: number; what: string; run: () => void }
 /** When the simulation begins, by the wall clock. */
 const EPOCH_MS = 1_700_000_000_000;
 
-export type WorldOptions = {
+type WorldOptions = {
   /** Told of every event before it happens. */
   trace?: (line: string) => void;
 };
@@ -72,7 +72,7 @@ export class SimulatedWorld {
     push(this.#heap, { at_ms: this.time_ms + Math.max(0, delay_ms), order: this.#random(), what, run });
   }
 
-  /** A new process: a pid and a boot of its own. */
+  /** A new process, with a new pid and boot. */
   start(name: string): SimulatedProcess {
     return new SimulatedProcess(this, name, ++this.#processes);
   }
@@ -189,11 +189,11 @@ export class SimulatedProcess {
 }
 
 /**
- * What becomes of a call to the store. `lost`: it never arrived. `unanswered`: it was carried out, but the caller sees an error.
+ * What happens to a call to the store. `lost`: it never arrived. `unanswered`: it was carried out, but the caller sees an error.
  */
 export type CallFate = "answered" | "lost" | "unanswered";
 
-export type SimulatedStoreOptions = {
+type SimulatedStoreOptions = {
   /** One way, milliseconds, both included. */
   latency_ms?: readonly [number, number];
   /** Asked when a call arrives, and (`after`) when it has been carried out: where a process is killed, or a call is lost. */
@@ -203,7 +203,7 @@ export type SimulatedStoreOptions = {
 /** What a caller sees of a call that was lost, or whose answer was. */
 export class SimulatedOutage extends InfrastructureError {
   constructor(call: string) {
-    super(`Cannot tell what became of '${call}' as the store did not answer`, { call });
+    super(`Cannot tell what became of '${call}' because the store did not answer`, { call });
   }
 }
 

@@ -17,7 +17,9 @@ async function whyMissing(): Promise<string | null> {
     return null;
   } catch (error) {
     const why = `no PostgreSQL to test against (${(error as Error).message}): set HOLDFAST_TEST_POSTGRES`;
-    if (Deno.env.get("CI") === "true") throw new Error(`Cannot run the tests as there is ${why}`, { cause: error });
+    if (Deno.env.get("CI") === "true") {
+      throw new Error(`Cannot run the tests because there is ${why}`, { cause: error });
+    }
     return why;
   } finally {
     await sql.end({ timeout: 1 });

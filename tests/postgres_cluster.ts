@@ -1,6 +1,6 @@
 /** A PostgreSQL of the test's own, to be stopped, restarted and killed at will. */
 
-export type StopMode = "fast" | "immediate";
+type StopMode = "fast" | "immediate";
 
 /**
  * Its own directory and port on 127.0.0.1; no password. `initdb` refuses root, so root runs it as the user `postgres`.

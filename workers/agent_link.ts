@@ -15,21 +15,27 @@ export interface FrameSocket {
 type Without<T, K extends PropertyKey> = T extends unknown ? Omit<T, K> : never;
 type Numbered = Extract<EngineMessage, { seq: number }>;
 /** A reliable message before the link gives it its number and epoch. */
-export type ReliableMessage = Without<Numbered, "seq" | "epoch">;
+type ReliableMessage = Without<Numbered, "seq" | "epoch">;
 export type Hello = Extract<AgentMessage, { type: "hello" }>;
 
 /** Messages that wait for their acknowledgement, together: a reconnect sends them all again. */
 const OUTBOX_BYTES_MAX = LIMITS.message_bytes_max;
-/** A slow reader may hold this much unsent before its socket is dropped. More than is ever sent again, so that it gets on. */
+/**
+ * A slow reader may hold this much unsent before its socket is dropped. More than is ever sent
+ * again, so that it gets on.
+ */
 const UNSENT_BYTES_MAX = 2 * OUTBOX_BYTES_MAX;
-/** Frames that come with time are no events of fault tests: their number would be a time in disguise. */
+/**
+ * Frames that come with time are no events of fault tests: their number would be a time in
+ * disguise.
+ */
 const UNCOUNTED = new Set(["heartbeat", "progress", "log", "ack", "release"]);
 /** Unacknowledged messages that may wait for an agent. */
 const OUTBOX_MAX = 1024;
 /** An agent that breaks the protocol this often is given up. */
 const VIOLATIONS_MAX = 3;
 
-export type LinkOptions = {
+type LinkOptions = {
   agentId: string;
   run: string;
   epoch: number;
@@ -39,13 +45,19 @@ export type LinkOptions = {
   graceMs: number;
   /** From SIGTERM to the agent to its end. */
   preemptGraceMs: number;
-  /** The agent may have served other engines of this run: its first hello says what it holds of them. */
+  /**
+   * The agent may have served other engines of this run: its first hello says what it holds of
+   * them.
+   */
   adopted?: boolean;
   /** Fault tests count frames by this. */
   onFrame: (phase: Phase) => void;
 };
 
-/** The tasks of a hello that can still be asked for: of generations that live. The rest goes with its generation. */
+/**
+ * The tasks of a hello that can still be asked for: of generations that live. The rest goes with
+ * its generation.
+ */
 export function heldTasks({ groups, tasks }: Hello): HeldTask[] {
   const lives = new Map(groups.filter(isAlive).map(({ group, generation }) => [group, generation]));
   return tasks.filter((task) =>
@@ -154,12 +166,15 @@ export class AgentLink {
     this.blobs.forget(task);
   }
 
-  /** The end of the task's work is durable, or nobody wants its answer: the agent need not keep it any more. */
+  /**
+   * The end of the task's work is durable, or nobody wants its answer: the agent need not keep it
+   * any more.
+   */
   release(task: string): void {
     if (this.#kept.delete(task) && !this.#closed) this.send({ type: "release", task });
   }
 
-  /** Whether a hello may go on with this link: its first boot, or the same boot again. */
+  /** Whether a hello may continue this link: its first boot, or the same boot again. */
   admits(hello: Hello): boolean {
     if (this.#closed) return false;
     if (this.#bootId === null) return this.#options.adopted === true || hello.engine_boot === null;
@@ -168,7 +183,9 @@ export class AgentLink {
     return this.#bootId === hello.boot_id && (ours ? hello.received_seq <= this.#sentSeq : former);
   }
 
-  /** The agent is on `socket` from now on. Answers its hello and sends again what it has not got. */
+  /**
+   * The agent is on `socket` from now on. Answers its hello and sends again what it has not got.
+   */
   attach(socket: FrameSocket, hello: Hello): void {
     this.#socket?.close(4000, "replaced by a newer socket of the same boot");
     if (this.#bootId === null) this.#inherit(hello);
@@ -209,7 +226,7 @@ export class AgentLink {
     if (this.#socket === socket) this.#socket = null;
   }
 
-  /** Ends the link for good: later hellos are answered `drop`. */
+  /** Ends the link permanently: later hellos are answered `drop`. */
   close(): void {
     this.#closed = true;
     this.#socket?.close(1000, "done");

@@ -14,7 +14,10 @@ const BlobFrameSchema = z.strictObject({
 
 type Piece = { bytes: Uint8Array; filled: number };
 
-/** Puts the blobs of running tasks together from their frames and checks them against the result that names them. */
+/**
+ * Puts the blobs of running tasks together from their frames and checks them against the result
+ * that names them.
+ */
 export class BlobAssembly {
   #tasks = new Map<string, Map<number, Piece>>();
 
@@ -59,14 +62,14 @@ export class BlobAssembly {
       const got = piece?.filled ?? 0;
       if (got !== bytes) {
         throw new InfrastructureError(
-          `Cannot use the result of task '${task}' as blob ${index} is incomplete: ${got} of ${bytes} bytes arrived`,
+          `Cannot use the result of task '${task}' because blob ${index} is incomplete: ${got} of ${bytes} bytes arrived`,
           { task, blob: index, bytes, got },
         );
       }
       const found = createHash("sha256").update(piece?.bytes ?? new Uint8Array()).digest("hex");
       if (found !== sha256) {
         throw new InfrastructureError(
-          `Cannot use the result of task '${task}' as blob ${index} is damaged: sha256 is ${found}, announced ${sha256}`,
+          `Cannot use the result of task '${task}' because blob ${index} is damaged: sha256 is ${found}, announced ${sha256}`,
           { task, blob: index, sha256, found },
         );
       }

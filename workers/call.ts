@@ -15,7 +15,10 @@ export type CallOptions = {
   attempt: number;
   /** Aborting it cancels the operation and rejects with its reason. */
   signal?: AbortSignal;
-  /** Settles when the intent of this work, and all that it was given, is durable: nothing is sent to a rank before. */
+  /**
+   * Settles when the intent of this work, and all that it was given, is durable: nothing is sent to
+   * a rank before.
+   */
   durable?: () => Promise<void>;
   /** From the moment the ranks get the operation. Past it the group is replaced. */
   timeout_ms?: number;
@@ -31,7 +34,10 @@ export type CallOptions = {
   since_attempt?: number;
 };
 
-/** A caller's options as an object to spread: a context's lie on its prototype, and spreading it would lose them. */
+/**
+ * A caller's options as an object to spread: a context has them on its prototype, and spreading it
+ * would lose them.
+ */
 export function callOptions(caller: CallOptions): CallOptions {
   const { key, attempt, since_attempt, signal, timeout_ms, no_progress_ms, onProgress } = caller;
   const durable = caller.durable && (() => caller.durable!());

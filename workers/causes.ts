@@ -23,7 +23,9 @@ export type Policy = {
   /** Whose budget of attempts the failed stage pays from. */
   cause: Cause;
   action: Action;
-  /** False: somebody took the process away. That says nothing about the work and costs no budget. */
+  /**
+   * False: somebody took the process away. That says nothing about the work and costs no budget.
+   */
   counted: boolean;
   /** One sentence for people: what it is. */
   means: string;
@@ -37,38 +39,41 @@ export const POLICY = {
   device_memory: policy("out_of_memory", "replan", "The device has too little memory for the work."),
   host_memory: policy("out_of_memory", "restart", "The host ran out of memory and a process was killed for it."),
   preempted: { ...policy("worker_lost", "restart", "A scheduler took the process or its host away."), counted: false },
-  user_code: policy("user_code", "stop", "Code of the user failed: a reward, a loss, a reader."),
+  user_code: policy("user_code", "stop", "User code failed: a reward, a loss, a reader."),
   bad_data: policy("bad_data", "stop", "An input is broken."),
   non_finite: policy(
     "bad_data",
     "stop",
-    "Step after step the loss or its gradient is not a number: none was taken, and it repeats.",
+    "The loss or its gradient was not a number for several steps in a row; all were skipped, and it would repeat.",
   ),
-  import_error: policy("infrastructure", "stop", "A package is missing or does not fit."),
-  misuse: policy("infrastructure", "stop", "The group is set up in a way that cannot work."),
-  device_access: policy("infrastructure", "confirm", "A kernel went wrong: a bug, or a device about to fail."),
-  desync: policy("infrastructure", "confirm", "Ranks met in different collectives."),
-  library: policy("infrastructure", "confirm", "A library says that it broke by itself."),
+  import_error: policy("infrastructure", "stop", "A package is missing or incompatible."),
+  misuse: policy("infrastructure", "stop", "The group's configuration cannot work."),
+  device_access: policy("infrastructure", "confirm", "A kernel failed: a bug, or a failing device."),
+  desync: policy("infrastructure", "confirm", "Ranks entered different collectives."),
+  library: policy("infrastructure", "confirm", "A library reported an internal error."),
   crash: policy("worker_lost", "confirm", "The process crashed in native code."),
-  exception: policy("infrastructure", "confirm", "An exception that nobody expected."),
+  exception: policy("infrastructure", "confirm", "An unexpected exception."),
   engine_start: policy("infrastructure", "confirm", "The inference engine could not start."),
   disk_full: policy("infrastructure", "confirm", "A disk is full."),
-  checkpoint_damaged: policy("infrastructure", "restart", "A file of a checkpoint is not what was written."),
-  network: policy("infrastructure", "restart", "A network interface or a system call of the network failed."),
+  checkpoint_damaged: policy("infrastructure", "restart", "A checkpoint file differs from what was written."),
+  network: policy("infrastructure", "restart", "A network interface or network system call failed."),
   engine_lost: policy("worker_lost", "restart", "The inference engine died behind its process."),
-  hang: policy("no_progress", "restart", "A rank is alive and does not get on."),
-  collective_timeout: policy("timeout", "restart", "A rank waited in a collective for one that did not come."),
+  hang: policy("no_progress", "restart", "A rank is alive but makes no progress."),
+  collective_timeout: policy("timeout", "restart", "A rank waited in a collective for a rank that never arrived."),
   rendezvous: policy("worker_lost", "restart", "The ranks did not all meet."),
   peer_lost: policy("worker_lost", "restart", "Another rank went away."),
-  exit: policy("worker_lost", "restart", "The process ended by itself."),
-  kill: policy("worker_lost", "restart", "The process was killed, and this host does not tell by whom."),
+  exit: policy("worker_lost", "restart", "The process exited on its own."),
+  kill: policy("worker_lost", "restart", "The process was killed, and this host does not show by whom."),
   operator_kill: { ...policy("worker_lost", "restart", "Somebody killed the process."), counted: false },
-  cancelled: policy("infrastructure", "restart", "The engine asked for the end."),
+  cancelled: policy("infrastructure", "restart", "The engine cancelled it."),
 } satisfies Record<string, Policy>;
 
 export type FailureKind = keyof typeof POLICY;
 
-/** `root` explains others, `cascade` is explained by another rank, `teardown` is what any end looks like. */
+/**
+ * `root` explains others, `cascade` is explained by another rank, `teardown` is what any end looks
+ * like.
+ */
 export type Role = "root" | "cascade" | "teardown";
 
 export type Sign = {
@@ -80,7 +85,7 @@ export type Sign = {
   during?: "start" | "operation";
   /** Named ranks, in the first group of this expression: `2` or `1, 2`. */
   names?: RegExp;
-  /** It only says that the reason stands in the log. */
+  /** It only says that the reason is in the log. */
   see_log?: true;
 };
 

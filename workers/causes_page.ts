@@ -3,10 +3,10 @@ import { type Action, type FailureKind, POLICY, type Policy, SIGNS, TEXTLESS } f
 /** What an action means to the person whose run it is. */
 const ACTION_TEXTS: Record<Action, string> = {
   restart: "a new generation, up to 3 times for the same failure",
-  confirm: "a new generation, once; the same again ends the run with the evidence",
+  confirm: "a new generation, once; a repeat ends the run with the evidence",
   exclude_device: "a new generation on a spare GPU; without one the run ends and names the broken one",
   replan: "a new generation; then half the micro-batch, recorded as a replan",
-  stop: "the stage fails at once",
+  stop: "the stage fails immediately",
 };
 
 const signsOf = (kind: FailureKind): string[] => [
@@ -14,7 +14,10 @@ const signsOf = (kind: FailureKind): string[] => [
   ...Object.entries(TEXTLESS).filter(([, of]) => of === kind).map(([name]) => name),
 ];
 
-/** The table of docs/failures.md: every kind of failure, the signs that it is read from, and what is done. */
+/**
+ * The table of docs/failures.md: every kind of failure, the signs that it is read from, and what is
+ * done.
+ */
 export function causesTable(): string {
   const rows = (Object.entries(POLICY) as [FailureKind, Policy][]).map(([kind, { cause, action, counted, means }]) => {
     const done = counted ? ACTION_TEXTS[action] : `${ACTION_TEXTS.restart.split(",")[0]}; costs no budget`;

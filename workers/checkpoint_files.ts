@@ -6,7 +6,10 @@ import { BadDataError, InfrastructureError, isNothing } from "../engine/mod.ts";
 /** A file that is missing (found: null) or has other bytes than were recorded. */
 export type FileProblem = { file: string; expected: string; found: string | null };
 
-/** A `note/checkpoint_set_aside` row: recorded before the directory is moved. Its key is the checkpoint's version. */
+/**
+ * A `note/checkpoint_set_aside` row: recorded before the directory is moved. Its key is the
+ * checkpoint's version.
+ */
 export const SetAside = z.strictObject({
   dir: z.string(),
   to: z.string(),
@@ -56,7 +59,10 @@ export function asidePath(dir: string): string {
 }
 export const ASIDE = "set_aside";
 
-/** Moves a damaged checkpoint out of the way. A second call, or a directory that is gone, is no error. */
+/**
+ * Moves a damaged checkpoint out of the way. A second call, or a directory that is gone, is no
+ * error.
+ */
 export async function moveAside({ dir, to }: Pick<SetAside, "dir" | "to">): Promise<void> {
   await Deno.mkdir(dirname(to), { recursive: true });
   await Deno.rename(dir, to).catch((error) => {

@@ -11,7 +11,7 @@ export type Evidence =
     during: "start" | "operation";
   };
 
-export type Verdict = {
+type Verdict = {
   /** The sign that was seen: a row of `SIGNS`. */
   observed: string;
   kind: FailureKind;
@@ -22,7 +22,10 @@ export type Verdict = {
   line: string | null;
 };
 
-/** What a log may say of the machine beside an exception. Its other lines may be of an earlier failure. */
+/**
+ * What a log may say of the machine beside an exception. Its other lines may be of an earlier
+ * failure.
+ */
 const MACHINE = new Set<FailureKind>(["device_fault", "device_memory", "host_memory", "disk_full"]);
 
 /** From the evidence of one process to what it says. Pure. */
@@ -129,14 +132,14 @@ function lastResort(evidence: Evidence): Verdict {
 /** A failure report with its verdict. */
 export type Judged = { report: FailureReport; verdict: Verdict };
 
-export type Diagnosis = {
+type Diagnosis = {
   root: Judged;
   /** Every report, the root too, in rank order. */
   judged: Judged[];
 };
 
 /** What is known beside the reports. */
-export type Scene = {
+type Scene = {
   during: Evidence["during"];
   /** Of the group. A rank that says nothing while others wait for it is the one that hangs. */
   ranks: number;
@@ -148,7 +151,7 @@ export type Scene = {
  * others waited for; a rank that others name; the earliest of what is left, teardown last.
  */
 export function diagnose(reports: FailureReport[], scene: Scene): Diagnosis {
-  if (reports.length === 0) throw new RangeError("Cannot diagnose a failure as there is no report");
+  if (reports.length === 0) throw new RangeError("Cannot diagnose a failure because there is no report");
   const judged = reports.map((report) => ({ report, verdict: classify(evidenceOf(report, scene)) }));
   const named = new Set(judged.flatMap(({ verdict }) => verdict.culprits));
   const silent = silentRank(judged, { scene, named });

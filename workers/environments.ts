@@ -7,7 +7,10 @@ import { Making, type MakingOptions } from "./making.ts";
 import { checkPython, findPython } from "./python_interpreter.ts";
 import { type Locked, Uv } from "./uv.ts";
 
-/** One environment per engine, as DeepSpeed and vLLM never have to agree on versions, and per build of PyTorch. */
+/**
+ * One environment per engine, as DeepSpeed and vLLM never have to agree on versions, and per build
+ * of PyTorch.
+ */
 export type EnvironmentKind = `${"torch" | "deepspeed" | "vllm"}_${Build}`;
 /** @internal */
 type Build = "cpu" | "cuda";
@@ -64,7 +67,7 @@ const COSTS: Record<string, Cost> = {
 
 /** Where environments lie, and what they are made with. */
 export type EnvironmentOptions = MakingOptions & {
-  /** HOME; environments lie in HOME/env, which may be a symbolic link shared by several homes. */
+  /** HOME; environments are in HOME/env, which may be a symbolic link shared by several homes. */
   home: string;
   /** The user's own interpreter: only checked, never changed. */
   own?: string | null;
@@ -78,7 +81,10 @@ export type EnvironmentOptions = MakingOptions & {
 
 const REQUIREMENTS = new URL("./python/requirements/", import.meta.url);
 
-/** The kind of environment that an engine of a configuration needs: its processes are meant for a GPU or not. */
+/**
+ * The kind of environment that an engine of a configuration needs: its processes are meant for a
+ * GPU or not.
+ */
 export function environmentKind(
   engine: "torch" | "deepspeed" | "huggingface" | "vllm",
   gpu = hasGpu(),
@@ -101,7 +107,10 @@ export async function ensureEnvironment(kind: EnvironmentKind, options: Environm
   return await ensureMade(kind, { ...options, ...recipe, requirements });
 }
 
-/** The interpreter of a managed environment of any locked requirements with PyTorch: for what no worker runs in. */
+/**
+ * The interpreter of a managed environment of any locked requirements with PyTorch: for what no
+ * worker runs in.
+ */
 export async function ensureRequirements(
   requirements: URL,
   options: Omit<EnvironmentOptions, "own">,
@@ -174,7 +183,10 @@ export function costOf(names: string[]): Cost {
   return { download_mib: sum("download_mib"), disk_mib: sum("disk_mib") };
 }
 
-/** Says what files cost before they are fetched. @throws {InfrastructureError} If the disk has no room for them. */
+/**
+ * Says what files cost before they are fetched. @throws {InfrastructureError} If the disk has no
+ * room for them.
+ */
 function checkRoom(making: Making, files: URL[], { home, freeBytes: free = freeBytes }: Wanted): void {
   const { download_mib, disk_mib } = costOf(["uv", ...files.map(nameOf)]);
   const dir = resolve(home, "env");

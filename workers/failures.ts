@@ -14,7 +14,10 @@ import { type Action, type FailureKind, POLICY, type Role } from "./causes.ts";
 import { diagnose, fingerprint, type Judged } from "./diagnosis.ts";
 import type { FailureReport } from "./protocol.ts";
 
-/** The worker says with these that its state is as before the operation. The agent has the same list. */
+/**
+ * The worker says with these that its state is as before the operation. The agent has the same
+ * list.
+ */
 const MILD = new Set<FailureReport["cause"]>(["user_code", "bad_data", "cancelled", "disk_full"]);
 
 /** Log lines that an error shows. */
@@ -33,12 +36,18 @@ const ERRORS = {
   bad_data: BadDataError,
 } satisfies Record<Cause, unknown>;
 
-/** Whether the ranks say that their state is as before the operation, so that the group can go on. */
+/**
+ * Whether the ranks say that their state is as before the operation, so that the group can
+ * continue.
+ */
 export function leavesGroupWhole(reports: FailureReport[], ranks: number): boolean {
   return reports.length === ranks && reports.every(({ cause }) => MILD.has(cause));
 }
 
-/** Where a failure happened: in operation `op`, or while the group started. `ranks`: of the group, where it is known. */
+/**
+ * Where a failure happened: in operation `op`, or while the group started. `ranks`: of the group,
+ * where it is known.
+ */
 export type FailurePlace = { run: string; group: string; generation: number; op?: string; ranks?: number };
 
 /**
@@ -109,7 +118,7 @@ type Telling = { judged: Judged[]; place: FailurePlace };
 function failureText({ report, verdict }: Judged, { judged, place }: Telling): string {
   const what = place.op ? `run '${place.op}' on ${place.group}` : `start ${place.group}`;
   const said = report.exception && !report.message.startsWith(report.exception) ? `${report.exception}: ` : "";
-  const lines = [`Cannot ${what} as rank ${report.rank} failed: ${said}${report.message}`];
+  const lines = [`Cannot ${what} because rank ${report.rank} failed: ${said}${report.message}`];
   if (verdict.line && !report.message.includes(verdict.line)) lines.push(`  seen: ${verdict.line}`);
   lines.push(...judged.filter((one) => one.report.rank !== report.rank).map(cascadeLine));
   if (verdict.kind === "user_code" && report.traceback) {
@@ -134,7 +143,10 @@ function cascadeLine({ report, verdict }: Judged): string {
   }`;
 }
 
-/** The words for ranks that are alive and do not get on. The agent collects what is named here before it kills them. */
+/**
+ * The words for ranks that are alive and do not get on. The agent collects what is named here
+ * before it kills them.
+ */
 export function hangText(text: string, place: FailurePlace & { logDir: string }): string {
   const name = `${place.logDir}/${place.group.replaceAll("/", "_")}`;
   const stacks = `  stacks of its ranks: ${name}.rank*.gen${place.generation}.log`;

@@ -21,7 +21,7 @@ type TrainerBlock = Omit<TrainerConfig, "optimizer">;
 type Blocks = { trainer: TrainerBlock; critic?: TrainerBlock | null; sampler: SamplerConfig };
 type Device = TrainerConfig["device"];
 
-/** This machine: the environment and what lies in /dev. */
+/** This machine: its environment variables and /dev. */
 export function thisMachine(): Machine {
   return { env: Deno.env.toObject(), devices: deviceNames() };
 }
@@ -66,7 +66,7 @@ export function onGpu(device: Device, machine: Machine = thisMachine()): boolean
  * Which GPUs each group gets. A block's `devices` decides. Without it the trainer takes one per rank, from the first on, and the
  * samplers share out what the trainer leaves; where it leaves nothing, they share its GPUs. So does the critic, before them. Null: no GPU is meant or seen.
  * `excluded`: those that broke in this run.
- * @throws {InvalidInputError} Where the machine has not what a block asks for.
+ * @throws {InvalidInputError} If the machine lacks what a block requires.
  */
 export function placeGpus(
   { trainer, critic = null, sampler }: Blocks,
@@ -109,13 +109,13 @@ function chosen(
   if (!devices) return null; // Missing in what was recorded before there was such a field.
   if (device === "cpu") {
     throw new InvalidInputError(
-      `Cannot place the ${block} as ${block}.devices names GPUs and ${block}.device is cpu: drop one of the two`,
+      `Cannot place the ${block} because ${block}.devices names GPUs and ${block}.device is cpu: drop one of the two`,
     );
   }
   const missing = devices.find((number) => number >= all.length);
   if (missing === undefined) return devices.map((number) => all[number]!);
   throw new InvalidInputError(
-    `Cannot place the ${block} as ${block}.devices names GPU ${missing}: this process sees ${all.length} (${
+    `Cannot place the ${block} because ${block}.devices names GPU ${missing}: this process sees ${all.length} (${
       all.length === 0 ? "none" : `0 to ${all.length - 1}`
     })`,
     { block, devices, seen: all },
@@ -132,7 +132,7 @@ function trainerGpus(block: string, trainer: TrainerBlock, { all, given, others 
   if (pool.length === 0) return [];
   if (pool.length >= trainer.ranks) return pool.slice(0, trainer.ranks);
   throw new InvalidInputError(
-    `Cannot place the ${block} as ${block}.ranks is ${trainer.ranks} and it may use ${pool.length} GPUs: NCCL wants one for ` +
+    `Cannot place the ${block} because ${block}.ranks is ${trainer.ranks} and it may use ${pool.length} GPUs: NCCL wants one for ` +
       `each rank. Lower ${block}.ranks, or set ${block}.device to cpu`,
     { ranks: trainer.ranks, gpus: pool },
   );
@@ -147,7 +147,7 @@ function samplerGpus(sampler: SamplerConfig, { all, given, others }: Choice): st
   if (pool.length === 0) return replicas.map(() => []);
   if (pool.length < size) {
     throw new InvalidInputError(
-      `Cannot place the samplers as each needs ${size} GPUs (sampler.vllm's tensor and pipeline parallel sizes) and they may ` +
+      `Cannot place the samplers because each needs ${size} GPUs (sampler.vllm's tensor and pipeline parallel sizes) and they may ` +
         `use ${pool.length}`,
       { size, gpus: pool },
     );
@@ -164,7 +164,7 @@ function samplerSize({ engine, vllm }: SamplerConfig): number {
 }
 
 /** GPUs that a run does without since they broke, and those that its other groups have. */
-export type GpuLosses = { excluded: ReadonlySet<string>; used: readonly string[] };
+type GpuLosses = { excluded: ReadonlySet<string>; used: readonly string[] };
 
 /**
  * A group's place without its broken GPUs: spares take over, which no other group has. What is excluded stays so for the run.
@@ -185,12 +185,12 @@ export function withoutGpus(
     return { ...place, visible: place.visible.map((gpu) => excluded.has(gpu) ? taken.next().value! : gpu) };
   }
   throw new InfrastructureError(
-    `Cannot go on with ${group} as GPU ${
+    `Cannot continue with ${group} because GPU ${
       broken.join(", ")
     } is broken and no other is free: it needs ${place.visible.length}, ` +
       `${
         place.visible.length - broken.length + spares.length
-      } are left. Mend it, or resume with smaller groups (trainer.ranks, sampler.replicas)`,
+      } are left. Fix it, or resume with smaller groups (trainer.ranks, sampler.replicas)`,
     { group, broken, excluded: [...excluded], spares },
     { retryable: false },
   );

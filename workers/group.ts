@@ -18,8 +18,6 @@ import type { AgentMessage, GroupState, RankState } from "./protocol.ts";
 import { ReplacementBudget } from "./supervision.ts";
 import { unlessAborted } from "./unless_aborted.ts";
 
-export type { CallOptions, CallResult, Progress } from "./call.ts";
-
 /** What a group is: one job, done by `ranks` processes of one Python environment. */
 export type GroupSpec = {
   /** `trainer`, `sampler/0`, ... */
@@ -34,7 +32,7 @@ export type GroupSpec = {
   spec: unknown;
   env?: Record<string, string>;
   start_timeout_ms?: number;
-  /** For operations whose caller names no limit of its own. */
+  /** For operations whose caller sets no limit. */
   no_progress_ms?: number;
   /**
    * The same job without the device that broke; only where the group says which it has.
@@ -49,7 +47,7 @@ export type GroupEvent =
   /** An operation is over, well or not. By the monotonic clock: sent to the agent, and its answer received. */
   | { type: "operation"; group: string; op: string; key: string; sent_ms: number; ended_ms: number };
 
-export type GroupOptions = {
+type GroupOptions = {
   run: string;
   /** The engine's. Names of tasks hold it, so that no two engines of a run give the same. */
   epoch: number;
@@ -76,7 +74,7 @@ export const DISMISS_GRACE_MS = 2_000;
 
 /**
  * A gang of Python processes with one job, as the engine sees it. Runs one operation at a time; replaces itself when a rank dies
- * or hangs, as often as its budget of replacements allows, and then fails for good with the root cause.
+ * or hangs, as often as its budget of replacements allows, and then fails permanently with the root cause.
  */
 export class WorkerGroup {
   #spec: GroupSpec;
@@ -146,7 +144,7 @@ export class WorkerGroup {
     if (this.#failure) throw this.#failure;
     if (this.#waiting >= QUEUE_MAX) {
       throw new InfrastructureError(
-        `Cannot queue '${op}' on ${this.spec.group} as ${this.#waiting} calls wait: the limit is ${QUEUE_MAX}`,
+        `Cannot queue '${op}' on ${this.spec.group} because ${this.#waiting} calls wait: the limit is ${QUEUE_MAX}`,
         { group: this.spec.group, op },
       );
     }
@@ -168,12 +166,12 @@ export class WorkerGroup {
     }
   }
 
-  /** Whether `call` would go on with work of an earlier engine. */
+  /** Whether `call` would continue an earlier engine's work. */
   holds(op: string, args: unknown, options: CallOptions): boolean {
     return this.#tasks.holds({ op, key: options.key, args_hash: argsHash(args) }, options);
   }
 
-  /** Goes on with what an earlier engine started on this agent if it is the same group, else starts a new generation. */
+  /** Adopts what an earlier engine started on this agent if it is the same group, else starts a new generation. */
   attach(link: AgentLink, inherited: Inherited | null = null): void {
     if (this.#state === "failed" || this.#state === "stopped") return;
     this.#link = link;
@@ -196,21 +194,21 @@ export class WorkerGroup {
     this.#emitState();
   }
 
-  /** The agent went, and every rank with it. A new agent's `attach` goes on, if the budget allows one. */
+  /** The agent is lost, and every rank with it. A new agent's `attach` continues, if the budget allows one. */
   agentLost(error: EngineError): void {
     if (this.#state === "failed" || this.#state === "stopped") return;
     this.#link = null;
     this.#lost(error);
   }
 
-  /** Ends the group for good, from the engine's side. The agent's shutdown ends the processes. */
+  /** Ends the group permanently, from the engine's side. The agent's shutdown ends the processes. */
   end(error: EngineError): void {
     if (this.#state === "failed" || this.#state === "stopped") return;
     this.#tasks.close(error);
     this.#giveUp(error, error instanceof FencedError ? "failed" : "stopped");
   }
 
-  /** Ends the group for good, and its processes. */
+  /** Ends the group and its processes permanently. */
   dismiss(error: EngineError): void {
     const { group } = this.spec;
     this.#link?.send({ type: "stop_group", group, generation: this.#generation, grace_ms: DISMISS_GRACE_MS });
@@ -306,7 +304,9 @@ export class WorkerGroup {
     const { group, ranks } = this.spec;
     const place = { run: this.#options.run, group, ranks, generation: message.generation, op: this.#tasks.running?.op };
     if (message.failures.length > 0) return failureError(message.failures, place);
-    return new WorkerLostError(`Cannot go on with ${group} as its agent says that it is ${message.state}`, { group });
+    return new WorkerLostError(`Cannot continue with ${group} because its agent says that it is ${message.state}`, {
+      group,
+    });
   }
 
   #finished(message: Extract<AgentMessage, { type: "result" }>): void {
@@ -364,7 +364,7 @@ export class WorkerGroup {
     }, () => {});
   }
 
-  /** The last failure, of its own class, with how often the group was replaced for it. */
+  /** The last failure, in its own class, with how often the group was replaced because of it. */
   #final(error: EngineError): EngineError {
     const { spent } = this.#budget;
     if (spent === 0) return error;

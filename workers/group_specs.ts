@@ -1,13 +1,45 @@
-import type { ModelHead } from "../data/mod.ts";
+import { z } from "zod";
+import { ModelHead, PLAIN_NUMERICS } from "../data/mod.ts";
 import { type EnvironmentKind, environmentKind } from "./environments.ts";
 import { gpuEnv, type GpuPlace, onGpu } from "./gpus.ts";
 import type { GroupSpec } from "./group.ts";
-import type { SamplerConfig } from "./sampler_config.ts";
+import { SamplerConfig } from "./sampler_config.ts";
 import { TrainerConfig } from "./trainer_config.ts";
 
+const { engine, zero, dtype, gradient_checkpointing, threads, device, offload, ...trainer } = TrainerConfig.shape;
+const { logits_chunk_tokens, packing, dropout, lora } = trainer;
+
+/** What the ranks of a trainer are started with. */
+export const TrainerSpec = z.strictObject({
+  ...{ engine, zero, dtype, gradient_checkpointing, threads, device, offload },
+  ...{ logits_chunk_tokens, packing, dropout, lora },
+  seed: z.int(),
+  head: ModelHead.nullable(),
+});
+export type TrainerSpec = z.infer<typeof TrainerSpec>;
+
+const sampler = SamplerConfig.shape;
+
+/** What a sampler is started with. */
+export const SamplerSpec = z.strictObject({
+  ...{ engine: sampler.engine, dtype: sampler.dtype, threads: sampler.threads, device: sampler.device },
+  ...{ max_model_len: sampler.max_model_len, kv_cache_gib: sampler.kv_cache_gib, vllm: sampler.vllm },
+  seed: z.int(),
+});
+export type SamplerSpec = z.infer<typeof SamplerSpec>;
+
+/** What the reward worker is started with. */
+export const RewardSpec = z.strictObject({
+  processes: z.int().positive().describe("Processes that score at once."),
+});
+export type RewardSpec = z.infer<typeof RewardSpec>;
+
 type Device = TrainerConfig["device"];
-/** What a group needs besides its block: the interpreter, the run's seed, its limits, and its GPUs (`placeGpus`). */
-export type SpecOptions = {
+/**
+ * What a group needs besides its block: the interpreter, the run's seed, its limits, and its GPUs
+ * (`placeGpus`).
+ */
+type SpecOptions = {
   python: string;
   seed: number;
   start_timeout_ms?: number;
@@ -22,17 +54,26 @@ export function environmentOf(
   return environmentKind(block.engine, onGpu(block.device));
 }
 
-/** What sets one trainer's group apart from another's: the policy's group is `trainer`, and ends in a vocabulary. */
-export type TrainerGroupOptions = { group?: string; head?: ModelHead | null };
+/**
+ * What sets one trainer's group apart from another's: the policy's group is `trainer`, and ends in
+ * a vocabulary.
+ */
+type TrainerGroupOptions = { group?: string; head?: ModelHead | null };
 
-/** A trainer's group: what it is told is all that decides its numerics. */
+/**
+ * A trainer's group. Its spec is whole: nothing that decides its numerics is left to a default of
+ * the worker.
+ */
 export function trainerGroup(
   config: Omit<TrainerConfig, "optimizer">,
   { group = "trainer", head = null, ...options }: SpecOptions & TrainerGroupOptions,
 ): GroupSpec {
-  const { engine, zero, dtype, gradient_checkpointing, threads, device, ranks } = config;
   const { python, seed, start_timeout_ms, no_progress_ms, gpus = null } = options;
-  const unusual = unusualSpec(config, head);
+  // A value model sees rows as they are, and is small beside its backbone: trained whole.
+  const { engine, zero, dtype, gradient_checkpointing, threads, device, ranks, ...block } = head === "value"
+    ? { ...config, ...PLAIN_NUMERICS }
+    : config;
+  const { offload, logits_chunk_tokens, packing, dropout, lora } = block;
   return {
     group,
     role: "trainer",
@@ -44,25 +85,12 @@ export function trainerGroup(
       ...gpuEnv(device, gpus),
       ...(onGpu(device) ? {} : { DS_ACCELERATOR: "cpu" }),
     },
-    spec: { engine, zero, dtype, gradient_checkpointing, threads, device, seed, ...(head && { head }), ...unusual },
+    spec: {
+      ...{ engine, zero, dtype, gradient_checkpointing, threads, device, seed, head },
+      ...{ offload, logits_chunk_tokens, packing, dropout, lora },
+    } satisfies TrainerSpec,
     start_timeout_ms,
     no_progress_ms,
-  };
-}
-
-/** What a trainer is told only where it differs from the default: what older runs recorded of themselves stays so. */
-function unusualSpec(
-  { logits_chunk_tokens, packing, dropout, lora, offload }: Omit<TrainerConfig, "optimizer">,
-  head: ModelHead | null,
-): Record<string, unknown> {
-  const unusual = offload.optimizer || offload.parameters ? { offload } : {};
-  if (head === "value") return unusual; // It sees rows as they are, and is small beside its backbone: trained whole.
-  return {
-    ...unusual,
-    ...(logits_chunk_tokens !== TrainerConfig.parse({}).logits_chunk_tokens && { logits_chunk_tokens }),
-    ...(packing && { packing }),
-    ...(dropout > 0 && { dropout }),
-    ...(lora && { lora }),
   };
 }
 
@@ -77,7 +105,7 @@ export function samplerGroup(config: SamplerConfig, options: SpecOptions & { rep
     python,
     module: "holdfast_worker.sampler.worker",
     env: { ...threadsEnv(threads), ...gpuEnv(device, gpus) },
-    spec: { engine, dtype, threads, device, seed, max_model_len, kv_cache_gib, vllm },
+    spec: { engine, dtype, threads, device, seed, max_model_len, kv_cache_gib, vllm } satisfies SamplerSpec,
     start_timeout_ms,
     no_progress_ms,
   };

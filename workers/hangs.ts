@@ -26,7 +26,7 @@ export function silentRank({ progress, ranks }: Hang): { rank: number; why: stri
   return { rank: last.rank, why: `it came as far as ${last.phase} ${last.done}, the others further` };
 }
 
-export type HangPlace = FailurePlace & {
+type HangPlace = FailurePlace & {
   op: string;
   logDir: string;
   limit_ms: number;
@@ -34,11 +34,14 @@ export type HangPlace = FailurePlace & {
   limit: "progress" | "time";
 };
 
-/** Ranks that hang, as an error: who is waited for, and where the evidence is that the agent collects before it kills them. */
+/**
+ * Ranks that hang, as an error: who is waited for, and where the evidence is that the agent
+ * collects before it kills them.
+ */
 export function hangError(text: string, place: HangPlace, hang: Hang): EngineError {
   const { group, op, limit_ms, generation, logDir } = place;
   const silent = silentRank(hang);
-  const named = silent ? `${text}: rank ${silent.rank} is waited for, as ${silent.why}` : text;
+  const named = silent ? `${text}: rank ${silent.rank} is waited for because ${silent.why}` : text;
   const kind = place.limit === "progress" ? "no_progress" as const : "timeout" as const;
   const failure: FailureFacts = {
     rank: silent?.rank ?? null,

@@ -16,7 +16,7 @@ export type AgentEvent = {
   reason?: string;
 };
 
-export type HostAgentOptions = {
+type HostAgentOptions = {
   hub: Hub;
   launcher: Launcher;
   /** Asked before any process is ended or started. */
@@ -24,17 +24,23 @@ export type HostAgentOptions = {
   clock: Clock;
   /** For what the agent itself prints. */
   logDir: string;
-  /** An agent that an earlier engine started must come within this long of the hub's announcement, or it is ended. */
+  /**
+   * An agent that an earlier engine started must come within this long of the hub's announcement,
+   * or it is ended.
+   */
   adoptMs: number;
   /** An agent that sends nothing for this long is lost. */
   silentMs: number;
   /** An agent must have said hello within this long. */
   agentStartMs: number;
-  /** Whether the work of this key has a recorded result: nobody will ask for what workers did for it. */
+  /**
+   * Whether the work of this key has a recorded result: nobody will ask for what workers did for
+   * it.
+   */
   isRecorded: (key: string) => Promise<boolean>;
   onEvent: (event: AgentEvent) => void;
   onMessage: (message: AgentMessage) => void;
-  /** The host is being taken away: saves what must be saved of what its ranks hold. */
+  /** The host is being reclaimed: saves the state of its ranks that must be saved. */
   onLeaving: () => Promise<void>;
   /** There is a new agent, with no group on it. */
   onStarted: (link: AgentLink) => void;
@@ -44,7 +50,7 @@ export type HostAgentOptions = {
   onGivenUp: (error: EngineError) => void;
 };
 
-/** For the agent to end its ranks and itself when it is told to. */
+/** Time for the agent to end its ranks and itself on request. */
 const SHUTDOWN_MS = 5000;
 
 /** Of the time that a host has left, for what must be saved; the rest is for ending its ranks. */
@@ -55,7 +61,7 @@ type Agent = {
   link: AgentLink;
   process: AgentProcess;
   watch: AbortController;
-  /** Its host is being taken away; `leaving` resolves when nothing more is expected of it. */
+  /** Its host is being reclaimed; `leaving` resolves when nothing more is expected of it. */
   taken: boolean;
   leaving: PromiseWithResolvers<string>;
 };
@@ -65,9 +71,12 @@ function agentOf(agent: Pick<Agent, "id" | "link" | "process">): Agent {
 }
 
 /** What the agent that was adopted holds of a group that this engine has not asked for yet. */
-export type Left = Inherited & { news: AgentMessage[] };
+type Left = Inherited & { news: AgentMessage[] };
 
-/** The agent of this host through its life: adopted or started, watched, replaced when it is lost, and ended. */
+/**
+ * The agent of this host through its life: adopted or started, watched, replaced when it is lost,
+ * and ended.
+ */
 export class HostAgent {
   #options: HostAgentOptions;
   #agent: Agent | null = null;
@@ -87,7 +96,7 @@ export class HostAgent {
   }
 
   /**
-   * Goes on with the agent that an earlier engine of this run left, or starts one. Whatever else was left is ended.
+   * Adopts the agent of an earlier engine of this run, or starts one. Ends everything else that was left.
    * @throws {FencedError} If another engine has the run.
    */
   async begin(): Promise<void> {
@@ -96,12 +105,12 @@ export class HostAgent {
     const found = launcher.find?.() ?? null;
     await launcher.sweep?.(found);
     const adopted = found && this.#adopt(found);
-    adopted?.catch(() => {}); // Told below, unless `announce` fails: then that is told.
+    adopted?.catch(() => {}); // Reported below, unless `announce` fails: then that is reported.
     await hub.announce();
     if (!await adopted) await this.#start();
   }
 
-  /** What an earlier engine left of this group, for the one that goes on with it. */
+  /** What an earlier engine left of this group, for the one that adopts it. */
   takeLeft(group: string): Left | null {
     const left = this.#inherited.get(group) ?? null;
     this.#inherited.delete(group);
@@ -113,7 +122,10 @@ export class HostAgent {
     this.#inherited.get(group)?.news.push(message);
   }
 
-  /** Ends the ranks and the agent: asked first, killed after a while. For a tenure that was ended by its own engine. */
+  /**
+   * Ends the ranks and the agent: asked first, killed after a while. For a tenure that was ended by
+   * its own engine.
+   */
   async stop(): Promise<void> {
     const agent = this.#agent;
     if (!agent) return;
@@ -154,7 +166,7 @@ export class HostAgent {
     return this.#supervised;
   }
 
-  /** Goes on with an agent that lives, if it comes in time; else ends it. */
+  /** Adopts a living agent if it connects in time; else ends it. */
   async #adopt({ agentId, process }: LivingAgent): Promise<boolean> {
     const { clock, adoptMs, hub, tenure } = this.#options;
     const link = hub.expect(agentId, { adopted: true });
@@ -189,7 +201,10 @@ export class HostAgent {
     came(hello);
   }
 
-  /** The engine before may have died between a row and its word to the agent that the answer is not needed any more. */
+  /**
+   * The previous engine may have died between a row and telling the agent that the answer is no
+   * longer needed.
+   */
   async #dropRecorded(link: AgentLink): Promise<void> {
     for (const left of this.#inherited.values()) {
       const recorded = await Promise.all(
@@ -231,8 +246,8 @@ export class HostAgent {
     hub.forget(agent.id);
     await agent.process.destroy();
     this.#emit(agent, "lost", end.reason);
-    const text = `Cannot go on with the workers of this host as their agent was lost: ${end.reason}`;
-    const counted = !agent.taken; // A host that is taken away says nothing about the work.
+    const text = `Cannot continue with the workers of this host because their agent was lost: ${end.reason}`;
+    const counted = !agent.taken; // A reclaimed host says nothing about the work.
     const error = new WorkerLostError(text, { agent_id: agent.id, reason: end.reason }, { counted });
     onLost(error);
     if (tenure.ended) return;
@@ -244,7 +259,9 @@ export class HostAgent {
     }
   }
 
-  /** What must be saved is saved while the ranks of a host live that is being taken away; then they are given up. */
+  /**
+   * Saves what must be saved while the ranks of a reclaimed host still live, then gives them up.
+   */
   async #leaveHost(graceMs: number): Promise<void> {
     const agent = this.#agent;
     if (!agent || agent.taken) return;
@@ -255,7 +272,7 @@ export class HostAgent {
     const waited = clock.sleep(graceMs * LEAVING_SHARE, over.signal).catch(() => {});
     await Promise.race([onLeaving().catch(() => {}), agent.process.exited, waited]);
     over.abort(new Error("what had to be saved is saved"));
-    agent.leaving.resolve("its host is being taken away (SIGTERM)");
+    agent.leaving.resolve("its host is being reclaimed (SIGTERM)");
   }
 
   #final(error: EngineError): EngineError {

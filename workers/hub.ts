@@ -8,7 +8,7 @@ import { PREEMPT_GRACE_S } from "./workers_config.ts";
 
 const HELLO_MS = 10_000;
 
-export type HubOptions = {
+type HubOptions = {
   run: string;
   epoch: number;
   /** HOME/runs/RUN/hub.json. */
@@ -32,7 +32,7 @@ type Settings = Required<Omit<HubOptions, "host" | "port" | "door">>;
 
 /**
  * What agents connect back to. Of those who know the run's token, only agents that `expect` announced are let in, everybody
- * else is told to `drop`.
+ * else receives `drop`.
  */
 export class Hub {
   readonly engineBoot = randomBytes(8).toString("hex");
@@ -59,7 +59,10 @@ export class Hub {
     return hub;
   }
 
-  /** Listens. No agent knows it before `announce`, so that those that are to come can be named to `expect` first. */
+  /**
+   * Listens. No agent knows it before `announce`, so that those that are to come can be named to
+   * `expect` first.
+   */
   static async listen(options: HubOptions): Promise<Hub> {
     const hub = new Hub({
       clock: systemClock,
@@ -99,7 +102,9 @@ export class Hub {
     return link;
   }
 
-  /** The agent is not wanted any more: its socket is closed, and told to `drop` if it comes again. */
+  /**
+   * The agent is not wanted any more: its socket is closed, and told to `drop` if it comes again.
+   */
   forget(agentId: string): void {
     this.#links.get(agentId)?.close();
     this.#links.delete(agentId);
@@ -115,13 +120,19 @@ export class Hub {
     return announced.epoch > this.#options.epoch ? announced.epoch : null;
   }
 
-  /** Drops every connection and answers nobody any more, so that no agent is told to end: they may serve another engine. */
+  /**
+   * Drops every connection and stops answering, so that no agent is asked to end: they may serve
+   * another engine.
+   */
   leave(): void {
     for (const agentId of [...this.#links.keys()]) this.forget(agentId);
     this.#door.terminate();
   }
 
-  /** Closes every connection. `keepFile` when another engine has taken the run over: the file is its own. */
+  /**
+   * Closes every connection. `keepFile` when another engine has taken the run over: the file is its
+   * own.
+   */
   async close({ keepFile = false }: { keepFile?: boolean } = {}): Promise<void> {
     this.#ended.abort(new Error("the hub is closed"));
     for (const agentId of [...this.#links.keys()]) this.forget(agentId);
@@ -175,7 +186,9 @@ export class Hub {
     return link;
   }
 
-  /** The agent of another engine's boot, or one that was given up: it must kill its ranks and end. */
+  /**
+   * The agent of another engine's boot, or one that was given up: it must kill its ranks and end.
+   */
   #drop(socket: DoorSocket): void {
     const { run, epoch, heartbeatMs } = this.#options;
     const welcome = {

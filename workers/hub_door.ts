@@ -23,12 +23,12 @@ export const /** @internal */ HubFile = z.object({
 });
 export type HubFile = z.infer<typeof HubFile>;
 
-/** What stands in a hub's file; null if there is nothing that can be used. */
+/** The contents of a hub's file; null if they cannot be used. */
 export function readHubFile(path: string): HubFile | null {
   return HubFile.safeParse(readDerivedJson(path)).data ?? null;
 }
 
-/** What is told of a socket. `broken`: its other end sent what no frame may be; it is closed. */
+/** Events of a socket. `broken`: its other end sent an invalid frame; it is closed. */
 export type SocketListener = {
   frame(data: Uint8Array, binary: boolean): void;
   broken(reason: string): void;
@@ -48,7 +48,10 @@ export interface HubDoor {
   /** Listens. Answers its address. */
   open(opened: (socket: DoorSocket) => void): Promise<string>;
   announce(content: HubFile): Promise<void>;
-  /** What was announced last, by whichever engine. Read now; null if there is nothing that can be read. */
+  /**
+   * What was announced last, by whichever engine. Read now; null if there is nothing that can be
+   * read.
+   */
   announced(): HubFile | null;
   /** Takes the announcement back. */
   withdraw(): Promise<void>;
@@ -58,7 +61,7 @@ export interface HubDoor {
   close(): Promise<void>;
 }
 
-export type DoorOptions = {
+type DoorOptions = {
   run: string;
   /** HOME/runs/RUN/hub.json. */
   file: string;
@@ -153,7 +156,7 @@ export class WebSocketDoor implements HubDoor {
     this.#sockets.handleUpgrade(request, socket, head, (upgraded) => opened(new Upgraded(upgraded)));
   }
 
-  /** A browser's page sends an Origin and may reach loopback by a name of its own: both are refused. */
+  /** A browser's page sends an Origin and may reach loopback by a custom name: both are refused. */
   #refusal(request: IncomingMessage): string | null {
     const { authorization, origin, host } = request.headers;
     if (!sameSecret(authorization ?? "", `Bearer ${this.#options.token}`)) return "401 Unauthorized";
@@ -164,7 +167,9 @@ export class WebSocketDoor implements HubDoor {
   }
 }
 
-/** Says so and closes: a socket that is only ended stays open for as long as its other end likes. */
+/**
+ * Says so and closes: a socket that is only ended stays open for as long as its other end likes.
+ */
 function refuse(socket: Duplex, why: string): void {
   socket.end(`HTTP/1.1 ${why}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`, () => socket.destroy());
 }

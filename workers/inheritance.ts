@@ -10,7 +10,10 @@ export type Running = {
   key: string;
   /** The agent that has it. */
   link: AgentLink;
-  /** By the monotonic clock: when it was sent; if an earlier engine sent it, when this one took it over. */
+  /**
+   * By the monotonic clock: when it was sent; if an earlier engine sent it, when this one took it
+   * over.
+   */
   sentAt: number;
   result: PromiseWithResolvers<CallResult>;
   /** The ranks are free again. */
@@ -56,7 +59,10 @@ export class Inheritance {
     this.#left.push({ held, running });
   }
 
-  /** The oldest that is the same work. What belongs to attempts of this key that have ended is released on the way. */
+  /**
+   * The oldest that is the same work. What belongs to attempts of this key that have ended is
+   * released on the way.
+   */
   take(identity: Identity, since: number): Running | null {
     for (const { held, running } of this.#left) {
       if (held.key === identity.key && held.attempt < since) running.link.release(running.task);
@@ -67,7 +73,7 @@ export class Inheritance {
     return found?.running ?? null;
   }
 
-  /** Whether a call would be given what was begun before. */
+  /** Whether a call would receive work that was started before. */
   has(identity: Identity, since: number): boolean {
     return this.#left.some(({ held }) => isSame(held, identity) && held.attempt >= since);
   }

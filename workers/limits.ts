@@ -5,7 +5,9 @@
 export const LIMITS = {
   /** Of one binary frame, a piece of a blob: other messages come between. */
   frame_bytes_max: 4 * 1024 * 1024,
-  /** Of a control message. What is long by nature travels beside its message, so all are far below. */
+  /**
+   * Of a control message. What is long by nature travels beside its message, so all are far below.
+   */
   message_bytes_max: 32 * 1024 * 1024,
   /** Of an operation's arguments, and of its outputs, inside their message. */
   inline_bytes_max: 256 * 1024,

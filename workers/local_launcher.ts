@@ -22,7 +22,7 @@ export const PYTHON_ROOT = fileURLToPath(new URL("./python", import.meta.url));
 export type AgentStart = {
   agentId: string;
   hubFile: string;
-  /** The agent's own output; ranks have logs of their own. */
+  /** The agent's own output; ranks have separate logs. */
   logPath: string;
 };
 
@@ -33,24 +33,29 @@ export type AgentProcess = {
   exited: Promise<string>;
   /** Ends the agent and everything that it started, and waits until nothing is left. */
   destroy(): Promise<void>;
-  /** Lets it be: it goes on, and is not watched any more. */
+  /** Leaves it running, no longer watched. */
   leave?(): void;
 };
 
-/** An agent that an earlier engine of the run started, and that is still there. `nonce`: what its processes carry. */
+/**
+ * An agent that an earlier engine of the run started, and that is still there. `nonce`: what its
+ * processes carry.
+ */
 export type LivingAgent = { agentId: string; process: AgentProcess; nonce: Nonce | null };
 
 /** Starts agents. The rest (ranks, groups, operations) goes over the protocol. */
 export interface Launcher {
-  /** Starts an agent. Resolves once its process runs; that it says hello is the hub's to wait for. */
+  /**
+   * Starts an agent. Resolves once its process runs; that it says hello is the hub's to wait for.
+   */
   start(agent: AgentStart): Promise<AgentProcess>;
   /** The agent of this run that lives; null if there is none. */
   find?(): LivingAgent | null;
-  /** Ends whatever earlier engines left, but what this one goes on with. */
+  /** Ends everything that earlier engines left, except what this one adopted. */
   sweep?(kept: LivingAgent | null): Promise<void>;
 }
 
-export type LocalLauncherOptions = {
+type LocalLauncherOptions = {
   /** An interpreter with websockets, msgpack and jsonschema: any managed environment has them. */
   python: string;
   nonce: Nonce;
@@ -63,7 +68,10 @@ export type LocalLauncherOptions = {
   env?: Record<string, string>;
 };
 
-/** Agents as child processes on this machine, each in a session of its own, so that Ctrl-C reaches only the engine. */
+/**
+ * Agents as child processes on this machine, each in a separate session, so that Ctrl-C reaches
+ * only the engine.
+ */
 export function localLauncher(options: LocalLauncherOptions): Launcher {
   const { nonce, clock } = options;
   return {
@@ -96,7 +104,7 @@ function foundProcess({ pid, start, nonce }: FoundAgent, clock: Clock): AgentPro
     await sweep(sameNonce(nonce), { clock });
   };
   const exited = watch().catch(() => new Promise<string>(() => {}));
-  return { pid, exited, destroy, leave: () => left.abort(new Error("the agent is another engine's")) };
+  return { pid, exited, destroy, leave: () => left.abort(new Error("the agent belongs to another engine")) };
 }
 
 async function startAgent(agent: AgentStart, options: LocalLauncherOptions): Promise<AgentProcess> {

@@ -14,7 +14,7 @@ const WORKERS = "workers/python/requirements";
 
 const UNLOCKED = ["--excludes", `${WORKERS}/not_locked.txt`];
 const LIKE_TORCH = [...UNLOCKED, "--constraints", `${WORKERS}/torch.txt`];
-/** What PyTorch asks for beside CUDA's libraries: it stands in each environment's own requirements. */
+/** What PyTorch requires besides CUDA's libraries: it is in each environment's requirements. */
 const NEEDS = [
   ...["filelock", "typing-extensions", "setuptools", "sympy", "mpmath", "networkx", "jinja2", "markupsafe", "fsspec"],
 ];
@@ -25,6 +25,7 @@ export const LOCKS: { path: string; args: string[] }[] = [
   { path: `${WORKERS}/torch`, args: UNLOCKED },
   { path: `${WORKERS}/deepspeed`, args: LIKE_TORCH },
   { path: "tests/requirements/trl", args: LIKE_TORCH },
+  { path: "tests/requirements/lint", args: [] },
   { path: `${WORKERS}/vllm_cpu`, args: UNLOCKED },
   { path: `${WORKERS}/vllm_cuda`, args: [] },
   {

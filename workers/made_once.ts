@@ -7,7 +7,7 @@ export type Place = { home: string; name: string; path: string; marker: string }
 /** A name and the hash of what it is made of. */
 const MANAGED = /[A-Za-z0-9._-]+-[0-9a-f]{12}/;
 
-/** Where what is made of `text` lies: another text is another directory. */
+/** The directory of what is made from `text`: a different text has a different directory. */
 export function placeOf(home: string, { name, text }: { name: string; text: string }): Place {
   const path = resolve(home, "env", `${name}-${sha256Hex(text).slice(0, 12)}`);
   return { home: resolve(home), name, path, marker: `${path}.ready` };
@@ -29,7 +29,7 @@ export async function madeOnce(
   try {
     if (!await lock.tryLock(true)) {
       options.onWait();
-      await lock.lock(true); // Given back by the system if its holder dies.
+      await lock.lock(true); // The system releases it if its holder dies.
     }
     if (await whole()) return python;
     await removeTree(path, { home, named: MANAGED, owner: null });

@@ -42,7 +42,10 @@ type StepOptions = {
 /** What stops the making of an environment, and who hears of it. */
 export type MakingOptions = { signal?: AbortSignal; clock?: Clock; onProgress?: OnEnvironmentProgress };
 
-/** The steps that make one environment: each is logged whole, says every few seconds what it is at, and fails with its cause. */
+/**
+ * The steps that make one environment: each is logged whole, says every few seconds what it is at,
+ * and fails with its cause.
+ */
 export class Making {
   readonly name: string;
   readonly #log: string;
@@ -83,7 +86,9 @@ export class Making {
     }
   }
 
-  /** Runs a command. @throws {InfrastructureError} If it fails: the cause, a fix and the last lines. */
+  /**
+   * Runs a command. @throws {InfrastructureError} If it fails: the cause, a fix and the last lines.
+   */
   async must(step: string, argv: string[], options: StepOptions = {}): Promise<void> {
     const outcome = await this.try(argv, options);
     if (!outcome.success) throw this.failure(step, outcome);
@@ -119,7 +124,7 @@ export class Making {
   }
 }
 
-/** An error of uv with its deepest cause, which says more: it writes each on a line of its own. */
+/** An error of uv with its deepest cause, which says more: it writes each on a separate line. */
 function causeAt(lines: string[], at: number): string {
   const causes = lines.slice(at + 1).filter((line) => /^\s*(cause|caused by):/i.test(line));
   const deepest = causes.at(-1)?.replace(/^\s*\w[\w ]*:\s*/, "");

@@ -8,12 +8,13 @@ import {
   problemText,
   type SetAside,
 } from "./checkpoint_files.ts";
-import { Checkpoint, OPERATIONS, type StepRecord, wholeCheckpoint } from "./operations.ts";
+import { Checkpoint, type StepRecord, wholeCheckpoint } from "./operations.ts";
+import { ask, done } from "./ask.ts";
 import type { Caller, Operator } from "./operator.ts";
 import type { RestartCause } from "./recovery.ts";
 import type { CheckpointNote, RedoStep, Route, VersionChain } from "./version_chain.ts";
 
-export type MaterialiserOptions = {
+type MaterialiserOptions = {
   operator: Operator;
   chain: VersionChain;
   clock: Clock;
@@ -23,7 +24,7 @@ export type MaterialiserOptions = {
   checkpointsDir: string;
   /** Directories of checkpoints that are being written. */
   writing: Set<string>;
-  /** How the engine before this one ended, if there was one. */
+  /** How the previous engine ended, if there was one. */
   restart: RestartCause;
   /** An earlier engine had loaded something. */
   loadedBefore: boolean;
@@ -40,7 +41,7 @@ class DamagedCheckpoint extends Error {
 
 /**
  * Brings a recorded version into the trainer's memory: the newest whole checkpoint at or before it (a damaged one is set aside and
- * the one before it used, in the end the base), then the recorded batches, each with the numerics and to the bits that are recorded.
+ * the previous one used, in the end the base), then the recorded batches, each with the numerics and to the bits that are recorded.
  */
 export class Materialiser {
   readonly #options: MaterialiserOptions;
@@ -81,7 +82,10 @@ export class Materialiser {
     });
   }
 
-  /** The batches between what is held and `version`, if the ranks that hold it can go on from there: nothing need be loaded. */
+  /**
+   * The batches between what is held and `version`, if the ranks that hold it can continue from
+   * there: nothing need be loaded.
+   */
   async #ahead(version: string, held: string | null): Promise<RedoStep[] | null> {
     if (held === null) return null;
     const steps = await this.#options.chain.stepsBetween(held, version);
@@ -109,7 +113,10 @@ export class Materialiser {
     }
   }
 
-  /** Steps of another world size are redone on as many ranks as they were taken with, and handed over as a checkpoint. */
+  /**
+   * Steps of another world size are redone on as many ranks as they were taken with, and handed
+   * over as a checkpoint.
+   */
   async #follow({ start, redo }: Route, caller: Caller): Promise<void> {
     const { operator } = this.#options;
     const own = redo.length === 0 ? 0 : await this.#options.worldSize();
@@ -136,10 +143,10 @@ export class Materialiser {
   async #load(operator: Operator, { id, note, record, checkpoint }: Start, caller: Caller): Promise<void> {
     const saved = checkpoint && Checkpoint.strip().parse(checkpoint);
     const start = { version: id, model_path: note.model_path, optimizer: record.optimizer, checkpoint: saved };
-    const { model_digest } = record.kind === "base" ? record : {};
-    const args = { ...start, ...(saved === null && model_digest && { model_digest }) };
+    const model_digest = saved === null && record.kind === "base" ? record.model_digest : null;
+    const args = { ...start, model_digest };
     try {
-      await operator.call("load", args, caller);
+      await ask(operator, ["trainer", "load"], args, caller);
     } catch (error) {
       const problem = checkpoint && await problemBehind(error, checkpoint);
       throw problem === null ? error : new DamagedCheckpoint(checkpoint!, problem);
@@ -153,7 +160,7 @@ export class Materialiser {
     await caller.record("note/checkpoint_set_aside", version, row); // First: a crash in between leaves it unused.
     await moveAside(row);
     chain.drop(version, dir);
-    caller.emit?.({ log: `${message}. It was set aside as ${row.to}; the one before it is used` });
+    caller.emit?.({ log: `${message}. It was set aside as ${row.to}; the previous one is used` });
     const nothing = { batches_redone: 0, seconds: 0 };
     await caller.record("recovery", caller.key, {
       cause: "damaged_checkpoint",
@@ -173,27 +180,30 @@ export class Materialiser {
         loss,
         optimizer,
         micro_batch_tokens_max: numerics.micro_batch_tokens_max,
-        ...stepCut(numerics),
+        ...{ ...stepCut(numerics), mismatch: null, non_finite_max: null },
       };
-      const answer = await operator.call("train", args, caller).catch(async (error) => {
+      const asked = await ask(operator, ["trainer", "train"], args, caller).catch(async (error) => {
         if (error instanceof BadDataError) await this.#options.chain.checkArtifacts(step);
         throw error;
       });
-      const redone = OPERATIONS.trainer.train.output.options[1].parse(answer.outputs[0]).steps;
+      const redone = done(asked).answers[0].steps;
       const recorded = step.note.steps;
       const same = redone.length === recorded.length && redone.every((one, i) => sameStep(one, recorded[i]!));
       if (!same) throw redoDrift(step.id, recorded, redone);
     }
   }
 
-  /** A checkpoint of the version that `operator` holds now: another number of ranks goes on from it. */
+  /**
+   * A checkpoint of the version that `operator` holds now: a different number of ranks continues
+   * from it.
+   */
   async #handOver(operator: Operator, { id, note, record }: RedoStep, caller: Caller): Promise<Start> {
     const name = `${checkpointName({ number: note.number, version: id })}-handover-${crypto.randomUUID().slice(0, 8)}`;
     const { chain, checkpointsDir, writing } = this.#options;
     const args = { version: id, dir: `${checkpointsDir}/${name}` };
     writing.add(args.dir);
     try {
-      const saved = wholeCheckpoint((await operator.call("save", args, caller)).outputs);
+      const saved = wholeCheckpoint(done(await ask(operator, ["trainer", "save"], args, caller)).answers);
       const checkpoint: CheckpointNote = { ...saved, number: note.number, round: null, metric: null };
       await caller.record("note/checkpoint", id, checkpoint);
       chain.addCheckpoint(checkpoint);
@@ -221,7 +231,7 @@ export class Materialiser {
     const newest = rounds.length === 0 ? null : Math.max(...rounds);
     const numbers = `${steps[0]!.note.number} to ${steps.at(-1)!.note.number}`;
     throw new InfrastructureError(
-      `Cannot redo the batches ${numbers} as they were trained on ${ranks} ranks, which cannot be started here` +
+      `Cannot redo the batches ${numbers} because they were trained on ${ranks} ranks, which cannot be started here` +
         `${
           others ? `: ${others.message}` : ""
         }. Resume once with trainer.ranks=${ranks} where they can be, or leave those batches behind: ` +
@@ -255,12 +265,15 @@ function sameStep(a: StepRecord, b: StepRecord): boolean {
   return Object.is(a.loss, b.loss) && Object.is(a.grad_norm, b.grad_norm);
 }
 
-/** The redone step gave other bits than the recorded one: the weights would differ from those that were rolled out. */
+/**
+ * The redone step gave other bits than the recorded one: the weights would differ from those that
+ * were rolled out.
+ */
 function redoDrift(version: string, recorded: StepRecord[], redone: StepRecord[]): RedoDriftError {
   const show = (steps: StepRecord[]) =>
     steps.map(({ loss, grad_norm }) => `loss ${loss}, grad_norm ${grad_norm}`).join("; ");
   return new RedoDriftError(
-    `Cannot redo version ${version.slice(0, 12)} as the redone step differs from the recorded one: recorded ${
+    `Cannot redo version ${version.slice(0, 12)} because the redone step differs from the recorded one: recorded ${
       show(recorded)
     }; ` +
       `redone ${show(redone)}. Redo on the same hardware, thread count and package versions`,

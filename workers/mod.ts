@@ -1,14 +1,13 @@
 /** Worker processes as the engine sees them: hub, groups, launchers, supervision, environments. */
-export { type Action, type FailureKind, POLICY, type Policy, type Role, SIGNS, TEXTLESS } from "./causes.ts";
 export { causesPage, causesTable, FAILURES_PAGE_URL } from "./causes_page.ts";
-export { classify, diagnose, type Diagnosis, type Evidence, fingerprint, type Verdict } from "./diagnosis.ts";
 export * from "./environments.ts";
 export * from "./failures.ts";
+export { ask, askResident } from "./ask.ts";
 export * from "./call.ts";
 export { type GroupSpec, WorkerGroup } from "./group.ts";
 export * from "./gpus.ts";
 export * from "./group_specs.ts";
-export { Hub, type HubOptions } from "./hub.ts";
+export { Hub } from "./hub.ts";
 export { type DoorSocket, type HubDoor, type HubFile, type SocketListener } from "./hub_door.ts";
 export * from "./local_launcher.ts";
 export * from "./operation_phase.ts";
@@ -21,11 +20,12 @@ export { ASIDE, type FileProblem, firstProblem, mayBeDamage, problemText, SetAsi
 export * from "./replan.ts";
 export * from "./protocol.ts";
 export * from "./protocol_schema.ts";
+export { PYTHON_TYPES_URL, pythonTypesText } from "./python_types.ts";
 export * from "./recovery.ts";
 export { endWorkersOf, homeNonce } from "./process_sweep.ts";
 export { type EnvironmentProgress, type MakingOptions, type OnEnvironmentProgress } from "./making.ts";
 export { checkPython, describePython, findPython, PYTHON_MINOR_MAX, PYTHON_MINOR_MIN } from "./python_interpreter.ts";
-export { type PythonOutput, runPython } from "./run_python.ts";
+export { runPython } from "./run_python.ts";
 export * from "./sampler_config.ts";
 export * from "./trainer_config.ts";
 export * from "./value_model_config.ts";
@@ -34,6 +34,4 @@ export { readWorkerStates, WorkerState } from "./worker_states.ts";
 export * from "./workers.ts";
 export * from "./workers_config.ts";
 export { type AgentLine, type LineListener, type LineSocket, webSocketLine } from "./agent_line.ts";
-export type { AgentLink } from "./agent_link.ts";
-export type { Inherited } from "./inheritance.ts";
 export { LIMITS } from "./limits.ts";

@@ -2,7 +2,9 @@ import { VersionRecord } from "../data/mod.ts";
 import { type ArtifactStore, EngineError } from "../engine/mod.ts";
 import { type RecordedRow, VersionNote } from "./version_chain.ts";
 
-/** What a run has recorded of the model directories that its chains, and its references, start from. */
+/**
+ * What a run has recorded of the model directories that its chains, and its references, start from.
+ */
 export class ModelDigests {
   readonly #artifacts: ArtifactStore;
   /** The record of each directory's base version. */
@@ -20,15 +22,18 @@ export class ModelDigests {
     if (number === 0) this.#records.set(model_path, record);
   }
 
-  /** Digest of the weights in a directory, as they were when the run first named it; nothing where that is not known. */
-  async digestOf(dir: string | null): Promise<string | undefined> {
+  /**
+   * Digest of the weights in a directory, as they were when the run first named it; null where that
+   * is not known.
+   */
+  async digestOf(dir: string | null): Promise<string | null> {
     const ref = dir === null ? undefined : this.#records.get(dir);
-    if (ref === undefined) return undefined;
+    if (ref === undefined) return null;
     try {
       const record = VersionRecord.parse(await this.#artifacts.getJson(ref));
-      return record.kind === "base" ? record.model_digest : undefined;
+      return record.kind === "base" ? record.model_digest : null;
     } catch (error) {
-      if (error instanceof EngineError) return undefined; // Nothing else needs it: a lost record stops no run.
+      if (error instanceof EngineError) return null; // Nothing else needs it: a lost record stops no run.
       throw error;
     }
   }

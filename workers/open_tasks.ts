@@ -10,20 +10,20 @@ import type { AgentMessage, HeldTask, RankState } from "./protocol.ts";
 import { unlessAborted } from "./unless_aborted.ts";
 
 /** The group that the tasks are of, as it is now. */
-export type Gang = {
+type Gang = {
   readonly spec: { group: string; role: string; no_progress_ms?: number };
   readonly generation: number;
   readonly ranks: readonly RankState[];
 };
 
-export type OpenTasksOptions = {
+type OpenTasksOptions = {
   run: string;
   /** The engine's. Names of tasks hold it, so that no two engines of a run give the same. */
   epoch: number;
   clock: Clock;
   /** Where the agent puts the stacks of ranks that hang. */
   logDir: string;
-  /** Whether this engine was not superseded. Asked before ranks are told to stop what they do. */
+  /** Whether this engine was not superseded. Checked before ranks are asked to stop. */
   owns: () => Promise<boolean>;
   /** The operation that runs is past one of its limits. */
   onHung: (error: EngineError) => void;
@@ -31,7 +31,10 @@ export type OpenTasksOptions = {
   onOver: (running: Running) => void;
 };
 
-/** Ranks that do not let go of a cancelled operation cost the group its life; the agent's own limit is 5 s. */
+/**
+ * Ranks that do not let go of a cancelled operation cost the group its life; the agent's own limit
+ * is 5 s.
+ */
 const CANCEL_MS = 8_000;
 
 /**
@@ -63,7 +66,7 @@ export class OpenTasks {
     return this.#open.get(task);
   }
 
-  /** Goes on with what earlier engines asked of this generation. */
+  /** Continues what earlier engines requested of this generation. */
   inherit(tasks: HeldTask[], link: AgentLink): void {
     for (const held of tasks) {
       const running = opened({ ...held, link }, this.#options.clock.monotonic());
@@ -111,7 +114,7 @@ export class OpenTasks {
     return running;
   }
 
-  /** The answer, within the caller's limits. If the caller goes, the ranks are told. */
+  /** The answer, within the caller's limits. If the caller leaves, the ranks are notified. */
   async answer(running: Running, options: CallOptions): Promise<CallResult> {
     keepUntilRecorded(running, options);
     const over = new AbortController();
@@ -128,7 +131,7 @@ export class OpenTasks {
     }
   }
 
-  /** The ranks are told; if they hold on to the operation, they are taken for hung. */
+  /** Notifies the ranks; if they keep the operation, they count as hung. */
   #cancel(running: Running): void {
     const { link, task } = running;
     const tell = () => this.#running === running && link.send({ type: "cancel", task });
@@ -168,7 +171,10 @@ export class OpenTasks {
     this.#free(running);
   }
 
-  /** The ranks are gone. What earlier engines began is over with the rest: it was of this generation. */
+  /**
+   * The ranks are gone. What earlier engines began is over with the rest: it was of this
+   * generation.
+   */
   close(error: EngineError): void {
     this.#inheritance.clear();
     for (const running of [...this.#open.values()]) {
@@ -195,7 +201,10 @@ function untilOver(running: Running): AbortSignal {
   return over.signal;
 }
 
-/** The answer stays with the agent until the end of its work is durable: until then another engine may ask for it. */
+/**
+ * The answer stays with the agent until the end of its work is durable: until then another engine
+ * may ask for it.
+ */
 function keepUntilRecorded({ link, task, result }: Running, options: CallOptions): void {
   const kept = options.recorded ? options.recorded() : result.promise.then(() => {}, () => {});
   kept.then(() => link.release(task));

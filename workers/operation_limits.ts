@@ -19,7 +19,7 @@ export type Limited = {
 export function limitTime(running: Running, limited: Limited & { since: "started" | "cancelled" }): void {
   const { clock, place, limitMs, signal, hung, hang, since } = limited;
   const { op } = running;
-  const text = `Cannot finish '${op}' on ${place.group} as it still runs ${limitMs} ms after it was ${since}`;
+  const text = `Cannot finish '${op}' on ${place.group} because it still runs ${limitMs} ms after it was ${since}`;
   const over = () => hung(running, hangError(text, { ...place, op, limit_ms: limitMs, limit: "time" }, hang()));
   clock.sleep(limitMs, signal).then(over, () => {});
 }
@@ -31,7 +31,7 @@ export function limitSilence(running: Running, { clock, place, limitMs, signal, 
     for (let left = limitMs; left > 0; left = running.progressedAt + limitMs - clock.monotonic()) {
       await clock.sleep(left, signal);
     }
-    const text = `Cannot finish '${op}' on ${place.group} as nothing has moved for ${limitMs} ms`;
+    const text = `Cannot finish '${op}' on ${place.group} because nothing has moved for ${limitMs} ms`;
     hung(running, hangError(text, { ...place, op, limit_ms: limitMs, limit: "progress" }, hang()));
   };
   watch().catch(() => {}); // The operation is over.

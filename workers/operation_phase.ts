@@ -10,7 +10,10 @@ const PHASES: Record<string, Phase> = {
   save: "checkpoint",
 };
 
-/** `load` is part of publication at a sampler; at a trainer it is recovery, which has no phase of its own. */
+/**
+ * `load` is part of publication at a sampler; at a trainer it is recovery, which has no separate
+ * phase.
+ */
 export function operationPhase(role: string, op: string): Phase {
   if (role === "sampler" && op === "load") return "publication";
   return PHASES[op] ?? "other";

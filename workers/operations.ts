@@ -18,11 +18,15 @@ import {
  * `{ not_resident: <the version it holds, or null> }` and does nothing: the engine materialises it first.
  */
 export const NotResident = z.strictObject({ not_resident: z.string().nullable() });
+export type NotResident = z.infer<typeof NotResident>;
 
 /** A file of a checkpoint or a publication: relative path, hash and size. */
 export const FileEntry = z.strictObject({ path: z.string(), sha256: z.string(), bytes: z.int() });
 
-/** One tensor of a publication, by the name the model's architecture gives it in a Hugging Face directory. */
+/**
+ * One tensor of a publication, by the name the model's architecture gives it in a Hugging Face
+ * directory.
+ */
 export const TensorEntry = z.strictObject({
   name: z.string(),
   dtype: z.string(),
@@ -30,50 +34,58 @@ export const TensorEntry = z.strictObject({
   sha256: z.string(),
 });
 
+/** The model that a published adapter stands beside. */
+export const PublicationBase = z.strictObject({ dir: z.string(), digest: z.string() });
+
 const /** @internal */ publicationSchema = z.strictObject({
   version: z.string(),
   dir: z.string(),
   digest: z.string(),
   tensors: z.array(TensorEntry),
   files: z.array(FileEntry),
-  base: z.strictObject({ dir: z.string(), digest: z.string() }).optional().describe(
-    "The model that the adapter in \`dir\` stands beside. Left out: \`dir\` is a whole model.",
+  base: PublicationBase.optional().describe(
+    "The base model of the adapter in \`dir\`. Absent: \`dir\` is a complete model.",
   ),
 });
-/** Weights of a version as a plain Hugging Face directory. `digest` is `policy.digest` of the command line's contract. */
+/**
+ * Weights of a version as a plain Hugging Face directory. `digest` is `policy.digest` of the
+ * command line's contract.
+ */
 export type Publication = z.infer<typeof publicationSchema>;
 /** Schema of {@linkcode Publication}. */
 export const Publication: typeof publicationSchema = publicationSchema;
 
-/** A committed checkpoint: a Hugging Face directory (`hf/`) with the sharded training state beside it (`state/`). */
+/**
+ * A committed checkpoint: a Hugging Face directory (`hf/`) with the sharded training state beside
+ * it (`state/`).
+ */
 export const Checkpoint = z.strictObject({
   version: z.string(),
   dir: z.string(),
   digest: z.string(),
   world_size: z.int(),
-  files: z.array(FileEntry).describe("Of all ranks; a checkpoint is whole or it is not there."),
+  files: z.array(FileEntry).describe("Of all ranks; a checkpoint is complete or absent."),
 });
 export type Checkpoint = z.infer<typeof Checkpoint>;
 
 /** The checkpoint that the answers of all ranks to `save` make. */
-export function wholeCheckpoint(outputs: unknown[]): Checkpoint {
-  const shards = outputs.map((output) => Checkpoint.parse(output));
+export function wholeCheckpoint(shards: Checkpoint[]): Checkpoint {
   return { ...shards[0]!, files: shards.flatMap((shard) => shard.files) };
 }
 
 /** Why no rank took a step, and where that came from as far as it is known. */
-export const SkippedStep = z.strictObject({
+const SkippedStep = z.strictObject({
   cause: z.enum(["loss", "grad_norm"]).describe("What was not finite."),
   node: z.string().nullable().describe("Of the loss's expression; of a norm the input with the largest gradient."),
   sequence: z.int().nullable().describe("Its place in the step."),
   token: z.int().nullable(),
 });
-export type SkippedStep = z.infer<typeof SkippedStep>;
+type SkippedStep = z.infer<typeof SkippedStep>;
 
 export const StepRecord = z.strictObject({
   loss: z.number().nullable().describe("null: not finite."),
   grad_norm: z.number().nullable().describe("null: not finite."),
-  skipped: SkippedStep.optional().describe("Left out of a step that was taken."),
+  skipped: SkippedStep.optional().describe("Left out of a step that ran."),
   lr: z.number(),
   n_tokens: z.number(),
   n_sequences: z.number(),
@@ -94,12 +106,12 @@ export type EvaluatedBatch = z.infer<typeof evaluatedBatchSchema>;
 /** Schema of {@linkcode EvaluatedBatch}. */
 export const EvaluatedBatch: typeof evaluatedBatchSchema = evaluatedBatchSchema;
 
-const ModelDigest = z.string().optional().describe(
-  "Digest that the directory's weights were recorded with: others are refused when they are opened. Left out: not known.",
+const ModelDigest = z.string().nullable().describe(
+  "Recorded digest of the directory's weights: weights with a different digest are rejected. null: unknown.",
 );
 
 const trainer = {
-  /** Makes a small randomly initialised model and its tokenizer on the spot (quickstart, tests). */
+  /** Creates a small randomly initialised model and its tokenizer (quickstart, tests). */
   create_model: {
     args: z.strictObject({ recipe: z.string(), seed: z.int(), dir: z.string() }),
     output: z.strictObject({ dir: z.string(), digest: z.string() }),
@@ -109,18 +121,21 @@ const trainer = {
     args: z.strictObject({ dir: z.string() }),
     output: z.strictObject({ digest: z.string(), parameters: z.int(), architecture: z.string() }),
   },
-  /** Tokens of rows under a model's tokenizer. Needs no version. Blob 0: int32 [N, 2], of the prompt and of the longest sequence. */
+  /**
+   * Tokens of rows under a model's tokenizer. Needs no version. Blob 0: int32 [N, 2], of the prompt
+   * and of the longest sequence.
+   */
   measure_rows: {
     args: z.strictObject({
       model_path: z.string(),
-      use: z.enum(["prompt", "completion", "preference"]).describe("What rows hold beside a prompt."),
+      use: z.enum(["prompt", "completion", "preference"]).describe("What rows hold besides a prompt."),
       rows: ArtifactRef.describe("JSON: a list of rows."),
-      chat: Chat.optional().describe("How chats are rendered."),
+      chat: Chat.nullable().describe("How chats are rendered; null: turns end with the end-of-sequence token."),
     }),
     output: z.strictObject({
       rows: z.int(),
       model_tokens_max: z.int().nullable().describe(
-        "Positions that the model has; null: its configuration names none.",
+        "The model's positions; null: its configuration does not say.",
       ),
     }),
   },
@@ -129,7 +144,9 @@ const trainer = {
     args: z.strictObject({ algorithm: ArtifactRef.describe("JSON of a PythonSource.") }),
     output: AlgorithmDescription,
   },
-  /** Credit of a round by an algorithm's file. Needs no model. Blob 0: JSON of an AssignedCredit. */
+  /**
+   * Credit of a round by an algorithm's file. Needs no model. Blob 0: JSON of an AssignedCredit.
+   */
   credit: {
     args: z.strictObject({
       algorithm: ArtifactRef.describe("JSON of a PythonSource."),
@@ -153,19 +170,21 @@ const trainer = {
       to: z.string(),
       batch: ArtifactRef.describe("JSON of a Batch."),
       loss: ArtifactRef.describe("JSON of a RecordedLoss."),
-      optimizer: Optimizer.describe("Of these steps: a fork may train on with other settings than its prefix."),
+      optimizer: Optimizer.describe("Of these steps: a fork may train with settings different from its prefix's."),
       micro_batch_tokens_max: z.int().positive(),
       ...StepCut.shape,
-      mismatch: RatioBounds.optional().describe(
-        "How far the policy is from the one that sampled is measured, by this range. A redo measures nothing.",
+      mismatch: RatioBounds.nullable().describe(
+        "Range for measuring how far the policy is from the sampling policy. null: nothing is measured, as in a redo.",
       ),
-      non_finite_max: z.int().positive().optional().describe(
-        "So many skipped steps in a row fail. A redo has no limit.",
+      non_finite_max: z.int().positive().nullable().describe(
+        "This many consecutive skipped steps fail. null: no limit, as in a redo.",
       ),
     }),
     output: z.union([NotResident, z.strictObject({ version: z.string(), steps: z.array(StepRecord) })]),
   },
-  /** What the resident version, or the reference model, says of a batch's tokens. Blob i = column i. */
+  /**
+   * What the resident version, or the reference model, says of a batch's tokens. Blob i = column i.
+   */
   score: {
     args: z.strictObject({
       version: z.string(),
@@ -173,7 +192,7 @@ const trainer = {
       columns: z.array(ScoredColumn).min(1),
       reference_path: z.string().nullable().describe("null: the model itself, its adapter switched off."),
       reference_digest: ModelDigest,
-      reference_offload: z.boolean().optional().describe("The reference is on the CPU between two uses."),
+      reference_offload: z.boolean().describe("Keep the reference on the CPU between uses."),
       micro_batch_tokens_max: z.int().positive(),
       ...StepCut.shape,
     }),
@@ -194,8 +213,8 @@ const trainer = {
     args: z.strictObject({
       version: z.string(),
       dir: z.string(),
-      form: z.enum(["merged", "adapter"]).optional().describe(
-        "Of a policy trained by an adapter; left out: as configured.",
+      form: z.enum(["merged", "adapter"]).nullable().describe(
+        "Of a policy trained by an adapter; null: as configured.",
       ),
     }),
     output: z.union([NotResident, Publication]),
@@ -205,7 +224,7 @@ const trainer = {
 };
 
 /** Log-probabilities of fixed tokens: the proof that a publication reached the kernels. */
-export const Probe = z.strictObject({
+const Probe = z.strictObject({
   logp: z.array(z.number()),
   sha256: z.string().describe("Of the float32 bytes."),
 });

@@ -1,14 +1,19 @@
 import type { CallOptions, CallResult } from "./call.ts";
 import type { Loss } from "./recovery.ts";
 
-/** A worker group as policy code sees it: named operations, one at a time, answered by every rank. */
+/**
+ * A worker group as policy code sees it: named operations, one at a time, answered by every rank.
+ */
 export interface Operator {
   call(op: string, args: unknown, options: CallOptions): Promise<CallResult>;
-  /** Whether `call` would go on with, or be given, what an earlier engine asked for. */
+  /** Whether `call` would continue, or receive, what an earlier engine requested. */
   holds?(op: string, args: unknown, options: CallOptions): Promise<boolean>;
   /** The oldest loss since the last time it was asked; null if there was none. */
   takeLoss?(): Loss | null;
-  /** The same job on another number of ranks, beside this one, until `end`. Rejects if they cannot be started. */
+  /**
+   * The same job on another number of ranks, beside this one, until `end`. Rejects if they cannot
+   * be started.
+   */
   withRanks?(ranks: number, options: CallOptions): Promise<Operator & { end(): Promise<void> }>;
 }
 

@@ -19,7 +19,9 @@ export const Output = z.union([
 ]);
 export type Output = z.infer<typeof Output>;
 
-/** @throws {EngineError} If it cannot be written as JSON at all, or the artifact cannot be written. */
+/**
+ * @throws {EngineError} If it cannot be written as JSON at all, or the artifact cannot be written.
+ */
 export async function argumentsOf(
   args: unknown,
   { op, group, artifacts }: { op: string; group: string; artifacts: Pick<ArtifactStore, "put"> },

@@ -28,7 +28,10 @@ pairs = [line.partition("=") for line in listed.splitlines() if "=" in line]
 print(json.dumps([[name, str(ast.literal_eval(value))] for name, _, value in pairs]))
 `;
 
-/** pip's settings by option, as \`pip install\` of this interpreter would use them. None if its pip does not run. */
+/**
+ * pip's settings by option, as \`pip install\` of this interpreter would use them. None if its pip
+ * does not run.
+ */
 export async function pipSettings(interpreter: string): Promise<Record<string, string>> {
   const { success, lines } = await runCommand([interpreter, "-c", PROBE]);
   if (!success) return {};
@@ -41,7 +44,10 @@ export async function pipSettings(interpreter: string): Promise<Record<string, s
 
 export type UvSettings = { env: Record<string, string>; args: string[] };
 
-/** The environment and the options of uv that do what `settings` say, for a process whose environment is `env`. */
+/**
+ * The environment and the options of uv that do what `settings` say, for a process whose
+ * environment is `env`.
+ */
 export function asUvSettings(
   settings: Record<string, string>,
   env: Record<string, string>,

@@ -1,5 +1,5 @@
 import {
-  AlgorithmDescription,
+  type AlgorithmDescription,
   type ArtifactRef,
   AssignedCredit,
   type Chat,
@@ -8,21 +8,34 @@ import {
   type Optimizer,
   type Policy,
   type RatioBounds,
+  recordedVersion,
   type ScoredColumn,
   stepCut,
-  VersionRecord,
+  type VersionRecord,
 } from "../data/mod.ts";
 import { type ArtifactStore, canonicalJson, type Clock, InfrastructureError, sha256Hex } from "../engine/mod.ts";
+import {
+  type Answered,
+  type AnswerOf,
+  type ArgumentsOf,
+  ask,
+  type Asked,
+  askResident,
+  isNotResident,
+  type OperationOf,
+} from "./ask.ts";
 import { type CallOptions, callOptions } from "./call.ts";
 import { makeRoomFor } from "./checkpoint_files.ts";
 import { checkpointName, Materialiser } from "./materialiser.ts";
 import { ModelDigests } from "./model_digests.ts";
 import type { Caller, Operator } from "./operator.ts";
-import { EvaluatedBatch, NotResident, OPERATIONS, Publication, wholeCheckpoint } from "./operations.ts";
+import { type EvaluatedBatch, type Publication, wholeCheckpoint } from "./operations.ts";
 import type { Loss, Recovery, RestartCause } from "./recovery.ts";
 import { microBatchTokensMax, type TrainerBlock } from "./replan.ts";
 import { askedRoom, NoRoom, smallerCut } from "./room.ts";
 import { type CheckpointNote, ofGroup, type RecordedRow, VersionChain, type VersionNote } from "./version_chain.ts";
+
+type TrainerOperation = OperationOf<"trainer">;
 
 export type PolicyTrainerOptions = {
   operator: Operator;
@@ -44,7 +57,7 @@ export type PolicyTrainerOptions = {
   allowReplan?: boolean;
   /** trainer.non_finite_max. */
   nonFiniteMax?: number;
-  /** How the engine before this one ended, if there was one. */
+  /** How the previous engine ended, if there was one. */
   restart?: RestartCause;
 };
 
@@ -85,14 +98,11 @@ export class PolicyTrainer {
 
   /** The first version of a chain: a model directory with a fresh optimizer. Changes nothing in the trainer. */
   async base(modelPath: string, optimizer: Optimizer, caller: Caller): Promise<{ policy: Policy; note: VersionNote }> {
-    const output = OPERATIONS.trainer.inspect_model.output.parse(
-      await this.#exclusive(caller, () => this.#call("inspect_model", { dir: modelPath }, caller)),
-    );
-    const { head } = this.#options;
+    const output = await this.#alone("inspect_model", { dir: modelPath }, caller);
+    const { head = null } = this.#options;
     const { lora } = await this.#options.numerics(1);
-    const unusual = { ...(head && { head }), ...(lora && { lora }) };
     const record = await this.#artifacts.putJson(
-      VersionRecord.parse({ kind: "base", model_digest: output.digest, optimizer, ...unusual }),
+      recordedVersion({ kind: "base", model_digest: output.digest, optimizer, head, lora }),
     );
     const note = { ...this.#mark, record, model_path: modelPath, number: 0, steps: [] };
     this.#chain.add(record.sha256, note);
@@ -108,7 +118,7 @@ export class PolicyTrainer {
       loss: ArtifactRef;
       optimizer: Optimizer;
       micro_batch_tokens_max: number;
-      mismatch?: RatioBounds;
+      mismatch?: RatioBounds | null;
     },
     caller: Caller,
   ): Promise<{ policy: Policy; note: VersionNote }> {
@@ -120,29 +130,26 @@ export class PolicyTrainer {
   }
 
   async #train(
-    { policy, batch, loss, optimizer, micro_batch_tokens_max, mismatch }: Parameters<PolicyTrainer["train"]>[0],
+    { policy, batch, loss, optimizer, micro_batch_tokens_max, mismatch = null }: Parameters<PolicyTrainer["train"]>[0],
     caller: Caller,
   ): Promise<{ policy: Policy; note: VersionNote }> {
     const numerics = await this.#options.numerics(micro_batch_tokens_max);
-    const identity = VersionRecord.parse({ kind: "trained", parent: policy.version, batch, loss, optimizer, numerics });
-    const bytes = new TextEncoder().encode(canonicalJson(identity));
+    const identity: VersionRecord = { kind: "trained", parent: policy.version, batch, loss, optimizer, numerics };
+    const bytes = new TextEncoder().encode(canonicalJson(recordedVersion(identity)));
     const record = { sha256: sha256Hex(bytes), bytes: bytes.byteLength };
     const kept = this.#artifacts.put(bytes); // Nobody reads it before the result is recorded: written while the step runs.
     kept.catch(() => undefined); // Told below.
     const made = { ...policy, version: record.sha256, record, number: policy.number + 1 };
-    const { nonFiniteMax: non_finite_max } = this.#options;
+    const { nonFiniteMax: non_finite_max = null } = this.#options;
     const args = {
       ...{ from: policy.version, to: made.version, batch, loss, optimizer, micro_batch_tokens_max },
-      ...stepCut(numerics),
-      ...(mismatch && { mismatch }),
-      ...(non_finite_max && { non_finite_max }),
+      ...{ ...stepCut(numerics), mismatch, non_finite_max },
     };
-    const output = await this.#resident(policy.version, caller, async () => {
-      const answer = await askedRoom(caller, (watched) => this.#call("train", args, watched));
-      if (!NotResident.safeParse(answer).success) this.#newest = made; // Before the next turn: it may be `saveNow`.
-      return answer;
+    const { answers: [{ steps }] } = await this.#resident(policy.version, caller, async () => {
+      const asked = await askedRoom(caller, (watched) => this.#ask("train", args, watched));
+      if (!isNotResident(asked)) this.#newest = made; // Before the next turn: it may be `saveNow`.
+      return asked;
     });
-    const { steps } = OPERATIONS.trainer.train.output.options[1].parse(output);
     await kept;
     const note = { ...this.#mark, record, model_path: policy.model_path, number: made.number, steps };
     this.#chain.add(made.version, note);
@@ -156,7 +163,7 @@ export class PolicyTrainer {
       batch: ArtifactRef;
       columns: ScoredColumn[];
       reference_path: string | null;
-      reference_offload?: boolean;
+      reference_offload: boolean;
       micro_batch_tokens_max: number;
     },
     caller: Caller,
@@ -165,16 +172,12 @@ export class PolicyTrainer {
       const { policy, ...rest } = input;
       const cut = stepCut(await this.#options.numerics(micro_batch_tokens_max));
       const reference_digest = await this.#models.digestOf(rest.reference_path);
-      const known = { ...rest, ...(reference_digest && { reference_digest }) };
-      const args = { version: policy.version, ...known, micro_batch_tokens_max, ...cut };
-      let blobs: Uint8Array[] = [];
-      const output = await this.#resident(policy.version, caller, () =>
-        askedRoom(caller, async (watched) => {
-          const answer = await this.#operator.call("score", args, watched);
-          blobs = answer.blobs;
-          return answer.outputs[0];
-        }));
-      const { columns } = OPERATIONS.trainer.score.output.options[1].parse(output);
+      const args = { version: policy.version, ...rest, reference_digest, micro_batch_tokens_max, ...cut };
+      const { answers: [{ columns }], blobs } = await this.#resident(
+        policy.version,
+        caller,
+        () => askedRoom(caller, (watched) => this.#ask("score", args, watched)),
+      );
       const refs = await Promise.all(blobs.map((blob) => this.#artifacts.put(blob)));
       return Object.fromEntries(columns.map((column, i) => [column, refs[i]!]));
     });
@@ -189,12 +192,12 @@ export class PolicyTrainer {
       const { policy, ...rest } = input;
       const cut = stepCut(await this.#options.numerics(micro_batch_tokens_max));
       const args = { version: policy.version, ...rest, micro_batch_tokens_max, ...cut };
-      const output = await this.#resident(
+      const { answers: [evaluated] } = await this.#resident(
         policy.version,
         caller,
-        () => askedRoom(caller, (watched) => this.#call("evaluate", args, watched)),
+        () => askedRoom(caller, (watched) => this.#ask("evaluate", args, watched)),
       );
-      return EvaluatedBatch.parse(output);
+      return evaluated;
     });
   }
 
@@ -224,11 +227,17 @@ export class PolicyTrainer {
    * says or else the configuration. A file where a directory goes is set aside.
    */
   async publish(policy: Policy, target: string | PublishTarget, caller: Caller): Promise<Publication> {
-    const args = { version: policy.version, ...(typeof target === "string" ? { dir: target } : target) };
+    const form: PublishTarget["form"] | null = typeof target === "string" ? null : target.form;
+    const args = { version: policy.version, dir: typeof target === "string" ? target : target.dir, form };
     for (const { from, to } of await makeRoomFor(args.dir)) {
       caller.emit?.({ log: `${from} is a file where a directory goes. It was set aside as ${to}` });
     }
-    return Publication.parse(await this.#resident(policy.version, caller, () => this.#call("publish", args, caller)));
+    const { answers: [publication] } = await this.#resident(
+      policy.version,
+      caller,
+      () => this.#ask("publish", args, caller),
+    );
+    return publication;
   }
 
   /** Writes a checkpoint. It counts once its note is recorded with the stage's result. */
@@ -238,15 +247,10 @@ export class PolicyTrainer {
     caller: Caller,
   ): Promise<CheckpointNote> {
     const args = { version: policy.version, dir };
-    const outputs: unknown[] = [];
     this.writing.add(dir);
     try {
-      await this.#resident(policy.version, caller, async () => {
-        const answer = await this.#operator.call("save", args, caller);
-        outputs.splice(0, outputs.length, ...answer.outputs);
-        return answer.outputs[0];
-      });
-      const checkpoint = { ...this.#mark, ...wholeCheckpoint(outputs), number: policy.number, round, metric };
+      const { answers } = await this.#resident(policy.version, caller, () => this.#ask("save", args, caller));
+      const checkpoint = { ...this.#mark, ...wholeCheckpoint(answers), number: policy.number, round, metric };
       this.#chain.addCheckpoint(checkpoint);
       return checkpoint;
     } finally {
@@ -266,9 +270,9 @@ export class PolicyTrainer {
       const args = { version: policy.version, dir: `${this.#options.checkpointsDir}/${name}` };
       this.writing.add(args.dir);
       try {
-        const { outputs } = await this.#operator.call("save", args, caller);
-        if (NotResident.safeParse(outputs[0]).success) return null;
-        const whole = wholeCheckpoint(outputs);
+        const asked = await this.#ask("save", args, caller);
+        if (isNotResident(asked)) return null;
+        const whole = wholeCheckpoint(asked.answers);
         const checkpoint = { ...this.#mark, ...whole, number: policy.number, round: null, metric: null };
         await caller.record("note/checkpoint", policy.version, checkpoint);
         this.#chain.addCheckpoint(checkpoint);
@@ -279,23 +283,23 @@ export class PolicyTrainer {
     });
   }
 
-  /** Makes a small model on the spot. */
+  /** Creates a small model. */
   async createModel(
     input: { recipe: string; seed: number; dir: string },
     caller: Caller,
   ): Promise<{ dir: string; digest: string }> {
-    return OPERATIONS.trainer.create_model.output.parse(
-      await this.#exclusive(caller, () => this.#call("create_model", input, caller)),
-    );
+    return await this.#alone("create_model", input, caller);
   }
 
   /** Tokens of rows under a model's tokenizer, and the positions that the model has. Needs no version. */
   async measureRows(
-    input: { model_path: string; use: "prompt" | "completion" | "preference"; rows: ArtifactRef; chat?: Chat },
+    input: { model_path: string; use: "prompt" | "completion" | "preference"; rows: ArtifactRef; chat: Chat | null },
     caller: Caller,
   ): Promise<{ model_tokens_max: number | null; tokens: { prompt: number; sequence: number }[] }> {
-    const { outputs, blobs } = await this.#exclusive(caller, () => this.#operator.call("measure_rows", input, caller));
-    const { rows, model_tokens_max } = OPERATIONS.trainer.measure_rows.output.parse(outputs[0]);
+    const { answers: [{ rows, model_tokens_max }], blobs } = await this.#exclusive(
+      caller,
+      () => this.#ask("measure_rows", input, caller),
+    );
     const bytes = blobs[0] ?? new Uint8Array();
     if (bytes.length !== rows * 8) {
       throw new InfrastructureError(
@@ -311,14 +315,12 @@ export class PolicyTrainer {
 
   /** What an algorithm's file reads, after all of it was tried. Needs no version. */
   async openAlgorithm(algorithm: ArtifactRef, caller: Caller): Promise<AlgorithmDescription> {
-    return AlgorithmDescription.parse(
-      await this.#exclusive(caller, () => this.#call("open_algorithm", { algorithm }, caller)),
-    );
+    return await this.#alone("open_algorithm", { algorithm }, caller);
   }
 
   /** What an algorithm's file assigns to a round. Pure, and needs no version. */
   async credit(input: { algorithm: ArtifactRef; round: ArtifactRef }, caller: Caller): Promise<AssignedCredit> {
-    const { blobs } = await this.#exclusive(caller, () => this.#operator.call("credit", input, caller));
+    const { blobs } = await this.#exclusive(caller, () => this.#ask("credit", input, caller));
     return AssignedCredit.parse(JSON.parse(new TextDecoder().decode(blobs[0])));
   }
 
@@ -346,8 +348,18 @@ export class PolicyTrainer {
     return { ...callOptions(caller), record, emit: (emission) => caller.emit?.(emission) };
   }
 
-  async #call(op: keyof typeof OPERATIONS.trainer, args: unknown, options: CallOptions): Promise<unknown> {
-    return (await this.#operator.call(op, args, options)).outputs[0];
+  #ask<Op extends TrainerOperation>(op: Op, args: ArgumentsOf<"trainer", Op>, options: CallOptions) {
+    return ask(this.#operator, ["trainer", op], args, options);
+  }
+
+  /** An operation that needs no version: what rank 0 answers. */
+  async #alone<Op extends "create_model" | "inspect_model" | "open_algorithm">(
+    op: Op,
+    args: ArgumentsOf<"trainer", Op>,
+    caller: Caller,
+  ): Promise<AnswerOf<"trainer", Op>> {
+    const { answers } = await this.#exclusive(caller, () => this.#ask(op, args, caller)) as Answered<"trainer", Op>;
+    return answers[0];
   }
 
   /** Materialise and operate must not be cut in two by another operation: one at a time. */
@@ -363,23 +375,17 @@ export class PolicyTrainer {
     return turn;
   }
 
-  #resident(version: string, caller: Caller, operate: () => Promise<unknown>): Promise<unknown> {
-    return this.#exclusive(caller, async () => {
-      const first = await operate();
-      const refused = NotResident.safeParse(first);
-      if (!refused.success) return first;
-      await this.#materialiser.bring(version, refused.data.not_resident, this.#marking(caller));
+  #resident<Op extends TrainerOperation>(
+    version: string,
+    caller: Caller,
+    operate: () => Promise<Asked<"trainer", Op>>,
+  ): Promise<Answered<"trainer", Op>> {
+    const bring = async (held: string | null) => {
+      await this.#materialiser.bring(version, held, this.#marking(caller));
       const { record, number, model_path } = this.#chain.note(version);
       if (number > 0) this.#newest ??= { version, record, number, model_path }; // Redone, it is worth saving too.
-      const second = await operate();
-      if (NotResident.safeParse(second).success) {
-        throw new InfrastructureError(
-          `Cannot use version ${version.slice(0, 12)} as the trainer does not hold it right after it was materialised`,
-          { version },
-        );
-      }
-      return second;
-    });
+    };
+    return this.#exclusive(caller, () => askResident(operate, { bring }));
   }
 }
 

@@ -1,10 +1,13 @@
 import process from "node:process";
 import { type Clock, isOwnFolder, ownerOf, PRIVATE_FILE, RUN_FOLDERS } from "../engine/mod.ts";
 
-/** In the environment of every process we start: `HOME/RUN/ENGINE_PID.ENGINE_START`, so that a later start finds what was left. */
+/**
+ * In the environment of every process we start: `HOME/RUN/ENGINE_PID.ENGINE_START`, so that a later
+ * start finds what was left.
+ */
 export const NONCE_VARIABLE = "HOLDFAST_NONCE";
 
-/** What an agent's interpreter is told to run. */
+/** What an agent's interpreter runs. */
 export const AGENT_MODULE = "holdfast_worker.agent";
 
 /**
@@ -13,7 +16,7 @@ export const AGENT_MODULE = "holdfast_worker.agent";
  */
 export type Nonce = { home: string; run: string; enginePid: number; engineStart: string };
 
-/** As it stands in the environment. Run ids may not contain a slash. */
+/** As written in the environment. Run ids may not contain a slash. */
 export function nonceText({ home, run, enginePid, engineStart }: Nonce): string {
   return `${home}/${run}/${enginePid}.${engineStart}`;
 }
@@ -57,7 +60,10 @@ export async function homeNonce(home: string, recorded?: () => Promise<string | 
   return (await Deno.readTextFile(path)).trim();
 }
 
-/** The home that all directories in it with an owner belong to; null if they do not agree, or there are none. */
+/**
+ * The home that all directories in it with an owner belong to; null if they do not agree, or there
+ * are none.
+ */
 function rememberedHome(home: string): string | null {
   const folders = RUN_FOLDERS.filter((folder) => isOwnFolder(home, folder)).map((folder) => `${home}/${folder}`);
   const owners = folders.flatMap((folder) => names(folder).map((name) => ownerOf(`${folder}/${name}`)?.home));
@@ -78,7 +84,10 @@ function unlessMissing(error: unknown): undefined {
   if (!(error instanceof Deno.errors.NotFound)) throw error;
 }
 
-/** Clock ticks after boot at which a process started; null if there is none, or the system has no /proc. */
+/**
+ * Clock ticks after boot at which a process started; null if there is none, or the system has no
+ * /proc.
+ */
 export function processStart(pid: number): string | null {
   try {
     const stat = Deno.readTextFileSync(`/proc/${pid}/stat`);
@@ -89,7 +98,10 @@ export function processStart(pid: number): string | null {
   }
 }
 
-/** Living processes that carry a nonce of ours. Without /proc (macOS) it finds none: then the guard pipes must do. */
+/**
+ * Living processes that carry a nonce of ours. Without /proc (macOS) it finds none: then the guard
+ * pipes must do.
+ */
 export function nonceCarriers(): { pid: number; nonce: Nonce }[] {
   const found: { pid: number; nonce: Nonce }[] = [];
   for (const pid of processIds()) {
@@ -99,7 +111,10 @@ export function nonceCarriers(): { pid: number; nonce: Nonce }[] {
   return found;
 }
 
-/** Kills with SIGKILL every carrier that `doomed` names, until none is left or the time is over. Returns how many were found. */
+/**
+ * Kills with SIGKILL every carrier that `doomed` names, until none is left or the time is over.
+ * Returns how many were found.
+ */
 export async function sweep(
   doomed: (nonce: Nonce) => boolean,
   { clock, limitMs = 5000 }: { clock: Clock; limitMs?: number },
@@ -165,7 +180,9 @@ export function sameNonce(own: Nonce): (nonce: Nonce) => boolean {
   return (other) => nonceText(other) === nonceText(own);
 }
 
-/** Sends a signal; a process that is gone is what was wanted. A negative id names a process group. */
+/**
+ * Sends a signal; a process that is gone is what was wanted. A negative id names a process group.
+ */
 export function kill(pid: number, signal: "SIGKILL" | "SIGTERM"): void {
   try {
     process.kill(pid, signal);

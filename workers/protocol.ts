@@ -20,7 +20,7 @@ const json = z.unknown();
 const /** @internal */ rankStateSchema = z.strictObject({
   rank: z.int().nonnegative(),
   pid: z.int(),
-  process_start: z.string().describe("Start time from /proc, tells two processes of one pid apart."),
+  process_start: z.string().describe("Start time from /proc: distinguishes two processes with the same pid."),
   state: z.enum(["starting", "ready", "busy", "exited"]),
   exit_code: z.int().nullable().default(null),
   signal: z.string().nullable().default(null),
@@ -44,16 +44,22 @@ export type GroupState = z.infer<typeof groupStateSchema>;
 /** Schema of {@linkcode GroupState}. */
 export const GroupState: typeof groupStateSchema = groupStateSchema;
 
-/** A group as a hello names it: with what another engine needs to know whether it is the one that it would start. */
+/**
+ * A group as a hello names it: with what another engine needs to know whether it is the one that it
+ * would start.
+ */
 export const HeldGroup = z.strictObject({
   ...GroupState.shape,
   role: z.string(),
   spec_hash: z.string().describe("As the engine that started it gave it."),
-  info: z.record(z.string(), json).describe("What rank 0 said of itself when ready."),
+  info: z.record(z.string(), json).describe("What rank 0 reported when ready."),
 });
 export type HeldGroup = z.infer<typeof HeldGroup>;
 
-/** A task that runs on a host, or whose answer is kept there. Tasks of one group are in the order they were given. */
+/**
+ * A task that runs on a host, or whose answer is kept there. Tasks of one group are in the order
+ * they were given.
+ */
 export const HeldTask = z.strictObject({
   task: id,
   group: id,
@@ -81,7 +87,7 @@ const /** @internal */ failureReportSchema = z.strictObject({
     "disk_full",
     "timeout",
     "other",
-  ]).describe("What the rank or its agent is sure of; the engine judges the rest by the texts."),
+  ]).describe("What the rank or its agent is sure of; the engine infers the rest from the texts."),
   exception: z.string().nullable(),
   message: z.string(),
   traceback: z.string().nullable(),
@@ -91,7 +97,7 @@ const /** @internal */ failureReportSchema = z.strictObject({
   log_errors: z.array(z.string()).max(40).default([]).describe("Earlier lines of the log that look like errors."),
   kernel: z.array(z.string()).max(20).default([]).describe("The kernel log's lines about this process or its devices."),
   oom_kills: z.int().nullable().default(null).describe(
-    "Out-of-memory kills that its cgroup counted since its start; null: this host does not tell.",
+    "Out-of-memory kills counted by its cgroup since its start; null: unknown on this host.",
   ),
   log_path: z.string(),
   at_ms: z.number(),
@@ -129,7 +135,7 @@ export const /** @internal */ AgentMessage = z.discriminatedUnion("type", [
   z.strictObject({ type: z.literal("log"), group: id, rank: z.int(), line: z.string() }),
   z.strictObject({ type: z.literal("heartbeat"), groups: z.array(GroupState) }),
   z.strictObject({ type: z.literal("leaving"), grace_ms: z.int().nonnegative() }).describe(
-    "The host is being taken away: the agent ends its ranks and itself after this long.",
+    "The host is being reclaimed: the agent ends its ranks and itself after this long.",
   ),
   z.strictObject({ type: z.literal("ack"), received_seq: z.int().nonnegative() }),
   z.strictObject({ type: z.literal("fenced"), epoch: z.int().describe("The highest epoch this agent has seen.") }),
@@ -148,7 +154,7 @@ export const /** @internal */ AgentMessage = z.discriminatedUnion("type", [
     ...reliable,
     ...GroupState.shape,
     info: z.record(z.string(), json).default({}).describe(
-      "What rank 0 says of itself when ready: device, packages, repeats.",
+      "What rank 0 reports when ready: device, packages, repeats.",
     ),
     failures: z.array(FailureReport).default([]),
   }),
@@ -166,12 +172,12 @@ export const /** @internal */ EngineMessage = z.discriminatedUnion("type", [
     heartbeat_ms: z.int().positive(),
     grace_ms: z.int().nonnegative().describe("After this long without an engine the agent kills its ranks and ends."),
     preempt_grace_ms: z.int().nonnegative().describe(
-      "From SIGTERM to the agent to its end, unless its environment names another time.",
+      "From the agent's SIGTERM to its end, unless its environment sets a different time.",
     ),
     received_seq: z.int().nonnegative(),
     verdict: z.enum(["go_on", "drop"]).describe("drop: kill your ranks and end."),
     tasks: z.array(z.strictObject({ task: id, verdict: z.enum(["go_on", "deliver", "keep", "drop"]) })).describe(
-      "go_on: it runs. deliver: send its answer. keep: the answer came, its row is not durable yet. drop: nobody wants it.",
+      "go_on: it runs. deliver: send its answer. keep: the answer arrived, its row is not durable yet. drop: nothing needs it.",
     ),
   }),
   z.strictObject({
@@ -186,9 +192,9 @@ export const /** @internal */ EngineMessage = z.discriminatedUnion("type", [
     module: z.string().describe("Python module with the role's `Worker` class."),
     env: z.record(z.string(), z.string()),
     spec: json.describe("Resolved configuration, handed to every rank."),
-    spec_hash: z.string().describe("Of all that makes the group what it is; told again in hello."),
+    spec_hash: z.string().describe("Hash of everything that defines the group; repeated in hello."),
     interface: z.string().nullable().describe(
-      "The ranks' sockets are on this network interface alone; null: loopback.",
+      "The only network interface of the ranks' sockets; null: loopback.",
     ),
     log_dir: z.string(),
     start_timeout_ms: z.int().positive(),
@@ -215,7 +221,7 @@ export const /** @internal */ EngineMessage = z.discriminatedUnion("type", [
     args_hash: z.string(),
   }),
   z.strictObject({ type: z.literal("release"), ...fromEngine, ...reliable, task: id }).describe(
-    "The task's row is durable: its answer need not be kept any more.",
+    "The task's row is durable: its answer is no longer needed.",
   ),
   z.strictObject({ type: z.literal("cancel"), ...fromEngine, ...reliable, task: id }),
   z.strictObject({ type: z.literal("shutdown"), ...fromEngine, ...reliable }),

@@ -13,18 +13,21 @@ export const /** @internal */ REPLAN_FIELDS = [
 ] as const;
 /** A field of the numerics that a replan may change. */
 export type ReplanField = typeof REPLAN_FIELDS[number];
-/** The block of the configuration that a trainer's numerics are in: the policy's, or the value model's. */
+/**
+ * The block of the configuration that a trainer's numerics are in: the policy's, or the value
+ * model's.
+ */
 export type TrainerBlock = "trainer" | "value_model";
 
 const /** @internal */ replanSchema = z.strictObject({
-  round: z.int().nullable().describe("The round in whose work it came; null: before any, at a resume."),
-  cause: z.string().describe("out_of_memory; asked: a person did, at a resume."),
+  round: z.int().nullable().describe("The round it happened in; null: at a resume, before any round."),
+  cause: z.string().describe("out_of_memory; asked: requested at a resume."),
   field: z.enum(REPLAN_FIELDS),
   from: z.union([z.int(), z.array(z.int())]).nullable(),
   to: z.union([z.int(), z.array(z.int())]).nullable(),
 });
 /**
- * A `note/replan` row: numerics that are others from here on. Before it a run is promised to the bit, from it on its gradient is
+ * A `note/replan` row: numerics that differ from here on. Before it a run is promised bit for bit, from it on its gradient is
  * the same to rounding. Steps that are redone use the numerics that each was recorded with.
  */
 export type Replan = z.infer<typeof replanSchema>;
@@ -71,7 +74,7 @@ export function askedReplans(
   const then = replanned(now, rows, block);
   if (then.engine !== "torch" || then.ranks === 1) return rows;
   throw new InvalidInputError(
-    `Cannot resume with ${block}.ranks=${then.ranks} as ${block}.engine is torch, which is one process`,
+    `Cannot resume with ${block}.ranks=${then.ranks} because ${block}.engine is torch, which is one process`,
     { ranks: then.ranks },
   );
 }
@@ -86,7 +89,7 @@ export function microBatchTokensMax(
   return (last?.to as number | undefined) ?? configured;
 }
 
-/** The round that a key lies in: 3 of `round/3/train_policy`; null outside of any. */
+/** The round of a key: 3 of `round/3/train_policy`; null outside of any. */
 export function roundOf(key: string): number | null {
   const found = key.split("/").findLast((part) => /^\d+$/.test(part));
   return found === undefined ? null : Number(found);

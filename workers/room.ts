@@ -3,9 +3,12 @@ import { type CallOptions, callOptions } from "./call.ts";
 import { type Replan, roundOf, type TrainerBlock } from "./replan.ts";
 
 /** What a rank says, as the last thing before it fails for want of memory. Tokens with padding. */
-export type Cut = { longest_tokens: number; micro_batch_tokens: number };
+type Cut = { longest_tokens: number; micro_batch_tokens: number };
 
-/** The device had no room for an operation's micro-batches. `cut`: how they were cut, if a rank could still say it. */
+/**
+ * The device had no room for an operation's micro-batches. `cut`: how they were cut, if a rank
+ * could still say it.
+ */
 export class NoRoom extends Error {
   constructor(readonly error: EngineError, readonly cut: Cut | null) {
     super(error.message);
@@ -31,19 +34,26 @@ export async function askedRoom<T>(caller: CallOptions, operate: (watched: CallO
   }
 }
 
-/** The host's memory is another matter: its kernel kills, and Python's own allocator has an error of its own. */
+/**
+ * The host's memory is another matter: its kernel kills, and Python's allocator has a separate
+ * error.
+ */
 function onDevice({ facts }: OutOfMemoryError): boolean {
   return !facts.signal && facts.exception !== "MemoryError";
 }
 
 type Now = { from: number; key: string; allowed: boolean; block: TrainerBlock };
 
-/** The replan to half the micro-batch. @throws {OutOfMemoryError} If it is not allowed, or one sequence alone does not fit. */
+/**
+ * The replan to half the micro-batch. @throws {OutOfMemoryError} If it is not allowed, or one
+ * sequence alone does not fit.
+ */
 export function smallerCut({ error, cut }: NoRoom, { from, key, allowed, block }: Now): Replan {
   const largest = Math.min(from, cut?.micro_batch_tokens ?? from);
   const to = Math.max(Math.floor(largest / 2), cut?.longest_tokens ?? 1);
   const stop = (why: string) => {
-    const text = `Cannot go on with '${key}' as the device has no room for its micro-batches: ${why}\n${error.message}`;
+    const text =
+      `Cannot continue with '${key}' because the device has no room for its micro-batches: ${why}\n${error.message}`;
     return new OutOfMemoryError(text, { ...error.facts, from, cut }, { cause: error, retryable: false });
   };
   if (to >= largest) {

@@ -2,7 +2,7 @@ import { TextLineStream } from "./text_line_stream.ts";
 
 export type CommandOutcome = { success: boolean; code: number; lines: string[] };
 
-export type RunOptions = {
+type RunOptions = {
   env?: Record<string, string>;
   /** `env` is the whole environment. */
   clearEnv?: boolean;
@@ -13,7 +13,10 @@ export type RunOptions = {
 /** Lines that an outcome keeps; pip may write thousands. */
 const LINES_KEPT = 400;
 
-/** Runs a short-lived command with its output and errors as lines. A command that cannot be started is an outcome, too. */
+/**
+ * Runs a short-lived command with its output and errors as lines. A command that cannot be started
+ * is an outcome, too.
+ */
 export async function runCommand(argv: string[], options: RunOptions = {}): Promise<CommandOutcome> {
   const lines: string[] = [];
   const [command, ...args] = argv;

@@ -1,7 +1,7 @@
 import { PYTHON_ROOT } from "./local_launcher.ts";
 import { workerEnvironment } from "./worker_environment.ts";
 
-export type PythonOutput = { code: number; stdout: string; stderr: string };
+type PythonOutput = { code: number; stdout: string; stderr: string };
 
 /** Runs a module of our Python package to its end, with `input` on its standard input. */
 export async function runPython(

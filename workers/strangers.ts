@@ -1,7 +1,10 @@
 import type { Duplex } from "node:stream";
 import type { Clock } from "../engine/mod.ts";
 
-/** One more, and the one that came first goes: an agent shows its token at once, whoever keeps the door busy does not. */
+/**
+ * One more, and the one that came first goes: an agent shows its token at once, whoever keeps the
+ * door busy does not.
+ */
 export const STRANGERS_MAX = 64;
 /** For the bytes of one request. */
 export const STRANGER_MS = 5_000;
@@ -38,7 +41,9 @@ export class Strangers {
     for (const socket of [...this.#left.keys()]) this.#refuse(socket);
   }
 
-  /** Both directions at once: one that is only ended stays open for as long as its other end likes. */
+  /**
+   * Both directions at once: one that is only ended stays open for as long as its other end likes.
+   */
   #refuse(socket: Duplex): void {
     this.know(socket);
     socket.destroy();

@@ -3,12 +3,15 @@ import type { AgentLink } from "./agent_link.ts";
 import type { FailureFacts } from "./failures.ts";
 
 /** Replacements for one and the same failure without committed progress in between. */
-export const REPLACEMENTS_MAX = 3;
+const REPLACEMENTS_MAX = 3;
 /** For failures that a second time proves: see `confirm` in causes.ts. */
 const CONFIRMATIONS_MAX = 1;
 /** Replacements for failures of all kinds: those that take turns come to an end, too. */
 const DIFFERENT_MAX = 9;
-/** Replacements for what somebody did to the processes. Not the work's fault, but not for ever either. */
+/**
+ * Replacements for what somebody did to the processes. Not the work's fault, but not unlimited
+ * either.
+ */
 const UNCOUNTED_MAX = 50;
 
 /**
@@ -42,7 +45,10 @@ export class ReplacementBudget {
     this.#uncounted = 0;
   }
 
-  /** Takes one replacement for this failure. False: none is left, or the same failure would only come again. */
+  /**
+   * Takes one replacement for this failure. False: none is left, or the same failure would only
+   * come again.
+   */
   spend(error: EngineError): boolean {
     this.#failures += 1;
     const failure = error.facts.failure as FailureFacts | undefined;
@@ -58,23 +64,32 @@ export class ReplacementBudget {
   }
 }
 
-/** A new process would fail the same way. What is wrong with the work alone leaves the group to other work. */
+/**
+ * A new process would fail the same way. What is wrong with the work alone leaves the group to
+ * other work.
+ */
 function hopeless({ action, cause }: FailureFacts): boolean {
   return action === "stop" && cause !== "user_code" && cause !== "bad_data";
 }
 
-/** An engine that was frozen finds its limits past when it wakes, and what it was sent meanwhile not read yet. */
+/**
+ * An engine that was frozen finds its limits past when it wakes, and what it was sent meanwhile not
+ * read yet.
+ */
 const AWAKE_MS = 250;
 
-/** Sleeps for so long of the time that this process is awake: what it misses at one stretch counts as `AWAKE_MS`. */
+/**
+ * Sleeps for this long of the time that this process is awake: what it misses at one stretch counts
+ * as `AWAKE_MS`.
+ */
 export async function sleepAwake(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
   for (let left = ms; left > 0; left -= AWAKE_MS) await clock.sleep(Math.min(left, AWAKE_MS), signal);
 }
 
 /** Why an agent is given up. */
-export type AgentEnd = { reason: string };
+type AgentEnd = { reason: string };
 
-export type WatchOptions = {
+type WatchOptions = {
   clock: Clock;
   /** An agent that sends nothing for this long is lost. */
   silentMs: number;
@@ -86,7 +101,10 @@ export type WatchOptions = {
   signal: AbortSignal;
 };
 
-/** Waits until the agent's process ends, falls silent or breaks the protocol. Null if the watch was ended. */
+/**
+ * Waits until the agent's process ends, falls silent or breaks the protocol. Null if the watch was
+ * ended.
+ */
 export async function watchAgent(link: AgentLink, options: WatchOptions): Promise<AgentEnd | null> {
   const stop = new AbortController();
   const signal = AbortSignal.any([options.signal, stop.signal]);

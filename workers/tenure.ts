@@ -1,6 +1,6 @@
 import { type Clock, type EngineError, FencedError, InfrastructureError } from "../engine/mod.ts";
 
-export type TenureOptions = {
+type TenureOptions = {
   run: string;
   /** The epoch that the engine appends with. */
   epoch: number;
@@ -9,18 +9,26 @@ export type TenureOptions = {
   owns: () => Promise<boolean>;
   /** After this long a store that did not answer is asked again. */
   ownsRetryMs: number;
-  /** The epoch of another engine that has announced itself to the agents since; null if none has. */
+  /**
+   * The epoch of another engine that has announced itself to the agents since; null if none has.
+   */
   supersededBy: () => number | null;
   /** The processes are another engine's, or may be. */
   onLeave: (error: EngineError) => void;
-  /** After `onLeave`, if another engine has the run for certain. `epoch`: its epoch, if that is known. */
+  /**
+   * After `onLeave`, if another engine has the run for certain. `epoch`: its epoch, if that is
+   * known.
+   */
   onFenced: (epoch: number | null) => void;
 };
 
 /** A store that does not answer is asked so often whether this engine still owns the run. */
 const OWNS_TRIES = 10;
 
-/** The time in which an engine may touch the processes and files of its run. Once it has ended it does not come back. */
+/**
+ * The time in which an engine may touch the processes and files of its run. Once it has ended it
+ * does not come back.
+ */
 export class Tenure {
   #options: TenureOptions;
   #ended: EngineError | null = null;
@@ -69,7 +77,10 @@ export class Tenure {
     return false;
   }
 
-  /** Whether another engine has the run, or may have it: the store does not say. Asks once, and also after the end. */
+  /**
+   * Whether another engine has the run, or may have it: the store does not say. Asks once, and also
+   * after the end.
+   */
   async isLost(): Promise<boolean> {
     const owned = await this.#options.owns().catch(() => false);
     return !owned || this.#options.supersededBy() !== null;
@@ -80,7 +91,7 @@ export class Tenure {
     if (this.#ended) return;
     const own_epoch = this.#options.epoch;
     const owner = epoch === null ? "another engine" : `epoch ${epoch}`;
-    const text = `Cannot go on with this run as ${owner} owns it: this engine has ${own_epoch}`;
+    const text = `Cannot continue with this run because ${owner} owns it: this engine has ${own_epoch}`;
     this.#leaveWith(new FencedError(text, { epoch, own_epoch }));
     this.#options.onFenced(epoch);
   }
@@ -95,6 +106,6 @@ export class Tenure {
 function unknownOwner(run: string, cause: unknown): InfrastructureError {
   const why = cause instanceof Error ? cause.message : String(cause);
   const text =
-    `Cannot go on with the workers of run '${run}' as the store does not say whether this engine still owns it: ${why}`;
+    `Cannot continue with the workers of run '${run}' because the store does not say whether this engine still owns it: ${why}`;
   return new InfrastructureError(text, { run }, { cause });
 }

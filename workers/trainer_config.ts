@@ -5,68 +5,68 @@ import { mayChange, Optimizer } from "../data/mod.ts";
 export const Lora = z.strictObject({
   rank: z.int().positive().max(1024).default(16).describe("Inner size of each adapter's two matrices."),
   alpha: z.number().positive().default(32).describe("The adapter's product is scaled by alpha / rank."),
-  dropout: z.number().min(0).lt(1).default(0).describe("Of the adapters' inputs; only in supervised training."),
+  dropout: z.number().min(0).lt(1).default(0).describe("Dropout of the adapters' inputs; supervised training only."),
   targets: z.union([z.literal("all_linear"), z.array(z.string().min(1)).min(1)]).default("all_linear").describe(
-    "Linear layers that get one, by the end of their names; all_linear: all but the output head.",
+    "Linear layers with an adapter, by the end of their names; all_linear: all except the output head.",
   ),
   quantize: z.enum(["nf4"]).nullable().default(null).describe(
-    "nf4: the frozen weights lie in 4 bits (QLoRA); needs bitsandbytes. null: as they are.",
+    "nf4: store the frozen weights in 4 bits (QLoRA); needs bitsandbytes. null: unquantised.",
   ),
   publish: z.enum(["merged", "adapter"]).default("merged").describe(
-    "What samplers get and a run ends with: merged into a plain model directory, or a PEFT directory beside the base model.",
+    "What samplers receive and the run exports: a merged model directory, or a PEFT directory for the base model.",
   ),
 });
-export type Lora = z.infer<typeof Lora>;
+type Lora = z.infer<typeof Lora>;
 
-/** What lies in the host's memory while the GPU does not need it. */
+/** What is in host memory while the GPU does not need it. */
 export const Offload = z.strictObject({
   optimizer: z.boolean().default(false).describe(
-    "Float32 weights and AdamW's moments, and the step on the CPU; ZeRO 1 to 3.",
+    "Keep float32 weights and AdamW's moments on the CPU and run the step there; ZeRO 1 to 3.",
   ),
-  parameters: z.boolean().default(false).describe("The weights, fetched layer by layer; ZeRO 3."),
+  parameters: z.boolean().default(false).describe("Keep the weights on the CPU and fetch them layer by layer; ZeRO 3."),
 });
 
 const /** @internal */ trainerConfigSchema = z.strictObject({
   engine: z.enum(["torch", "deepspeed"]).default("torch").describe(
-    "Who runs the training step. torch: one process; deepspeed: any number of ranks.",
+    "The engine of the training step. torch: one process; deepspeed: any number of ranks.",
   ),
-  ranks: z.int().positive().max(1024).default(1).describe("Processes of the trainer."),
+  ranks: z.int().positive().max(1024).default(1).describe("Number of trainer processes."),
   zero: z.int().min(0).max(3).default(0).describe(
-    "DeepSpeed's ZeRO stage: what is sharded over the ranks (1: optimizer, 2: gradients too, 3: weights too).",
+    "DeepSpeed's ZeRO stage: what is sharded over the ranks (1: optimizer, 2: also gradients, 3: also weights).",
   ),
   dtype: z.enum(["float32", "bfloat16"]).default("float32").describe("Type of the weights and activations."),
   micro_batch_tokens_max: z.int().positive().default(4096).describe(
-    "Tokens, padding too, that one micro-batch may hold. The gradient does not depend on it, memory does.",
+    "Maximum tokens per micro-batch, including padding. Affects memory, not the gradient.",
   ),
   logits_chunk_tokens: z.int().positive().nullable().default(4096).describe(
-    "Trained tokens whose logits are in memory at once; more are computed chunk by chunk, and again in the backward. null: all at once.",
+    "Trained tokens whose logits are in memory at once; more are computed in chunks, and again in the backward pass. null: no chunks.",
   ),
   packing: z.boolean().default(false).describe(
-    "Sequences one after the other in a row instead of padded rows, and what a group's begin with once. None sees another.",
+    "Pack sequences into rows instead of padding them, and store a group's common prefix once. Sequences never see each other.",
   ),
   dropout: z.number().min(0).lt(1).default(0).describe(
-    "Supervised training: every dropout of the model. Elsewhere it is off, as log-probabilities must not depend on chance.",
+    "The model's dropout in supervised training. Off elsewhere, because log-probabilities must not depend on chance.",
   ),
   lora: Lora.nullable().default(null).describe(
-    "Train low-rank adapters (PEFT) and leave the model's weights as they are; null: train all.",
+    "Train low-rank adapters (PEFT) and freeze the model's weights; null: train all weights.",
   ),
   offload: Offload.prefault({}).describe("DeepSpeed's offload to the CPU."),
   non_finite_max: z.int().positive().default(3).describe(
-    "A step whose loss or gradient norm is not finite is skipped and counted; so many in a row fail the run.",
+    "Consecutive steps with a non-finite loss or gradient norm that fail the run; such steps are skipped and counted.",
   ).register(mayChange, { read_by: "workers" }),
-  updates_per_batch: z.int().positive().default(1).describe("Optimizer steps that a round's batch is cut into."),
+  updates_per_batch: z.int().positive().default(1).describe("Optimizer steps per pass over a round's batch."),
   epochs_per_batch: z.int().positive().default(1).describe(
-    "How often a round's batch is gone through: the first time in draw order, then in orders that follow from the seed.",
+    "Passes over a round's batch: the first in draw order, the others in orders derived from the seed.",
   ),
-  optimizer: Optimizer.prefault({}).describe("AdamW, its schedule and its clip."),
+  optimizer: Optimizer.prefault({}).describe("AdamW, its schedule and its gradient clipping."),
   gradient_checkpointing: z.boolean().default(false).describe("Recompute activations instead of keeping them."),
   threads: z.int().positive().default(1).describe("CPU threads of each rank. Part of the numerics."),
   device: z.enum(["auto", "cpu", "cuda"]).default("auto").describe("Where tensors live; auto: a GPU if there is one."),
   devices: z.array(z.int().nonnegative()).min(1).nullable().default(null).describe(
-    "GPUs of the ranks, one each: places in CUDA_VISIBLE_DEVICES, or numbers as in nvidia-smi where that is not set; null: the first ones.",
+    "GPUs of the ranks, one each: positions in CUDA_VISIBLE_DEVICES, or nvidia-smi's numbers if it is not set; null: the first ones.",
   ),
   python: z.string().min(1).nullable().default(null).describe(
-    "Interpreter of an environment of your own, which is only checked; null: a managed one.",
+    "Interpreter of a custom environment, which Holdfast checks but never changes; null: a managed environment.",
   ),
 });
 /** The `trainer:` block. */

@@ -1,4 +1,7 @@
-/** The promise's outcome, or the signal's reason if that comes first. The work behind the promise goes on. */
+/**
+ * The promise's outcome, or the signal's reason if that comes first. The work behind the promise
+ * continues.
+ */
 export function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (!signal) return promise;
   if (signal.aborted) return Promise.reject(signal.reason);

@@ -13,7 +13,7 @@ const LOCK = new URL("./python/requirements/uv.txt", import.meta.url);
 const DEFAULTS = {
   UV_SYSTEM_CERTS: "true",
   UV_PYTHON_DOWNLOADS: "never",
-  UV_INDEX_STRATEGY: "unsafe-best-match", // As pip looks: from whichever index it comes, each file is held against its hash.
+  UV_INDEX_STRATEGY: "unsafe-best-match", // As pip looks: from whichever index it comes, each file is checked against its hash.
 };
 
 /** What builds a package from source is locked as well: it stands beside it. */
@@ -80,7 +80,10 @@ export class Uv {
     }
   }
 
-  /** `uv pip compile`, from the public index whatever pip's settings are: what it writes is for everybody. */
+  /**
+   * `uv pip compile`, from the public index whatever pip's settings are: what it writes is for
+   * everybody.
+   */
   compile(args: string[], making: Making): Promise<void> {
     const env = { ...Deno.env.toObject(), ...DEFAULTS };
     return making.must("locking", [this.#binary, "pip", "compile", ...args], { env });

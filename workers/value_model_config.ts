@@ -5,7 +5,7 @@ import { TrainerConfig } from "./trainer_config.ts";
 /** A setting of `trainer:` that the value model may have otherwise. */
 function own<Type extends z.ZodType>(name: string, field: z.ZodDefault<Type>): z.ZodDefault<z.ZodNullable<Type>> {
   return z.nullable(field.unwrap()).default(null as never).describe(
-    `As trainer.${name}, of the value model; null: as there.`,
+    `As trainer.${name}, for the value model; null: the trainer's.`,
   );
 }
 
@@ -15,14 +15,14 @@ const { engine, ranks, zero, dtype, micro_batch_tokens_max, gradient_checkpointi
 /** The `value_model:` block: a second trainer, read where the algorithm has a value loss. */
 export const ValueModelConfig = z.strictObject({
   path: z.string().min(1).nullable().default(null).describe(
-    "A model directory to start from: a language model, or a value model trained before. null: as the policy starts.",
+    "A model directory to start from: a language model, or a trained value model. null: the policy's model.",
   ),
   warmup_rounds: z.int().nonnegative().default(0).describe(
-    "Rounds at the beginning in which only the value model learns and the policy stays as it is.",
+    "First rounds in which only the value model is trained and the policy stays fixed.",
   ),
   optimizer: Optimizer.extend({
-    lr: Optimizer.shape.lr.unwrap().default(1e-5).describe("The learning rate: higher than a policy's."),
-  }).prefault({}).describe("AdamW, its schedule and its clip."),
+    lr: Optimizer.shape.lr.unwrap().default(1e-5).describe("The learning rate, higher than a policy's."),
+  }).prefault({}).describe("AdamW, its schedule and its gradient clipping."),
   engine: own("engine", engine),
   ranks: own("ranks", ranks),
   zero: own("zero", zero),
@@ -32,7 +32,7 @@ export const ValueModelConfig = z.strictObject({
   threads: own("threads", threads),
   device: own("device", device),
   devices: TrainerConfig.shape.devices.describe(
-    "GPUs of the value model's ranks, one each; null: those that the trainer leaves, and where it leaves none the same.",
+    "GPUs of the value model's ranks, one each; null: those the trainer does not use, or else the trainer's.",
   ),
   python: own("python", TrainerConfig.shape.python),
 });
@@ -40,7 +40,10 @@ export type ValueModelConfig = z.infer<typeof ValueModelConfig>;
 
 type Block = Omit<TrainerConfig, "optimizer">;
 
-/** The trainer's block that the value model's group has: the policy's, but for what `value_model` says of its own. */
+/**
+ * The trainer's block that the value model's group has: the policy's, except for what `value_model`
+ * sets.
+ */
 export function valueTrainer(trainer: Block, valueModel: ValueModelConfig): Block {
   const { path: _, warmup_rounds: __, optimizer: ___, devices, ...settings } = valueModel;
   const others = Object.fromEntries(Object.entries(settings).filter(([, value]) => value !== null));

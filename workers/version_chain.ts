@@ -22,7 +22,9 @@ const /** @internal */ versionNoteSchema = z.strictObject({
   number: z.int(),
   steps: z.array(StepRecord),
 });
-/** A version the chain can be rebuilt from: its record, and for a trained one what each step gave. */
+/**
+ * A version the chain can be rebuilt from: its record, and for a trained one what each step gave.
+ */
 export type VersionNote = z.infer<typeof versionNoteSchema>;
 /** Schema of {@linkcode VersionNote}. */
 export const VersionNote: typeof versionNoteSchema = versionNoteSchema;
@@ -30,15 +32,17 @@ export const VersionNote: typeof versionNoteSchema = versionNoteSchema;
 const /** @internal */ checkpointNoteSchema = Checkpoint.extend({
   group: OfGroup,
   number: z.int().nonnegative().describe("Trained batches since the base."),
-  round: z.int().nullable().describe("null: one between two rounds, for a preemption or a replan."),
-  metric: z.number().nullable().describe("Of checkpoints.keep_best; null: none is asked for, or none was told."),
+  round: z.int().nullable().describe("null: saved between two rounds, for a preemption or a replan."),
+  metric: z.number().nullable().describe(
+    "The value of checkpoints.keep_best's metric; null: none configured, or none reported.",
+  ),
 });
 /** A `note/checkpoint` row, and what says how long it is kept. */
 export type CheckpointNote = z.infer<typeof checkpointNoteSchema>;
 /** Schema of {@linkcode CheckpointNote}. */
 export const CheckpointNote: typeof checkpointNoteSchema = checkpointNoteSchema;
 
-export type TrainedRecord = Extract<VersionRecord, { kind: "trained" }>;
+type TrainedRecord = Extract<VersionRecord, { kind: "trained" }>;
 /** A recorded batch that is done again. */
 export type RedoStep = { id: string; record: TrainedRecord; note: VersionNote };
 /** How a version is brought back: a checkpoint or the base (null), and the batches after it. */
@@ -50,10 +54,13 @@ export type Route = {
 /** Rows of the journal, as the trainer reads them. */
 export type RecordedRow = { kind: string; key: string; value: unknown };
 
-/** In place of a value that is damaged in the journal. Most are of versions and checkpoints that nobody asks for again. */
+/**
+ * In place of a value that is damaged in the journal. Most are of versions and checkpoints that
+ * nobody asks for again.
+ */
 const LOST = Symbol("lost");
 
-/** Rows with their values read. One that is damaged is told when it is needed, not before. */
+/** Rows with their values read. A damaged one is reported when it is needed, not before. */
 export function recordedRows(rows: readonly { kind: RowKind; key: string; value: string }[]): RecordedRow[] {
   return rows.map((row) => {
     try {
@@ -64,7 +71,9 @@ export function recordedRows(rows: readonly { kind: RowKind; key: string; value:
     }
   });
 }
-/** Without its row a version is missing where a route leads over it, and a checkpoint is not used. */
+/**
+ * Without its row a version is missing where a route leads over it, and a checkpoint is not used.
+ */
 const FORGIVING: ReadonlySet<RowKind> = new Set([
   "note/version",
   "note/checkpoint",
@@ -72,7 +81,10 @@ const FORGIVING: ReadonlySet<RowKind> = new Set([
   "note/checkpoint_set_aside",
 ]);
 
-/** What of these rows is of the chain of one group. Of those that name none, what says that files are gone concerns all. */
+/**
+ * What of these rows is of the chain of one group. Of those that name none, what says that files
+ * are gone concerns all.
+ */
 export function ofGroup(rows: readonly RecordedRow[], group: string | undefined): RecordedRow[] {
   return rows.filter(({ kind, value }) =>
     !["note/version", "note/checkpoint"].includes(kind) || value === LOST ||
@@ -80,7 +92,10 @@ export function ofGroup(rows: readonly RecordedRow[], group: string | undefined)
   );
 }
 
-/** What is recorded of versions, checkpoints and replans: everything that a version can be rebuilt from. */
+/**
+ * What is recorded of versions, checkpoints and replans: everything that a version can be rebuilt
+ * from.
+ */
 export class VersionChain {
   readonly replans: Replan[] = [];
   readonly #artifacts: ArtifactStore;
@@ -140,9 +155,12 @@ export class VersionChain {
         { kind: "note/version", key: version },
       );
     }
-    throw new BadDataError(`Cannot rebuild policy version ${version.slice(0, 12)} as it is not recorded in this run`, {
-      version,
-    });
+    throw new BadDataError(
+      `Cannot rebuild policy version ${version.slice(0, 12)} because it is not recorded in this run`,
+      {
+        version,
+      },
+    );
   }
 
   /** The newest checkpoint at or before `version`, and the batches after it. */
@@ -184,7 +202,7 @@ export class VersionChain {
       await checkReferred(this.#artifacts, record[name]).catch((error) => {
         if (!(error instanceof LostRecordError)) throw error;
         throw new LostRecordError(
-          `Cannot redo batch ${note.number} of the chain as its ${name} is damaged: ${error.message}`,
+          `Cannot redo batch ${note.number} of the chain because its ${name} is damaged: ${error.message}`,
           { ...error.facts, number: note.number, artifact: name },
           { cause: error },
         );

@@ -36,9 +36,12 @@ export type WorkersOptions = {
   /** The epoch that the engine appends with. */
   epoch: number;
   home: string;
-  /** Which start of the run this is: logs lie in HOME/logs/RUN/attempt_N. */
+  /** Which start of the run this is: logs are in HOME/logs/RUN/attempt_N. */
   attempt: number;
-  /** Interpreter of the agent: one with websockets, msgpack and jsonschema. Not needed with a launcher of one's own. */
+  /**
+   * Interpreter of the agent: one with websockets, msgpack and jsonschema. Not needed with a custom
+   * launcher.
+   */
   python?: string;
   /** Default: those of the home. */
   artifacts?: ArtifactStore;
@@ -49,7 +52,10 @@ export type WorkersOptions = {
   graceMs?: number;
   /** What a host's agent has from SIGTERM to its end. */
   preemptGraceMs?: number;
-  /** An agent that an earlier engine started must come within this long of the hub's announcement, or it is ended. */
+  /**
+   * An agent that an earlier engine started must come within this long of the hub's announcement,
+   * or it is ended.
+   */
   adoptMs?: number;
   heartbeatMs?: number;
   /** An agent that sends nothing for this long is lost. */
@@ -60,16 +66,22 @@ export type WorkersOptions = {
   env?: Record<string, string>;
   /** Network interface of the ranks' sockets; null: loopback. */
   interface?: string | null;
-  /** Whether this engine was not superseded, as the store says. Asked before any process is ended or started. */
+  /**
+   * Whether this engine was not superseded, as the store says. Asked before any process is ended or
+   * started.
+   */
   owns?: () => Promise<boolean>;
   /** After this long a store that did not answer is asked again. */
   ownsRetryMs?: number;
-  /** Whether the work of this key has a recorded result: nobody will ask for what workers did for it. */
+  /**
+   * Whether the work of this key has a recorded result: nobody will ask for what workers did for
+   * it.
+   */
   isRecorded?: (key: string) => Promise<boolean>;
   onEvent?: (event: WorkersEvent) => void;
   /** Fault tests count hub frames by this. */
   onFrame?: (phase: Phase) => void;
-  /** A host is being taken away: saves what must be saved of what its ranks hold. */
+  /** A host is being reclaimed: saves the state of its ranks that must be saved. */
   onLeaving?: () => Promise<void>;
   /** Instead of a WebSocket server: for simulations. */
   door?: HubDoor;
@@ -100,7 +112,7 @@ const DEFAULTS = {
 type Settings = Required<Omit<WorkersOptions, "python" | "door">>;
 /**
  * All worker groups of a run: starts the hub and the host's agent, or adopts the one that an earlier engine left, starts groups on
- * it, keeps both alive, and ends everything. An engine that was superseded ends nothing: what it started is another's by then.
+ * it, keeps both alive, and ends everything. A superseded engine ends nothing: its processes belong to another engine by then.
  *
  * @example
  * ```ts
@@ -171,7 +183,9 @@ export class Workers {
   /** Starts a group; `call` waits until it is ready. Names are unique in a run. */
   group(spec: GroupSpec): WorkerGroup {
     if (this.#groups.has(spec.group)) {
-      throw new InfrastructureError(`Cannot start group '${spec.group}' as the run has one of that name`, { ...spec });
+      throw new InfrastructureError(`Cannot start group '${spec.group}' because the run has one of that name`, {
+        ...spec,
+      });
     }
     const { run, epoch, clock, env, artifacts, interface: named } = this.#settings;
     const onEvent = (event: GroupEvent) => this.#emit(event);
@@ -189,11 +203,14 @@ export class Workers {
 
   /** Ends a group and its processes; its name is free again. */
   dismiss(name: string): void {
-    this.#groups.get(name)?.dismiss(new CancelledError(`Cannot run an operation on ${name} as it was dismissed`));
+    this.#groups.get(name)?.dismiss(new CancelledError(`Cannot run an operation on ${name} because it was dismissed`));
     this.#groups.delete(name);
   }
 
-  /** Ends a group that an earlier engine left and this one has not asked for: its processes, and what it has to tell. */
+  /**
+   * Ends a group that an earlier engine left and this one has not asked for: its processes, and
+   * what it has to tell.
+   */
   dismissLeft(name: string): void {
     const left = this.#agent.takeLeft(name);
     const { link } = this.#agent;
@@ -220,10 +237,13 @@ export class Workers {
     });
   }
 
-  /** Ends all ranks and the agent: asked first, killed after a while. Nothing is alive when it settles, unless it is another's. */
+  /**
+   * Ends all ranks and the agent: asked first, killed after a while. Nothing is alive when it
+   * settles, unless it is another's.
+   */
   async stop(): Promise<void> {
     if (!this.#tenure.ended && await this.#tenure.owns()) {
-      this.#end(new CancelledError("Cannot run an operation as the workers were stopped"));
+      this.#end(new CancelledError("Cannot run an operation because the workers were stopped"));
       await this.#agent.stop();
     }
     await this.#agent.settled();
@@ -292,7 +312,9 @@ async function settingsOf(options: WorkersOptions): Promise<Settings> {
   const settings = { ...DEFAULTS, writeStates, artifacts, ...(given as WorkersOptions) };
   if (launcher) return { ...settings, launcher };
   if (!python) {
-    throw new InfrastructureError("Cannot start the workers' agent as no Python interpreter was given: set `python`");
+    throw new InfrastructureError(
+      "Cannot start the workers' agent because no Python interpreter was given: set `python`",
+    );
   }
   const nonce = ownNonce(await homeNonce(home), run);
   const artifactsDir = settings.artifacts.dir;

@@ -6,25 +6,25 @@ export const PREEMPT_GRACE_S = 25;
 
 const /** @internal */ workersConfigSchema = z.strictObject({
   grace_s: z.number().nonnegative().max(3600).default(30).describe(
-    "Seconds that workers wait for an engine that is gone, with their models in memory. A new engine of the run goes on with them; after that they end.",
+    "Seconds that workers keep their models in memory after the engine is gone. A new engine adopts them in that time; after it they exit.",
   ),
   silent_s: z.number().positive().max(3600).default(5).describe(
-    "Seconds without a heartbeat after which a host's agent is lost and its workers are replaced.",
+    "Seconds without a heartbeat after which a host's agent counts as lost and its workers are replaced.",
   ),
   start_timeout_s: z.number().positive().max(86_400).default(300).describe(
     "Seconds within which all ranks of a group must be ready.",
   ),
   no_progress_s: z.number().positive().max(86_400).default(600).describe(
-    "Seconds without progress of any rank after which an operation's group is taken for hung, and replaced.",
+    "Seconds without progress on any rank after which a group counts as hung and is replaced.",
   ),
   preempt_grace_s: z.number().nonnegative().max(86_400).default(PREEMPT_GRACE_S).describe(
-    "Seconds from SIGTERM, by which a scheduler takes a machine away, to the end: within them the policy is saved and the run given back. The environment's HOLDFAST_PREEMPT_GRACE_S goes before it.",
+    "Seconds from SIGTERM, with which schedulers reclaim a machine, to the hard stop. In that time the policy is saved and the run released. HOLDFAST_PREEMPT_GRACE_S overrides it.",
   ),
-  host: z.string().min(1).default("127.0.0.1").describe("Address that the hub listens on."),
+  host: z.string().min(1).default("127.0.0.1").describe("Address the hub listens on."),
   interface: z.string().min(1).max(15).nullable().default(null).describe(
     "Network interface (`eth0`) whose address the ranks of a group listen on and connect to; null: the loopback, which no other machine reaches.",
   ),
-  port: z.int().min(0).max(65_535).default(0).describe("Port that the hub listens on; 0: any free one."),
+  port: z.int().min(0).max(65_535).default(0).describe("Port the hub listens on; 0: any free port."),
 }).register(mayChange, { read_by: "workers" });
 /** The `workers:` block: time limits and places of the worker processes. */
 export type WorkersConfig = z.infer<typeof workersConfigSchema>;

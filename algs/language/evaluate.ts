@@ -45,7 +45,7 @@ export function evaluate(expression: Expression, step: EvaluatedStep, frozen?: F
 }
 
 /** Where the unmasked tokens are: owner [n] is the sequence of each, position [n] its place there. */
-export type Layout = { owner: Int32Array; position: Int32Array; length: Float64Array; size: Record<Kind, number> };
+type Layout = { owner: Int32Array; position: Int32Array; length: Float64Array; size: Record<Kind, number> };
 
 /** The order in which `evaluate` holds the values of a step. */
 export function layoutOf({ sequences }: EvaluatedStep): Layout {
@@ -181,7 +181,9 @@ function readInput(name: string, kind: Kind, { step, layout }: Scope): Float64Ar
 }
 
 function given<T>(value: T | undefined, name: string): T {
-  if (value === undefined) throw new RangeError(`Cannot evaluate the loss as it reads '${name}', which the step lacks`);
+  if (value === undefined) {
+    throw new RangeError(`Cannot evaluate the loss because it reads '${name}', which the step lacks`);
+  }
   return value;
 }
 

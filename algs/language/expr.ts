@@ -63,7 +63,10 @@ export class Expr<K extends Kind = Kind> {
   /** Kept within [lo, hi], gradient 0 outside, passing at the bounds themselves. Infinite bounds are none. */
   clamp(lo: number, hi: number): Expr<K> {
     if (!(lo <= hi)) {
-      throw new LossError(0, `Cannot clamp to [lo, hi] as lo must be at most hi: current bounds are [${lo}, ${hi}]`);
+      throw new LossError(
+        0,
+        `Cannot clamp to [lo, hi] because lo must be at most hi: current bounds are [${lo}, ${hi}]`,
+      );
     }
     const bound = (value: number) => (Number.isFinite(value) ? value : null);
     return new Expr(this.kind, { op: "clamp", lo: bound(lo), hi: bound(hi) }, [this]);
@@ -123,7 +126,7 @@ export class Expr<K extends Kind = Kind> {
 function coerced(): LossError {
   return new LossError(
     0,
-    "Cannot use an expression as a number, text or condition, as it has no value while the loss is traced: " +
+    "Cannot use an expression as a number, text or condition, because it has no value while the loss is traced: " +
       "use its methods, and where(condition, a, b) for a choice per element",
   );
 }

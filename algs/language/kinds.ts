@@ -1,7 +1,7 @@
 import type { Kind } from "../../data/mod.ts";
 
 /**
- * Kinds that may stand beside `K`: coarser ones broadcast into finer ones, a pair meets only pairs and numbers.
+ * Kinds that combine with `K`: coarser ones broadcast into finer ones, a pair meets only pairs and numbers.
  * @internal
  */
 export type Meets<K extends Kind> = {

@@ -1,7 +1,7 @@
 export { LossError } from "./errors.ts";
-export { evaluate, type EvaluatedSequence, type EvaluatedStep, type Evaluation, layoutOf } from "./evaluate.ts";
+export { evaluate, type EvaluatedStep, layoutOf } from "./evaluate.ts";
 export { Expr } from "./expr.ts";
-export { type InputName, INPUTS, liveModel } from "./inputs.ts";
+export { INPUTS } from "./inputs.ts";
 export {
   chosen,
   groupMean,
@@ -15,7 +15,7 @@ export {
   tokenMean,
   where,
 } from "./operations.ts";
-export { type Clip, clipFraction, k1, k2, k3, surrogate } from "./policy_terms.ts";
+export { clipFraction, k1, k2, k3, surrogate } from "./policy_terms.ts";
 export { expressionText } from "./print.ts";
 export { torchModule } from "./torch_module.ts";
-export { type LossFunction, type LossInputs, type LossParts, traceLoss } from "./trace.ts";
+export { type LossFunction, type LossInputs, traceLoss } from "./trace.ts";

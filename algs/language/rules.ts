@@ -32,7 +32,7 @@ function checkOneModel(nodes: readonly ExpressionNode[]): void {
   if (other === undefined) return;
   throw new LossError(
     3,
-    `Cannot read '${live[0]}' and '${other}' in one expression as two models compute them: ` +
+    `Cannot read '${live[0]}' and '${other}' in one expression because two models compute them: ` +
       "a value model has its own, `value_loss`",
   );
 }

@@ -171,7 +171,7 @@ class Body {
     return ON_NUMBERS[node.op]!(inner(args[0]!), args[1] === undefined ? "" : inner(args[1]));
   }
 
-  /** A sum over the step as a number. One that the gradient is scaled with has a name of its own. */
+  /** A sum over the step as a number. One that scales the gradient has a separate name. */
   #sum(i: number, arg: number): string {
     const summed = this.#summed(arg);
     if (!this.#inLoss) return `whole(${summed})`;

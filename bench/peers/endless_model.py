@@ -12,8 +12,9 @@ import shutil
 import sys
 from pathlib import Path
 
-from holdfast_worker.trainer.create_model import create_model
 from transformers import AutoTokenizer
+
+from holdfast_worker.trainer.create_model import create_model
 
 
 def main() -> None:

@@ -1,7 +1,7 @@
 """One process of `deno task bench logits`: trains one step and scores once, all logits at once or in chunks.
 
-python logits_memory.py JSON, with {chunk_tokens: null | n, tokens, vocabulary, hidden, entropy, repeats}; prints one JSON
-line. Peak memory is that of the process, from its own counter, less what it had before the first forward.
+python logits_memory.py JSON, with {chunk_tokens: null | n, tokens, vocabulary, hidden, entropy, repeats}; prints one
+JSON line. Peak memory is that of the process, from its own counter, less what it had before the first forward.
 """
 
 from __future__ import annotations

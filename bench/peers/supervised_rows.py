@@ -1,7 +1,8 @@
 """One process of `deno task bench packing`: supervised steps by the trainer's own worker, on padded and on packed rows.
 
 python supervised_rows.py JSON, with {rows, tokens_max, repeats, loss: expressions, optimizer, model: directory,
-artifacts: directory}; prints one JSON line. Steps alternate between both, from the same version, so that whatever else the machine does meets both alike.
+artifacts: directory}; prints one JSON line. Steps alternate between both, from the same version, so that whatever else
+the machine does meets both alike.
 """
 
 from __future__ import annotations
@@ -17,8 +18,6 @@ from typing import Any
 
 from holdfast_worker.operation import OperationIO, RankContext
 from holdfast_worker.trainer.worker import Worker
-
-SPEC = {"engine": "torch", "zero": 0, "dtype": "float32", "threads": 1, "device": "cpu", "seed": 1}
 
 
 def artifact(directory: str, value: Any) -> dict[str, Any]:
@@ -43,14 +42,16 @@ def rows_of(count: int) -> list[dict[str, Any]]:
 def main() -> None:
     work = json.loads(sys.argv[1])
     context = {"role": "trainer", "group": "trainer", "generation": 1, "rank": 0, "world_size": 1}
-    worker = Worker(RankContext(**context, spec=SPEC, artifacts_dir=work["artifacts"]))
+    worker = Worker(RankContext(**context, spec=work["spec"], artifacts_dir=work["artifacts"]))
     worker.boot()
 
     def call(op: str, **args: Any) -> dict[str, Any]:
         return worker.operations[op](args, OperationIO.alone(work["artifacts"]))
 
     call("create_model", recipe="tiny_qwen", seed=1, dir=work["model"])
-    call("load", version="v0", model_path=work["model"], optimizer=work["optimizer"], checkpoint=None)
+    call(
+        "load", version="v0", model_path=work["model"], optimizer=work["optimizer"], checkpoint=None, model_digest=None
+    )
     rows = rows_of(work["rows"])
     updates = [list(range(len(rows)))]
     batch = {"kind": "supervised", "rows": rows, "temperature": 1, "coef": {}, "updates": updates}
@@ -61,6 +62,11 @@ def main() -> None:
         for packing in (False, True):
             version = worker.held
             how = {"optimizer": work["optimizer"], "micro_batch_tokens_max": work["tokens_max"], "packing": packing}
+            how |= {
+                "logits_chunk_tokens": work["spec"]["logits_chunk_tokens"],
+                "mismatch": None,
+                "non_finite_max": None,
+            }
             started = time.perf_counter()
             answer = call("train", **{"from": version}, to=f"{version}+", **refs, **how)
             if repeat:

@@ -22,13 +22,15 @@ const Columns = z.record(z.string(), ArtifactRef);
 
 const /** @internal */ roundCreditSchema = z.strictObject({
   batch: ArtifactRef.nullable().describe("null: no group was usable, the policy is carried over."),
-  value_batch: ArtifactRef.nullable().optional().describe("The value model's; absent: there is no value model."),
-  coef: Coefficients.optional().describe("Coefficients of the next round; absent: none changes during the run."),
+  value_batch: ArtifactRef.nullable().optional().describe("The value model's; absent: no value model."),
+  coef: Coefficients.optional().describe(
+    "Coefficients of the next round; absent: no coefficient changes during the run.",
+  ),
   trained: z.int(),
   filtered: z.int(),
   failed: z.int(),
 });
-/** What a round trains on, and what became of its draws. */
+/** What a round trains on, and what happened to its draws. */
 export type RoundCredit = z.infer<typeof roundCreditSchema>;
 /** Schema of {@linkcode RoundCredit}. */
 export const RoundCredit: typeof roundCreditSchema = roundCreditSchema;
@@ -36,13 +38,13 @@ export const RoundCredit: typeof roundCreditSchema = roundCreditSchema;
 const Input = z.strictObject({
   scored: z.array(ScoredGroup),
   tokens: Columns,
-  values: Columns.optional().describe("The value model's columns; absent: there is none."),
+  values: Columns.optional().describe("The value model's columns; absent: no value model."),
   coef: Coefficients.optional().describe("Of this round; absent: none changes during the run."),
   value_warmup: z.strictObject({ trained: z.int().nonnegative(), rounds: z.int().positive() }).optional().describe(
     "The policy waits until the value model has `trained` on the batches of as many `rounds`.",
   ),
   algorithm: AlgorithmChoice,
-  opened: OpenedAlgorithm.optional().describe("The algorithm, where it is in Python."),
+  opened: OpenedAlgorithm.optional().describe("The algorithm, if it is in Python."),
   temperature: z.number().positive(),
   updates_per_batch: z.int().positive(),
   epochs_per_batch: z.int().positive().optional().describe("Absent: 1."),
@@ -112,7 +114,10 @@ export function isMasked(group: ScoredGroup, algorithm: AlgorithmChoice): boolea
   return masked.includes(true) && group.lengths.every((length, i) => masked[i] || length === 0);
 }
 
-/** The batch with its masked sequences named, and without the optimizer steps that have no token left. */
+/**
+ * The batch with its masked sequences named, and without the optimizer steps that have no token
+ * left.
+ */
 function withoutMasked(
   batch: TrajectoryBatch,
   { masked, silent }: { masked: readonly boolean[]; silent: readonly boolean[] },
@@ -132,7 +137,10 @@ function withoutMasked(
   return { ...batch, masked: places, updates };
 }
 
-/** Of this round. What a file has that the round before did not know, as after a fork to it, begins as the file says. */
+/**
+ * Of this round. What a file has that the round before did not know, as after a fork to it, begins
+ * as the file says.
+ */
 function coefOf({ coef, opened }: Input): Record<string, number> {
   return { ...opened?.coef, ...coef };
 }
@@ -189,7 +197,7 @@ export function checkFailed(groups: ScoredGroup[], failed_fraction_max: number):
   if (broken.length <= failed_fraction_max * groups.length) return;
   const first = broken[0]!;
   throw new BadDataError(
-    `Cannot train this round as ${broken.length} of ${groups.length} groups failed, more than rollouts.failed_fraction_max allows: ` +
+    `Cannot train this round because ${broken.length} of ${groups.length} groups failed, more than rollouts.failed_fraction_max allows: ` +
       `draw ${first.group.draw} failed with ${first.failed}: ${first.detail ?? "no detail"}`,
     { draws: broken.map(({ group }) => group.draw) },
   );

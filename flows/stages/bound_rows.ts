@@ -4,7 +4,10 @@ import { BadDataError, type Context, defineStage, type Failure } from "../../eng
 import { Trainer } from "../resources.ts";
 import { OpenedSplit, openedTable, tableOf } from "./open_data.ts";
 
-/** What a row gives the model: a prompt to sample after, a completion to learn, or two of which one is better. */
+/**
+ * What a row gives the model: a prompt to sample after, a completion to learn, or two of which one
+ * is better.
+ */
 export const RowUse = z.enum(["prompt", "completion", "preference"]);
 export type RowUse = z.infer<typeof RowUse>;
 
@@ -18,8 +21,10 @@ const Input = z.strictObject({
 });
 type Input = z.infer<typeof Input>;
 
-/** A row's tokens: of its prompt, and of the longest sequence that it makes, the prompt included. */
-export type RowTokens = { prompt: number; sequence: number };
+/**
+ * A row's tokens: of its prompt, and of the longest sequence that it makes, the prompt included.
+ */
+type RowTokens = { prompt: number; sequence: number };
 type Limits = { prompt: number; sequence: number };
 type Long = { place: number; row: Row; tokens: RowTokens };
 
@@ -35,7 +40,7 @@ export type BoundedRows = {
 const ROWS_NAMED = 5;
 
 /**
- * Counts every row's tokens with the model's own tokenizer before anything is generated, and decides what becomes of rows that are too
+ * Counts every row's tokens with the model's own tokenizer before anything is generated, and decides what happens to rows that are too
  * long. One long prompt would fail the round that draws it, again at every resume. Reads only: safe to run twice.
  */
 export const boundRows = defineStage({
@@ -78,7 +83,7 @@ export const boundRows = defineStage({
 
 /**
  * The split as it is now, if this stage or the one before it of this split has refused it as it was: nothing was drawn from it
- * since, and whoever repairs a row that was named resumes the run. What is noted holds for the stages that bound it again later.
+ * since, and repairing a named row lets the run resume. What is noted holds for the stages that bound it again later.
  */
 async function repaired(data: OpenedSplit, ctx: Context): Promise<OpenedSplit> {
   const { size: rows, digest } = tableOf(data.split, ctx);
@@ -101,7 +106,7 @@ type Measured = Pick<Input, "use" | "model_path" | "data">;
 async function measured(rows: Row[], { use, model_path, data: { chat } }: Measured, ctx: Context) {
   const asked = rows.map(({ row_id, prompt, completion, rejected }) => ({ row_id, prompt, completion, rejected }));
   const ref = await ctx.artifacts.putJson(asked);
-  return await ctx.resource(Trainer).measureRows({ model_path, use, rows: ref, ...(chat && { chat }) }, ctx);
+  return await ctx.resource(Trainer).measureRows({ model_path, use, rows: ref, chat: chat ?? null }, ctx);
 }
 
 /** A prompt to sample after leaves room for one token at least. */

@@ -18,7 +18,7 @@ import { stepMetrics } from "./train_policy.ts";
 
 const Input = CheckpointsConfig.extend({
   policy: Policy,
-  beside: Policy.optional().describe("The other trainer's model of this round: keep_best may go by its numbers."),
+  beside: Policy.optional().describe("The other trainer's model of this round: keep_best may use its metrics."),
   round: z.int().positive(),
   last: z.int().positive().describe("The loop's last round: its policy is always saved."),
   lag: z.int().nonnegative().default(0).describe("Rounds that unfinished generation may be behind this policy."),
@@ -29,7 +29,7 @@ type Input = z.input<typeof Input>;
 /**
  * Saves the policy every `every_rounds` rounds, and after the last, and drops the checkpoints that nothing keeps any more. A
  * deletion is recorded before it is done. A checkpoint that was saved for a preemption or a replan is of no round: it does not
- * stand for this one. A second run writes the same checkpoint again, in a directory of its own.
+ * stand for this one. A second run writes the same checkpoint again, in a different directory.
  */
 function checkpointing(name: string, own: Resource<PolicyTrainer>) {
   return defineStage({
@@ -80,7 +80,7 @@ async function metricOf(ctx: Context, { round, models, wanted }: Wanted): Promis
   await ctx.durable(); // Else the round's rows may not be there yet.
   const scope = ctx.key.split("/").slice(0, -1).join("/");
   const told: Record<string, number> = {};
-  // The first were recorded before metrics had rows of their own.
+  // The first were recorded before metrics had separate rows.
   const notes = await ctx.read({ kinds: ["note/round_metrics"], prefix: `${scope}/` });
   for (const { value } of notes) Object.assign(told, value);
   const rows = await ctx.read({ kinds: ["metrics"], prefix: `${scope}/` });
@@ -98,7 +98,10 @@ async function metricOf(ctx: Context, { round, models, wanted }: Wanted): Promis
   return told[wanted] ?? null;
 }
 
-/** Names of directories that stay: checkpoints, those being written, damaged ones even if the engine died before it moved one. */
+/**
+ * Names of directories that stay: checkpoints, those being written, damaged ones even if the engine
+ * died before it moved one.
+ */
 async function untouched(ctx: Context): Promise<Set<string>> {
   const aside = await ctx.read({ kinds: ["note/checkpoint_set_aside"] });
   const damaged = aside.map(({ value }) => basename((value as { dir: string }).dir));
@@ -112,7 +115,7 @@ function inUse(ctx: Context): Set<string> {
 }
 
 /**
- * Removes what is no checkpoint: dropped ones, and those that a dead engine or attempt had begun and never recorded. An
+ * Removes what is no checkpoint: dropped ones, and those that a dead engine or attempt had started and never recorded. An
  * engine that was frozen since then does not know what its successor has saved, and leaves everything.
  */
 async function removeOthers(ctx: Context, stays: Set<string>): Promise<void> {
@@ -121,11 +124,14 @@ async function removeOthers(ctx: Context, stays: Set<string>): Promise<void> {
     const checkpoint = name.replace(TWIN, "");
     if (stays.has(checkpoint) || !isNamed(name, OWN_NAMES.checkpoint)) continue;
     await ctx.owned();
-    // Begun meanwhile: before a preemption, between two world sizes, or by the other trainer.
+    // Started meanwhile: before a preemption, between two world sizes, or by the other trainer.
     if (inUse(ctx).has(checkpoint)) continue;
     await removeOwn(ctx, `${checkpoints}/${name}`, OWN_NAMES.checkpoint);
   }
 }
 
-/** Of a checkpoint that another number of ranks is reading: it lies beside it, and goes with it. */
+/**
+ * Of a checkpoint that a different number of ranks is reading: it is next to it, and removed with
+ * it.
+ */
 const TWIN = /^\.universal\./;

@@ -12,7 +12,10 @@ const CreatedModel = z.strictObject({
 /** @internal */
 type CreatedModel = z.output<typeof CreatedModel>;
 
-/** Makes a small model and its tokenizer on the spot. The seed fixes every bit: a second run makes the same files. */
+/**
+ * Creates a small model and its tokenizer. The seed fixes every bit: a second run makes the same
+ * files.
+ */
 export const createModel: Stage<{ recipe: string; seed: number }, CreatedModel> = defineStage({
   name: "create_model",
   version: 1,

@@ -1,4 +1,7 @@
-/** A round between how it is recorded, one artifact per column over whole trajectories, and how credit sees it. */
+/**
+ * A round between how it is recorded, one artifact per column over whole trajectories, and how
+ * credit sees it.
+ */
 import type { CreditNeeds, CreditRound } from "../../algs/mod.ts";
 import { type ArtifactRef, type Column, decodeColumn, encodeColumn, type Trajectory } from "../../data/mod.ts";
 import type { ArtifactStore } from "../../engine/mod.ts";
@@ -39,7 +42,10 @@ export class RoundTokens {
     return trajectories;
   }
 
-  /** What credit may ask for, out of the scored columns: of sampled tokens alone, and V after a true stop is 0. */
+  /**
+   * What credit may ask for, out of the scored columns: of sampled tokens alone, and V after a true
+   * stop is 0.
+   */
   async given(columns: Readonly<Record<string, ArtifactRef>>, { stop }: CreditRound): Promise<Partial<CreditNeeds>> {
     const found: Partial<CreditNeeds> = {};
     for (const name of ["old_logp", "ref_logp", "values"] as const) {
@@ -52,7 +58,10 @@ export class RoundTokens {
     return found;
   }
 
-  /** Rewards of tokens, where an environment gave any; those of an observation go to the sampled token before it. */
+  /**
+   * Rewards of tokens, where an environment gave any; those of an observation go to the sampled
+   * token before it.
+   */
   async rewards(): Promise<number[][] | undefined> {
     if (!this.#groups.some(({ token_rewards }) => token_rewards)) return undefined;
     return (await this.#read()).map(({ action_mask, token_rewards }) => {
@@ -68,7 +77,10 @@ export class RoundTokens {
     });
   }
 
-  /** One number per sequence as it is; one per sampled token over the whole trajectory, 0 elsewhere, as an artifact. */
+  /**
+   * One number per sequence as it is; one per sampled token over the whole trajectory, 0 elsewhere,
+   * as an artifact.
+   */
   async toColumn(values: number[] | number[][]): Promise<Column> {
     const perToken = values.filter((value) => Array.isArray(value));
     if (perToken.length === 0) return { kind: "sequence", values: values as number[] };
@@ -80,7 +92,10 @@ export class RoundTokens {
     return { kind: "token", artifact: await this.#artifacts.put(encodeColumn(rows)) };
   }
 
-  /** A column over whole trajectories, with the sampler's own log-probabilities in it for some groups. */
+  /**
+   * A column over whole trajectories, with the sampler's own log-probabilities in it for some
+   * groups.
+   */
   async asSampled(ref: ArtifactRef, isSampled: (group: ScoredGroup) => boolean): Promise<ArtifactRef> {
     const column = decodeColumn(await this.#artifacts.get(ref));
     const sampled = this.#groups.flatMap((group) => group.group.samples.map(() => isSampled(group)));

@@ -1,7 +1,9 @@
 import { type ArtifactRef, decodeSlab, type GeneratedSlab } from "../../data/mod.ts";
 import { type ArtifactStore, sha256Hex } from "../../engine/mod.ts";
 
-/** All groups of a slab are scored at once, so the newest slabs are kept decoded, and decoded once. */
+/**
+ * All groups of a slab are scored at once, so the newest slabs are kept decoded, and decoded once.
+ */
 const DECODED_MAX = 4;
 const decoded = new Map<string, Promise<GeneratedSlab>>();
 
@@ -10,7 +12,10 @@ export async function decodedSlab(ref: ArtifactRef, artifacts: ArtifactStore): P
   return await (decoded.get(ref.sha256) ?? keep(ref.sha256, artifacts.get(ref).then(decodeSlab)));
 }
 
-/** Decodes bytes that are about to become an artifact. What is wrong with them is told when the slab is asked for. */
+/**
+ * Decodes bytes that are about to become an artifact. Errors are reported when the slab is
+ * requested.
+ */
 export function decodeAhead(bytes: Uint8Array): void {
   const name = sha256Hex(bytes);
   if (!decoded.has(name)) keep(name, new Promise((resolve) => resolve(decodeSlab(bytes))));

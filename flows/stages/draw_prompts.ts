@@ -4,7 +4,9 @@ import { defineStage, type Stage } from "../../engine/mod.ts";
 import { cutSlabs } from "../../rollouts/mod.ts";
 import { boundedDraw, drawsOf, firstRows, OpenedSplit } from "./open_data.ts";
 
-/** How draws are cut into slabs: by the configured number of samplers, never by how many are alive. */
+/**
+ * How draws are cut into slabs: by the configured number of samplers, never by how many are alive.
+ */
 export const SlabCut = z.strictObject({ slab_groups: z.int().positive().nullable(), samplers: z.int().positive() });
 
 const RoundInput = z.strictObject({
@@ -17,7 +19,10 @@ const RoundInput = z.strictObject({
 /** @internal */
 type RoundInput = z.input<typeof RoundInput>;
 
-/** Draws the prompts of one round in the run's order and cuts them into slabs. Pure: safe to run twice. */
+/**
+ * Draws the prompts of one round in the run's order and cuts them into slabs. Pure: safe to run
+ * twice.
+ */
 export const drawPrompts: Stage<RoundInput, Slab[]> = defineStage({
   name: "draw_prompts",
   version: 1,
@@ -36,7 +41,9 @@ const EvaluationInput = z.strictObject({ data: OpenedSplit, count: z.int().posit
 /** @internal */
 type EvaluationInput = z.input<typeof EvaluationInput>;
 
-/** The first `count` rows of a split, each once, for an evaluation: they are no draws of the ledger. */
+/**
+ * The first `count` rows of a split, each once, for an evaluation: they are no draws of the ledger.
+ */
 export const drawEvaluation: Stage<EvaluationInput, Slab[]> = defineStage({
   name: "draw_evaluation",
   version: 1,

@@ -15,7 +15,10 @@ const Input = z.strictObject({
 /** @internal */
 type Input = z.input<typeof Input>;
 
-/** The next batch of supervised rows, in the run's order. Pure but for one artifact: safe to run twice. */
+/**
+ * The next batch of supervised rows, in the run's order. Pure but for one artifact: safe to run
+ * twice.
+ */
 export const drawSupervised: Stage<Input, ArtifactRef> = defineStage({
   name: "draw_rows",
   version: 1,

@@ -19,11 +19,11 @@ export const PairEvaluation: typeof pairEvaluationSchema = pairEvaluationSchema;
 
 const Input = z.strictObject({
   name: z.string(),
-  set: z.string().optional().describe("The set of pairs, where there are several; absent: there is one."),
+  set: z.string().optional().describe("The set of pairs, if there are several; absent: one set."),
   batch: ArtifactRef,
   policy: Policy,
   algorithm: AlgorithmChoice,
-  opened: OpenedAlgorithm.optional().describe("The algorithm, where it is in Python."),
+  opened: OpenedAlgorithm.optional().describe("The algorithm, if it is in Python."),
   micro_batch_tokens_max: z.int().positive(),
 });
 /** @internal */
@@ -46,7 +46,7 @@ export const evaluatePairs: Stage<Input, { policy: Policy; evaluation: PairEvalu
     const { "reward/accuracy": pair_accuracy, "reward/margin": pair_margin } = told.metrics;
     if (pair_accuracy === undefined || pair_margin === undefined) {
       throw new TypeError(
-        `Cannot evaluate on pairs as the loss of '${algorithm.name}' gives no 'reward/accuracy' and 'reward/margin': ` +
+        `Cannot evaluate on pairs because the loss of '${algorithm.name}' gives no 'reward/accuracy' and 'reward/margin': ` +
           `its metrics are ${Object.keys(told.metrics).join(", ") || "none"}`,
       );
     }

@@ -5,7 +5,10 @@ import { type PolicyTrainer, Publication, type PublishTarget } from "../../worke
 import { holds } from "../own_directories.ts";
 import { Critic, Paths, Trainer } from "../resources.ts";
 
-/** A directory of its own in the run's: what stood there is replaced whole, so it is none that the run keeps other things in. */
+/**
+ * A directory of its own in the run's: what stood there is replaced whole, so it is none that the
+ * run keeps other things in.
+ */
 const ExportName = z.string().regex(RUN_ID, "must be one plain name of a file")
   .refine((name) => !["model", "publications", "references", "faults"].includes(name), "is taken by the run itself");
 

@@ -29,7 +29,7 @@ type Input = z.input<typeof Input>;
 
 /**
  * Samples every group of a slab at exactly the published version, as one batch that nothing joins. A second run makes
- * the slab anew, whole: with a sampler that repeats, the same bits.
+ * the whole slab again: with a sampler that repeats, the same bits.
  */
 export const generateSlab: Stage<Input, GeneratedGroup[]> = defineStage({
   name: "generate_slab",

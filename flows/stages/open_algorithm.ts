@@ -43,7 +43,9 @@ export const openAlgorithm: Stage<Input, OpenedAlgorithm> = defineStage({
     const given = await sourceOf(algorithm);
     const described = await ctx.resource(Trainer).openAlgorithm(await ctx.artifacts.putJson(given), ctx);
     const fault = misuse(described, use);
-    if (fault !== null) throw new BadDataError(`Cannot use ${given.file} as ${fault}`, { source: algorithm.source });
+    if (fault !== null) {
+      throw new BadDataError(`Cannot use ${given.file} because ${fault}`, { source: algorithm.source });
+    }
     const python: PythonSource = { ...given, settings: described.settings };
     const put = (value: unknown) => ctx.artifacts.put(new TextEncoder().encode(canonicalJson(value)));
     const part = (name: PythonLoss["python"]["part"]) => put({ version: 1, python: { ...python, part: name } });
@@ -57,14 +59,14 @@ export const openAlgorithm: Stage<Input, OpenedAlgorithm> = defineStage({
   },
 });
 
-/** @throws {BadDataError} If the file is not there, or is another one than the run was made with. */
+/** @throws {BadDataError} If the file is missing, or has changed since the run was created. */
 export async function sourceOf({ source, settings, sha256 }: PythonAlgorithm): Promise<PythonSource> {
   const bytes = await Deno.readFile(source).catch((error) => {
     throw new BadDataError(`Cannot open the algorithm in ${source}: ${error.message}`, { source });
   });
   if (sha256 !== null && sha256Hex(bytes) !== sha256) {
     throw new BadDataError(
-      `Cannot open the algorithm in ${source} as it has changed since the run was made: put it back, or start a new run`,
+      `Cannot open the algorithm in ${source} because it has changed since the run was created: restore it, or start a new run`,
       { source, sha256 },
     );
   }

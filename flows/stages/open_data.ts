@@ -7,7 +7,7 @@ const /** @internal */ openedSplitSchema = z.strictObject({
   split: z.string(),
   rows: z.int(),
   digest: z.string(),
-  dropped: ArtifactRef.optional().describe("JSON: places of rows that are left out, in order; absent: none."),
+  dropped: ArtifactRef.optional().describe("JSON: places of skipped rows, in order; absent: none."),
   prompt_tokens_max: z.int().positive().optional().describe(
     "Longer prompts are cut to their last tokens; absent: none.",
   ),
@@ -22,7 +22,10 @@ const Input = z.strictObject({ split: z.string(), chat: OpenedSplit.shape.chat }
 /** @internal */
 type Input = z.input<typeof Input>;
 
-/** Records what a split held, so that a resumed run notices a file that changed. Reads only: safe to run twice. */
+/**
+ * Records what a split held, so that a resumed run notices a file that changed. Reads only: safe to
+ * run twice.
+ */
 export const openData: Stage<Input, OpenedSplit> = defineStage({
   name: "open_data",
   version: 1,
@@ -34,7 +37,10 @@ export const openData: Stage<Input, OpenedSplit> = defineStage({
   },
 });
 
-/** The table of a split without what was dropped of it, if it still holds what it held when the run began. */
+/**
+ * The table of a split without what was dropped of it, if it still holds what it held when the run
+ * began.
+ */
 export async function openedTable(opened: OpenedSplit, ctx: Context): Promise<RowTable> {
   const table = tableOf(opened.split, ctx);
   if (table.digest === opened.digest) {
@@ -42,11 +48,11 @@ export async function openedTable(opened: OpenedSplit, ctx: Context): Promise<Ro
     return withoutRows(table, await ctx.artifacts.getJson(opened.dropped) as number[]);
   }
   throw new BadDataError(
-    `Cannot read the '${opened.split}' rows as their files changed since the run began: ` +
+    `Cannot read the '${opened.split}' rows because their files changed since the run began: ` +
       `${opened.rows} rows then (digest ${opened.digest.slice(0, 12)}), ${table.size} now (${
         table.digest.slice(0, 12)
       }). ` +
-      `Put the files back, or start a new run`,
+      `Restore the files, or start a new run`,
     { split: opened.split },
   );
 }
@@ -66,7 +72,7 @@ export async function drawsOf(
   return drawRows(await openedTable(opened, ctx), order).map((draw) => boundedDraw(draw, opened));
 }
 
-/** A draw says itself how its prompt is rendered, and what it is cut to: whoever generates it needs nothing else. */
+/** A draw says how its prompt is rendered and truncated: generating it needs nothing else. */
 export function boundedDraw(draw: Draw, { prompt_tokens_max, chat }: OpenedSplit): Draw {
   return { ...draw, ...(prompt_tokens_max !== undefined && { prompt_tokens_max }), ...(chat && { chat }) };
 }
@@ -75,5 +81,7 @@ export function boundedDraw(draw: Draw, { prompt_tokens_max, chat }: OpenedSplit
 export function tableOf(split: string, ctx: Context): RowTable {
   const table = ctx.resource(Rows)[split];
   if (table) return table;
-  throw new BadDataError(`Cannot read '${split}' rows as the configuration gives none: add data.${split}`, { split });
+  throw new BadDataError(`Cannot read '${split}' rows because the configuration gives none: add data.${split}`, {
+    split,
+  });
 }

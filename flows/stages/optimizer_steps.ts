@@ -1,7 +1,10 @@
 /** How a batch is cut into optimizer steps, and in which order they are taken. */
 import type { Context } from "../../engine/mod.ts";
 
-/** The optimizer steps over n groups, rows or pairs: every epoch has all of them, the first in their order. */
+/**
+ * The optimizer steps over n groups, rows or pairs: every epoch has all of them, the first in their
+ * order.
+ */
 export function updatesOf(
   n: number,
   { updates, epochs }: { updates: number; epochs: number },
@@ -23,7 +26,10 @@ function shuffled(n: number, random: () => number): number[] {
   return order;
 }
 
-/** Indices 0..n-1 cut into `parts` runs whose lengths differ by at most one; empty runs are left out. */
+/**
+ * Indices 0..n-1 cut into `parts` runs whose lengths differ by at most one; empty runs are left
+ * out.
+ */
 export function splitEvenly(n: number, parts: number): number[][] {
   const cut = (i: number) => Math.floor((i * n) / parts);
   return Array.from({ length: parts }, (_, i) => Array.from({ length: cut(i + 1) - cut(i) }, (_, j) => cut(i) + j))

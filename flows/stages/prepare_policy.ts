@@ -8,7 +8,10 @@ const Input = z.strictObject({ model_path: z.string(), optimizer: Optimizer });
 /** @internal */
 type Input = z.input<typeof Input>;
 
-/** Names the first version of a chain after the weights of a model directory. Changes nothing: safe to run twice. */
+/**
+ * Names the first version of a chain after the weights of a model directory. Changes nothing: safe
+ * to run twice.
+ */
 function preparing(name: string, trainer: Resource<PolicyTrainer>) {
   return defineStage({
     name,
@@ -30,7 +33,10 @@ export const preparePolicy: Stage<Input, Policy> = preparing("prepare_policy", T
 /** Names the value model's first version after a model directory. */
 export const prepareCritic: Stage<Input, Policy> = preparing("prepare_critic", Critic);
 
-/** Names a reference model that is not the policy's own start. It is nobody's version: nothing is trained from it. */
+/**
+ * Names a reference model that is not the policy's own start. It is nobody's version: nothing is
+ * trained from it.
+ */
 export const prepareReference: Stage<Input, Policy> = defineStage({
   name: "prepare_reference",
   version: 1,

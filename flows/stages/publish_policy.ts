@@ -11,7 +11,10 @@ export type Published = z.infer<typeof publishedSchema>;
 /** Schema of {@linkcode Published}. */
 export const Published: typeof publishedSchema = publishedSchema;
 
-/** Publications that stay beside the newest. One that is needed again after it was dropped is written again. */
+/**
+ * Publications that stay beside the newest. One that is needed again after it was dropped is
+ * written again.
+ */
 const KEPT = 3;
 
 /**
@@ -35,7 +38,7 @@ export const publishPolicy: Stage<{ policy: Policy }, Published> = defineStage({
     ctx.note("publication", policy.version, { publication, proofs });
     for (const old of await olderThan(dir, { publications, kept: KEPT })) {
       await ctx.record("note/publication_dropped", old, { dir: `${publications}/${old}` });
-      await ctx.owned(); // Frozen since then, it may be written again by whoever owns the run now.
+      await ctx.owned(); // After a freeze, the current owner of the run may be writing it.
       await removeOwn(ctx, `${publications}/${old}`, OWN_NAMES.weights);
     }
     return published;

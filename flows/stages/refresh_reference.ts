@@ -39,7 +39,10 @@ export const refreshReference: Stage<Input, Policy> = defineStage({
   },
 });
 
-/** Where a reference's weights are. Those of a trained version that are not there, as in a fork, are made again. */
+/**
+ * Where a reference's weights are. Those of a trained version that are not there, as in a fork, are
+ * made again.
+ */
 export async function referencePath(reference: Policy, ctx: Context): Promise<string> {
   if (reference.number === 0) return reference.model_path;
   const dir = `${parentOf(ctx)}/${reference.version.slice(0, 16)}`;
@@ -49,7 +52,10 @@ export async function referencePath(reference: Policy, ctx: Context): Promise<st
   return dir;
 }
 
-/** The directories that this run has written. A reference may also be a model of the user's, which is never touched. */
+/**
+ * The directories that this run has written. A reference may also be a model of the user's, which
+ * is never touched.
+ */
 async function references(ctx: Context): Promise<string[]> {
   const parent = parentOf(ctx);
   const there = await Deno.stat(parent).then(({ isDirectory }) => isDirectory, unlessMissing);

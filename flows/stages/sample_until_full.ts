@@ -18,7 +18,10 @@ const /** @internal */ drawsSchema = z.strictObject({
   pending: z.int().nonnegative().describe("Usable groups past the cut that are reused: they lead the next round."),
   groups: ArtifactRef.nullable().describe("Those, as JSON, in draw order."),
 });
-/** What a round with dynamic sampling hands on to the next: where the stream of draws goes on, and groups not trained yet. */
+/**
+ * What a round with dynamic sampling passes to the next: where the stream of draws continues, and
+ * untrained groups.
+ */
 export type Draws = z.infer<typeof drawsSchema>;
 /** Schema of {@linkcode Draws}. */
 export const Draws: typeof drawsSchema = drawsSchema;
@@ -29,10 +32,10 @@ export const NO_DRAWS: Draws = { next: null, pending: 0, groups: null };
 const Input = z.strictObject({
   data: OpenedSplit,
   round: z.int().positive(),
-  last: z.int().positive().describe("The loop's last round: what is past its cut is surplus."),
-  count: z.int().positive().describe("Groups that a full round has, and prompts in a batch of draws."),
+  last: z.int().positive().describe("The loop's last round: groups past its cut are surplus."),
+  count: z.int().positive().describe("Groups in a full round, and prompts per batch of draws."),
   batches_max: z.int().positive(),
-  surplus: z.enum(SURPLUS).default("rescore").describe("What becomes of usable groups past the cut."),
+  surplus: z.enum(SURPLUS).default("rescore").describe("What to do with usable groups past the cut."),
   draws: Draws,
   seed: z.int(),
   slabs: SlabCut,
@@ -58,7 +61,7 @@ type Output = z.output<typeof Output>;
 /**
  * Dynamic sampling: draws batches of prompts until the round has `count` groups to learn from, or `batches_max` batches were
  * drawn. Groups are taken in draw order, reused ones first. Accounts for every draw that it does not hand on. What a batch is
- * made of is recorded as it is made, so a second run goes on where the first one ended.
+ * made of is recorded as it is made, so a second run continues where the first one ended.
  */
 export const sampleUntilFull: Stage<z.input<typeof Input>, Output> = defineStage({
   name: "sample_until_full",
@@ -67,7 +70,7 @@ export const sampleUntilFull: Stage<z.input<typeof Input>, Output> = defineStage
   output: Output,
   phase: "generation",
   eager: true,
-  attempts_max: 1, // What it calls has attempts of its own.
+  attempts_max: 1, // What it calls has separate attempts.
   async run(input, ctx) {
     const { round, last, count, batches_max, surplus, draws, algorithm } = input;
     const from = draws.next ?? (round - 1) * count;
@@ -107,7 +110,10 @@ async function pendingOf({ groups }: Draws, ctx: Context): Promise<ScoredGroup[]
   return groups === null ? [] : z.array(ScoredGroup).parse(await ctx.artifacts.getJson(groups));
 }
 
-/** The groups of the next `count` draws, in draw order. Each slab is scored while others are being generated. */
+/**
+ * The groups of the next `count` draws, in draw order. Each slab is scored while others are being
+ * generated.
+ */
 async function sampleBatch(from: number, input: Input, ctx: Context): Promise<ScoredGroup[]> {
   const { data, seed, count, slabs } = input;
   const cut = cutSlabs(await drawsOf(data, { seed, from, count }, ctx), slabs);

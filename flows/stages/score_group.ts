@@ -23,7 +23,10 @@ const /** @internal */ scoredGroupSchema = z.strictObject({
   failed: z.string().nullable(),
   detail: z.string().nullable(),
 });
-/** A group with one reward per remaining sample. `failed` names why the whole group is out, `detail` says more. */
+/**
+ * A group with one reward per remaining sample. `failed` names why the whole group is out, `detail`
+ * says more.
+ */
 export type ScoredGroup = z.infer<typeof scoredGroupSchema>;
 /** Schema of {@linkcode ScoredGroup}. */
 export const ScoredGroup: typeof scoredGroupSchema = scoredGroupSchema;
@@ -34,7 +37,9 @@ function countsOf(reasons: string[]): Record<string, number> {
   return counts;
 }
 
-/** The version that sampled these groups; the newest, where a round has some that were left over. */
+/**
+ * The version that sampled these groups; the newest, where a round has some that were left over.
+ */
 export function sampledBy(groups: readonly ScoredGroup[]): string | undefined {
   return groups.toSorted((a, b) => (a.sampled_at ?? 0) - (b.sampled_at ?? 0)).at(-1)?.sampled_by;
 }
@@ -47,7 +52,9 @@ const Input = z.strictObject({
 /** @internal */
 type Input = z.input<typeof Input>;
 
-/** Scores every trajectory of one group. Reads one artifact and writes nothing: safe to run twice. */
+/**
+ * Scores every trajectory of one group. Reads one artifact and writes nothing: safe to run twice.
+ */
 export const scoreGroup: Stage<Input, ScoredGroup> = defineStage({
   name: "score_group",
   version: 1,

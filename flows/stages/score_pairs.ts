@@ -16,7 +16,10 @@ const Input = z.strictObject({
 /** @internal */
 type Input = z.input<typeof Input>;
 
-/** The batch with the columns that its loss reads, and the batch itself where it reads none. Safe to run twice. */
+/**
+ * The batch with the columns that its loss reads, and the batch itself where it reads none. Safe to
+ * run twice.
+ */
 export const scorePairs: Stage<Input, ArtifactRef> = defineStage({
   name: "score_pairs",
   version: 1,

@@ -20,7 +20,7 @@ const TokensInput = z.strictObject({
   reference_offload: z.boolean().optional(),
   columns: z.array(ScoredColumn),
   stale_columns: z.array(ScoredColumn).optional().describe(
-    "In their place in a round with a group that an older version sampled; absent: there is none.",
+    "Used instead in a round with a group that an older version sampled; absent: none.",
   ),
   stale_old_logp: z.literal("behaviour").optional().describe(
     "`old_logp` of groups that an older version sampled is the sampler's own; absent: the policy's, as that of all others.",
@@ -50,8 +50,8 @@ export const scoreTokens: Stage<TokensInput, Columns> = defineStage({
     if (columns.length === 0 || alive.length === 0) return {};
     const batch = await batchOf(alive, { temperature, artifacts: ctx.artifacts });
     const reference_path = columns.includes("ref_logp") ? await referencePath(reference, ctx) : reference.model_path;
-    const offload = input.reference_offload && { reference_offload: true };
-    const work = { policy, batch, columns, reference_path, ...offload, micro_batch_tokens_max };
+    const { reference_offload = false } = input;
+    const work = { policy, batch, columns, reference_path, reference_offload, micro_batch_tokens_max };
     const found = await ctx.resource(Trainer).score(work, ctx);
     if (!stale || input.stale_old_logp === undefined || found.old_logp === undefined) return found;
     const tokens = new RoundTokens(alive, ctx.artifacts);
@@ -68,7 +68,10 @@ const ValuesInput = z.strictObject({
 /** @internal */
 type ValuesInput = z.input<typeof ValuesInput>;
 
-/** What the value model says of a round's tokens, before it learns from them. Pure but for its artifacts: safe to run twice. */
+/**
+ * What the value model says of a round's tokens, before it learns from them. Pure but for its
+ * artifacts: safe to run twice.
+ */
 export const scoreValues: Stage<ValuesInput, Columns> = defineStage({
   name: "score_values",
   version: 1,
@@ -81,7 +84,8 @@ export const scoreValues: Stage<ValuesInput, Columns> = defineStage({
     const columns = input.columns.filter((column) => !isLogp(column));
     if (columns.length === 0 || alive.length === 0) return {};
     const batch = await batchOf(alive, { temperature: 1, artifacts: ctx.artifacts });
-    const work = { policy: critic, batch, columns, reference_path: null, micro_batch_tokens_max };
+    const reference = { reference_path: null, reference_offload: false };
+    const work = { policy: critic, batch, columns, ...reference, micro_batch_tokens_max };
     return await ctx.resource(Critic).score(work, ctx);
   },
 });

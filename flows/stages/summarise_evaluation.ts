@@ -10,12 +10,12 @@ const /** @internal */ evaluationSchema = z.strictObject({
   problems: z.int(),
   samples_per_problem: z.int(),
   graded: z.int().optional().describe(`Samples with a score. ${later}`),
-  right: z.int().nullable().optional().describe(`Of those; null: no reward says what is right. ${later}`),
-  failed: z.int().describe("Samples whose grader failed; they count in no mean."),
-  ungraded: z.int().optional().describe(`Samples with nothing to be graded by; they count in no mean. ${later}`),
-  failures: z.record(z.string(), z.int()).optional().describe(`Both by reason. ${later}`),
-  mean_reward: z.number().describe("Over problems, of the mean over their graded samples."),
-  avg_at_k: z.number().nullable().describe("Over problems, the share of graded samples that are right."),
+  right: z.int().nullable().optional().describe(`Right samples; null: no reward defines right. ${later}`),
+  failed: z.int().describe("Samples whose grader failed; excluded from every mean."),
+  ungraded: z.int().optional().describe(`Samples that nothing can grade; excluded from every mean. ${later}`),
+  failures: z.record(z.string(), z.int()).optional().describe(`Failed and ungraded samples, by reason. ${later}`),
+  mean_reward: z.number().describe("Mean over problems of the mean over their graded samples."),
+  avg_at_k: z.number().nullable().describe("Mean over problems of the share of graded samples that are right."),
   pass_at_1: z.number().nullable().describe("Unbiased estimate from all samples."),
   pass_at_k: z.number().nullable().describe("Share of problems with at least one right sample."),
   pass_at: z.array(z.number()).nullable().optional().describe(
@@ -33,17 +33,17 @@ const Input = z.strictObject({
   scored: z.array(ScoredGroup),
   greedy: z.boolean(),
   correct_by: z.string().nullable().describe(
-    "The reward, by its name in metrics, that says what is right; null: none.",
+    "Name, as in metrics, of the reward that defines right; null: none.",
   ),
-  right_at: z.number().optional().describe("From which score of it on a sample is right. Absent: 1."),
+  right_at: z.number().optional().describe("Its score from which a sample counts as right. Absent: 1."),
   says_right: z.literal(true).optional().describe("What it returns as `right` beside its score comes first."),
-  failed_fraction_max: z.number().optional().describe("More than this share of failed samples fails. Absent: 1."),
+  failed_fraction_max: z.number().optional().describe("Fails if more than this share of samples failed. Absent: 1."),
 });
 /** @internal */
 type Input = z.infer<typeof Input>;
 
 /**
- * Accuracy and mean reward over an evaluation's groups. Failed and ungraded samples are counted apart and stand in no mean.
+ * Accuracy and mean reward over an evaluation's groups. Failed and ungraded samples are counted separately and excluded from every mean.
  * pass@k of one problem with c of n right: 1 - C(n-c, k) / C(n, k); Chen et al. 2021, arXiv:2107.03374, eq. 1.
  */
 export const summariseEvaluation: Stage<Input, Evaluation> = defineStage({

@@ -9,7 +9,7 @@ const Input = z.strictObject({
   batch: ArtifactRef.nullable(),
   policy: Policy,
   algorithm: AlgorithmChoice,
-  opened: OpenedAlgorithm.optional().describe("The algorithm, where it is in Python."),
+  opened: OpenedAlgorithm.optional().describe("The algorithm, if it is in Python."),
   optimizer: Optimizer,
   micro_batch_tokens_max: z.int().positive(),
 });
@@ -48,7 +48,10 @@ export const trainPolicy: Stage<Input, Policy> = training("train_policy", Traine
 /** Takes the value model's optimizer steps on a batch. */
 export const trainCritic: Stage<Input, Policy> = training("train_critic", Critic, "value_loss");
 
-/** What is shown of a version: the last step that was taken. A value model's numbers have names of their own. */
+/**
+ * What is shown of a version: the last step that was taken. A value model's numbers have separate
+ * names.
+ */
 export function stepMetrics({ group, steps }: Pick<VersionNote, "group" | "steps">): Record<string, number> {
   const taken = steps.filter(({ skipped }) => skipped === undefined);
   const last = taken.at(-1);

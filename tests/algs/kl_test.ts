@@ -95,7 +95,7 @@ Deno.test("klTerm() has the gradient of KL(policy, reference) for k2, k3_k2 and 
 
 Deno.test("klSettings refuse estimators that are wrong where they stand", () => {
   deepStrictEqual(messages({ kl_estimator: "k1" }), [
-    "k1 in the loss has expected gradient 0 as a loss, so it would hold nothing: use k2, k3, k3_k2 or k3_weighted",
+    "k1 in the loss has expected gradient 0 as a loss, so it would have no effect: use k2, k3, k3_k2 or k3_weighted",
   ]);
   deepStrictEqual(messages({ kl_in: "reward", kl_estimator: "k2" }), [
     "k2 in the reward is biased as a reward: use k1 or k3",

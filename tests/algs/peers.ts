@@ -16,8 +16,8 @@ export type PeerRound = {
   kl_coef: number;
 };
 
-export type PeerGradients = { advantage: number[][]; logp: number[][]; values?: number[][] };
-export type Peer = {
+type PeerGradients = { advantage: number[][]; logp: number[][]; values?: number[][] };
+type Peer = {
   compute(round: PeerRound): PeerGradients;
   /** How many times ours its advantages are, where the profile says that they are not equal. */
   advantage_factor?(round: PeerRound): number;

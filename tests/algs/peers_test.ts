@@ -151,7 +151,7 @@ Deno.test("under profile openrlhf rewards beyond 10 differ as it says: by its cl
   for (const [name, clips] of Object.entries(CLIPPED)) {
     const { settings, ends } = profileOf("openrlhf", name)!;
     ok(
-      ends.includes("OpenRLHF clips a reward at ±10, after the group's baseline where there is one; ours is as it is."),
+      ends.includes("OpenRLHF clips a reward at ±10, after the group's baseline if there is one; ours is unclipped."),
     );
     const choice = AlgorithmChoice.parse({ name, ...settings });
     const peer = PEERS.openrlhf![name]!;

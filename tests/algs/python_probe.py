@@ -15,7 +15,7 @@ from torch.overrides import TorchFunctionMode
 
 from holdfast_worker.algorithm import Algorithm, PythonProgram, recorded_program
 from holdfast_worker.algorithm.credit import assign, group_min, read_round
-from holdfast_worker.algorithm.inputs import KINDS, Inputs
+from holdfast_worker.algorithm.inputs import Inputs
 
 TORCH = str(Path(torch.__file__).parent)
 # Operations whose value is what the gradient ends at.
@@ -128,8 +128,8 @@ class Watches:
     @contextmanager
     def watching(self) -> Iterator[None]:
         program = self.program
-        program.call_loss = lambda x, s: self._call(program.part, PythonProgram.call_loss, x, s)  # type: ignore
-        program.call_statistics = lambda x: self._call("statistics", PythonProgram.call_statistics, x)  # type: ignore
+        program.call_loss = lambda x, s: self._call(program.part, PythonProgram.call_loss, x, s)  # type: ignore[method-assign]
+        program.call_statistics = lambda x: self._call("statistics", PythonProgram.call_statistics, x)  # type: ignore[method-assign]
         try:
             yield
         finally:

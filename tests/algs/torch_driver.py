@@ -8,14 +8,15 @@ import math
 from contextlib import nullcontext
 from typing import Any
 
+import torch
+
 import printed_module
 import python_probe
-import torch
 from answer_lines import answer_lines
-from simulated_ranks import in_ranks
-
+from holdfast_worker.algorithm import inputs
 from holdfast_worker.loss import LossProgram, MicroBatch, count_step, run_step, step
 from holdfast_worker.loss.interpreter import MicroBatchValues
+from simulated_ranks import in_ranks
 
 SEQUENCE_INPUTS = ("score", "staleness")
 SIDED = ("clamp", "minimum", "maximum", "lt", "le")
@@ -82,9 +83,9 @@ class Case:
                 pairs = [self.sequences[row]["inputs"].get(name, 0.0) if row >= 0 else NAN for row in rows[::2]]
                 columns[name] = torch.tensor(pairs, dtype=torch.float64)
             elif name in SEQUENCE_INPUTS:
-                columns[name] = self.padded(rows, 1, lambda row: self.leaf(name, row).detach())[:, 0]
+                columns[name] = self.padded(rows, 1, lambda row, name=name: self.leaf(name, row).detach())[:, 0]
             else:
-                columns[name] = self.padded(rows, width, lambda row: self.leaf(name, row).detach())
+                columns[name] = self.padded(rows, width, lambda row, name=name: self.leaf(name, row).detach())
         groups = [self.sequences[row]["group"] if row >= 0 else -1 for row in rows]
         return MicroBatch(torch.zeros_like(mask, dtype=torch.int64), mask, columns, rows, groups)
 
@@ -185,7 +186,7 @@ COMMANDS = {
     "probe": lambda argument: python_probe.probe(argument, Case),
     "describe_file": python_probe.describe_file,
     "credit": python_probe.credit,
-    "kinds": lambda _: python_probe.KINDS,
+    "kinds": lambda _: inputs.KINDS,
 }
 
 

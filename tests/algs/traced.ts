@@ -38,7 +38,7 @@ function variantOf(algorithm: AnyAlgorithm, settings: Record<string, unknown>): 
 }
 
 /** One expression under test. */
-export function tracedLoss(title: string, expression: Expression): LossUnderTest {
+function tracedLoss(title: string, expression: Expression): LossUnderTest {
   return {
     title,
     reads: expression.inputs,

@@ -1,6 +1,7 @@
 """
-TRL's own losses with injected log-probabilities: float64, one rank, one micro-batch, as `answer_lines` speaks. The trainers are bare objects with the attributes that
-the methods read, set as their constructors set them from TRL's own configurations; the methods are TRL's.
+TRL's own losses with injected log-probabilities: float64, one rank, one micro-batch, as `answer_lines` speaks. The
+trainers are bare objects with the attributes that the methods read, set as their constructors set them from TRL's own
+configurations; the methods are TRL's.
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ from typing import Any
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 import torch
-from answer_lines import answer_lines
 from accelerate import Accelerator
 from trl import DPOConfig, DPOTrainer, GRPOConfig, GRPOTrainer, RLOOConfig, RLOOTrainer, SFTConfig, SFTTrainer
+
+from answer_lines import answer_lines
 
 PROMPT = [7, 8]
 PAD = 0
@@ -60,9 +62,7 @@ class Round:
         self.sequences = sequences
         self.cut = cut or [False] * len(sequences)
         self.holes = holes
-        self.places = [
-            [t for t, bit in enumerate(one["mask"]) if bit or holes] for one in sequences
-        ]
+        self.places = [[t for t, bit in enumerate(one["mask"]) if bit or holes] for one in sequences]
         self.width = max(map(len, self.places))
 
     def rows(self, name: str) -> list[list[float]]:
@@ -147,7 +147,14 @@ def grpo(argument: dict[str, Any]) -> dict[str, Any]:
     sampled(trainer, round, argument["rewards"])
     g = trainer.given
     trainer._generate = lambda prompts: (
-        g["prompts"], g["completions"], g["tool_mask"], g["completions"], g["behaviour"], {}, None, None
+        g["prompts"],
+        g["completions"],
+        g["tool_mask"],
+        g["completions"],
+        g["behaviour"],
+        {},
+        None,
+        None,
     )
     return both_of(trainer, round)
 

@@ -10,7 +10,7 @@ import { createFakeRun, executeFake, freshFakeHome } from "../runs/fake_home.ts"
 
 Deno.test("advisedSettings() finds what a message tells people to change, its value, and whether a resume may", () => {
   const text =
-    "Cannot pack as trainer.ranks is 2 and data.train: row 3 is odd, in trainer.json: set trainer.packing: false, " +
+    "Cannot pack because trainer.ranks is 2 and data.train: row 3 is odd, in trainer.json: set trainer.packing: false, " +
     "lower sampler.tokens_max, or checkpoints.keep_last. Use trainer.nothing";
   deepStrictEqual(advisedSettings(OnlineConfig, text), [
     { path: "trainer.packing", value: "false", resume: false },
@@ -21,7 +21,7 @@ Deno.test("advisedSettings() finds what a message tells people to change, its va
 
 async function after(home: Home, message: string): Promise<string[]> {
   const head = (await home.store.head("a"))!;
-  const error = new BadDataError(`Cannot go on. ${message}`).toJSON();
+  const error = new BadDataError(`Cannot continue. ${message}`).toJSON();
   return (await afterFailure(home, { head, error })).split("\n");
 }
 
@@ -78,7 +78,7 @@ Deno.test("a run that fails in an algorithm's file says which fork has the file 
   const [, advice] = (await afterFailure(home, { head, error: cause.toJSON() })).split("\n");
   match(
     advice!,
-    /mine\.py: a resume has it as it was\. To have it as it is now: deno task rl fork a --round 2 --home \S+$/,
+    /mine\.py: a resume keeps the recorded version\. To use the current version: deno task rl fork a --round 2 --home \S+$/,
   );
   await Deno.writeTextFile(source, `${ALGORITHM}\n# repaired`);
   const { settings, refused } = await resumeOverrides(home, head, ["workers.port=9001"]);

@@ -49,7 +49,7 @@ Deno.test("a reward that cannot be imported, and rows without the answer it need
   const file = await evaluateConfig(await hollowModel(), await rows(`{"prompt":"a","answer":"b"}\n{"prompt":"c"}\n`));
   const { code, err } = await rl(["run", file, ...at]);
   strictEqual(code, 2, err);
-  match(err, /^Cannot start as 1 of 2 rows cannot be scored, the first of them row '\w+' of data\.eval: /);
+  match(err, /^Cannot start because 1 of 2 rows cannot be scored, the first of them row '\w+' of data\.eval: /);
   deepStrictEqual(await leftOvers(home), NO_RUN_YET);
 });
 
@@ -71,7 +71,7 @@ Deno.test("a model directory that only looks like one fails the run with the cau
   ok(lines.some((line) => /^ {2}log: .*trainer\.rank0\.gen1\.log$/.test(line)));
   ok(
     lines.includes(
-      `Nothing recorded is lost. Mend the cause, then go on with: deno task rl resume hollow --home ${home}`,
+      `Nothing recorded is lost. Fix the cause, then resume with: deno task rl resume hollow --home ${home}`,
     ),
   );
   strictEqual(await orphans(home), 0);
@@ -105,7 +105,10 @@ Deno.test("a worker that dies on import tells the cause, its log's last lines, t
   const { code, err } = await rl(["run", SMALL, ...TINY, `trainer.python=${python}`, ...at, "--id", "import"]);
   strictEqual(code, 3, err);
   const lines = err.split("\n");
-  match(lines[1]!, /^run import failed: .*trainer as rank 0 failed: ImportError: libcudart\.so\.13: no such file$/);
+  match(
+    lines[1]!,
+    /^run import failed: .*trainer because rank 0 failed: ImportError: libcudart\.so\.13: no such file$/,
+  );
   ok(lines.includes("  | ImportError: libcudart.so.13: no such file"));
   const log = lines.find((line) => line.startsWith("  log: "))!.slice("  log: ".length);
   match(await Deno.readTextFile(log), /ImportError: libcudart/);

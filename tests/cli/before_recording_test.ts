@@ -30,7 +30,7 @@ Deno.test("a stop while the run is being recorded waits until it is, and a secon
   strictEqual(await recording, "run");
   before.interrupted();
   strictEqual(told.length, 2);
-  match(String(told[0]), /'runs' says whether it was/);
+  match(String(told[0]), /'runs' shows whether it was/);
 });
 
 Deno.test("during() listens while its work goes on, and no more once others do", async () => {

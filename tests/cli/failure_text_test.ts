@@ -6,7 +6,7 @@ const home = { dir: "/a/home", storeUrl: null, isStore: () => false };
 
 Deno.test("failureText() tells the root error first and once, then the stages around it, with commands for this home", () => {
   const root = new WorkerLostError(
-    "Cannot run 'train' as rank 0 failed: SIGKILL\n  | a line\n  next: deno task rl logs r",
+    "Cannot run 'train' because rank 0 failed: SIGKILL\n  | a line\n  next: deno task rl logs r",
   );
   const inner = new StageFailedError(`Cannot finish 'a/b': ${root.message}`, {
     key: "a/b",
@@ -20,10 +20,10 @@ Deno.test("failureText() tells the root error first and once, then the stages ar
   });
   strictEqual(
     failureText(outer.toJSON(), { run: "r", home }),
-    "Cannot run 'train' as rank 0 failed: SIGKILL\n  | a line\n  next: deno task rl logs r --home /a/home\n" +
+    "Cannot run 'train' because rank 0 failed: SIGKILL\n  | a line\n  next: deno task rl logs r --home /a/home\n" +
       "  in: a/b (attempt 3)\n  in: a (attempt 1)",
   );
-  strictEqual(failureText(new WorkerLostError("Cannot go on").toJSON(), { run: "r", home }), "Cannot go on");
+  strictEqual(failureText(new WorkerLostError("Cannot continue").toJSON(), { run: "r", home }), "Cannot continue");
 });
 
 Deno.test("failureText() names the run in a command that was written without it", () => {

@@ -84,7 +84,7 @@ Deno.test("fetch puts the model and the rows where a configuration looks for the
     const run = `Run it: deno task rl run ${config}`;
     strictEqual(first, [...lines.map((line) => `${line}fetched`), run].join("\n"));
     place.asked.length = 0;
-    strictEqual(await place.fetch(), [...lines.map((line) => `${line}was there already`), run].join("\n"));
+    strictEqual(await place.fetch(), [...lines.map((line) => `${line}already there`), run].join("\n"));
     deepStrictEqual(place.asked, []);
   }));
 
@@ -110,9 +110,9 @@ Deno.test("fetch that was killed after any byte goes on from there, whether the 
 });
 
 const BAD: Record<string, { answer: Answer; says: RegExp }> = {
-  "other bytes": { answer: (text) => new Response("?".repeat(text.length)), says: /its SHA-256 is another/ },
+  "other bytes": { answer: (text) => new Response("?".repeat(text.length)), says: /its SHA-256 differs/ },
   "too few bytes": { answer: (text) => new Response(text.slice(0, -1)), says: /ended after 1 of 2 bytes/ },
-  "too many bytes": { answer: (text) => new Response(`${text}!`), says: /more comes than the listed 2 bytes/ },
+  "too many bytes": { answer: (text) => new Response(`${text}!`), says: /it sends more than the listed 2 bytes/ },
   "an error": { answer: () => new Response("gone", { status: 404 }), says: /it answers 404 Not Found/ },
 };
 
@@ -126,7 +126,7 @@ for (const [name, { answer, says }] of Object.entries(BAD)) {
       match(message, says);
       const files = `tokenizer.json, model.safetensors, config.json of https://example.org/model into ${dir}/model`;
       const rows = `train.jsonl of https://example.org/rows into ${dir}/rows`;
-      ok(message.endsWith(`or put there by hand ${files}, and ${rows}`), message);
+      ok(message.endsWith(`or download by hand ${files}, and ${rows}`), message);
       strictEqual(message.split("\n").length, 1);
       deepStrictEqual(Object.keys(await texts(`${dir}/model`)), ["tokenizer.json.partial"]);
       place.answer = hub;
@@ -143,13 +143,13 @@ Deno.test("fetch completes what was put there by hand, and leaves a directory wi
     await Deno.writeTextFile(`${place.dir}/model/config.json`, MODEL["config.json"]!);
     const text = await place.fetch();
     match(text, /^model: 3 files.*, fetched$/m);
-    ok(text.includes(`rows: ${place.dir}/rows is left as it is, for train.jsonl there is not that of rows\n`), text);
+    ok(text.includes(`rows: ${place.dir}/rows is unchanged because its train.jsonl differs from that of rows\n`), text);
     deepStrictEqual(await texts(`${place.dir}/rows`), { "train.jsonl": "mine" });
     deepStrictEqual(place.asked, ["tokenizer.json", "model.safetensors"]);
     place.asked.length = 0;
     await Deno.writeTextFile(`${place.dir}/model/tokenizer.json`, "[]");
     await Deno.remove(`${place.dir}/model/model.safetensors`);
-    match(await place.fetch(), /^model: .* is left as it is, for tokenizer.json there is not that of model$/m);
+    match(await place.fetch(), /^model: .* is unchanged because its tokenizer.json differs from that of model$/m);
     deepStrictEqual(place.asked, []);
   }));
 

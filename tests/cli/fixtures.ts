@@ -5,10 +5,10 @@ import { orphans, shareEnvironments } from "../crash/runs.ts";
 export const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 export const SMALL = `${ROOT}configs/quickstart_small.yaml`;
 
-export type Result = { code: number; signal: string | null; out: string; err: string };
+type Result = { code: number; signal: string | null; out: string; err: string };
 
 /** A command that runs: what it has written so far, a wait for a text in it, and its end. */
-export type Running = {
+type Running = {
   pid: number;
   kill(signal: Deno.Signal): void;
   /** Settles once standard error holds the text; rejects if the command ends first. */

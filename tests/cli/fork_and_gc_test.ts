@@ -41,7 +41,7 @@ Deno.test("fork with other settings differs from the next round on, and only fro
 Deno.test("fork of what cannot be is exit 2 with the reason, and leaves no run", async () => {
   for (
     const [args, words] of [
-      [["--round", "9"], /round 9 of 'round' as of those that have closed, 1 to 4 are kept/],
+      [["--round", "9"], /round 9 of 'round' because only its closed rounds 1 to 4 are kept/],
       [["--round", "x"], /at round 'x': give a whole number/],
       [["--round", "round/2", "model.seed=5"], /prefix has fixed:\n {2}model: every version/],
       [["--round", "2", "trainer.ranks=0"], /override trainer\.ranks/],
@@ -72,5 +72,5 @@ Deno.test("gc --rows leaves every run shown as it was, its checkpoints whole, an
   strictEqual(code, 0, err);
   strictEqual((await shown("d")).policy.digest, before.policy.digest);
   const gone = await rl(["fork", "a", "--round", "2", ...at, "--id", "e"]);
-  deepStrictEqual([gone.code, /of those that have closed, 3 to 4 are kept/.test(gone.err)], [2, true], gone.err);
+  deepStrictEqual([gone.code, /only its closed rounds 3 to 4 are kept/.test(gone.err)], [2, true], gone.err);
 });

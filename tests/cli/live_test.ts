@@ -1,5 +1,6 @@
 import { deepStrictEqual, match, ok, strictEqual } from "node:assert/strict";
-import { duration, LiveView, type Screen, sparkline } from "../../cli/live.ts";
+import { duration, LiveView, sparkline } from "../../cli/live.ts";
+import type { Screen } from "../../cli/output.ts";
 import { type EngineEvent, type EngineEventBody, ManualClock } from "../../engine/mod.ts";
 
 const ESC = "\x1b";
@@ -42,7 +43,7 @@ const started = (stage: string): EngineEventBody => ({
 });
 const failed = (next_ms: number | null): EngineEventBody => {
   const error = { code: "worker_lost", cause_kind: "worker_lost", retryable: true, facts: {} } as const;
-  const message = "Cannot go on as rank 0 died\n  | a log line\n  log: /x";
+  const message = "Cannot continue because rank 0 died\n  | a log line\n  log: /x";
   return {
     type: "stage_failed",
     key: "round/1/train",
@@ -159,7 +160,7 @@ Deno.test("LiveView tells a failure that is tried again by its first line, and l
   const { on } = view(screen);
   on(failed(1000));
   on(failed(null));
-  strictEqual(screen.written, "round/1/train failed (attempt 1), trying again: Cannot go on as rank 0 died\n");
+  strictEqual(screen.written, "round/1/train failed (attempt 1), retrying: Cannot continue because rank 0 died\n");
 });
 
 Deno.test("LiveView on a terminal leaves an evaluation's line after end(), whatever was drawn after it", async () => {

@@ -31,9 +31,12 @@ Deno.test("loss show says what mask_truncated leaves out of the policy's loss, a
     (await rl(["loss", "show", "ppo", "mask_truncated=true", ...args])).out.split("\n");
   match(
     (await lines("--torch"))[1]!,
-    /^# mask_truncated: no token of a completion that the token limit cut is in this step/,
+    /^# mask_truncated: completions cut by the token limit are left out of this step/,
   );
-  match((await lines("--value"))[1]!, /^\/\/ mask_truncated: the value model learns from .* cut, too$/);
+  match(
+    (await lines("--value"))[1]!,
+    /^\/\/ mask_truncated: the value model also learns from completions cut by the token limit$/,
+  );
 });
 
 Deno.test("loss show fills in a profile where nothing is written, and refuses what the schema refuses", async () => {
@@ -47,7 +50,7 @@ Deno.test("loss show fills in a profile where nothing is written, and refuses wh
       [["grpo", "kl_coef=0.1", "kl_in=reward", "kl_estimator=k1"], /kl_in: puts the KL under the group's standard/],
       [["gspp"], /there is no such algorithm \(did you mean gspo\?\)/],
       [["grpo", "clip"], /PATH=VALUE/],
-      [["grpo", "--value"], /value loss of 'grpo' as it has none/],
+      [["grpo", "--value"], /value loss of 'grpo' because it has none/],
     ] as const
   ) {
     const { code, err } = await rl(["loss", "show", ...args]);

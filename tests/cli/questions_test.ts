@@ -39,7 +39,7 @@ Deno.test("run and plan ask about sizes that are hardly meant, and about no othe
     deepStrictEqual([plan.code, starting(plan.out, "question   ")], [0, asked], plan.err);
     deepStrictEqual((await json(["plan", config])).questions, asked);
     const run = await rl(["run", config, "--detach", "--home", `${dir}/home`]); // It stops nothing.
-    deepStrictEqual(starting(run.err, "Is this meant? "), asked);
+    deepStrictEqual(starting(run.err, "Is this intended? "), asked);
     strictEqual(run.code, 0, run.err);
   }
 });

@@ -1,7 +1,7 @@
 import { deepStrictEqual, match, strictEqual } from "node:assert/strict";
 import { main } from "../../cli/main.ts";
 import { SqliteStore } from "../../engine/mod.ts";
-import { newRun } from "../contracts/store_contract.ts";
+import { newRun } from "../contracts/store_rows.ts";
 import { BAD_IDS } from "../contracts/run_ids.ts";
 import { SMALL } from "./fixtures.ts";
 
@@ -43,7 +43,7 @@ Deno.test("a run of a bad id in the store is left out with a line, and refused w
   const at = ["--home", home];
   const listed = await run(["runs", ...at]);
   deepStrictEqual([listed.code, /^good +run good/m.test(listed.text)], [0, true], listed.text);
-  match(listed.text, /left out 2 of the store's runs because their ids name no directory: 'a\/b', '\.\.\/\.\.'\./);
+  match(listed.text, /skipped 2 of the store's runs because their ids are not directory names: 'a\/b', '\.\.\/\.\.'\./);
   strictEqual((await run(["gc", ...at])).code, 0);
   for (const verb of ["show", "logs", "resume", "cancel", "checkpoints", "rollouts", "verify"]) {
     const { code, text } = await run([verb, "../..", ...at]);

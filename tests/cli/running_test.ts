@@ -59,8 +59,8 @@ async function endsAsUndisturbed(id: string, of = home): Promise<void> {
 Deno.test("Ctrl-C once stops at a durable point with exit 130 and the command to resume, which ends with the same weights", async () => {
   const ended = await disturbed("once", (running) => Promise.resolve(running.kill("SIGINT")));
   strictEqual(ended.code, 130, ended.err);
-  match(ended.err, /stopping run once at the next durable point, its policy saved; once more stops at once/);
-  match(ended.err, new RegExp(`interrupted\\. Go on with: deno task rl resume once --home ${home}`));
+  match(ended.err, /stopping run once at the next durable point and saving its policy; Ctrl-C again stops immediately/);
+  match(ended.err, new RegExp(`interrupted\\. Resume with: deno task rl resume once --home ${home}`));
   strictEqual(await orphans(home), 0);
   strictEqual((await json<Shown>(["show", "once", ...at])).status, "interrupted");
   await endsAsUndisturbed("once");
@@ -92,11 +92,11 @@ Deno.test("publications torn while no engine ran are written again by the next o
 Deno.test("Ctrl-C twice stops at once with exit 130, leaves no process, and nothing recorded is lost", async () => {
   const ended = await disturbed("twice", async (running) => {
     running.kill("SIGINT");
-    await running.says("once more stops at once");
+    await running.says("Ctrl-C again stops immediately");
     running.kill("SIGINT");
   });
   deepStrictEqual([ended.code, ended.signal], [130, null], ended.err);
-  match(ended.err, /stopped at once\. Go on with: deno task rl resume twice/);
+  match(ended.err, /stopped immediately\. Resume with: deno task rl resume twice/);
   strictEqual(await orphans(home), 0);
   await endsAsUndisturbed("twice");
 });
@@ -104,7 +104,7 @@ Deno.test("Ctrl-C twice stops at once with exit 130, leaves no process, and noth
 Deno.test("SIGTERM saves the newest policy, exits 130 within the grace, and the resumed run starts from what was saved", async () => {
   const ended = await disturbed("taken", (running) => Promise.resolve(running.kill("SIGTERM")));
   deepStrictEqual([ended.code, ended.signal], [130, null], ended.err);
-  match(ended.err, /at once in 25 s: SIGTERM says that this machine is about to go/);
+  match(ended.err, /SIGTERM: stopping run .* and saving its policy; hard stop in 25 s/);
   strictEqual(await orphans(home), 0);
   const { policy } = await json<Shown>(["show", "taken", ...at]);
   const saved = await json<{ version: string; dir: string }[]>(["checkpoints", "taken", ...at]);
@@ -181,7 +181,7 @@ Deno.test("cancel of an interrupted run is at once; resume of a done one does no
   strictEqual((await rl(["cancel", "dropped", ...at])).out, "run dropped is cancelled\n");
   strictEqual(await orphans(home), 0);
   const again = await rl(["resume", "calm", ...at]);
-  deepStrictEqual([again.code, again.err], [0, "run calm is done already: nothing to resume\n"]);
+  deepStrictEqual([again.code, again.err], [0, "run calm is already done: nothing to resume\n"]);
   const runs = await json<{ id: string; status: string; resumable: boolean }[]>(["runs", ...at]);
   const here = runs.filter(({ id }) => id !== "full"); // Lies on the small disk, where one could be mounted.
   deepStrictEqual(here.map(({ id, status, resumable }) => [id, status, resumable]), [

@@ -15,7 +15,7 @@ Deno.test("serve says of a run that failed what run says: how to resume it, and 
   teller.on({ type: "ended", run: "a", status: "failed", error });
   await teller.told();
   strictEqual(lines[0], "a  failed: Cannot pack. Fix: set trainer.packing: true");
-  match(lines[1]!, /^a {2}Nothing recorded is lost.* go on with: deno task rl resume a --home/);
+  match(lines[1]!, /^a {2}Nothing recorded is lost.* resume with: deno task rl resume a --home/);
   match(lines[2]!, /^a {2}.*a fork can: deno task rl fork a --round 2 trainer\.packing=true --home/);
 });
 
@@ -41,6 +41,6 @@ Deno.test("serve advises nothing for a run that another engine has, or that was 
     teller.on({ type: "ended", run: "a", status, error });
     await teller.told();
     strictEqual(lines.length, 1);
-    match(lines[0]!, /^a {2}(cancelled|another engine has taken it over)/);
+    match(lines[0]!, /^a {2}(cancelled|taken over by another engine)/);
   }
 });

@@ -14,7 +14,7 @@ Deno.test("run --detach checks everything, records the run, prints its id, and s
   deepStrictEqual([wrong.code, wrong.out], [2, ""]);
   const lone = await rl(["run", SMALL, ...at, "--priority", "3"]);
   strictEqual(lone.code, 2);
-  match(lone.err, /--queue, --priority and --needs go with --detach/);
+  match(lone.err, /--queue, --priority and --needs require --detach/);
   const badly = await rl(["run", SMALL, ...at, "--detach", "--needs", "gpu=some"]);
   strictEqual(badly.code, 2);
   match(badly.err, /Cannot use 'gpu=some' for --needs: give NAME=N/);
@@ -45,7 +45,7 @@ Deno.test("serve: shown from another process, stopped in order by SIGTERM, and a
   first.kill("SIGTERM");
   const stopped = await first.ended;
   strictEqual(stopped.code, 0, stopped.err);
-  match(stopped.err, /a {2}given back/);
+  match(stopped.err, /a {2}released/);
   strictEqual(await orphans(home), 0);
   strictEqual((await json<Shown>(["show", "a", ...at])).status, "queued");
   const second = await rl(["serve", ...at, "--until-idle"]);

@@ -30,7 +30,7 @@ Deno.test("signal's value is YAML; without one, or with nothing in it, it is nul
   ];
   for (const [place, [text, recorded]] of values.entries()) {
     const name = `signal_${place}`;
-    strictEqual(await signalCommand(home, "run", { name, text }), `run run has the signal '${name}': ${recorded}`);
+    strictEqual(await signalCommand(home, "run", { name, text }), `sent signal '${name}' to run run: ${recorded}`);
     const rows = await home.store.read("run", { kinds: ["signal"], prefix: name });
     deepStrictEqual(rows.filter(({ key }) => key === name).map(({ value }) => JSON.parse(value)), [
       JSON.parse(recorded),
@@ -67,7 +67,7 @@ Deno.test("signal reaches a run that another process executes, through the store
     const signal = (...words: string[]) => rl(["signal", ...words, "--home", dir]);
     const given = await signal("run", "approve", "{by: ada, shares: -1}");
     deepStrictEqual([given.code, given.err], [0, ""]);
-    strictEqual(given.out, `run run has the signal 'approve': {"by":"ada","shares":-1}\n`);
+    strictEqual(given.out, `sent signal 'approve' to run run: {"by":"ada","shares":-1}\n`);
     await clock.advance(60_000);
     deepStrictEqual(await ended, { status: "done", output: { by: "ada", shares: -1 } });
     const late = await signal("run", "late");

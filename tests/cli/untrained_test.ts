@@ -31,7 +31,7 @@ Deno.test("the closing lines and show of a run that took no step say so, with th
   deepStrictEqual(lines.map((line) => line.split(" ")[0]), ["WARNING:", "run"]);
   strictEqual(
     lines[0],
-    `WARNING: run r trained nothing: in all its rounds ${NO_STEP}. Its model is the one that it began with`,
+    `WARNING: run r trained nothing: in all its rounds ${NO_STEP}. Its model is unchanged`,
   );
   match(lines[1]!, /^run r is done\./);
   deepStrictEqual(warnings, [`warning    ${NO_STEP}`]);

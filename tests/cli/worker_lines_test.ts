@@ -21,7 +21,7 @@ Deno.test("workerLine() says which rank died of what, and that a new generation 
     replaced(
       new NoProgressError("Cannot finish 'train'\n  log: x", { ...place, limit_ms: 9000 }),
     ),
-    "trainer hung in 'train': nothing moved for 9 s: generation 2 starts",
+    "trainer hung in 'train': no progress for 9 s: generation 2 starts",
   );
 });
 
@@ -32,6 +32,6 @@ Deno.test("workerLine() says that an agent was lost and why, and is silent while
     "agent local-1 was lost: killed by SIGKILL",
   );
   strictEqual(workerLine({ ...agent, state: "attached" }), null);
-  const lost = new WorkerLostError("Cannot go on with the workers of this host", { agent_id: "local-1" });
+  const lost = new WorkerLostError("Cannot continue with the workers of this host", { agent_id: "local-1" });
   strictEqual(replaced(lost), "trainer was lost with its agent: generation 2 starts");
 });

@@ -2,7 +2,7 @@
 import * as fc from "fast-check";
 import { EngineError } from "../../engine/errors.ts";
 import type { FinalStatus, ReadQuery, RequestKind, RowKind, Store } from "../../engine/store.ts";
-import { newOwner, newRun, row } from "./store_contract.ts";
+import { newOwner, newRun, row } from "./store_rows.ts";
 
 /** `late`: by how many epochs the caller is behind. */
 type OfOwner = { run: string; late: number };

@@ -22,7 +22,7 @@ const LEASE_S = 2;
 /** A frozen engine wakes when the other has written so many rows at most. */
 const ROWS_UNTIL_AWAKE_MAX = 40;
 
-export type Duel = {
+type Duel = {
   store: StoreName;
   fault: string;
   phase: string;
@@ -50,7 +50,7 @@ export type Duel = {
 type Campaign = { state: string; store: CampaignStore; against: Undisturbed };
 
 /** Kills and freezes in turn, up to the engine's last write: after it the run has ended, and there is nothing to take over. */
-export function drawDuels({ events }: Undisturbed, options: { count: number; seed: number }): KillPoint[] {
+function drawDuels({ events }: Undisturbed, options: { count: number; seed: number }): KillPoint[] {
   const last = events.findLastIndex(({ place, event }) => place === "engine" && event === "append");
   const points = drawKillPoints(events.slice(0, last + 1), { place: "engine", ...options });
   return points.map((point, i) => ({ ...point, kind: i % 2 === 0 ? "kill" : "stop" }));
@@ -278,7 +278,7 @@ export async function duels({ store: name, count, seed, state }: CampaignOptions
 }
 
 /** What fifty duels came to, in four lines. */
-export function summary(all: Duel[]): string {
+function summary(all: Duel[]): string {
   const median = (of: (d: Duel) => number) => all.map(of).toSorted((a, b) => a - b)[Math.floor(all.length / 2)];
   const sum = (of: (d: Duel) => number) => all.reduce((total, d) => total + of(d), 0);
   const killed = all.filter(({ awake_after_rows }) => awake_after_rows === null).length;

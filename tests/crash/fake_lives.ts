@@ -22,11 +22,11 @@ export const SMALL: Plan = { ...FULL, times: 2, lists: [1, 1], children: 1, eage
  * Where an engine's store fails it. `before`: it dies and the write is not carried out; `after`: it dies when the write is durable;
  * `full`: from that write on there is no room, though the engine lives and can read.
  */
-export type Crash = { write: number; moment: "before" | "after" | "full" };
+type Crash = { write: number; moment: "before" | "after" | "full" };
 
 /** What a store says that has no room. */
 function diskFull(): InfrastructureError {
-  return new InfrastructureError("Cannot append as the disk is full. Free some space, then resume", {}, {
+  return new InfrastructureError("Cannot append because the disk is full. Free some space, then resume", {}, {
     retryable: false,
   });
 }
@@ -34,11 +34,11 @@ function diskFull(): InfrastructureError {
 /** How a life may end: its process died, or its store had no room. */
 function isUsual(error: unknown): boolean {
   return error instanceof Crashed ||
-    (error instanceof InfrastructureError && error.message.includes("as the disk is full"));
+    (error instanceof InfrastructureError && error.message.includes("because the disk is full"));
 }
 
 /** Counts writes and starts over all engines of a run. */
-export class Watch {
+class Watch {
   writes = 0;
   readonly starts = new Map<string, number>();
   readonly again: string[] = [];
@@ -82,7 +82,7 @@ function ownerOf(life: number): Owner {
 
 export type Ended = { outcome: unknown; digest: unknown; watch: Watch; lives: number };
 
-export type Lives = {
+type Lives = {
   plan: Plan;
   /** The store of each life: the same, or the same file opened again. */
   open: (life: number) => Store | Promise<Store>;

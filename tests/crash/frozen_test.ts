@@ -50,7 +50,7 @@ Deno.test("an engine that wakes up after another took its run over writes nothin
       engine.kill("SIGCONT");
     },
   });
-  ok(finished.output.includes("another engine has taken run"), finished.output);
+  ok(finished.output.includes("was taken over by another engine"), finished.output);
   strictEqual(shown.epoch, 2);
   deepStrictEqual(shown.recoveries.map(({ action }) => action), ["adopt"]);
 });

@@ -80,7 +80,7 @@ export function drawPairs(events: FaultEvent[], options: { count: number; seed: 
       const found = seconds.map((event) => [first, pointOf(event)]).find((pair) => canFire(events, pair));
       if (found) return found;
     }
-    throw new RangeError(`Cannot draw a pair of ${place} and ${second} as the undisturbed run is too short`);
+    throw new RangeError(`Cannot draw a pair of ${place} and ${second} because the undisturbed run is too short`);
   });
 }
 

@@ -1,4 +1,25 @@
-import type { Kill } from "./kills.ts";
+import type { StoreName } from "./campaign_stores.ts";
+
+export type Kill = {
+  store: StoreName;
+  fault: string;
+  places: string[];
+  phase: string;
+  /** Faults that came to pass, of those drawn. */
+  fired: number;
+  faults: number;
+  engine_deaths: number;
+  digest_equal: boolean;
+  ledger_equal: boolean;
+  /** What of `recorded_rules.ts` the journal breaks. */
+  broken: string[];
+  batches_redone: number;
+  groups_extra: number;
+  groups_in_flight: number;
+  orphans: number;
+  seconds: number;
+  status: string;
+};
 
 /** Shown of each group of kills. */
 function line(name: string, kills: Kill[]): string {
@@ -58,26 +79,26 @@ export function killsPage(kills: Kill[], seed: number): string {
   return `# Killed ${kills.length} times
 
 One command runs \`configs/quickstart_small.yaml\` again and again. Each time it kills (SIGKILL) or freezes (SIGSTOP) the engine, the agent, a trainer rank or the
-sampler at a seeded point, ${pairs} times two of them in one run, starts the engine again where it was the engine, and holds the end against that of a run that
-nothing happened to:
+sampler at a seeded point, ${pairs} times two of them in one run, starts the engine again if it was the engine, and compares the end with that of an
+undisturbed run:
 
     deno run -A tests/crash/kills.ts --page docs/kill_tests.md
 
 A point is an event, not a time: \`kill:engine@append:97\` dies at the engine's 97th durable append, \`frame\` is a message between engine and agent, \`op\`
 the begin or end of a worker's operation. The points are drawn from the list of events that the undisturbed run wrote, with seed ${seed}, each phase in
-turn. Of the pairs, half come so close together that the second fault meets the recovery from the first. The command continues where it stopped. CI runs twelve
+turn. Of the pairs, half come so close together that the second fault hits the recovery from the first. The command continues where it stopped. CI runs twelve
 of them.
 
 Equal means: the final weights (sha256 over all tensors), the ledger and the list of completed stages are those of the undisturbed run; every draw is in one
-state; no completed stage started again; no version was recorded twice; no row was written by an engine that another had superseded; no process outlived the run.
-Of these ${kills.length} runs **${equal} ended equal**; ${redid} had batches to redo from the journal. A living trainer is taken over by the next engine, so an
-engine that dies alone has nothing to redo.
+state; no completed stage started again; no version was recorded twice; no superseded engine wrote a row; no process outlived the run.
+Of these ${kills.length} runs **${equal} ended equal**; ${redid} had batches to redo from the journal. The next engine adopts a living trainer, so an
+engine that dies alone leaves nothing to redo.
 
 ${summary(kills)}
 
-## What else is done to it
+## Further faults
 
-The gate holds each of these against the undisturbed run in the same way, with real processes:
+The gate compares each of these with the undisturbed run in the same way, with real processes:
 
 | what | where |
 |---|---|
@@ -86,11 +107,11 @@ The gate holds each of these against the undisturbed run in the same way, with r
 | the cable between engine and agent pulled for a moment and for longer than the limit; one direction lost; a half-open connection | \`tests/crash/network_test.ts\` |
 | a disk that is full under the checkpoints, and under the whole home | \`tests/crash/disk_full_test.ts\` |
 | a checkpoint with a flipped bit, cut short, or with a file missing | \`tests/crash/damaged_checkpoint_test.ts\` |
-| a batch of which half is gone: nothing is trained on it, and with the file put back the run goes on | \`tests/crash/torn_artifact_test.ts\` |
+| a batch of which half is gone: nothing is trained on it, and once the file is restored the run resumes | \`tests/crash/torn_artifact_test.ts\` |
 | the engine's clock an hour ahead, an hour back, a day back; the workers' a day back | \`tests/crash/clock_test.ts\` |
 | PostgreSQL restarted four times in a run, in order and by power loss | \`tests/crash/postgres_restart_test.ts\` |
 
-\`deno task bench recovery\` tells how long each failure keeps a run from its work: [benchmarks](benchmarks.md).
+\`deno task bench recovery\` measures how long each failure keeps a run from its work: [benchmarks](benchmarks.md).
 
 ## Every run
 

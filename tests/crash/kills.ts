@@ -8,7 +8,7 @@
 import { parseArgs } from "node:util";
 import { type CampaignStore, openCampaignStore, type StoreName, STORES } from "./campaign_stores.ts";
 import { drawKillPoints, drawPairs, type FaultEvent, faultOf, type KillPoint, PHASES } from "./kill_points.ts";
-import { killsPage, summary } from "./kill_report.ts";
+import { type Kill, killsPage, summary } from "./kill_report.ts";
 import { brokenRules } from "./recorded_rules.ts";
 import { largestSlab, orphans, recorded, shareEnvironments, show, SMALL } from "./runs.ts";
 import { survive } from "./survive.ts";
@@ -20,27 +20,6 @@ const LIMITS = ["workers.no_progress_s=8"];
 /** How many of a hundred kills are of each kind. The first ones of a list are a fair part of it, however many. */
 const MIX = { engine: 18, agent: 17, trainer: 19, sampler: 8, frozen: 8, pair: 30 } as const;
 const FROZEN = ["trainer", "sampler", "agent"];
-
-export type Kill = {
-  store: StoreName;
-  fault: string;
-  places: string[];
-  phase: string;
-  /** Faults that came to pass, of those drawn. */
-  fired: number;
-  faults: number;
-  engine_deaths: number;
-  digest_equal: boolean;
-  ledger_equal: boolean;
-  /** What of `recorded_rules.ts` the journal breaks. */
-  broken: string[];
-  batches_redone: number;
-  groups_extra: number;
-  groups_in_flight: number;
-  orphans: number;
-  seconds: number;
-  status: string;
-};
 
 type Case = { store: StoreName; points: KillPoint[] };
 type Campaign = { state: string; store: CampaignStore; against: Undisturbed };
@@ -173,7 +152,9 @@ export async function kills(options: CampaignOptions): Promise<Kill[]> {
 function mustAgree([first, ...others]: Campaign[]): void {
   for (const { store, against } of others) {
     if (against.digest === first!.against.digest && against.ledger === first!.against.ledger) continue;
-    throw new Error(`Cannot compare kills as the undisturbed runs on ${first!.store.name} and ${store.name} differ`);
+    throw new Error(
+      `Cannot compare kills because the undisturbed runs on ${first!.store.name} and ${store.name} differ`,
+    );
   }
 }
 

@@ -89,7 +89,7 @@ export async function recorded(place: Place, run: string): Promise<{ head: RunHe
   const home = Home.open(place.home, { store: place.store });
   try {
     const head = await home.store.head(run);
-    if (!head) throw new Error(`Cannot read run ${run} as there is none in ${place.home}`);
+    if (!head) throw new Error(`Cannot read run ${run} because there is none in ${place.home}`);
     return { head, rows: await home.store.read(run) };
   } finally {
     await home.close();

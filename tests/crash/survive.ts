@@ -9,7 +9,7 @@ import { endingOf, otherWork, type Undisturbed } from "./undisturbed.ts";
 /** Brings runs to their end through what a test does to them. */
 
 /** How often a run's engine died, and how many groups were being generated each time. */
-export type Survived = { deaths: number; flying: number; last: Finished };
+type Survived = { deaths: number; flying: number; last: Finished };
 
 /** Runs it, and goes on with it for as long as a fault kills the engine. */
 export async function survive(
@@ -56,7 +56,7 @@ export type Live = {
   pids(group: string): Promise<number[]>;
 };
 
-export type DisturbOptions = {
+type DisturbOptions = {
   overrides?: readonly string[];
   env?: Record<string, string>;
   store?: string | null;
@@ -66,7 +66,7 @@ export type DisturbOptions = {
   /** While it goes. */
   disturb: (live: Live) => Promise<void>;
 };
-export type Disturbed = { shown: Awaited<ReturnType<typeof show>>; rows: JournalRow[]; finished: Finished };
+type Disturbed = { shown: Awaited<ReturnType<typeof show>>; rows: JournalRow[]; finished: Finished };
 
 /** Runs `quickstart_small` in a home of its own, lets the test disturb it, and holds its end against the undisturbed run's. */
 export async function disturbed(options: DisturbOptions): Promise<Disturbed> {

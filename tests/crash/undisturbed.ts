@@ -29,7 +29,7 @@ export async function undisturbed(
     const run = `undisturbed-${crypto.randomUUID().slice(0, 8)}`;
     const events = `${home}/events.jsonl`;
     const ended = await rl(["run", config, ...overrides, ...at(place), "--id", run], { HOLDFAST_EVENTS: events });
-    if (ended.code !== 0) throw new Error(`Cannot compare as the undisturbed run failed:\n${ended.output}`);
+    if (ended.code !== 0) throw new Error(`Cannot compare because the undisturbed run failed:\n${ended.output}`);
     const lines = (await Deno.readTextFile(events)).trim().split("\n");
     const ending = await endingOf(place, run);
     return { ...ending, events: lines.map((line) => JSON.parse(line) as FaultEvent) };

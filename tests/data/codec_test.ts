@@ -82,7 +82,7 @@ const good: GeneratedSlab = {
 
 Deno.test("decodeSlab() names what is wrong with bytes that are no slab", () => {
   throws(() => decodeSlab(new Uint8Array([0xc1])), /Cannot read it as MessagePack/);
-  throws(() => decodeSlab(encode({ ...good, groups: 3 })), /Cannot read slab as groups is wrong/);
+  throws(() => decodeSlab(encode({ ...good, groups: 3 })), /Cannot read slab because groups is wrong/);
   const packed = decode(encodeSlab(good)) as { groups: { trajectories: Record<string, unknown>[] }[] };
   packed.groups[0]!.trajectories[0]!.behaviour_logp = new Uint8Array(4);
   throws(() => decodeSlab(encode(packed)), /draw 3 sample 1 has 2 tokens but 1 of behaviour_logp/);

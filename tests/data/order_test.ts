@@ -37,6 +37,6 @@ Deno.test("placeOfDraw() puts every row at every place about equally often over 
 });
 
 Deno.test("placeOfDraw() refuses a draw or a table that is none", () => {
-  throws(() => placeOfDraw(-1, { seed: 0, rows: 3 }), /Cannot draw as draw number -1/);
+  throws(() => placeOfDraw(-1, { seed: 0, rows: 3 }), /Cannot draw because draw number -1/);
   throws(() => placeOfDraw(0, { seed: 0, rows: 0 }), /Cannot draw from 0 rows/);
 });

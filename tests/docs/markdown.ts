@@ -6,7 +6,7 @@ import { createHash } from "node:crypto";
  * of the repository, and not run), `merge=configs/a.yaml`, `output`.
  */
 export type Block = { lang: string; attributes: Record<string, string>; text: string; line: number };
-export type Link = { target: string; line: number };
+type Link = { target: string; line: number };
 export type Page = { blocks: Block[]; anchors: Set<string>; links: Link[] };
 
 export function parsePage(text: string): Page {

@@ -23,7 +23,7 @@ Deno.test("a task has every permission only where the page says why; the others 
   deepStrictEqual(all.sort(), ["bench", "rl", "test"]);
   for (const name of all) ok(page.includes(`\`deno task ${name}\``), name);
   const less = asked.filter(({ name }) => !all.includes(name));
-  ok(page.includes(`(${less.map(({ name }) => `\`${name}\``).toSorted().toReversed().join(", ")}) ask for less`));
+  ok(page.includes(`(${less.map(({ name }) => `\`${name}\``).toSorted().toReversed().join(", ")}) request less`));
   for (const { name, given } of less) ok(given.length > 0, name);
 });
 
@@ -31,7 +31,7 @@ Deno.test({
   name: "the reason holds: Deno opens /dev and /proc only to a process that may do everything",
   ignore: Deno.build.os !== "linux",
   async fn() {
-    ok(page.includes("Deno opens these only to a process that may do everything"));
+    ok(page.includes("Deno opens these only to a process with all permissions"));
     const script = await Deno.makeTempFile({ suffix: ".ts" });
     await Deno.writeTextFile(
       script,

@@ -136,8 +136,11 @@ for (const zero of [1, 2, 3]) {
             [["worker_lost", "load_base", 1], ["no_progress", "load_checkpoint", 1]],
           );
           const [killed, frozen] = disturbed.failures.map(({ error }) => error);
-          match(killed.message, /^Cannot run 'train' on trainer as rank 1 failed: The process was killed by SIGKILL/);
-          match(frozen.message, /nothing has moved for \d+ ms: rank 1 is waited for, as its process is stopped\n/);
+          match(
+            killed.message,
+            /^Cannot run 'train' on trainer because rank 1 failed: The process was killed by SIGKILL/,
+          );
+          match(frozen.message, /nothing has moved for \d+ ms: rank 1 is waited for because its process is stopped\n/);
           deepStrictEqual([killed.facts.rank, frozen.facts.rank, frozen.code], [1, 1, "no_progress"]);
           strictEqual(bench.group.generation, 3);
           const calm = await run("calm", bench);

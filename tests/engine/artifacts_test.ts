@@ -56,9 +56,9 @@ Deno.test("ArtifactStore.get() of a torn, altered or missing file names path and
     const store = new ArtifactStore(dir);
     const ref = await store.put(bytesOf("a batch of tokens"));
     const damage: [() => Promise<void>, RegExp][] = [
-      [() => Deno.writeTextFile(store.path(ref), "a batch"), /as it has 7 bytes, not 17/],
-      [() => Deno.writeTextFile(store.path(ref), "A batch of tokens"), /as its sha256 is [0-9a-f]{64}/],
-      [() => Deno.remove(store.path(ref)), /as it is missing/],
+      [() => Deno.writeTextFile(store.path(ref), "a batch"), /because it has 7 bytes, not 17/],
+      [() => Deno.writeTextFile(store.path(ref), "A batch of tokens"), /because its sha256 is [0-9a-f]{64}/],
+      [() => Deno.remove(store.path(ref)), /because it is missing/],
     ];
     for (const [harm, message] of damage) {
       await harm();
@@ -120,7 +120,7 @@ Deno.test("ArtifactStore.put() on a full disk names directory and free bytes, le
       deepStrictEqual([error.code, error.retryable], ["infrastructure", false]);
       match(
         error.message,
-        /^Cannot write an artifact of 6 bytes as the disk of .*artifacts is full: \d+ bytes free\. Free/,
+        /^Cannot write an artifact of 6 bytes because the disk of .*artifacts is full: \d+ bytes free\. Free/,
       );
       return true;
     });
@@ -135,7 +135,7 @@ Deno.test("ArtifactStore: a directory that cannot be made is named, and works on
     const store = new ArtifactStore(dir);
     await rejects(store.put(bytesOf("abc")), (error: InfrastructureError) => {
       strictEqual(error.code, "infrastructure");
-      match(error.message, new RegExp(`^Cannot write an artifact of 3 bytes as ${dir} does not allow it`));
+      match(error.message, new RegExp(`^Cannot write an artifact of 3 bytes because ${dir} does not allow it`));
       return true;
     });
     await Deno.remove(dir);

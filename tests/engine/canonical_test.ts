@@ -48,15 +48,15 @@ Deno.test("canonicalJson() refuses what JSON would change without a word, and na
   const holes: unknown[] = [1];
   holes[2] = 3;
   const cases: [unknown, RegExp][] = [
-    [{ a: [{ b: NaN }] }, /'a\.0\.b' as it is the number NaN/],
+    [{ a: [{ b: NaN }] }, /'a\.0\.b' because it is the number NaN/],
     [{ a: -Infinity }, /the number -Infinity/],
-    [undefined, /the value as it is undefined/],
-    [[undefined], /'0' as it is undefined/],
-    [holes, /'1' as it is undefined/],
-    [{ f: () => 1 }, /'f' as it is a function/],
-    [{ n: 1n }, /'n' as it is a bigint/],
-    [{ when: new Date(0) }, /'when' as it is an instance of Date/],
-    [{ ids: new Int32Array(2) }, /'ids' as it is an instance of Int32Array/],
+    [undefined, /the value because it is undefined/],
+    [[undefined], /'0' because it is undefined/],
+    [holes, /'1' because it is undefined/],
+    [{ f: () => 1 }, /'f' because it is a function/],
+    [{ n: 1n }, /'n' because it is a bigint/],
+    [{ when: new Date(0) }, /'when' because it is an instance of Date/],
+    [{ ids: new Int32Array(2) }, /'ids' because it is an instance of Int32Array/],
     [new Map(), /an instance of Map/],
     [cycle, /nested deeper than 200 levels/],
   ];

@@ -7,7 +7,7 @@ import { longValues } from "./long_values.ts";
 const DAMAGES: Record<string, { damage(path: string, bytes: Uint8Array): void; seen: RegExp }> = {
   torn: { damage: (path, bytes) => Deno.writeFileSync(path, bytes.subarray(0, bytes.length >> 1)), seen: /bytes, not/ },
   empty: { damage: (path) => Deno.writeFileSync(path, new Uint8Array()), seen: /it has 0 bytes, not/ },
-  missing: { damage: (path) => Deno.removeSync(path), seen: /as it is missing/ },
+  missing: { damage: (path) => Deno.removeSync(path), seen: /because it is missing/ },
   flipped: {
     damage: (path, bytes) => {
       const flipped = bytes.slice();

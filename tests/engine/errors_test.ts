@@ -23,11 +23,11 @@ Deno.test("every error class has a code of its own and comes back from JSON as i
   ok(concrete.length >= 16);
   strictEqual(new Set(concrete.map((Class) => new Class("x").code)).size, concrete.length);
   for (const Class of concrete) {
-    const error = new Class("Cannot X as Y", { n: 1 });
+    const error = new Class("Cannot X because Y", { n: 1 });
     const back = errorFromJson(JSON.parse(JSON.stringify(error)));
     strictEqual(back.constructor, Class);
     deepStrictEqual(back.toJSON(), error.toJSON());
-    deepStrictEqual([back.message, back.facts, back.name], ["Cannot X as Y", { n: 1 }, Class.name]);
+    deepStrictEqual([back.message, back.facts, back.name], ["Cannot X because Y", { n: 1 }, Class.name]);
   }
 });
 

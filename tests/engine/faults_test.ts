@@ -48,7 +48,7 @@ Deno.test("the workers' half of the grammar knows the same kinds, places and eve
 
 Deno.test("parseFaults() says which part is wrong and what it may be", () => {
   const cases: [string, RegExp][] = [
-    ["kill", /'kill' of HOLDFAST_FAULT as it is not of the form KIND:PLACE\[\.RANK\]@EVENT:N/],
+    ["kill", /'kill' of HOLDFAST_FAULT because it is not of the form KIND:PLACE\[\.RANK\]@EVENT:N/],
     ["maim:engine@append:1", /its kind is 'maim': it must be one of kill, stop, drop, disk_full, oom/],
     ["oom:agent@op:1", /'agent' has no device whose memory could run out: use trainer or sampler/],
     ["kill:moon@append:1", /its place is 'moon': it must be one of engine, agent, trainer, sampler/],

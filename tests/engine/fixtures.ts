@@ -20,7 +20,7 @@ export const Sampler = fakeWorkers("sampler");
 export const Trainer = fakeWorkers("trainer");
 
 /** A run on a memory store, with the engine that executes it. */
-export type Bench = {
+type Bench = {
   store: MemoryStore;
   engine: Engine;
   clock: ManualClock;

@@ -13,7 +13,7 @@ import {
 } from "../../engine/ownership.ts";
 import { SqliteStore } from "../../engine/sqlite_store.ts";
 import type { RunHead } from "../../engine/store.ts";
-import { newOwner, newRun } from "../contracts/store_contract.ts";
+import { newOwner, newRun } from "../contracts/store_rows.ts";
 
 const LEASE_MS = 10_000;
 
@@ -126,7 +126,7 @@ Deno.test("takeRun() of a run that ended for good, or that does not exist, is ba
     const options = { lease_ms: LEASE_MS, clock, owner: newOwner("one") };
     await rejects(takeRun(store, "none", options), { code: "invalid_input" });
     await store.request("a", "cancel");
-    await rejects(takeRun(store, "a", options), /as it has ended: status is cancelled/);
+    await rejects(takeRun(store, "a", options), /because it has ended: status is cancelled/);
   }));
 
 Deno.test("cancelRun() asks a living owner, and ends the run itself when the owner is dead", () =>

@@ -32,7 +32,7 @@ Deno.test("a PostgreSQL URL is read in its usual forms, and shown without its pa
   const wrong = ["mysql://me:s3cret@h/d", "postgres://me:s3cret@x:y/:z", "s3cret", "postgres://h/d?schema=A;s3cret"];
   for (const url of [...wrong, "postgres://h/d?synchronous_commit=off", "postgres://h/d?sslmode=maybe"]) {
     throws(() => parsePostgresUrl(url), (error) => {
-      ok(error instanceof InvalidInputError && /^Cannot use the store's URL as /.test(error.message));
+      ok(error instanceof InvalidInputError && /^Cannot use the store's URL because /.test(error.message));
       ok(!/me:s3cret/.test(error.message), error.message);
       return true;
     });
@@ -45,8 +45,8 @@ Deno.test("whatever stands in a part of a PostgreSQL URL, it is read or refused 
     fc.property(part, part, part, (user, password, database) => {
       const secret = `s3cret${password}`;
       const url = `postgres://${user}:${secret}@localhost/${database}`;
-      const said = refusal(url) ?? `Cannot use the store's URL as it is ${parsePostgresUrl(url).text}`;
-      ok(said.startsWith("Cannot use the store's URL as ") && !said.includes("s3cret"), said);
+      const said = refusal(url) ?? `Cannot use the store's URL because it is ${parsePostgresUrl(url).text}`;
+      ok(said.startsWith("Cannot use the store's URL because ") && !said.includes("s3cret"), said);
       if (refusal(url) === null) ok(!parsePostgresUrl(url).url.includes("s3cret"), parsePostgresUrl(url).url);
       // Written as the sentence says, every text is read as it was meant.
       const read = parsePostgresUrl(`postgres://${[user, secret].map(encodeURIComponent).join(":")}@localhost/d`);

@@ -1,5 +1,5 @@
 import { deepStrictEqual, ok, strictEqual } from "node:assert/strict";
-import { newOwner, newRun, row } from "../contracts/store_contract.ts";
+import { newOwner, newRun, row } from "../contracts/store_rows.ts";
 import { POSTGRES_MISSING, testSchema } from "../postgres.ts";
 
 const ROUNDS = 150;

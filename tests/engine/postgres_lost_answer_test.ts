@@ -3,7 +3,7 @@ import { ManualClock } from "../../engine/clock.ts";
 import type { PostgresOptions } from "../../engine/postgres_link.ts";
 import { PostgresStore } from "../../engine/postgres_store.ts";
 import { MemoryStore } from "../../testing/mod.ts";
-import { newOwner, newRun, row } from "../contracts/store_contract.ts";
+import { newOwner, newRun, row } from "../contracts/store_rows.ts";
 import { type Operation, perform, snapshot } from "../contracts/store_operations.ts";
 import { POSTGRES_MISSING, TEST_POSTGRES, testSchema } from "../postgres.ts";
 

@@ -10,7 +10,7 @@ import {
   type JournalRow,
   PostgresStore,
 } from "../../engine/mod.ts";
-import { newOwner, newRun, row } from "../contracts/store_contract.ts";
+import { newOwner, newRun, row } from "../contracts/store_rows.ts";
 import { POSTGRES_MISSING } from "../postgres.ts";
 import { PostgresCluster } from "../postgres_cluster.ts";
 
@@ -95,7 +95,7 @@ Deno.test({
         deepStrictEqual([error.code, error.retryable], ["infrastructure", true]);
         match(
           error.message,
-          /^Cannot append 1 rows to run 'a' in postgres:.* as PostgreSQL has been away for \d+ s .*Nothing/,
+          /^Cannot append 1 rows to run 'a' in postgres:.* because PostgreSQL has been away for \d+ s .*Nothing/,
         );
         return true;
       });

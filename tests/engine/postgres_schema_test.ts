@@ -1,7 +1,7 @@
 import { deepStrictEqual, match, ok, rejects, strictEqual } from "node:assert/strict";
 import { EngineError } from "../../engine/errors.ts";
 import { PostgresStore } from "../../engine/postgres_store.ts";
-import { newOwner, newRun, row } from "../contracts/store_contract.ts";
+import { newOwner, newRun, row } from "../contracts/store_rows.ts";
 import { POSTGRES_MISSING, TEST_POSTGRES, type TestSchema, testSchema } from "../postgres.ts";
 
 const ignore = POSTGRES_MISSING !== null;
@@ -94,7 +94,7 @@ Deno.test({
     };
     match(
       await refusal(url((one) => one.pathname = "/no_such_db")),
-      /there is no such database. Make it with createdb/,
+      /there is no such database. Create it with createdb/,
     );
     match(
       await refusal(url((one) => one.username = "no_such_user")),
@@ -152,6 +152,6 @@ Deno.test({
 Deno.test("a store of PostgreSQL that is closed says so", async () => {
   const store = new PostgresStore("postgres://127.0.0.1:1/none");
   await store.close();
-  await rejects(store.heads(), /Cannot use the journal postgres:\/\/127.0.0.1:1\/none as it is closed/);
-  await rejects(store.append("a", 1, []), /as it is closed/);
+  await rejects(store.heads(), /Cannot use the journal postgres:\/\/127.0.0.1:1\/none because it is closed/);
+  await rejects(store.append("a", 1, []), /because it is closed/);
 });

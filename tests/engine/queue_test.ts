@@ -3,7 +3,7 @@ import fc from "fast-check";
 import type { Liveness } from "../../engine/ownership.ts";
 import { type Choice, chooseRun, isQueued, type QueueOptions, queueOrder } from "../../engine/queue.ts";
 import type { Owner, RunHead } from "../../engine/store.ts";
-import { newRun } from "../contracts/store_contract.ts";
+import { newRun } from "../contracts/store_rows.ts";
 
 const NOW = 10_000_000;
 const AGEING = 1000;

@@ -90,7 +90,7 @@ Deno.test("Slots: what needs another group is not held up by a large request", a
 });
 
 Deno.test("Slots.reserve() refuses what can never be", () => {
-  throws(() => new Slots({ a: 2 }).reserve({ a: 3 }), /Cannot reserve 3 slots of 'a' as there are 2/);
+  throws(() => new Slots({ a: 2 }).reserve({ a: 3 }), /Cannot reserve 3 slots of 'a' because there are 2/);
 });
 
 Deno.test("a stage that names slots of two groups waits for both at once and keeps others off", async () => {

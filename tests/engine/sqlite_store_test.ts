@@ -3,7 +3,8 @@ import { DatabaseSync } from "node:sqlite";
 import { InfrastructureError, InvalidInputError } from "../../engine/errors.ts";
 import { ownerAlive } from "../../engine/ownership.ts";
 import { SqliteStore } from "../../engine/sqlite_store.ts";
-import { newOwner, newRun, row, storeContract } from "../contracts/store_contract.ts";
+import { storeContract } from "../contracts/store_contract.ts";
+import { newOwner, newRun, row } from "../contracts/store_rows.ts";
 
 storeContract("SQLite", (clock) => {
   const dir = Deno.makeTempDirSync();
@@ -99,7 +100,10 @@ Deno.test("SqliteStore: a full disk is named, loses nothing recorded, and writin
     deepStrictEqual(results.map((result) => result.status), ["rejected", "rejected"]);
     await rejects(store.append("a", 1, [big]), (error: InfrastructureError) => {
       deepStrictEqual([error.code, error.retryable], ["infrastructure", false]);
-      match(error.message, /^Cannot append 1 rows to run 'a' in .*holdfast.db as the disk is full\. Free some space/);
+      match(
+        error.message,
+        /^Cannot append 1 rows to run 'a' in .*holdfast.db because the disk is full\. Free some space/,
+      );
       return true;
     });
     deepStrictEqual(await store.append("a", 1, [row("small")]), { fenced: false, last_seq: 2 });
@@ -145,7 +149,7 @@ Deno.test("SqliteStore refuses a newer schema, altered tables, another program's
     await Deno.writeTextFile(`${path}.text`, "This is a letter, not a database. ".repeat(50));
     throws(() => new SqliteStore(`${path}.text`), (error: InfrastructureError) => {
       deepStrictEqual([error.code, error.retryable], ["infrastructure", false]);
-      match(error.message, /^Cannot open the journal in .*text as the file is damaged\. Restore it/);
+      match(error.message, /^Cannot open the journal in .*text because the file is damaged\. Restore it/);
       return true;
     });
   }));
@@ -197,7 +201,7 @@ Deno.test("SqliteStore names a damaged page when it reads it", () =>
     bytes.fill(0xff, bytes.length - 60_000); // The last pages hold rows; the schema is in the first.
     await Deno.writeFile(path, bytes);
     const damaged = new SqliteStore(path);
-    await rejects(damaged.read("a"), /Cannot read the journal of run 'a' in .* as the file is damaged/);
+    await rejects(damaged.read("a"), /Cannot read the journal of run 'a' in .* because the file is damaged/);
     await damaged.close();
   }));
 
@@ -207,8 +211,8 @@ Deno.test("SqliteStore.close() finishes what was asked for; a closed store says 
     const asked = store.append("a", 1, [row("x")]);
     await store.close();
     deepStrictEqual(await asked, { fenced: false, last_seq: 1 });
-    await rejects(store.append("a", 1, [row("y")]), /Cannot use the journal .* as it is closed/);
-    await rejects(store.read("a"), /as it is closed/);
+    await rejects(store.append("a", 1, [row("y")]), /Cannot use the journal .* because it is closed/);
+    await rejects(store.read("a"), /because it is closed/);
     await store.close();
   }));
 

@@ -93,7 +93,7 @@ Deno.test("my_algorithm.py trains the quickstart's model, and its run is what wa
     await Deno.writeTextFile(`${home}/bad.py`, BAD);
     const refused = await rl(["run", "configs/quickstart_small.yaml", `algorithm=${home}/bad.py`, "--home", home], {});
     strictEqual(refused.code, 2, refused.output);
-    ok(/bad.py as it depends on how a step is cut/.test(refused.output), refused.output);
+    ok(/bad.py because it depends on how a step is cut/.test(refused.output), refused.output);
     const { output: runs } = await rl(["runs", "--json", "--home", home], {});
     deepStrictEqual(JSON.parse(runs).map(({ id }: { id: string }) => id), ["mine"], "nothing was recorded");
   } finally {
@@ -154,7 +154,7 @@ async function differing(dir: string, room = ""): Promise<string[]> {
 
 async function addTo(dir: string): Promise<void> {
   const text = await Deno.readTextFile(`${EXAMPLE}.ts`);
-  const own = text.replace(/^import .* from "\.\.\/mod\.ts";$/m, NEIGHBOURS);
+  const own = text.replace(/^import .* from "holdfast";$/m, NEIGHBOURS);
   await Deno.writeTextFile(`${dir}algs/my_algorithm.ts`, own);
   const table = await Deno.readTextFile(`${dir}algs/table.ts`);
   const line = table.replace("export const ONLINE_ALGORITHMS = {\n", "$&  my_algorithm,\n");

@@ -1,5 +1,5 @@
 import { deepStrictEqual, strictEqual } from "node:assert/strict";
-import { tryReward } from "../../mod.ts";
+import { tryReward } from "../../entry/runs.ts";
 import { ensureTestEnvironments, HOME } from "../environments.ts";
 
 const EXAMPLES = new URL("../../examples/", import.meta.url).pathname;

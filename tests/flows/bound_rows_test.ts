@@ -85,11 +85,11 @@ Deno.test("rows that change once they were drawn from, or though nobody refused 
   const good = { train: [4, 5, 6], eval: [3] };
   const [first, second] = await resumed({ ...good, broken: true }, { ...good, train: [4, 5] });
   match(first!, /broken/);
-  match(second!, /'train' rows as their files changed since the run began/);
+  match(second!, /'train' rows because their files changed since the run began/);
   const other = { train: [4, 5], eval: [3] };
   const [long, ...later] = await resumed({ ...good, eval: [9] }, other, other);
   match(long!, /'row-0' \(9\)/);
-  for (const message of later) match(message, /'train' rows as their files changed since the run began/);
+  for (const message of later) match(message, /'train' rows because their files changed since the run began/);
 });
 
 Deno.test("without a bound of its own a prompt leaves the model room for one token", async () => {

@@ -1,8 +1,11 @@
 import { deepStrictEqual, ok, strictEqual } from "node:assert/strict";
 import fc from "fast-check";
 import { endsAs, NO_TROUBLE, SLAB_GROUPS_MAX, troubled } from "./crashing.ts";
-import { onceDurable } from "./deaths.ts";
+import { killPoints, onceDurable } from "./deaths.ts";
 
+/** Of the kill points and of the mixes of trouble: a gate that is red today is red tomorrow. */
+const SEED = 7;
+const KILLS = { seed: SEED, count: 45 };
 const CHECKPOINTS = { every_rounds: 3, keep_last: 1 };
 /** The value model warms up for a round, batches are gone through twice, the KL's weight and reference change, cut ones are masked. */
 const PPO = {
@@ -44,13 +47,14 @@ for (const [name, overrides] of Object.entries(FLOWS)) {
     deepStrictEqual(calm.recoveries, []);
   });
 
-  Deno.test(`${name}: killed after any append and resumed, it ends with the same versions, weights and ledger`, async () => {
+  Deno.test(`${name}: killed after drawn rows and resumed, it ends with the same versions, weights and ledger`, async () => {
     const redid = { trainer: 0, critic: 0 };
-    for (const moment of calm.moments) {
+    for (const moment of killPoints(calm.moments, KILLS)) {
       const ended = await troubled({ ...NO_TROUBLE, crashes: [onceDurable(moment)] }, overrides);
       endsAs(calm, ended);
+      strictEqual(ended.unsaved.length, 1, `no engine was killed after ${moment}`);
       for (const model of ["trainer", "critic"] as const) {
-        const [lost = 0] = ended.unsaved.map((unsaved) => unsaved[model]);
+        const lost = ended.unsaved[0]![model];
         const redone = ended.recoveries.filter(({ group = "trainer" }) => group === model)
           .reduce((sum, { batches_redone }) => sum + batches_redone, 0);
         strictEqual(redone, lost, `killed after ${moment}, the ${model} redid ${redone} batches of ${lost}`);
@@ -68,18 +72,18 @@ for (const [name, overrides] of Object.entries(FLOWS)) {
   });
 
   Deno.test(`${name}: any mix of killed engines and lost workers ends with the same versions, weights and ledger`, async () => {
-    const appends = fc.integer({ min: 1, max: calm.appends });
-    const crashes = fc.array(fc.record({ crash_after_appends: appends }), { maxLength: 3 });
+    const moments = fc.constantFrom(...calm.moments.toSorted());
     // One of each kind: a stage that loses its workers three times has spent its budget, as it should.
     const lost = (max: number) => fc.uniqueArray(fc.integer({ min: 1, max: Math.max(max, 1) }), { maxLength: 1 });
     const { trainer, critic } = calm.operations;
     const losses = fc.record({ trainer: lost(trainer), critic: lost(critic), sampler: lost(10) });
     await fc.assert(
       fc.asyncProperty(
-        fc.record({ crashes, losses }),
-        async (trouble) => endsAs(calm, await troubled(trouble, overrides)),
+        fc.array(moments, { maxLength: 3 }),
+        losses,
+        async (kills, losses) => endsAs(calm, await troubled({ crashes: kills.map(onceDurable), losses }, overrides)),
       ),
-      { numRuns: 30 },
+      { numRuns: 30, seed: SEED },
     );
   });
 }

@@ -16,14 +16,14 @@ import { type Death, unsavedOf, watched } from "./deaths.ts";
 import { execute, onlineConfig, stores } from "./fixtures.ts";
 
 /** Where engines die (one life each) and where worker groups are lost (operations of the whole history). */
-export type Trouble = { crashes: Death[]; losses: Partial<Record<Group, number[]>> };
+type Trouble = { crashes: Death[]; losses: Partial<Record<Group, number[]>> };
 type Model = "trainer" | "critic";
 type Group = Model | "sampler";
 export const NO_TROUBLE: Trouble = { crashes: [], losses: {} };
 /** Problems of the evaluation, and with it the largest slab. */
 export const SLAB_GROUPS_MAX = 2;
 
-export type Ended = {
+type Ended = {
   policy: unknown;
   critic: unknown;
   ledger: Ledger;
@@ -33,8 +33,7 @@ export type Ended = {
   recoveries: { group?: string; batches_redone: number }[];
   /** Of each life that ended in a crash: versions that were recorded and in no checkpoint. */
   unsaved: Record<Model, number>[];
-  appends: number;
-  /** Rows after which an engine may die: see `watched`. */
+  /** Names of the rows that its last engine recorded: see `watched`. */
   moments: string[];
   operations: Record<Group, number>;
 };
@@ -45,7 +44,7 @@ function losing(at: number[], state: { count: number }, forget: () => void): Fak
     if (moment === "begin") state.count++;
     if (!at.includes(state.count) || (moment === "begin") !== (state.count % 2 === 1)) return;
     forget();
-    throw new WorkerLostError("Cannot go on as the worker was killed on purpose");
+    throw new WorkerLostError("Cannot continue because the worker was killed on purpose");
   };
 }
 
@@ -95,7 +94,7 @@ export async function troubled({ crashes, losses }: Trouble, overrides: Record<s
       sampler: counts.sampler.count,
     };
     const told = { policy, critic, ledger, evaluations, generated, recoveries };
-    return { ...told, started_again, unsaved, appends: store.appends, moments: [...moments], operations };
+    return { ...told, started_again, unsaved, moments: [...moments], operations };
   } finally {
     await Deno.remove(dir, { recursive: true });
   }

@@ -1,10 +1,9 @@
 /** What else works on a run whose rounds hand groups on: plan, forks, gc, verify, rollouts. */
 import { deepStrictEqual, match, notStrictEqual, ok, rejects, strictEqual } from "node:assert/strict";
 import { batchArithmetic } from "../../cli/plan.ts";
-import { readRollouts } from "../../cli/rollouts.ts";
 import { loadConfig } from "../../configs/mod.ts";
 import type { RoundRecord } from "../../engine/mod.ts";
-import { collectGarbage, forkRun, type Home, verifyVersions, whyEntry } from "../../runs/mod.ts";
+import { collectGarbage, forkRun, type Home, readRollouts, verifyVersions, whyEntry } from "../../runs/mod.ts";
 import { FakeSampler, FakeTrainer } from "../../testing/mod.ts";
 import { rowsToRedo } from "../../runs/verify.ts";
 import { PolicyTrainer } from "../../workers/mod.ts";

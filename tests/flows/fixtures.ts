@@ -75,7 +75,7 @@ export async function stores(): Promise<Stores> {
   return { store: new MemoryStore(), artifacts: new ArtifactStore(`${dir}/artifacts`), dir, model };
 }
 
-export type Executed<T> = FakeRun & { outcome: Outcome<T> };
+type Executed<T> = FakeRun & { outcome: Outcome<T> };
 
 /** One engine's start at a run that is created if it is not there, with fresh fake workers. */
 export async function execute<In, C, T>(

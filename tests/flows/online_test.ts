@@ -136,7 +136,10 @@ Deno.test("online: rows that changed since the run began stop a resume, with the
   const { outcome } = await execute(online, config, { store: again, artifacts, dir, rows: changed });
   strictEqual(outcome.status, "failed");
   const { error } = outcome as { error: { message: string; code: string } };
-  match(error.message, /'train' rows as their files changed.*16 rows then.*rows-16.*another-dige.*Put the files back/);
+  match(
+    error.message,
+    /'train' rows because their files changed.*16 rows then.*rows-16.*another-dige.*Restore the files/,
+  );
   const mended = await execute(online, config, { store: again, artifacts, dir });
   strictEqual(mended.outcome.status, "done");
 });
@@ -163,7 +166,7 @@ Deno.test("online: every step is measured against the policy that sampled, and a
       await execute(online, config, { ...home, store, trainer }).catch((error) => ok(error instanceof Crashed));
       for (const { args } of trainer.calls.filter(({ op }) => op === "train")) {
         const step = args as { to: string; mismatch?: unknown };
-        deepStrictEqual(step.mismatch, recorded.includes(step.to) ? undefined : mismatch);
+        deepStrictEqual(step.mismatch, recorded.includes(step.to) ? null : mismatch);
         if (recorded.includes(step.to)) redone++;
       }
     }

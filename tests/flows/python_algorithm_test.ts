@@ -68,7 +68,9 @@ Deno.test("python: a file that changes after it was opened changes nothing of th
   const broken = new FakeTrainer({
     artifacts,
     hook: ({ op, key }) => {
-      if (op === "train" && key.startsWith("round/2/")) throw new UserCodeError("Cannot train as the test says so");
+      if (op === "train" && key.startsWith("round/2/")) {
+        throw new UserCodeError("Cannot train because the test says so");
+      }
     },
   });
   strictEqual((await execute(online, config, { store, artifacts, dir, trainer: broken })).outcome.status, "failed");
@@ -84,7 +86,7 @@ for (
       "changed before it was opened",
       { sha256: "0".repeat(64) },
       SOURCE,
-      /mine.py as it has changed since the run was made/,
+      /mine.py because it has changed since the run was created/,
     ],
     ["is not there", { source: "/nowhere/other.py" }, SOURCE, /Cannot open the algorithm in \/nowhere\/other.py/],
     ["is said to have a value model", { value_model: true }, SOURCE, /value_model is true and it has no value_loss/],

@@ -34,7 +34,9 @@ Deno.test("a sampler that is lost costs the slab in flight on it: the other goes
     if (op !== "generate" || moment !== "done" || draw >= 0) return;
     draw = (args as { slab: { draws: { draw: number }[] } }).slab.draws[0]!.draw;
     lost.resolve();
-    throw new WorkerLostError("Cannot run 'generate' on sampler/0 as rank 0 failed: The process was killed by SIGKILL");
+    throw new WorkerLostError(
+      "Cannot run 'generate' on sampler/0 because rank 0 failed: The process was killed by SIGKILL",
+    );
   };
   const atWork: FakeHook = ({ op }) => op === "generate" ? lost.promise : undefined; // In flight when the other goes.
   const disturbed = await run([dies, atWork]);

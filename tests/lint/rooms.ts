@@ -1,12 +1,14 @@
 /**
- * The import table of the house as a lint rule: which room may import which. What is not listed is refused.
- * Node, npm and same-room imports are free. `tests` may import all, `examples` only `mod.ts`.
+ * The import table of the house as a lint rule: which room may import which, and through its `mod.ts` alone. What is not
+ * listed is refused. Node, npm and same-room imports are free. `tests` may import all, and past a room's `mod.ts` too: they
+ * try its parts. `mod.ts` and `entry` are the entry points; `examples` may import only these, by their names as users do.
  */
 const BELOW_CONFIGS = ["engine", "data", "workers", "algs", "rewards", "rollouts"];
 const BELOW_FLOWS = [...BELOW_CONFIGS, "configs"];
 const BELOW_RUNS = [...BELOW_FLOWS, "flows"];
 const BELOW_CLI = [...BELOW_RUNS, "runs"];
-const ALL = [...BELOW_CLI, "cli", "testing", "deno.json"];
+const ALL = [...BELOW_CLI, "testing"];
+const ENTRY_POINT = /^holdfast(\/|$)/;
 
 export const IMPORT_TABLE: Record<string, string[]> = {
   engine: [],
@@ -21,8 +23,9 @@ export const IMPORT_TABLE: Record<string, string[]> = {
   testing: BELOW_CLI,
   cli: [...BELOW_CLI, "deno.json"],
   bench: ALL,
-  "mod.ts": ALL,
-  examples: ["mod.ts"],
+  "mod.ts": BELOW_CLI,
+  entry: ALL,
+  examples: [],
 };
 
 /** Room of a repository path: its first folder, or the file's own name at the top. */
@@ -42,14 +45,21 @@ function resolve(from: string, specifier: string): string {
 
 /** A sentence if `from` may not import `specifier`, else null. Paths are relative to the repository. */
 export function refusal(from: string, specifier: string): string | null {
-  if (!specifier.startsWith(".")) return null;
   const room = roomOf(from);
-  const target = roomOf(resolve(from, specifier));
+  if (ENTRY_POINT.test(specifier) && room !== "examples" && IMPORT_TABLE[room] !== undefined) {
+    return `Cannot import '${specifier}' from '${room}' because entry points are for scripts: import the room's mod.ts`;
+  }
+  if (!specifier.startsWith(".")) return null;
+  const path = resolve(from, specifier);
+  const target = roomOf(path);
   const allowed = IMPORT_TABLE[room];
-  if (room === target || allowed === undefined || allowed.includes(target)) return null;
-  return `Cannot import '${target}' from '${room}': the import table allows ${
-    allowed.length ? allowed.join(", ") : "nothing"
-  } there`;
+  if (room === target || allowed === undefined) return null;
+  if (!allowed.includes(target)) {
+    const list = allowed.length ? allowed.join(", ") : "nothing";
+    return `Cannot import '${target}' from '${room}' because the import table allows ${list} there`;
+  }
+  if (path === target || path === `${target}/mod.ts`) return null;
+  return `Cannot import '${path}' from '${room}' because a room is imported through its mod.ts: '${target}/mod.ts'`;
 }
 
 const ROOT = new URL("../../", import.meta.url).pathname;

@@ -32,7 +32,8 @@ def ask(text: str, otherwise: str = "") -> str:
 CHATML = "<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n"
 # Thoughts are kept in the last turn alone, and an empty one is written where it has none.
 THINKING = """\
-{%- set ns = namespace(last=0) %}{% for m in messages %}{% if m.role == 'user' %}{% set ns.last = loop.index0 %}{% endif %}{% endfor %}
+{%- set ns = namespace(last=0) %}{% for m in messages %}
+{%- if m.role == 'user' %}{% set ns.last = loop.index0 %}{% endif %}{% endfor %}
 {%- for m in messages %}
 {%- set said = m.content.split('</think>')[-1].lstrip('\n') %}
 {%- set thought = m.content.split('</think>')[0].split('<think>')[-1].strip('\n') if '</think>' in m.content else '' %}
@@ -45,7 +46,8 @@ THINKING = """\
 {%- endif %}"""
 # The prompt opens the thoughts, and history drops them.
 OPENED = loop(
-    "<|im_start|>{{ m.role }}\n{{ m.content.split('</think>')[-1] }}<|im_end|>\n", ask("<|im_start|>assistant\n<think>\n")
+    "<|im_start|>{{ m.role }}\n{{ m.content.split('</think>')[-1] }}<|im_end|>\n",
+    ask("<|im_start|>assistant\n<think>\n"),
 )
 
 SHAPES = {
@@ -91,7 +93,11 @@ SHAPES = {
     ),
     "mistral": Shape(
         "{{ bos_token }}"
-        + loop("{% if m.role == 'user' %}[INST] {{ m.content }}[/INST]{% else %} {{ m.content }}{{ eos_token }}{% endif %}", ""),
+        + loop(
+            "{% if m.role == 'user' %}[INST] {{ m.content }}[/INST]"
+            "{% else %} {{ m.content }}{{ eos_token }}{% endif %}",
+            "",
+        ),
         ("[INST]", "[/INST]"),
         "</s>",
         "<bos>[INST] hi[/INST]",

@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import msgpack
-from holdfast_worker.protocol import check
 from websockets.asyncio.server import ServerConnection, serve
 from websockets.exceptions import ConnectionClosed
 from websockets.http11 import Request, Response
+
+from holdfast_worker.protocol import check
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ROOT / "workers" / "python"
@@ -195,7 +196,7 @@ class FakeEngine:
                 await asyncio.wait_for(
                     self._news.wait_for(lambda: setattr(self, "_found", find()) or self._found), WAIT_S
                 )
-            except asyncio.TimeoutError:
+            except TimeoutError:
                 kinds = [item["type"] for item in self.seen[self._taken :]]
                 log = (self.home / "agent.log").read_text() if (self.home / "agent.log").exists() else ""
                 raise AssertionError(f"no '{kind}' in {WAIT_S} s; since the last: {kinds[-20:]}\n{log}") from None

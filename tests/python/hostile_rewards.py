@@ -1,4 +1,6 @@
-"""Rewards that do harm, on purpose or by mistake: `score` does what the completion names, and answers what it does not."""
+"""
+Rewards that do harm, on purpose or by mistake: `score` does what the completion names, and answers what it does not.
+"""
 
 from __future__ import annotations
 
@@ -210,7 +212,7 @@ def hang_in_finalizer(row: Row) -> float:
 
 
 class HangsAsText(Exception):
-    def __str__(self) -> str:
+    def __str__(self) -> str:  # noqa: PLE0307 (It never returns.)
         hang({})
 
 
@@ -381,7 +383,7 @@ def close_everything(row: Row) -> float:
 def close_and_open(row: Row) -> float:
     """Something else has the channel's number now."""
     os.closerange(3, 256)
-    row["kept"] = [open(os.devnull, "wb") for _ in range(64)]
+    row["kept"] = [open(os.devnull, "wb") for _ in range(64)]  # noqa: SIM115 (They stay open.)
     return OWN
 
 

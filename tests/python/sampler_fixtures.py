@@ -54,9 +54,21 @@ def publish_changed(source: Path, version: str, *, names: set[str] | None, seed:
     return publish(directory, version)
 
 
+SAMPLER_SPEC: dict[str, Any] = {
+    "engine": "huggingface",
+    "dtype": "float32",
+    "threads": 1,
+    "device": "cpu",
+    "max_model_len": None,
+    "kv_cache_gib": None,
+    "vllm": {},
+    "seed": 7,
+}
+
+
 def make_worker(engine: str = "huggingface", **spec: Any) -> Worker:
     """A booted sampler without a model."""
-    full = {"engine": engine, "dtype": "float32", "threads": 1, "device": "cpu", "seed": 7, **spec}
+    full = {**SAMPLER_SPEC, "engine": engine, **spec}
     worker = Worker(RankContext("sampler", "sampler/0", 1, 0, 1, full, artifacts_dir=""))
     worker.boot()
     return worker

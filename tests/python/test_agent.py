@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from fake_engine import TOKEN, FakeEngine, alive, until_dead
 from holdfast_worker.protocol import FRAME_BYTES_MAX
 
@@ -146,7 +147,8 @@ def test_a_dropped_line_is_taken_up_again_and_what_was_not_acknowledged_comes_ag
         assert bytes(engine.blobs[(task["task"], 0)]) == bytes(10)
         await engine.next("result", lambda m: m == again)
         engine.cut()
-        assert [t["task"] for t in (await engine.next("hello"))["tasks"]] == [task["task"]]  # Its row may not be durable.
+        # Its row may not be durable.
+        assert [t["task"] for t in (await engine.next("hello"))["tasks"]] == [task["task"]]
         await engine.send({"type": "release", "task": task["task"]})
         engine.cut()
         assert (await engine.next("hello"))["tasks"] == []
@@ -375,7 +377,9 @@ def test_stop_group_ends_its_processes_and_says_so(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("way", ["stop_group", "shutdown", "rank_killed"])
-def test_what_detaches_itself_from_a_rank_ends_with_it_or_with_the_agent_at_the_latest(tmp_path: Path, way: str) -> None:
+def test_what_detaches_itself_from_a_rank_ends_with_it_or_with_the_agent_at_the_latest(
+    tmp_path: Path, way: str
+) -> None:
     async def test(engine: FakeEngine) -> None:
         engine.start_agent()
         rank = (await engine.start_group())["ranks"][0]["pid"]
@@ -503,7 +507,8 @@ def test_answers_are_kept_for_another_engine_and_sent_as_it_asks(tmp_path: Path)
     async def test(first: FakeEngine) -> None:
         first.start_agent()
         await first.start_group()
-        wanted, unwanted = await first.call("blob", {"sizes": [10]}), await first.call("echo")  # Both were acknowledged.
+        # Both were acknowledged.
+        wanted, unwanted = await first.call("blob", {"sizes": [10]}), await first.call("echo")
         second = FakeEngine(tmp_path, boot="engine-boot-2", epoch=2)
         second.task_verdicts = [
             {"task": wanted["task"], "verdict": "deliver"},

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from fake_engine import ROOT, alive
 from holdfast_worker import agent as agent_module
 from holdfast_worker import agent_group

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from test_loss_step import WHOLE, Model
 
 from holdfast_worker.algorithm import Algorithm, AlgorithmError, recorded_program
 from holdfast_worker.algorithm.credit import assign, read_round
 from holdfast_worker.algorithm.describe import describe
 from holdfast_worker.loss import LossProgram
 from loss_expressions import effective_sample_size
+from test_loss_step import WHOLE, Model
 
 P3O = (Path(__file__).parents[1] / "algs" / "python" / "p3o.py").read_text()
 PLAIN = """
@@ -76,7 +76,7 @@ def test_needs_of_credit_are_found_and_may_be_listed() -> None:
     reads = changed(PLAIN, ("round.reward.mean()", "np.array([row.mean() for row in round.values])"))
     assert describe(recorded(f"import numpy as np\n{reads}"))["needs"] == ["values"]
     assert describe(recorded(f"NEEDS = ['bootstrap']\n{PLAIN}"))["needs"] == ["bootstrap"]
-    with pytest.raises(AlgorithmError, match=r"my.py as it NEEDS 'value' \(did you mean values\?\)"):
+    with pytest.raises(AlgorithmError, match=r"my.py because it NEEDS 'value' \(did you mean values\?\)"):
         describe(recorded(f"NEEDS = ['value']\n{PLAIN}"))
 
 
@@ -91,7 +91,7 @@ def test_a_value_loss_and_coefficients_are_described() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"std_epsilom": 1}, r"the setting 'std_epsilom' as there is none of that name \(did you mean std_epsilon\?\)"),
+        ({"std_epsilom": 1}, r"the setting 'std_epsilom' because there is none .*\(did you mean std_epsilon\?\)"),
         ({"std_epsilon": "a"}, r"the setting 'std_epsilon' 'a': expected float"),
         ({"std_epsilon": True}, r"the setting 'std_epsilon' True: expected float"),
         ({"pull": "k2"}, r"the setting 'pull' 'k2': expected Literal\['k3', 'forward'\]"),
@@ -105,17 +105,17 @@ def test_settings_are_checked_against_config(settings: dict[str, Any], message: 
 @pytest.mark.parametrize(
     ("source", "message"),
     [
-        ("def los(x): pass", r"my.py as it has no function loss\(x, c, s\) \(did you mean los\?\)"),
-        ("def loss(x:\n", r"load my.py as my.py:1 is no Python: SyntaxError"),
-        ("x = 1\nimport nothing_of_this_name", r"load my.py as my.py:2 raised, at `import nothing_of_this_name`"),
+        ("def los(x): pass", r"my.py because it has no function loss\(x, c, s\) \(did you mean los\?\)"),
+        ("def loss(x:\n", r"load my.py because my.py:1 is no Python: SyntaxError"),
+        ("x = 1\nimport nothing_of_this_name", r"load my.py because my.py:2 raised, at `import nothing_of_this_name`"),
         (loss_of("{'loss': ('token_mean', x.lopg)}"), r"my.py:3 raised.*no input 'lopg' \(did you mean logp\?\)"),
         (loss_of("{'loss': ('token_mean', x.logp * s.w)}"), r"my.py:3 raised.*there is no statistics\(x, c\)"),
         (loss_of("{'loss': ('token_mean', x.logp + undefined)}"), r"my.py:3 raised, at .*NameError"),
         (loss_of("x.logp.mean()"), r"it is a scalar without 'loss': return \{\"loss\""),
-        (loss_of("{'loss': x.logp.mean()}"), r"the loss that loss\(\) of my.py returned as it has no reduction"),
+        (loss_of("{'loss': x.logp.mean()}"), r"the loss that loss\(\) of my.py returned because it has no reduction"),
         (loss_of("{'loss': ('token_mean', x.logp.mean())}"), r"a tensor of shape \[\]: return it unreduced"),
         (loss_of("{'loss': ('mean', x.logp)}"), r"no reduction 'mean' \(did you mean"),
-        (loss_of("{'loss': ('pair_mean', x.logp)}"), r"over pairs as it is a token value: use x.chosen"),
+        (loss_of("{'loss': ('pair_mean', x.logp)}"), r"over pairs because it is a token value: use x.chosen"),
         (loss_of("{'loss': ('token_mean', x.logp.detach())}"), r"no gradient flows from it to the model"),
         (loss_of("{'loss': ('token_mean', x.advantage)}"), r"no gradient flows from it to the model"),
         (loss_of("{'loss': ('token_mean', x.logp * x.values)}"), r"reads 'values', which another model computes"),
@@ -139,7 +139,7 @@ def test_a_loss_that_cannot_be_trained_on_is_refused_by_file_and_line(source: st
         ("{'advantage': round.reward, 'return': 1}", r"'return' \(did you mean returns\?\)"),
         ("{'advantage': round.reward[1:]}", r"there are 4 of them: the round has 5 sequences"),
         ("{'advantage': [[1.0]] * len(round)}", r"sequence 0 has 1 numbers: it has 3 sampled tokens"),
-        ("{'advantage': round.reward / 0}", r"advantage of sequence 0 as credit\(\) of my.py assigned inf to it"),
+        ("{'advantage': round.reward / 0}", r"advantage of sequence 0 because credit\(\) of my.py assigned inf to it"),
     ],
 )
 def test_credit_that_assigns_no_numbers_is_refused(credit: str, message: str) -> None:
@@ -228,7 +228,7 @@ def test_reading_by_the_data_is_refused() -> None:
     source = "def loss(x, c):\n    extra = x.ref_logp if len(x.logp) == 1 else 0\n"
     source += "    return {'loss': ('token_mean', x.logp + extra)}\n"
     model = Model([[-1.0]], {"ref_logp": [[-1.0]]})
-    with pytest.raises(AlgorithmError, match="Cannot read 'ref_logp' in loss.. of my.py as it was not read when"):
+    with pytest.raises(AlgorithmError, match="Cannot read 'ref_logp' in loss.. of my.py because it was not read when"):
         model.step(program(source), [[0]])
 
 

@@ -3,6 +3,7 @@ import socket
 import threading
 
 import pytest
+
 from holdfast_worker.channel import FRAME_MAX, HEADER, AsyncChannel, Channel, ChannelClosed, checked_length, pack
 
 

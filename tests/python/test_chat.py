@@ -1,8 +1,8 @@
 """Chats are taught and sampled as the model's template writes them, for the shapes of published templates."""
 
 import pytest
-from chat_templates import OPENED, SHAPES, ask, loop, tokenizer_for, tokenizer_of
 
+from chat_templates import OPENED, SHAPES, ask, loop, tokenizer_for, tokenizer_of
 from holdfast_worker.operation import BadDataError
 from holdfast_worker.prompts import encode_prompt, encode_rows, encode_supervised, turn_end
 from holdfast_worker.sampler.stopping import end_tokens, turn_ends
@@ -70,7 +70,7 @@ def test_thoughts_are_taught_in_the_turn_that_has_them_and_left_out_of_later_pro
 
 def test_a_pair_is_one_sequence_a_side_so_a_template_that_rewrites_turns_is_refused():
     chat = says("a", "bb", "c", "dd")
-    with pytest.raises(BadDataError, match="does not keep earlier turns .*: give each assistant turn a row of its own"):
+    with pytest.raises(BadDataError, match="does not keep earlier turns .*: give each assistant turn a separate row"):
         encode_supervised(tokenizer_for("qwen3"), chat[:1], chat[1:], CHAT)
 
 

@@ -89,7 +89,7 @@ def test_a_disk_that_runs_full_in_the_middle_leaves_no_partial_checkpoint(traine
     target = trainer.directory / "checkpoints" / "000001-0123456789ab-1-1"
     with monkeypatch.context() as patch:
         patch.setattr(torch, "save", full)
-        with pytest.raises(DiskFullError, match=rf"Cannot write '{target}' as its disk is full"):
+        with pytest.raises(DiskFullError, match=rf"Cannot write '{target}' because its disk is full"):
             trainer.call("save", version="v1", dir=str(target))
     assert list(target.parent.iterdir()) == []
     assert trainer.call("save", version="v1", dir=str(target))["files"]

@@ -13,6 +13,8 @@ from holdfast_worker.sampler.publication import Proof, prove
 from holdfast_worker.sampler.vllm_engine import GIB, memory_arguments
 from holdfast_worker.trainer import engine_deepspeed, numerics
 from holdfast_worker.trainer.model_source import ModelSource
+from holdfast_worker.wire_types import SamplerSpec
+from sampler_fixtures import SAMPLER_SPEC
 
 GPU_BYTES = 80 * GIB
 
@@ -25,10 +27,10 @@ def gpus(monkeypatch):
 
 
 def test_choose_device_gives_each_rank_a_gpu_of_its_own(gpus):
-    assert [numerics.choose_device({"device": "auto"}, rank) for rank in (0, 1)] == ["cuda:0", "cuda:1"]
-    assert numerics.choose_device({"device": "cpu"}, 1) == "cpu"
+    assert [numerics.choose_device("auto", rank) for rank in (0, 1)] == ["cuda:0", "cuda:1"]
+    assert numerics.choose_device("cpu", 1) == "cpu"
     with pytest.raises(RuntimeError, match="Cannot place rank 2.*sees 2 GPU"):
-        numerics.choose_device({"device": "cuda"}, 2)
+        numerics.choose_device("cuda", 2)
 
 
 def test_deepspeed_is_told_its_accelerator_and_never_looks_for_one(monkeypatch):
@@ -82,6 +84,7 @@ def test_memory_is_given_back_only_on_a_gpu_that_is_shared(monkeypatch):
     ],
 )
 def test_memory_arguments_bound_vllms_cache_wherever_it_is_not_alone(spec, total, processes, expected):
+    spec = SamplerSpec.of({**SAMPLER_SPEC, **spec})
     assert memory_arguments(spec, total_bytes=total, processes=processes) == pytest.approx(expected)
 
 

@@ -1,5 +1,5 @@
-"""A battery of rewards that misbehave, each on the real pool between honest samples: it ends in time with an outcome that
-has a name, no sample gets the reward of another, and nothing that it started is left."""
+"""A battery of rewards that misbehave, each on the real pool between honest samples: it ends in time with an outcome
+that has a name, no sample gets the reward of another, and nothing that it started is left."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import hostile_rewards
 import pytest
+
+import hostile_rewards
 from fake_engine import PACKAGES, FakeEngine
 from holdfast_worker.linux import PR_SET_CHILD_SUBREAPER, prctl
 from holdfast_worker.process_table import descendants, process_state
 from holdfast_worker.rewards.confinement import isolation_works
 from holdfast_worker.rewards.pool import RewardPool
-from holdfast_worker.rewards.pool_process import OUTPUT_BYTES_MAX
 from holdfast_worker.rewards.reward_code import RewardCode
 
 FILE = Path(hostile_rewards.__file__)
@@ -120,8 +120,8 @@ HARM_THE_NEXT = {"thread_steals", "thread_forges", "forge_by_its_nonce"}
 
 
 def tried(name: str, isolate: bool, place: Path) -> dict[str, Any]:
-    """One honest sample, the one that misbehaves, two honest ones, in one process. What is left is looked for before the
-    pool closes."""
+    """One honest sample, the one that misbehaves, two honest ones, in one process. What is left is looked for before
+    the pool closes."""
     number = list(BATTERY).index(name)
     sleep = f"1000.{number}{int(isolate)}"
     hub = place / f"{name}-{isolate}.hub.json"
@@ -178,7 +178,9 @@ def test_nothing_is_left_of_all_of_them(battery: Any) -> None:
 
 
 def test_the_reward_role_goes_on_after_hostile_samples_and_leaves_nothing(tmp_path: Path) -> None:
-    """Through a real agent: what fails is a sample, never the operation, and the next operation is as if nothing was."""
+    """
+    Through a real agent: what fails is a sample, never the operation, and the next operation is as if nothing was.
+    """
     row = {"sleep": "1000.99", "file": str(tmp_path / "filled"), "secret": SECRET}
     names = ["1", "daemon", "forge_in_advance", "fork_returns", "hang", "daemon_then_hang", "2"]
     process = {**PROCESS, "env": [], "isolate": True}

@@ -8,16 +8,18 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+
+from holdfast_worker.loss import LossProgram
 from loss_expressions import likelihood
 from simulated_ranks import in_ranks
 from test_loss_step import LENGTHS, WHOLE, Model
 
-from holdfast_worker.loss import LossProgram
-
 PPO = {"low": 0.2, "high": 0.2, "ratio": "token"}
 
 
-def metrics(model: Model, cut: list[list[int]] = WHOLE, clip: dict[str, Any] | None = PPO, **options: Any) -> dict[str, float]:
+def metrics(
+    model: Model, cut: list[list[int]] = WHOLE, clip: dict[str, Any] | None = PPO, **options: Any
+) -> dict[str, float]:
     return model.step(LossProgram(likelihood()), cut, clip=clip, **options).metrics
 
 
@@ -34,7 +36,9 @@ def test_a_policy_that_is_the_sampler_s_has_no_mismatch() -> None:
 
 
 @pytest.mark.parametrize("seed", range(5))
-@pytest.mark.parametrize("clip", [PPO, {"low": None, "high": 0.1, "ratio": "token"}, {"low": 0.05, "high": None, "ratio": "sequence"}])
+@pytest.mark.parametrize(
+    "clip", [PPO, {"low": None, "high": 0.1, "ratio": "token"}, {"low": 0.05, "high": None, "ratio": "sequence"}]
+)
 def test_the_means_are_those_of_their_definitions(seed: int, clip: dict[str, Any]) -> None:
     random = np.random.default_rng(seed)
     differences = [random.normal(scale=0.3, size=length).tolist() for length in LENGTHS]
@@ -70,7 +74,11 @@ def test_it_costs_no_forward_and_changes_no_bit_of_loss_and_gradient() -> None:
     program = LossProgram(likelihood())
     first, second = plain.step(program, WHOLE), watched.step(program, WHOLE, clip=PPO)
     assert first.metrics == {} and len(second.metrics) == 3
-    assert (first.loss, plain.calls, float(plain.weight.grad)) == (second.loss, watched.calls, float(watched.weight.grad))
+    assert (first.loss, plain.calls, float(plain.weight.grad)) == (
+        second.loss,
+        watched.calls,
+        float(watched.weight.grad),
+    )
 
 
 def test_a_mean_that_is_not_finite_is_left_out_and_the_step_stands() -> None:
@@ -82,5 +90,7 @@ def test_a_mean_that_is_not_finite_is_left_out_and_the_step_stands() -> None:
 
 def test_what_is_not_trained_counts_nowhere() -> None:
     model = model_of([0.1, 0.1], [0.5])
-    model.forward = lambda mb, need, own=model.forward: {k: torch.nan_to_num(v, nan=7.0) for k, v in own(mb, need).items()}
+    model.forward = lambda mb, need, own=model.forward: {
+        k: torch.nan_to_num(v, nan=7.0) for k, v in own(mb, need).items()
+    }
     assert metrics(model, [[0, 1]], padding=5)["policy/mismatch_abs"] == pytest.approx(0.7 / 3, rel=1e-5)

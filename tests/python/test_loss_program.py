@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from loss_expressions import Nodes, clipped, effective_sample_size
 
 from holdfast_worker.loss import LossProgram
+from loss_expressions import Nodes, clipped, effective_sample_size
 
 
 def test_inputs_are_split_by_who_brings_them() -> None:

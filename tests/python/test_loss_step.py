@@ -7,8 +7,6 @@ from typing import Any
 
 import pytest
 import torch
-from loss_expressions import Nodes, clipped, effective_sample_size, likelihood
-from simulated_ranks import in_ranks
 
 from holdfast_worker.loss import (
     Counts,
@@ -20,6 +18,8 @@ from holdfast_worker.loss import (
     run_step,
     steepest,
 )
+from loss_expressions import Nodes, clipped, effective_sample_size, likelihood
+from simulated_ranks import in_ranks
 
 LENGTHS = [5, 2, 7, 3, 4]
 

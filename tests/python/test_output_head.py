@@ -1,4 +1,6 @@
-"""Log-probabilities chunk by chunk: the values and gradients of the whole, and never the logits of more than a chunk."""
+"""
+Log-probabilities chunk by chunk: the values and gradients of the whole, and never the logits of more than a chunk.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +9,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
-from transformers import CohereConfig, CohereForCausalLM, Gemma2Config, Gemma2ForCausalLM
-from transformers import LlamaConfig, LlamaForCausalLM
+from transformers import CohereConfig, CohereForCausalLM, Gemma2Config, Gemma2ForCausalLM, LlamaConfig, LlamaForCausalLM
 
 from holdfast_worker.operation import BadDataError
 from holdfast_worker.trainer.forward import policy_forward
@@ -126,4 +127,6 @@ def test_models_that_change_their_logits_after_the_head_are_refused(make, config
     model = make(config)
     with pytest.raises(BadDataError, match="Set trainer.logits_chunk_tokens: null"):
         policy_forward(model, ROWS, need={"logp"}, temperature=1.0, chunk_tokens=5)
-    assert policy_forward(model, ROWS, need={"logp"}, temperature=1.0)["logp"].shape == ROWS.mask.shape
+    assert (
+        policy_forward(model, ROWS, need={"logp"}, temperature=1.0, chunk_tokens=None)["logp"].shape == ROWS.mask.shape
+    )

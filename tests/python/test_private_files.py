@@ -6,9 +6,9 @@ import os
 import stat
 
 import pytest
-from test_trainer_lora import adapted, published
 
 from holdfast_worker import private_files
+from test_trainer_lora import adapted, published
 
 
 @pytest.fixture(params=[0o022, 0o027], ids=oct)

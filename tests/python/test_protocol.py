@@ -2,6 +2,7 @@ import json
 
 import msgpack
 import pytest
+
 from holdfast_worker.protocol import FRAME_BYTES_MAX, ProtocolError, blob_frames, check, decode_engine, encode_agent
 
 CANCEL = {"type": "cancel", "epoch": 3, "seq": 7, "task": "t"}

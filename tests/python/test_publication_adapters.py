@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import sampler_fixtures as fixtures
-from test_trainer_lora import LORA, adapted, published, train
 
+import sampler_fixtures as fixtures
 from holdfast_worker import weights
 from holdfast_worker.operation import BadDataError
 from holdfast_worker.sampler.publication import probe_sequences
+from test_trainer_lora import LORA, adapted, published, train
 
 
 @pytest.fixture()
@@ -62,7 +62,7 @@ def test_a_tensor_of_the_adapter_that_is_left_stale_is_seen(trainer, half):
     copy, left = stale.engine._copy, []
 
     def all_but_one(target, source):
-        if not left and half == "lora_B" and bool(source.any()) or not left and half == "lora_A":
+        if (not left and half == "lora_B" and bool(source.any())) or (not left and half == "lora_A"):
             return left.append(target)
         return copy(target, source)
 

@@ -5,8 +5,8 @@ import shutil
 
 import numpy as np
 import pytest
-import sampler_fixtures as fixtures
 
+import sampler_fixtures as fixtures
 from holdfast_worker.operation import BadDataError, OperationIO
 from holdfast_worker.sampler.publication import probe_sequences
 

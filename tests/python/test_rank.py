@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from fake_engine import PACKAGES, ROOT, alive
-from holdfast_worker.channel import CHANNEL_VARIABLE, GUARD_VARIABLE, Channel
 from holdfast_worker import operation
+from holdfast_worker.channel import CHANNEL_VARIABLE, GUARD_VARIABLE, Channel
 from holdfast_worker.failures import REPORTS_BYTES_MAX, cause_of, fitting, report, report_of_exception
 from holdfast_worker.operation import BadDataError, OperationIO, TooLargeError, UserCodeError
 
@@ -79,7 +80,9 @@ class Agent:
         return self.channel.receive()
 
     def ask(self, op: str, args: dict[str, Any] | None = None) -> None:
-        self.channel.send({"type": "task", "task": "t", "key": "k", "attempt": 1, "op": op, "args": {"json": json.dumps(args or {})}})
+        self.channel.send(
+            {"type": "task", "task": "t", "key": "k", "attempt": 1, "op": op, "args": {"json": json.dumps(args or {})}}
+        )
 
     def call(self, op: str, args: dict[str, Any] | None = None) -> dict[str, Any]:
         self.ask(op, args)
@@ -230,7 +233,9 @@ def test_cause_of(error: BaseException, booting: bool, cause: str) -> None:
 
 def test_fitting_keeps_every_ranks_report_and_drops_what_says_least_first() -> None:
     long = {"traceback": "t" * 12_000, "log_tail": ["x" * 2_000] * 20, "log_errors": ["y" * 500] * 40}
-    few, many, crowd = ([report(rank, cause="other", message="m", **long) for rank in range(n)] for n in (2, 200, 2_000))
+    few, many, crowd = (
+        [report(rank, cause="other", message="m", **long) for rank in range(n)] for n in (2, 200, 2_000)
+    )
     assert fitting(few) == few
     for reports in (many, crowd):
         kept = fitting(reports)

@@ -7,6 +7,7 @@ import stat
 from pathlib import Path
 
 import pytest
+
 from fake_engine import FakeEngine
 from holdfast_worker.failures import log_tail
 from holdfast_worker.rank_log import LOG_BYTES_MAX, OLDER_KEPT, RankLog, RotatingLog, files_of

@@ -1,4 +1,6 @@
-"""What the workers remove: only names of ours, strictly inside the home, through no link, and all of it in one place."""
+"""
+What the workers remove: only names of ours, strictly inside the home, through no link, and all of it in one place.
+"""
 
 from __future__ import annotations
 
@@ -176,7 +178,9 @@ class Forest:
 
 def own(path: Path, home: Path) -> str | None:
     """Where it really lies, if it is inside the home and no link is on the way below the first folder."""
-    parts = Path(os.path.abspath(path)).relative_to(home).parts if Path(os.path.abspath(path)).is_relative_to(home) else ()
+    parts = (
+        Path(os.path.abspath(path)).relative_to(home).parts if Path(os.path.abspath(path)).is_relative_to(home) else ()
+    )
     if not parts:
         return None
     top = Path(os.path.realpath(home / parts[0])) if len(parts) > 1 else home

@@ -7,6 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+
 from fake_engine import FakeEngine
 from holdfast_worker.operation import RankContext
 from holdfast_worker.rendezvous import (
@@ -39,7 +40,10 @@ def test_the_rendezvous_is_on_loopback_unless_an_interface_is_named(tmp_path: Pa
 
     async def test(engine: FakeEngine) -> None:
         engine.start_agent(GLOO_SOCKET_IFNAME="elsewhere", VLLM_HOST_IP="0.0.0.0")
-        for group, interface, expected in (("a", None, environment(None, LOOPBACK)), ("b", name, environment(name, address))):
+        for group, interface, expected in (
+            ("a", None, environment(None, LOOPBACK)),
+            ("b", name, environment(name, address)),
+        ):
             await engine.start_group(group, interface=interface)
             output = (await engine.call("environment", group=group))["outputs"][0]
             assert {key: output["env"][key] for key in expected} == expected
@@ -58,7 +62,9 @@ def test_a_rank_listens_on_its_interface_alone(named: bool, monkeypatch: pytest.
         monkeypatch.setenv(variable, value)
     place = {"master_addr": address, "master_port": free_port(address)}
     before = Counter(listening_sockets([os.getpid()]))
-    join_group(RankContext("trainer", "trainer", 1, 0, 1, {}, "", **place), backend="gloo", timeout=timedelta(seconds=20))
+    join_group(
+        RankContext("trainer", "trainer", 1, 0, 1, {}, "", **place), backend="gloo", timeout=timedelta(seconds=20)
+    )
     try:
         sockets = Counter(listening_sockets([os.getpid()])) - before
     finally:

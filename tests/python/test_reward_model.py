@@ -37,9 +37,7 @@ def path(tmp_path_factory):
 
 
 def context(**spec):
-    return RankContext(
-        role="reward", group="reward", generation=1, rank=0, world_size=1, spec=spec, artifacts_dir=""
-    )
+    return RankContext(role="reward", group="reward", generation=1, rank=0, world_size=1, spec=spec, artifacts_dir="")
 
 
 class Asked:
@@ -48,7 +46,7 @@ class Asked:
     def __init__(self, path: str, **settings):
         self.worker = Worker(context(processes=1))
         self.settings = {"path": path, "dtype": "float32", "device": "cpu", "threads": 1, **settings}
-        self.settings.setdefault("batch_tokens_max", 8192)
+        self.settings = {"batch_tokens_max": 8192, "turn_end": "eos_token", "template_arguments": {}, **self.settings}
 
     def score(self, samples, **fields):
         items = [
@@ -58,7 +56,9 @@ class Asked:
         return self.ask(items)
 
     def ask(self, items):
-        return self.worker.score({"model": self.settings, "shared": {"json": "{}"}, "items": items}, OperationIO.alone())["results"]
+        return self.worker.score(
+            {"model": self.settings, "shared": {"json": "{}"}, "items": items}, OperationIO.alone()
+        )["results"]
 
 
 def test_a_score_is_the_logit_of_transformers_own_classifier_at_the_end_of_the_sample(path):
@@ -126,7 +126,7 @@ def test_a_sample_that_cannot_be_scored_fails_alone_and_is_never_a_score(path, m
     asked = Asked(path)
     too_long, fine = asked.score([("a" * 600, "b"), SAMPLES[0]])
     assert (too_long["outcome"], too_long["score"]) == ("error", None)
-    assert "602 tokens as the reward model has room for 512" in too_long["error"]
+    assert "602 tokens because the reward model has room for 512" in too_long["error"]
     assert fine["outcome"] == "ok"
     model = asked.worker._models[next(iter(asked.worker._models))]
     monkeypatch.setattr(model, "_forward", lambda rows: [math.nan] * len(rows))

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from fake_engine import PACKAGES, FakeEngine
 from holdfast_worker.operation import UserCodeError
 from holdfast_worker.rewards import pool_process
@@ -222,7 +223,11 @@ def test_a_throw_is_tried_once_more(pool_of: MakePool, file: Path, tmp_path: Pat
         ("raise SystemExit(2)", "f", "SystemExit: 2"),
         ("import os\nif os.fork() == 0: 1 / 0\nos.wait()", "f", "has no function 'f'"),
         ("while True: pass", "f", "took longer than 2 s"),
-        ("import os\nfor fd in range(3, 99):\n try: os.write(fd, b'1234567')\n except OSError: pass", "f", "answered for"),
+        (
+            "import os\nfor fd in range(3, 99):\n try: os.write(fd, b'1234567')\n except OSError: pass",
+            "f",
+            "answered for",
+        ),
         ("def f(a, /): pass", "f", "takes 'a' by its place only"),
         (None, "f", "there is no such file"),
     ],
@@ -291,7 +296,9 @@ def test_cpu_time_is_that_of_one_call_and_a_limit_names_its_setting(pool_of: Mak
 
 
 def test_limits_that_are_null_are_none(pool_of: MakePool, file: Path) -> None:
-    (result,) = pool_of(f"{file}:limits", memory_gib=None, file_mib=None, cpu_s=None).score(items("x"), timeout_ms=5_000)
+    (result,) = pool_of(f"{file}:limits", memory_gib=None, file_mib=None, cpu_s=None).score(
+        items("x"), timeout_ms=5_000
+    )
     assert result["metrics"] == {"data": -1.0, "file": -1.0, "cpu": -1.0, "core": 0.0}
 
 
@@ -378,6 +385,7 @@ def tried(file: Path, name: str, *lines: str) -> subprocess.CompletedProcess[str
             *("--process", json.dumps(PROCESS), "--timeout-ms", "500"),
         ],
         input="\n".join(lines),
+        check=False,
         capture_output=True,
         text=True,
         env={**os.environ, "PYTHONPATH": str(PACKAGES)},
@@ -406,7 +414,13 @@ def test_the_reward_role_scores_through_an_agent_and_survives_a_broken_file(tmp_
             engine.start_agent()
             state = await engine.start_group("reward", module="holdfast_worker.rewards.worker", spec={"processes": 2})
             assert state["info"]["processes"] == 2
-            args = {"function": f"{file}:length", "process": PROCESS, "shared": {"json": "{}"}, "items": items("a", "bb"), "timeout_ms": 5_000}
+            args = {
+                "function": f"{file}:length",
+                "process": PROCESS,
+                "shared": {"json": "{}"},
+                "items": items("a", "bb"),
+                "timeout_ms": 5_000,
+            }
             (tmp_path / "bad.py").write_text("import nothing_like_this")
             error = await engine.call("score", {**args, "function": f"{tmp_path / 'bad.py'}:f"}, group="reward")
             assert [(f["cause"], f["exception"]) for f in error["failures"]] == [("user_code", "UserCodeError")]

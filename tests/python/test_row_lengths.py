@@ -5,14 +5,15 @@ import shutil
 
 import numpy as np
 import pytest
-import sampler_fixtures as fixtures
-from chat_templates import THINKING
-from trainer_harness import Artifacts, io_of
 from transformers import AutoTokenizer
 
+import sampler_fixtures as fixtures
+from chat_templates import THINKING
 from holdfast_worker.operation import BadDataError
 from holdfast_worker.prompts import encode_prompt, encode_supervised
 from holdfast_worker.trainer.row_lengths import RowLengths
+from holdfast_worker.wire_types import TrainerMeasureRows
+from trainer_harness import Artifacts, io_of
 
 CHAT = [{"role": "user", "content": "hi there"}]
 ROWS = [
@@ -29,8 +30,9 @@ def model(tmp_path_factory):
 def measure(tmp_path, model, use, rows=ROWS, measured=None, **how):
     artifacts = Artifacts(tmp_path)
     io = io_of(artifacts)
-    arguments = {"model_path": str(model), "use": use, "rows": artifacts.put_json(rows), **how}
-    answer = (measured or RowLengths()).measure(arguments, io)
+    rows = artifacts.put_json(rows)
+    arguments = {"model_path": str(model), "use": use, "rows": rows, "chat": None, **how}
+    answer = (measured or RowLengths()).measure(TrainerMeasureRows.of(arguments), io)
     return answer, np.frombuffer(io.blobs[0], "<i4").reshape(-1, 2).tolist()
 
 
@@ -68,7 +70,7 @@ def test_measure_rows_counts_a_chat_as_its_template_renders_it_with_the_runs_arg
 
 
 def test_measure_rows_names_the_row_that_cannot_be_encoded(tmp_path, model):
-    with pytest.raises(BadDataError, match="Cannot use row 'empty': Cannot encode a prompt as it has no tokens"):
+    with pytest.raises(BadDataError, match="Cannot use row 'empty': Cannot encode a prompt because it has no tokens"):
         measure(tmp_path, model, "prompt", [{"row_id": "empty", "prompt": ""}])
 
 

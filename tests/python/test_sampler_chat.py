@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgpack
 import pytest
+
 import sampler_fixtures as fixtures
 from chat_templates import ask, loop
 
@@ -30,7 +31,7 @@ def sample(worker, *, chat, messages=True):
     for draw in arguments["slab"]["draws"]:
         text = draw["row"]["prompt"]
         draw["row"]["prompt"] = [{"role": "user", "content": text}] if messages else text
-        draw |= {} if chat is None else {"chat": chat}
+        draw.update({} if chat is None else {"chat": chat})
     slab = fixtures.generate(worker, arguments)[1]
     ended = [(one["tokens"][one["action_mask"] == 1].tolist(), one["stop"]) for one in fixtures.trajectories(slab)]
     return msgpack.unpackb(slab), ended

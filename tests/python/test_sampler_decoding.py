@@ -1,11 +1,18 @@
 """Decoding without the model's Python: only where it has the model's own bits."""
 
 import pytest
-import sampler_fixtures as fixtures
 import torch
-from transformers import AutoModelForCausalLM, GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM, Qwen2Config
-from transformers import Qwen2ForCausalLM
+from transformers import (
+    AutoModelForCausalLM,
+    GPT2Config,
+    GPT2LMHeadModel,
+    LlamaConfig,
+    LlamaForCausalLM,
+    Qwen2Config,
+    Qwen2ForCausalLM,
+)
 
+import sampler_fixtures as fixtures
 from holdfast_worker.sampler import decoding
 from holdfast_worker.sampler.growing_cache import new_cache, positions
 

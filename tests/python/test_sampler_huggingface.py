@@ -7,8 +7,8 @@ import sys
 import msgpack
 import numpy as np
 import pytest
-import sampler_fixtures as fixtures
 
+import sampler_fixtures as fixtures
 from holdfast_worker.operation import BadDataError, Cancelled, OperationIO
 
 

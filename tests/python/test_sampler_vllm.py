@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-import sampler_fixtures as fixtures
-from listening import LOOPBACK, listening
-from vllm_evidence import SAMPLINGS
 
+import sampler_fixtures as fixtures
 from holdfast_worker.rendezvous import environment
 from holdfast_worker.sampler.publication import probe_sequences
+from listening import LOOPBACK, listening
+from vllm_evidence import SAMPLINGS
 
 HERE = Path(__file__).parent
 PYTHON = os.environ.get("HOLDFAST_TEST_VLLM_PYTHON")
@@ -90,7 +90,7 @@ def kill_group(group: int) -> list[int]:
 def run_evidence(variant: str, folder: Path) -> Run:
     if not PYTHON:
         pytest.fail(
-            "Cannot test the vLLM sampler as HOLDFAST_TEST_VLLM_PYTHON is not set: set it to the python of an "
+            "Cannot test the vLLM sampler because HOLDFAST_TEST_VLLM_PYTHON is not set: set it to the python of an "
             "environment with vLLM, or set HOLDFAST_FAST=1 to leave these tests out"
         )
     make_models(folder, RECIPES[variant])
@@ -112,7 +112,7 @@ def run_evidence(variant: str, folder: Path) -> Run:
         survivors = kill_group(process.pid)
         process.wait()
     if not ready:
-        pytest.fail(f"Cannot judge vLLM ({variant}) as its run ended early:\n{log.read_text()[-4000:]}")
+        pytest.fail(f"Cannot judge vLLM ({variant}) because its run ended early:\n{log.read_text()[-4000:]}")
     assert len(members) >= 3, "vLLM's engine core and worker belong to the rank's process group"
     return Run(folder, json.loads((folder / "evidence.json").read_text()), survivors, sockets)
 

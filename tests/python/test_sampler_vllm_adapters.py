@@ -10,13 +10,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import sampler_fixtures as fixtures
-from test_sampler_vllm import python_path
-from test_trainer_lora import adapted, train
 
+import sampler_fixtures as fixtures
 from holdfast_worker.operation import BadDataError
 from holdfast_worker.sampler.adapters import vllm_rank
 from holdfast_worker.sampler.publication import probe_sequences
+from test_sampler_vllm import python_path
+from test_trainer_lora import adapted, train
 
 PYTHON = os.environ.get("HOLDFAST_TEST_VLLM_PYTHON")
 needs_vllm = pytest.mark.skipif(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgpack
 import numpy as np
 import pytest
-from chat_templates import tokenizer_for
 
+from chat_templates import tokenizer_for
 from holdfast_worker.operation import BadDataError
 from holdfast_worker.trainer.batch import cut, read_sequences, updates_of
 from holdfast_worker.trainer.micro_batches import check_columns, micro_batch
@@ -71,7 +71,7 @@ def test_read_sequences_takes_token_columns_from_their_artifact(artifacts):
 def test_read_sequences_refuses_columns_of_another_batch(artifacts):
     batch = trajectory_batch(artifacts, [[4, 5]])
     batch["columns"]["advantage"]["values"].pop()
-    with pytest.raises(BadDataError, match="'advantage' as it has 1 values: the batch has 2 sequences"):
+    with pytest.raises(BadDataError, match="'advantage' because it has 1 values: the batch has 2 sequences"):
         sequences_of(artifacts, batch)
 
 

@@ -55,5 +55,5 @@ def test_create_model_chat_template_ends_a_turn_as_a_completion_ends(tied):
 
 
 def test_create_model_refuses_an_unknown_recipe(tmp_path):
-    with pytest.raises(BadDataError, match="'huge' as there is no such recipe: use one of"):
+    with pytest.raises(BadDataError, match="'huge' because there is no such recipe: use one of"):
         create_model("huge", seed=1, directory=str(tmp_path / "model"), home=str(tmp_path))

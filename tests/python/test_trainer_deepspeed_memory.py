@@ -34,9 +34,10 @@ def test_adapters_are_trained_as_by_torch_and_go_on_from_a_checkpoint_with_the_s
     answers = ranks[0]
     checkpoint = whole([rank[5] for rank in ranks])
     # The base is not in it: files of the adapter, its optimizer's state, and names.
-    assert sum(file["bytes"] for file in checkpoint["files"]) < weights.file_entry(
-        tmp_path, tmp_path / "model" / "model.safetensors"
-    )["bytes"]
+    assert (
+        sum(file["bytes"] for file in checkpoint["files"])
+        < weights.file_entry(tmp_path, tmp_path / "model" / "model.safetensors")["bytes"]
+    )
     assert answers[6]["steps"][0]["skipped"]["sequence"] == 7
 
     alone = Trainer(tmp_path / "torch", lora=LORA)

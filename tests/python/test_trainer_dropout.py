@@ -5,10 +5,11 @@ from __future__ import annotations
 import msgpack
 import numpy as np
 import pytest
-from test_trainer_packing import supervised
-from trainer_harness import SUPERVISED_LOSS, Trainer, trajectory_batch
 
 from holdfast_worker.trainer import numerics
+from holdfast_worker.wire_types import TrainerSpec
+from test_trainer_packing import supervised
+from trainer_harness import SPEC, SUPERVISED_LOSS, Trainer, trajectory_batch
 
 LORA = {"rank": 4, "alpha": 8, "targets": "all_linear", "quantize": None, "publish": "merged"}
 BY_ADAPTERS = {"lora": {**LORA, "dropout": 0.3}}
@@ -58,10 +59,11 @@ def test_scoring_leaves_nothing_to_chance(tmp_path):
 
 def test_seeds_differ_by_run_step_and_rank():
     seeds = {
-        numerics.step_seed({"seed": seed}, number=number, rank=rank)
+        numerics.step_seed(seed, number=number, rank=rank)
         for seed in (0, 1)
         for number in range(3)
         for rank in range(3)
     }
     assert len(seeds) == 18
-    assert not numerics.has_dropout({"seed": 1}) and not numerics.has_dropout({"lora": {**LORA, "dropout": 0}})
+    plain, adapted = [TrainerSpec.of({**SPEC, "lora": lora}) for lora in (None, {**LORA, "dropout": 0})]
+    assert not numerics.has_dropout(plain) and not numerics.has_dropout(adapted)

@@ -8,13 +8,13 @@ import msgpack
 import numpy as np
 import pytest
 import torch
-from test_trainer_packing import gradients, llama, mistral
-from trainer_harness import Trainer, trajectory_batch
 
 from holdfast_worker.trainer.batch import SequenceData
 from holdfast_worker.trainer.families import Family, PackedFamilies, cut_packed, families_of
 from holdfast_worker.trainer.micro_batches import micro_batch
 from holdfast_worker.trainer.packing import packed_row, use_packed_attention
+from test_trainer_packing import gradients, llama, mistral
+from trainer_harness import Trainer, trajectory_batch
 
 
 def sequence(tokens, trained, group=0):
@@ -26,7 +26,9 @@ def family(group, *, prompt, rests, seed=0):
     random = np.random.default_rng([seed, group])
     head = random.integers(0, 97, prompt)
     return [
-        sequence([*head, *random.integers(0, 97, rest)], [False] * prompt + [True] + [rest % 2 == 0] * (rest - 1), group)
+        sequence(
+            [*head, *random.integers(0, 97, rest)], [False] * prompt + [True] + [rest % 2 == 0] * (rest - 1), group
+        )
         for rest in rests
     ]
 

@@ -141,14 +141,14 @@ def test_an_adapter_beside_another_base_than_it_was_trained_beside_is_refused(tm
     trainer = adapted(tmp_path, steps=1)
     checkpoint = trainer.call("save", version="v1", dir=str(tmp_path / "checkpoint"))
     trainer.call("create_model", recipe="tiny_qwen", seed=2, dir=str(tmp_path / "model"))
-    with pytest.raises(BadDataError, match="was trained beside a model with digest .* Put the model back"):
+    with pytest.raises(BadDataError, match="was trained beside a model with digest .* Restore the model"):
         trainer.load("v1", checkpoint)
 
 
 def test_a_checkpoint_of_another_adapter_or_of_whole_weights_is_refused(tmp_path):
     checkpoint = adapted(tmp_path, steps=1).call("save", version="v1", dir=str(tmp_path / "checkpoint"))
     for spec in ({"lora": {**LORA, "rank": 8}}, {"lora": None}):
-        with pytest.raises(BadDataError, match="as the trainer differs: lora is"):
+        with pytest.raises(BadDataError, match="because the trainer differs: lora is"):
             Trainer(tmp_path, **spec).load("v1", checkpoint)
 
 
@@ -188,9 +188,9 @@ def test_what_is_not_installed_or_does_not_fit_is_told_at_the_start(tmp_path, mo
     from holdfast_worker.trainer import numerics
 
     monkeypatch.setattr(numerics, "_installed", lambda names: {n: "1" for n in names if n != "bitsandbytes"})
-    with pytest.raises(ValueError, match="trainer.lora.quantize as its environment has no bitsandbytes: pip install"):
+    with pytest.raises(ValueError, match="quantize because its environment has no bitsandbytes: pip install"):
         Trainer(tmp_path, lora={**LORA, "quantize": "nf4"})
-    with pytest.raises(ValueError, match="as its model has a score head"):
+    with pytest.raises(ValueError, match="because its model has a score head"):
         Trainer(tmp_path, lora=LORA, head="score")
 
 
@@ -205,7 +205,7 @@ def test_the_numerics_name_the_adapter_and_its_packages(tmp_path):
 def test_weights_of_4_bits_where_bitsandbytes_is_present_and_a_sentence_where_not(tmp_path):
     spec = {"lora": {**LORA, "quantize": "nf4"}}
     if importlib.util.find_spec("bitsandbytes") is None:
-        with pytest.raises(ValueError, match="as its environment has no bitsandbytes"):
+        with pytest.raises(ValueError, match="because its environment has no bitsandbytes"):
             Trainer(tmp_path, **spec)
         return
     trainer = adapted(tmp_path, steps=2, **spec)

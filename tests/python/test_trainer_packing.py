@@ -96,11 +96,11 @@ def test_a_neighbour_that_is_not_a_number_reaches_no_other_sequence():
     model = llama()
     use_packed_attention(model)
     both = rows_of([9, 12])
-    expected = policy_forward(model, both, need={"logp"}, temperature=0.9, packed=True)["logp"][1]
+    expected = policy_forward(model, both, need={"logp"}, temperature=0.9, packed=True, chunk_tokens=None)["logp"][1]
     nan = torch.full((1, 9, 1), torch.nan)
     spoil = lambda module, inputs, output: torch.cat([output[:, :9] + nan, output[:, 9:]], dim=1)  # noqa: E731
     model.get_input_embeddings().register_forward_hook(spoil)
-    found = policy_forward(model, both, need={"logp"}, temperature=0.9, packed=True)["logp"]
+    found = policy_forward(model, both, need={"logp"}, temperature=0.9, packed=True, chunk_tokens=None)["logp"]
     assert found[0][both.mask[0]].isnan().all() and torch.equal(found[1], expected)
 
 

@@ -68,13 +68,13 @@ def test_columns_run_over_both_sides(tokenizer, tmp_path):
     sequences = sequences_of(batch, tokenizer, artifacts)
     assert [sequence.token_columns["ref_logp"][-1] for sequence in sequences] == [0, 1, 2, 3]
     batch["pairs"].pop()
-    with pytest.raises(BadDataError, match="'ref_logp' as it has 4 values: the batch has 2 sequences"):
+    with pytest.raises(BadDataError, match="'ref_logp' because it has 4 values: the batch has 2 sequences"):
         sequences_of(batch, tokenizer, artifacts)
 
 
 def test_a_side_longer_than_the_model_is_refused_by_row_and_side_and_not_cut(tokenizer):
     long = preference_batch([("sort 21 =", "12", "1" * tokenizer.model_max_length, 0.0)])
-    with pytest.raises(BadDataError, match=r"row 'row 0' as its rejected side has 522 tokens.* room for 512.*Shorten"):
+    with pytest.raises(BadDataError, match=r"'row 0' because its rejected side has 522 tok.*.* room for 512.*Shorten"):
         sequences_of(long, tokenizer)
 
 

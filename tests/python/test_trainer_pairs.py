@@ -202,8 +202,6 @@ def test_with_an_adapter_the_reference_is_the_model_itself_with_the_adapter_off(
     by_path = with_reference(trainer, preference_batch(PAIRS), str(tmp_path / "model"))
     values = [
         np.concatenate([np.frombuffer(value, "<f4") for value in msgpack.unpackb(read)["values"]])
-        for read in (
-            trainer.io.read_artifact(one["columns"]["ref_logp"]["artifact"]) for one in (trained, by_path)
-        )
+        for read in (trainer.io.read_artifact(one["columns"]["ref_logp"]["artifact"]) for one in (trained, by_path))
     ]
     assert values[0] == pytest.approx(values[1], abs=1e-5)

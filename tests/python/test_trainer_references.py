@@ -31,8 +31,10 @@ class Large(torch.nn.Linear):
 def test_a_reference_that_does_not_fit_is_no_matter_of_micro_batches(offload, mend):
     references = References(SimpleNamespace(device="cuda:0", module=torch.nn.Linear(2, 2)), ModelDigests())
     references.path, references.model = "/ref", Large()
-    with pytest.raises(BadDataError, match=f"no room for the reference model '/ref'.*{mend}") as raised:
-        with references.borrowed("/ref", dtype="float32", offload=offload):
-            pass
+    with (
+        pytest.raises(BadDataError, match=f"no room for the reference model '/ref'.*{mend}") as raised,
+        references.borrowed("/ref", dtype="float32", offload=offload),
+    ):
+        pass
     assert cause_of(raised.value) == "bad_data"  # Or the engine would halve micro-batches for ever.
     assert references.model.moves[:2] == ["cuda:0", "cpu"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import weakref
+from itertools import pairwise
 from pathlib import Path
 
 import msgpack
@@ -40,7 +41,7 @@ def trainer(tmp_path):
 def steps(trainer, versions, **options):
     """Trains from each version to the next; the batch depends on the version."""
     answers = []
-    for before, after in zip(versions, versions[1:]):
+    for before, after in pairwise(versions):
         batch = trajectory_batch(trainer.artifacts, LENGTHS, seed=int(before[1:]))
         answers.append(trainer.train(batch, between=(before, after), **options))
     return [step for answer in answers for step in answer["steps"]]
@@ -233,7 +234,8 @@ def broken(trainer, advantage=1e300, seed=0):
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize(
-    ("advantage", "cause", "node"), [(1e300, "loss", "4 (advantage)"), (3e38, "loss", "4 (advantage)"), (1e30, "grad_norm", "logp")]
+    ("advantage", "cause", "node"),
+    [(1e300, "loss", "4 (advantage)"), (3e38, "loss", "4 (advantage)"), (1e30, "grad_norm", "logp")],
 )
 def test_a_step_that_is_not_finite_is_skipped_and_leaves_every_bit_as_it_was(tmp_path, dtype, advantage, cause, node):
     trainer = Trainer(tmp_path, dtype=dtype)
@@ -276,7 +278,6 @@ def test_a_redo_without_a_limit_takes_the_skipped_steps_again(trainer):
     first = [trainer.train(broken(trainer), between=(f"v{k}", f"v{k + 1}"), non_finite_max=9) for k in range(5)]
     trainer.load()
     assert [trainer.train(broken(trainer), between=(f"v{k}", f"v{k + 1}")) for k in range(5)] == first
-
 
 
 def test_train_learns_supervised_rows(trainer):
@@ -472,7 +473,9 @@ def test_without_room_the_engine_is_told_the_cut_and_a_smaller_one_gives_the_sam
             step = trainer.train(batch, between=("v0", "v1"), tokens_max=tokens_max)["steps"][0]
             return [step["loss"], step["grad_norm"]]
         trainer.call("score", **score, micro_batch_tokens_max=tokens_max)
-        return [float(x) for value in msgpack.unpackb(trainer.io.blobs[0])["values"] for x in np.frombuffer(value, "<f4")]
+        return [
+            float(x) for value in msgpack.unpackb(trainer.io.blobs[0])["values"] for x in np.frombuffer(value, "<f4")
+        ]
 
     expected = run(4096)
     forward = operations.forward

@@ -34,6 +34,22 @@ SPEC: dict[str, Any] = {
     "threads": 1,
     "device": "cpu",
     "seed": 1,
+    "head": None,
+    "offload": {"optimizer": False, "parameters": False},
+    "logits_chunk_tokens": 4096,
+    "packing": False,
+    "dropout": 0,
+    "lora": None,
+}
+# Arguments that most tests do not vary, by operation: what comes off the line is whole.
+CUT: dict[str, Any] = {"logits_chunk_tokens": 4096, "packing": False}
+USUAL: dict[str, dict[str, Any]] = {
+    "load": {"model_digest": None},
+    "measure_rows": {"chat": None},
+    "train": {**CUT, "mismatch": None, "non_finite_max": None},
+    "score": {**CUT, "reference_path": None, "reference_digest": None, "reference_offload": False},
+    "evaluate": CUT,
+    "publish": {"form": None},
 }
 
 # -logp summed over the step and divided by n_tokens.
@@ -94,7 +110,9 @@ class Artifacts:
 
 
 def slab(lengths: list[list[int]], *, seed: int = 0, prompt: int = 3) -> bytes:
-    """A GeneratedSlab of random tokens: `lengths[group][sample]`. The first `prompt` are a group's own, and not trained."""
+    """
+    A GeneratedSlab of random tokens: `lengths[group][sample]`. The first `prompt` are a group's own, and not trained.
+    """
     random = np.random.default_rng(seed)
     groups = []
     for draw, samples in enumerate(lengths):
@@ -169,7 +187,7 @@ class Trainer:
 
     def call(self, op: str, **args: Any) -> dict[str, Any]:
         self.io = io_of(self.artifacts)
-        return self.worker.operations[op](args, self.io)
+        return self.worker.operations[op]({**USUAL.get(op, {}), **args}, self.io)
 
     def create(self, recipe: str = "tiny_qwen") -> str:
         return self.call("create_model", recipe=recipe, seed=1, dir=str(self.directory / "model"))["dir"]
@@ -177,9 +195,7 @@ class Trainer:
     def load(self, version: str = "v0", checkpoint: dict[str, Any] | None = None, **optimizer: Any) -> dict[str, Any]:
         model = str(self.directory / "model")
         self.optimizer = {**OPTIMIZER, **optimizer}
-        return self.call(
-            "load", version=version, model_path=model, optimizer=self.optimizer, checkpoint=checkpoint
-        )
+        return self.call("load", version=version, model_path=model, optimizer=self.optimizer, checkpoint=checkpoint)
 
     def train(self, batch: dict[str, Any], *, between: tuple[str, str], **options: Any) -> dict[str, Any]:
         return self.call(
@@ -219,13 +235,14 @@ def run_ranks(
         "master_addr": "127.0.0.1",
         "master_port": port,
     }
+    script = [{**task, "args": {**USUAL.get(task["op"], {}), **task["args"]}} for task in script]
     environment = {**os.environ, "PYTHONPATH": str(PACKAGE_ROOT), "OMP_NUM_THREADS": "1"}
     processes = []
     for rank in range(ranks):
         job, answer = tmp / f"job_{rank}.json", tmp / f"answer_{rank}.json"
         answer.unlink(missing_ok=True)
         job.write_text(json.dumps({"context": {**context, "rank": rank}, "script": script, "answer": str(answer)}))
-        log = open(tmp / f"rank_{rank}.log", "w")
+        log = open(tmp / f"rank_{rank}.log", "w")  # noqa: SIM115 (The process writes there.)
         python = deepspeed_python() if context["spec"]["engine"] == "deepspeed" else sys.executable
         command = [python, str(Path(__file__).with_name("trainer_rank.py")), str(job)]
         processes.append(subprocess.Popen(command, env=environment, stdout=log, stderr=subprocess.STDOUT))

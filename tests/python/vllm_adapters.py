@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 import numpy as np
-import sampler_fixtures as fixtures
 
+import sampler_fixtures as fixtures
 from holdfast_worker.sampler.publication import probe_sequences
 
 

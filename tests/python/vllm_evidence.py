@@ -11,9 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import sampler_fixtures as fixtures
-
 from holdfast_worker.operation import BadDataError, Cancelled, OperationIO
 from holdfast_worker.sampler.publication import probe_sequences
 from holdfast_worker.sampler.worker import Worker
@@ -111,7 +109,7 @@ class Evidence:
         try:
             self.worker.engine.replace(broken)
             self.found["corrupted"] = None
-        except Exception as error:  # noqa: BLE001  (what vLLM makes of it is what is looked at)
+        except Exception as error:  # What vLLM makes of it is what is looked at.
             self.found["corrupted"] = str(error)
 
 

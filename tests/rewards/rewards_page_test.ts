@@ -34,7 +34,7 @@ Deno.test("the pages say that code in workers can read the run's token and the e
   ok(text(store).includes("But workers run as you: code in them"));
   ok(
     text(store).includes(
-      "can read the engine's environment and command line in `/proc`, and the run's token in `hub.json`",
+      "can read the engine's environment and command line in `/proc`, and, even if isolated, the run's token in `hub.json`",
     ),
   );
 });

@@ -237,7 +237,7 @@ Deno.test("PolicySampler.load(): a publication that another stage wrote again wh
   const late = new FakeSampler({
     hook: ({ op }, moment) => {
       if (op !== "load" || moment !== "begin" || ++loads > 1) return;
-      throw new BadDataError("Cannot open it as its file 'weights.json' is missing"); // It is there by now.
+      throw new BadDataError("Cannot open it because its file 'weights.json' is missing"); // It is there by now.
     },
   });
   const republish = () => Promise.reject(new Error("Nothing is damaged"));
@@ -252,12 +252,12 @@ Deno.test("PolicySampler.load() fails where writing again gives other bytes, and
   const republish = async () => void await published("other", 3);
   await rejects(
     new PolicySampler({ operators: [new FakeSampler()], republish }).load(v1, caller()),
-    /Cannot mend publication .* as it came out otherwise/,
+    /Cannot rewrite publication .* because it came out differently/,
   );
   const whole = await published("whole", 1);
   const broken = new FakeSampler({
     hook: () => {
-      throw new BadDataError("Cannot load as the tensors are of another model");
+      throw new BadDataError("Cannot load because the tensors are of another model");
     },
   });
   await rejects(new PolicySampler({ operators: [broken], republish }).load(whole, caller()), /of another model/);

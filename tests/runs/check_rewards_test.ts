@@ -43,11 +43,11 @@ Deno.test("checkRewards() names the first row that a reward cannot score, and ho
   const cases: [object, RegExp][] = [
     [
       { name: "exact_match" },
-      /^Cannot start as 1 of 4 rows .* row 'b' of data\.train: .*exact_match as the row has no answer/,
+      /^Cannot start because 1 of 4 rows .* row 'b' of data\.train: .*exact_match because the row has no answer/,
     ],
     [
       { name: "gsm8k" },
-      /^Cannot start as 2 of 4 rows .* row 'b' of data\.train: .*gsm8k as the row's answer is not a number/,
+      /^Cannot start because 2 of 4 rows .* row 'b' of data\.train: .*gsm8k because the row's answer is not a number/,
     ],
   ];
   for (const [reward, says] of cases) {
@@ -75,7 +75,7 @@ Deno.test("checkRewards() wants of each row what a function in Python takes by n
   await check({ reward: python() });
   match(
     await refusal({ reward: python(), train: table(row("a"), row("b", { columns: {} })) }),
-    /^Cannot start as 1 of 2 rows .* row 'b' of data\.train: Cannot score with '.*takes\.py:f' as the row has no 'unit'/,
+    /^Cannot start because 1 of 2 rows .* row 'b' of data\.train: Cannot score with '.*takes\.py:f' because the row has no 'unit'/,
   );
   match(await refusal({ reward: python(), eval: table(row("a", { answer: undefined })) }), /has no 'answer'/);
   match(await refusal({ reward: python({ needs: ["unit", "empty"] }) }), /has no 'empty'/);

@@ -35,7 +35,7 @@ Deno.test("Devices: a group whose GPU breaks goes on with a spare one, and again
   strictEqual(gpus(second), "0,3");
   throws(
     () => second.without!(broken(0)),
-    /Cannot go on with trainer as GPU 0 is broken and no other is free: it needs 2, 1 are left\. .*trainer\.ranks/,
+    /Cannot continue with trainer because GPU 0 is broken and no other is free: it needs 2, 1 are left\. .*trainer\.ranks/,
   );
 });
 

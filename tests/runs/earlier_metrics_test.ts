@@ -2,7 +2,8 @@ import { deepStrictEqual, ok, strictEqual } from "node:assert/strict";
 import type { JournalRow, NewRow, RunHead, Store } from "../../engine/mod.ts";
 import { MemoryStore } from "../../testing/mod.ts";
 import { Home } from "../../runs/mod.ts";
-import { lastMetrics, type MetricsLine, ownPages, type Reading } from "../../runs/run_metrics.ts";
+import type { MetricsLine } from "../../runs/earlier_metrics.ts";
+import { lastMetrics, ownPages, type Reading } from "../../runs/run_metrics.ts";
 import { VERSIONS, withRecorded } from "../recorded/homes.ts";
 import { createFakeRun, executeFake, freshFakeHome } from "./fake_home.ts";
 

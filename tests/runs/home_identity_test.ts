@@ -258,7 +258,7 @@ Deno.test("homes that put artifacts into one directory: gc of either refuses whi
   await Deno.symlink(`${one.dir}/artifacts`, `${other.dir}/artifacts`);
   const { wanted: others } = await done(other, "b");
   for (const home of [one, other]) {
-    await refuses(home, /the home .* puts artifacts into the same directory\. Fix: give each/);
+    await refuses(home, /the home .* stores artifacts in the same directory\. Fix: give each/);
   }
   ok(await one.artifacts.has(wanted) && await one.artifacts.has(others));
   for (const home of [one, other]) await home.close();
@@ -269,7 +269,7 @@ Deno.test("a folder of the home that is a link to nothing is a sentence, before 
     const home = await open();
     await Deno.remove(`${home.dir}/${folder}`);
     await Deno.symlink("/nowhere/at/all", `${home.dir}/${folder}`);
-    await rejects(create(home, "a"), /Cannot make .* because of what stands in its way: .*Fix: put a directory there/);
+    await rejects(create(home, "a"), /Cannot make .* because something is in its way: .*Fix: create a directory there/);
     deepStrictEqual(await home.store.heads(), []);
     await home.close();
   }

@@ -23,7 +23,7 @@ async function stopped(): Promise<Home> {
   await createFakeRun(home, "run");
   const trainer = new FakeTrainer(home);
   trainer.hook = ({ op, key }, moment) => {
-    if (op === "train" && key.startsWith("round/6/") && moment === "begin") throw new BadDataError("Cannot go on");
+    if (op === "train" && key.startsWith("round/6/") && moment === "begin") throw new BadDataError("Cannot continue");
   };
   strictEqual((await executeFake(home, "run", { trainer })).status, "failed");
   return reopened(home);
@@ -70,7 +70,7 @@ async function check(damage: (home: Home) => Promise<string> | string, calm: str
       return;
     }
     ok(
-      /missing|damaged|sha256 is|bytes, not|has no/.test(told) && /Put it back from a copy/.test(told),
+      /missing|damaged|sha256 is|bytes, not|has no/.test(told) && /Restore it from a copy/.test(told),
       `${what}: ${told}`,
     );
     ok(!/Nothing recorded is lost/.test(told), `${what}: ${told}`);

@@ -21,7 +21,7 @@ async function stoppedAt(used: Used, operation: number): Promise<MemoryStore> {
   const trainer = new FakeTrainer(used);
   let count = 0;
   trainer.hook = (_, moment) => {
-    if (moment === "begin" && ++count === operation) throw new BadDataError("Cannot go on because the test says so");
+    if (moment === "begin" && ++count === operation) throw new BadDataError("Cannot continue because the test says so");
   };
   const { status } = await start(used, used.store, trainer);
   strictEqual(status, "failed");

@@ -1,7 +1,6 @@
 import { deepStrictEqual, match, rejects, strictEqual } from "node:assert/strict";
-import { findRun } from "../../cli/runs.ts";
 import { Engine, InvalidInputError, JOURNAL_VERSION, type ServeEvent } from "../../engine/mod.ts";
-import { collectGarbage, forkRun, resumeRun, serveRuns, verifyRun } from "../../runs/mod.ts";
+import { collectGarbage, findRun, forkRun, resumeRun, serveRuns, verifyRun } from "../../runs/mod.ts";
 import { online } from "../../flows/online.ts";
 import { createFakeRun, freshFakeHome } from "./fake_home.ts";
 

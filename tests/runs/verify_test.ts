@@ -88,7 +88,7 @@ Deno.test("verify --from looks at later versions only, but redoes what they rest
   ok(equal);
   deepStrictEqual(versions.map(({ number }) => number), [4, 5]);
   strictEqual(ranks.calls.filter(({ op }) => op === "train").length, ROUNDS);
-  await rejects(verify({ from: 9 }), /Cannot verify run 'run' as it has no version of 9 or more batches/);
+  await rejects(verify({ from: 9 }), /Cannot verify run 'run' because it has no version of 9 or more batches/);
 });
 
 Deno.test("verify ends at the first version whose recorded loss is another", async () => {

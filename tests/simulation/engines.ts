@@ -44,7 +44,7 @@ const AGENT_BLOWS_MAX = 2;
 const COSTS_AGENT: Blow[] = ["agent_kill", "agent_freeze", "silence"];
 
 /** What goes wrong in a history. */
-export type Chaos = {
+type Chaos = {
   hosts: number;
   /** Operations go to workers over sockets; else they are done in the engine's process. */
   workers: boolean;
@@ -93,9 +93,9 @@ export function chaosOf(seed: number): Chaos {
   };
 }
 
-export type History = { digest: Record<string, unknown>; outcome: Outcome | null; audit: Audit; events: number };
+type History = { digest: Record<string, unknown>; outcome: Outcome | null; audit: Audit; events: number };
 
-export type Telling = {
+type Telling = {
   trace?: (line: string) => void;
   /** Another store than the one that is right. */
   store?: (options: { clock: Clock }) => MemoryStore;
@@ -303,7 +303,7 @@ class Host {
       const operation = ++this.#operations;
       await process.clock.sleep(world.between(1, 400), ctx.signal);
       if (ctx.attempt <= 2 && world.chance(chaos.worker_lost)) {
-        throw new WorkerLostError(`Cannot finish operation ${operation} as ${group} was lost`);
+        throw new WorkerLostError(`Cannot finish operation ${operation} because ${group} was lost`);
       }
       return n * 2;
     };

@@ -61,10 +61,10 @@ export const Operator = defineResource<Operate>("operator");
 export const SIGNAL = "go";
 /** Attempts that bodies may fail on purpose, and a machine as well. */
 export const ATTEMPTS_MAX = 4;
-export const SLOW_LIMIT_MS = 5000;
+const SLOW_LIMIT_MS = 5000;
 
 /** Told of every start of a body or of a step's function; answers how often it has started. */
-export type Started = (ctx: { key: string; epoch: number }) => number;
+type Started = (ctx: { key: string; epoch: number }) => number;
 
 /** Compiled once: a schema of its own for every history would cost more than the history. */
 const Config = z.strictObject({});
@@ -78,7 +78,7 @@ const Numbers = z.array(z.number());
 const Value = z.number();
 const Flag = z.boolean();
 
-export type Workload = GraphDefinition<Record<string, never>, Record<string, never>, unknown>;
+type Workload = GraphDefinition<Record<string, never>, Record<string, never>, unknown>;
 
 export function workload(plan: Plan, started: Started): Workload {
   const stages = stagesOf(plan, started);

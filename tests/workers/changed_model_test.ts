@@ -43,7 +43,7 @@ Deno.test("a model whose weights changed since the run recorded them is refused 
       const { trainer, artifacts } = opened(dir);
       const batch = await artifacts.putJson({ kind: "supervised", rows: [], temperature: 1, updates: [[0]] });
       const work = { policy, batch, columns: ["ref_logp" as const], micro_batch_tokens_max: 64 };
-      return await trainer.score({ ...work, reference_path: reference }, caller);
+      return await trainer.score({ ...work, reference_path: reference, reference_offload: false }, caller);
     };
     for (const [path, whole, open] of [[base, 0.5, publish], [reference, 0.25, score]] as const) {
       await open();

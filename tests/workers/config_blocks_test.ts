@@ -1,5 +1,6 @@
 import { deepStrictEqual, strictEqual } from "node:assert/strict";
 import { z } from "zod";
+import { PLAIN_NUMERICS } from "../../data/mod.ts";
 import {
   environmentKind,
   environmentOf,
@@ -7,6 +8,7 @@ import {
   samplerGroup,
   TrainerConfig,
   trainerGroup,
+  type TrainerSpec,
   WorkersConfig,
 } from "../../workers/mod.ts";
 
@@ -34,17 +36,15 @@ Deno.test("WorkersConfig: workers wait 30 s for a lost engine, and the hub liste
   });
 });
 
-Deno.test("trainerGroup() tells what makes training fit only where it is not as by default, a value model least", () => {
-  const unusual = {
+Deno.test("trainerGroup() trains a value model whole and padded, whatever the policy's settings say", () => {
+  const config = TrainerConfig.parse({
     ...{ logits_chunk_tokens: null, packing: true, dropout: 0.1, lora: { rank: 4 } },
     offload: { optimizer: true },
-  };
-  const named = (spec: unknown) => Object.keys(spec as object).filter((name) => name in unusual).sort();
-  const options = { python: "py", seed: 5 };
-  deepStrictEqual(named(trainerGroup(TrainerConfig.parse({}), options).spec), []);
-  const config = TrainerConfig.parse(unusual);
-  deepStrictEqual(named(trainerGroup(config, options).spec), Object.keys(unusual).sort());
-  deepStrictEqual(named(trainerGroup(config, { ...options, group: "critic", head: "value" }).spec), ["offload"]);
+  });
+  const { spec } = trainerGroup(config, { python: "py", seed: 5, group: "critic", head: "value" });
+  const { logits_chunk_tokens, packing, dropout, lora, offload } = spec as TrainerSpec;
+  deepStrictEqual({ logits_chunk_tokens, packing, dropout, lora }, PLAIN_NUMERICS);
+  deepStrictEqual(offload, config.offload);
 });
 
 Deno.test("trainerGroup() hands the ranks what decides the numerics, and no more", () => {
@@ -66,6 +66,12 @@ Deno.test("trainerGroup() hands the ranks what decides the numerics, and no more
     threads: 2,
     device: "cpu",
     seed: 5,
+    head: null,
+    offload: { optimizer: false, parameters: false },
+    logits_chunk_tokens: 4096,
+    packing: false,
+    dropout: 0,
+    lora: null,
   });
   deepStrictEqual([group.env!.OMP_NUM_THREADS, group.env!.DS_ACCELERATOR], ["2", "cpu"]);
   strictEqual(group.env!.OMP_WAIT_POLICY, "PASSIVE");

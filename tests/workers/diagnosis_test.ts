@@ -332,19 +332,19 @@ const CASES: [name: string, Evidence, [observed: string, kind: FailureKind, role
   ],
   [
     "a broken input",
-    raised("BadDataError", "Cannot read artifact 00 as it is not there", { cause: "bad_data" }),
+    raised("BadDataError", "Cannot read artifact 00 because it is not there", { cause: "bad_data" }),
     ["told_bad_data", "bad_data", "root", "bad_data"],
   ],
   [
     "a loss that is not a number",
-    raised("NonFiniteError", "non_finite: Cannot step as the loss is not finite: first at node 3", {
+    raised("NonFiniteError", "non_finite: Cannot step because the loss is not finite: first at node 3", {
       cause: "bad_data",
     }),
     ["non_finite", "non_finite", "root", "bad_data"],
   ],
   [
     "a checkpoint with another hash",
-    raised("BadDataError", "Cannot open '/c' as its file 'x' is not the recorded one: sha256 is 1", {
+    raised("BadDataError", "Cannot open '/c' because its file 'x' is not the recorded one: sha256 is 1", {
       cause: "bad_data",
     }),
     ["checkpoint_unreadable", "checkpoint_damaged", "root", "infrastructure"],
@@ -369,7 +369,7 @@ const CASES: [name: string, Evidence, [observed: string, kind: FailureKind, role
   ],
   [
     "a full disk, as the trainer refuses to write on it",
-    raised("DiskFullError", "Cannot write '/ckpt/x' as its disk is full", { cause: "disk_full" }),
+    raised("DiskFullError", "Cannot write '/ckpt/x' because its disk is full", { cause: "disk_full" }),
     ["told_disk_full", "disk_full", "root", "infrastructure"],
   ],
   [

@@ -64,7 +64,7 @@ Deno.test("failureError() says the cause first, then the log's last lines, its p
   const log_tail = Array.from({ length: 20 }, (_, i) => `line ${i}`);
   const report = failureReport({ rank: 1, exception: "ValueError", message: "no", log_tail, log_path: "/logs/x.log" });
   const lines = failureError([report], place).message.split("\n");
-  strictEqual(lines[0], "Cannot run 'train' on trainer as rank 1 failed: ValueError: no");
+  strictEqual(lines[0], "Cannot run 'train' on trainer because rank 1 failed: ValueError: no");
   deepStrictEqual([lines[1], lines[12], lines.length], ["  | line 8", "  | line 19", 15]);
   deepStrictEqual(lines.slice(-2), ["  log: /logs/x.log", "  next: deno task rl logs r1"]);
 });
@@ -78,7 +78,7 @@ Deno.test("failureError() of a failed import cannot be retried and points at the
   const error = failureError([report], { run: "r1", group: "sampler/0", generation: 1 });
   strictEqual(error.retryable, false);
   const wanted =
-    "Cannot start sampler/0 as rank 0 failed: ModuleNotFoundError: No module named 'torch'\n  next: deno task rl doctor";
+    "Cannot start sampler/0 because rank 0 failed: ModuleNotFoundError: No module named 'torch'\n  next: deno task rl doctor";
   strictEqual(error.message, wanted);
 });
 

@@ -34,7 +34,7 @@ export async function withHome(body: (home: string) => Promise<void>): Promise<v
   }
 }
 
-export type Bench = {
+type Bench = {
   workers: Workers;
   agents: ReturnType<typeof fakeLauncher>["agents"];
   events: Events<WorkersEvent>;

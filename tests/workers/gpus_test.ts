@@ -92,7 +92,7 @@ Deno.test("placeGpus(): a value model takes what the trainer leaves, before the 
   deepStrictEqual(placed(3, { ranks: 1 }), ["0,1", "2", "0"]);
   deepStrictEqual(placed(4, { devices: [0], ranks: 1 }), ["1,2", "0", "3"]);
   deepStrictEqual(placed(4, { device: "cpu" }), ["0,1", null, "2"]);
-  throws(() => placed(2, { ranks: 3 }), /Cannot place the value_model as value_model\.ranks is 3/);
+  throws(() => placed(2, { ranks: 3 }), /Cannot place the value_model because value_model\.ranks is 3/);
 });
 
 Deno.test("placeGpus() refuses devices that are not there, too few of them, and devices on the CPU", () => {

@@ -43,7 +43,10 @@ Deno.test("hangError() names the rank that is waited for and where the evidence 
   const hang = { progress: [], ranks: [state(0), state(1, "stopped")] };
   const error = hangError("Cannot finish", { ...place, limit: "progress" }, hang);
   ok(error instanceof NoProgressError && error.retryable);
-  match(error.message, /^Cannot finish: rank 1 is waited for, as its process is stopped\n {2}stacks of its ranks: \/l/);
+  match(
+    error.message,
+    /^Cannot finish: rank 1 is waited for because its process is stopped\n {2}stacks of its ranks: \/l/,
+  );
   const { failure, evidence } = error.facts as { failure: Record<string, unknown>; evidence: string };
   deepStrictEqual([failure.rank, failure.observed, failure.kind, failure.cause, evidence], [
     1,

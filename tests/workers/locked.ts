@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 
 /** `marker`: where it is for some platforms or Pythons alone; empty: for all. */
-export type Entry = { name: string; version: string; marker: string; hashes: number };
+type Entry = { name: string; version: string; marker: string; hashes: number };
 
 /** The requirements of a locked file, each with the number of its hashes. */
 export async function entries(path: string): Promise<Entry[]> {

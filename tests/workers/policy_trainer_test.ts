@@ -53,7 +53,9 @@ class Bench {
   }
 
   #withRanks(ranks: number): Promise<Operator & { end(): Promise<void> }> {
-    if (this.others === null) return Promise.reject(new InfrastructureError("Cannot start as the machine is smaller"));
+    if (this.others === null) {
+      return Promise.reject(new InfrastructureError("Cannot start because the machine is smaller"));
+    }
     const started = new FakeTrainer({ artifacts: this.artifacts, ranks });
     this.others.push(started);
     return Promise.resolve(Object.assign(started, { end: () => Promise.resolve() }));
@@ -226,7 +228,7 @@ Deno.test("PolicyTrainer: ranks lost in the middle of materialising fail the cal
   bench.ranks.hook = ({ op }, moment) => {
     if (op !== "train" || moment !== "done" || ++redone !== 1) return;
     bench.ranks.forget();
-    throw new WorkerLostError("Cannot go on as rank 0 was killed on purpose");
+    throw new WorkerLostError("Cannot continue because rank 0 was killed on purpose");
   };
   await rejects(bench.digest(versions[4]!), WorkerLostError);
   deepStrictEqual(bench.recoveries, []);

@@ -64,7 +64,7 @@ real("a rank killed by SIGKILL: the root is named with its log, and a new genera
   await rejects(group.call("crash", { rank: 1 }, KEY), (error: Error) => {
     ok(error instanceof WorkerLostError);
     const lines = error.message.split("\n");
-    ok(/^Cannot run 'crash' on trainer as rank 1 failed: .*SIGKILL/.test(lines[0]!));
+    ok(/^Cannot run 'crash' on trainer because rank 1 failed: .*SIGKILL/.test(lines[0]!));
     ok(
       lines.includes("  | about to crash") &&
         /log: .*\/logs\/run\/attempt_1\/trainer\.rank1\.gen1\.log$/m.test(error.message),
@@ -78,7 +78,7 @@ real("a worker that dies on import: the cause, once, and no second try", async (
   const group = workers.group(groupSpec({ python, spec: { boot: "import_error" } }));
   await rejects(group.ready(), (error: Error) => {
     ok(error instanceof InfrastructureError);
-    ok(/^Cannot start trainer as rank 0 failed: .*a_module_that_is_not_there/.test(error.message));
+    ok(/^Cannot start trainer because rank 0 failed: .*a_module_that_is_not_there/.test(error.message));
     return error.message.includes("next: deno task rl doctor");
   });
   strictEqual(events.all.some(({ type }) => type === "replaced"), false);

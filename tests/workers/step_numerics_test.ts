@@ -1,7 +1,7 @@
 import { deepStrictEqual, strictEqual } from "node:assert/strict";
 import { type Numerics, Optimizer, type Policy } from "../../data/mod.ts";
 import { ArtifactStore, ManualClock } from "../../engine/mod.ts";
-import { type Caller, PolicyTrainer, type PolicyTrainerOptions } from "../../workers/mod.ts";
+import { type Caller, OPERATIONS, PolicyTrainer, type PolicyTrainerOptions } from "../../workers/mod.ts";
 import { FakeTrainer, writeFakeModel } from "../../testing/mod.ts";
 
 const optimizer = Optimizer.parse({ lr: 0.1 });
@@ -54,7 +54,8 @@ Deno.test("a step is told how it is cut and when skipped steps fail, and its rec
 Deno.test("a score and an evaluation meet the model as the steps do", async () => {
   const { first, policy, caller } = await trained({ logits_chunk_tokens: 128, packing: true });
   const work = { policy, batch: policy.record, micro_batch_tokens_max: 64 };
-  await first.trainer.score({ ...work, columns: ["old_logp"], reference_path: null }, caller).catch(() => undefined);
+  await first.trainer.score({ ...work, columns: ["old_logp"], reference_path: null, reference_offload: false }, caller)
+    .catch(() => undefined);
   await first.trainer.evaluate({ ...work, loss: policy.record }, caller).catch(() => undefined);
   for (const op of ["score", "evaluate"]) {
     const { logits_chunk_tokens, packing } = first.asked(op)[0] as Record<string, unknown>;
@@ -62,11 +63,13 @@ Deno.test("a score and an evaluation meet the model as the steps do", async () =
   }
 });
 
-Deno.test("what is at its default is told to nobody and recorded nowhere: older records keep their hashes", async () => {
+Deno.test("a step's arguments are whole, and its record leaves out what has its first value: older ones keep their hashes", async () => {
   const { first, record, base } = await trained({});
-  const told = { ...first.asked("train")[0], ...record.numerics as object, ...base };
-  for (const name of ["logits_chunk_tokens", "packing", "dropout", "lora", "offload", "non_finite_max"]) {
-    strictEqual(name in told, false, name);
+  const asked = OPERATIONS.trainer.train.args.parse(first.asked("train")[0]);
+  deepStrictEqual([asked.logits_chunk_tokens, asked.packing, asked.non_finite_max], [4096, false, null]);
+  const kept = { ...record.numerics as object, ...base };
+  for (const name of ["logits_chunk_tokens", "packing", "dropout", "lora", "offload", "head"]) {
+    strictEqual(name in kept, false, name);
   }
 });
 
@@ -76,6 +79,6 @@ Deno.test("a redo is cut as it was recorded, whatever is configured by now, and 
   });
   const later = open({ logits_chunk_tokens: 77 });
   await later.trainer.publish(policy, `${dir}/out`, caller);
-  const { logits_chunk_tokens, packing, ...rest } = later.asked("train")[0] as Record<string, unknown>;
-  deepStrictEqual([logits_chunk_tokens, packing, "non_finite_max" in rest], [null, true, false]);
+  const { logits_chunk_tokens, packing, non_finite_max } = later.asked("train")[0] as Record<string, unknown>;
+  deepStrictEqual([logits_chunk_tokens, packing, non_finite_max], [null, true, null]);
 });

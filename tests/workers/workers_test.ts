@@ -233,7 +233,7 @@ Deno.test("Workers: a host that is taken away is waited for until what it holds 
     strictEqual((await group.call("score", null, { key: "k", attempt: 1 })).generation, 1);
     saved.open();
     const replaced = await events.until((event) => event.type === "replaced");
-    ok(replaced.type === "replaced" && !replaced.error.counted && /taken away/.test(replaced.error.message));
+    ok(replaced.type === "replaced" && !replaced.error.counted && /reclaimed/.test(replaced.error.message));
     deepStrictEqual([(await group.call("score", null, { key: "k", attempt: 2 })).generation, asked], [2, 1]);
   }, { onLeaving });
 });

@@ -54,7 +54,8 @@ class Agent:
         self._groups: dict[str, Group] = {}
         self._roles: dict[str, str] = {}
         self._running: dict[str, Task] = {}
-        self._finished: dict[str, Answer] = {}  # Until they are released: the engine may die before it has a row of them.
+        # Until they are released: the engine may die before it has a row of them.
+        self._finished: dict[str, Answer] = {}
         self._replacing: set[asyncio.Task[None]] = set()
         self._ending = asyncio.Event()
         self._leaving = False
@@ -91,7 +92,10 @@ class Agent:
         return code
 
     def _leave(self) -> None:
-        """A signal: the host is being taken away. The engine is told and may save what it needs; a second one ends at once."""
+        """
+        A signal: the host is being taken away. The engine is told and may save what it needs; a second one ends at
+        once.
+        """
         grace_s = preempt_grace_s(self._preempt_grace_s)
         if self._leaving or grace_s == 0 or not self._groups:
             self._ending.set()
@@ -257,10 +261,12 @@ class Agent:
         size = sum(map(len, blobs))
         if len(blobs) > BLOBS_MAX or size > ANSWER_BYTES_MAX:
             message = (
-                f"Cannot send the answer of '{task.op}' because it has {len(blobs)} blobs of {size} bytes together: the "
+                f"Cannot send the answer of '{task.op}' because it has {len(blobs)} blobs of "
+                f"{size} bytes together: the "
                 f"limit is {BLOBS_MAX} of {ANSWER_BYTES_MAX}. Fix: give it less at once"
             )
-            return self.task_error(task, [report(rank, cause="bad_data", message=message) for rank in task.outputs])
+            self.task_error(task, [report(rank, cause="bad_data", message=message) for rank in task.outputs])
+            return
         named = [{"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)} for data in blobs]
         self._finish(task, {"type": "result", "task": task.task, "outputs": outputs, "blobs": named}, blobs)
 

@@ -55,7 +55,7 @@ class EngineGone(Exception):
 
 @dataclass
 class Reliable:
-    """A message that is kept until the engine has it for good. Its blobs go before it, whole, at every sending."""
+    """A message that is kept until the engine has it durably. Its blobs precede it, complete, at every sending."""
 
     seq: int
     message: dict[str, Any]
@@ -115,7 +115,8 @@ class Link:
         try:
             self._droppable.append((message["type"], encode_agent(message)))
         except UNSENDABLE as error:
-            return log(str(error))
+            log(str(error))
+            return
         self._wake.set()
 
     def forget(self, sent: Reliable) -> None:
@@ -156,7 +157,7 @@ class Link:
                 log(str(superseded))
                 self._seen_at = time.monotonic()
                 continue
-            except (OSError, WebSocketException, asyncio.TimeoutError, ValueError) as error:
+            except (TimeoutError, OSError, WebSocketException, ValueError) as error:
                 reason = f"{type(error).__name__}: {error}"
                 self._count_refusal(error)
             if reason != self._said:
@@ -167,7 +168,7 @@ class Link:
             await asyncio.sleep(RETRY_S)
 
     def _count_refusal(self, error: Exception) -> None:
-        """Ends what would go on for ever: an engine that closes the line for what it is sent, which is sent again."""
+        """Ends an endless loop: an engine that closes the line because of a message, which is then sent again."""
         closed = error.rcvd if isinstance(error, ConnectionClosedError) else None
         if closed is None or closed.code not in REFUSALS:
             return
@@ -177,7 +178,9 @@ class Link:
             raise ProtocolError(f"Cannot stay on the line because the engine closed it {self._refusals} times ({what})")
 
     async def _session_until_superseded(self) -> None:
-        """A session with one engine. It ends at once when another takes the run over: a frozen engine closes nothing."""
+        """
+        A session with one engine. It ends at once when another takes the run over: a frozen engine closes nothing.
+        """
         await until_one_ends(self._session(), self._until_superseded())
 
     async def _until_superseded(self) -> None:
@@ -221,10 +224,10 @@ class Link:
         self._hub_stamp = self._stamp()
         hub = json.loads(self._hub_file.read_text())
         if not isinstance(hub, dict):
-            raise ValueError(f"Cannot use {self._hub_file} as it is not what an engine writes")
+            raise ValueError(f"Cannot use {self._hub_file} because it is not what an engine writes")
         missing = [name for name in ("url", "token", "epoch") if name not in hub]
         if missing:
-            raise ValueError(f"Cannot use {self._hub_file} as it has no {', '.join(missing)}")
+            raise ValueError(f"Cannot use {self._hub_file} because it has no {', '.join(missing)}")
         if hub["epoch"] < self.epoch:
             raise ValueError(f"{self._hub_file} is of epoch {hub['epoch']}, this agent has served {self.epoch}")
         self.epoch = hub["epoch"]
@@ -236,7 +239,9 @@ class Link:
         welcome = decode_engine(await asyncio.wait_for(connection.recv(), HANDSHAKE_S))
         self._count(welcome["type"])
         if welcome["type"] != "welcome":
-            raise ProtocolError(f"Cannot start as the engine's first message is '{welcome['type']}', not 'welcome'")
+            raise ProtocolError(
+                f"Cannot start because the engine's first message is '{welcome['type']}', not 'welcome'"
+            )
         if welcome["epoch"] < self.epoch:
             await connection.send(encode_agent({"type": "fenced", "epoch": self.epoch}))
             raise ValueError(f"an engine of epoch {welcome['epoch']} was fenced: this agent has served {self.epoch}")
@@ -255,7 +260,9 @@ class Link:
         return welcome["heartbeat_ms"] / 1000
 
     def _begin_anew(self, engine_boot: str) -> None:
-        """For another engine: numbers count anew. It knows of the answers by the hello, and says which ones it wants."""
+        """
+        For another engine: numbers count anew. It knows of the answers by the hello, and says which ones it wants.
+        """
         self.engine_boot, self._received_seq = engine_boot, 0
         kept = [item for item in self._outbox if item.message["type"] not in ANSWERS]
         self._outbox, self._last_seq, self._sent_seq = [], 0, 0
@@ -352,7 +359,7 @@ _own_log: list[RotatingLog] = []
 
 
 def keep_own_log_small() -> None:
-    """Whoever started this process has opened its log, if it has one."""
+    """The parent of this process has opened its log, if it has one."""
     path = Path("/proc/self/fd/2").resolve()
     if path.is_file():
         _own_log.append(RotatingLog(path, follow=(1, 2)))

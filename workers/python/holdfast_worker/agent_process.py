@@ -106,7 +106,7 @@ class RankProcess:
         async def follow() -> None:
             reader = asyncio.create_task(read())
             await exited.wait()
-            # A child that inherited the rank's end could hold the channel open for ever, so the wait has a bound.
+            # A child that inherited the rank's end could hold the channel open forever, so the wait has a bound.
             await asyncio.wait([reader], timeout=0.5)
             reader.cancel()
             self.returncode, self.state = self._popen.returncode, "exited"
@@ -123,7 +123,9 @@ class RankProcess:
         """Asks a rank that hangs where it is; the answer is in its log. A stopped process says nothing, so we do."""
         if self.state in ("starting", "exited"):  # It may not listen yet, and would die of the signal.
             return
-        self._log.write(f"\nholdfast: rank {self.rank} (pid {self.pid}) hangs in state {process_state(self.pid)}; stacks:\n")
+        self._log.write(
+            f"\nholdfast: rank {self.rank} (pid {self.pid}) hangs in state {process_state(self.pid)}; stacks:\n"
+        )
         try:
             os.kill(self.pid, signal.SIGUSR1)
         except ProcessLookupError:

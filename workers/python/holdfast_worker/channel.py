@@ -30,7 +30,7 @@ def pack(message: Any) -> bytes:
     """One frame. Raises ValueError where a message has too many bytes or levels."""
     body = msgpack.packb(message, use_bin_type=True, default=_packed, unicode_errors=UNICODE_ERRORS)
     if len(body) > FRAME_MAX:
-        raise ValueError(f"Cannot send a message of {len(body)} bytes as the limit is {FRAME_MAX}")
+        raise ValueError(f"Cannot send a message of {len(body)} bytes because the limit is {FRAME_MAX}")
     return HEADER.pack(len(body)) + body
 
 
@@ -54,7 +54,9 @@ def _unpacked(code: int, data: bytes) -> Any:
 def checked_length(header: bytes) -> int:
     (length,) = HEADER.unpack(header)
     if length > FRAME_MAX:
-        raise ChannelClosed(f"Cannot read a frame of {length} bytes as the limit is {FRAME_MAX}: the stream is broken")
+        raise ChannelClosed(
+            f"Cannot read a frame of {length} bytes because the limit is {FRAME_MAX}: the stream is broken"
+        )
     return length
 
 

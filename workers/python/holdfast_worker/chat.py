@@ -8,14 +8,14 @@ tokenizer's end-of-sequence token.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from holdfast_worker.operation import BadDataError
 
-Message = dict[str, Any]
+Message = Mapping[str, Any]
 PROBE = "holdfastprobe"  # Letters alone, which no template changes.
 SHOWN = 60
 
@@ -31,10 +31,11 @@ class Turn:
 class ChatFormat:
     """`arguments` go to the template beside the messages, as `enable_thinking` of Qwen3's."""
 
-    def __init__(self, tokenizer: Any, arguments: dict[str, Any] | None = None) -> None:
+    def __init__(self, tokenizer: Any, arguments: Mapping[str, Any] | None = None) -> None:
         if not getattr(tokenizer, "chat_template", None):
             raise BadDataError(
-                "Cannot render chat messages as the model's tokenizer has no chat template: use plain-text prompts or "
+                "Cannot render chat messages "
+                "because the model's tokenizer has no chat template: use plain-text prompts or "
                 "a chat model"
             )
         self.tokenizer = tokenizer
@@ -69,7 +70,7 @@ class ChatFormat:
         if not whole.startswith(asked):
             same = next(place for place, both in enumerate(zip(asked + "\0", whole + "\1")) if both[0] != both[1])
             raise BadDataError(
-                f"Cannot teach message {len(messages)} of a chat as the chat template asks for it with "
+                f"Cannot teach message {len(messages)} of a chat because the chat template asks for it with "
                 f"{asked[same:][:SHOWN]!r} where the whole conversation has {whole[same:][:SHOWN]!r}. Give completions "
                 "the form that the model is asked for, a reasoning model's thoughts too, or change "
                 "model.template_arguments"
@@ -93,5 +94,6 @@ class ChatFormat:
         except (TemplateError, TypeError) as error:
             roles = ", ".join(message["role"] for message in messages)
             raise BadDataError(
-                f"Cannot render chat messages as the model's chat template refuses them: {error}. Their roles are {roles}"
+                "Cannot render chat messages because the model's chat template refuses them: "
+                f"{error}. Their roles are {roles}"
             ) from error

@@ -29,7 +29,8 @@ OUT_OF_MEMORY_NAMES = {"OutOfMemoryError", "MemoryError"}
 ADDRESS_IN_USE = re.compile(r"EADDRINUSE|address already in use", re.IGNORECASE)
 # Only a sieve, for the engine does not want whole logs: what a line means is judged in workers/causes.ts.
 LOOKS_LIKE_AN_ERROR = re.compile(
-    r"error|exception|warn|fatal|fail|abort|terminate|timed? ?out|killed|memory|watchdog|died|dead|lost|due to|no space",
+    r"error|exception|warn|fatal|fail|abort|terminate|timed? ?out|killed|memory|watchdog|died|"
+    r"dead|lost|due to|no space",
     re.IGNORECASE,
 )
 
@@ -116,8 +117,8 @@ def signal_name(number: int) -> str:
 
 def with_log(item: dict[str, Any], path: str) -> dict[str, Any]:
     """
-    A FailureReport with what its rank's log says: the last lines, and those before them that look like errors. The error
-    of a child that ran out of memory (vLLM's engine) stands only there.
+    A FailureReport with what its rank's log says: the last lines, and those before them that look like errors. The
+    error of a child that ran out of memory (vLLM's engine) stands only there.
     """
     tail = log_tail(path)
     before = _log_end(path, LOG_ERRORS_BYTES)[: -len(tail) or None]

@@ -95,10 +95,10 @@ class Faults:
         self._lock = threading.Lock()
         for fault in self._mine:
             if self._directory is None:
-                raise ValueError(f"Cannot use HOLDFAST_FAULT '{fault.text}' as HOLDFAST_FAULTS_DIR is not set")
+                raise ValueError(f"Cannot use HOLDFAST_FAULT '{fault.text}' because HOLDFAST_FAULTS_DIR is not set")
             if fault.kind not in self._actions:
                 raise ValueError(
-                    f"Cannot use HOLDFAST_FAULT '{fault.text}' as {place} has no fault of kind '{fault.kind}'"
+                    f"Cannot use HOLDFAST_FAULT '{fault.text}' because {place} has no fault of kind '{fault.kind}'"
                 )
 
     @classmethod

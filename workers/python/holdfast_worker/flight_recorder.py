@@ -1,5 +1,5 @@
-"""NCCL's flight recorder: which collectives every rank has entered and left. torch keeps it in memory and writes it to a
-file when a collective times out, or when it is asked. Both names of each variable, as torch has renamed them."""
+"""NCCL's flight recorder: which collectives every rank has entered and left. torch keeps it in memory and writes it to
+a file when a collective times out, or when it is asked. Both names of each variable, as torch has renamed them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ ENTRIES = "2000"
 
 
 def prefix(log_dir: str, group: str, generation: int) -> str:
-    """Every rank's dump is this and its number. Beside the logs, so that evidence lies in one place."""
+    """Every rank's dump is this and its number. Next to the logs, so that all evidence is in one place."""
     return str(Path(log_dir) / f"{group.replace('/', '_')}.gen{generation}.flight.rank")
 
 
@@ -31,7 +31,7 @@ def environment(log_dir: str, group: str, generation: int) -> dict[str, str]:
 def ask(log_dir: str, group: str, *, generation: int, ranks: int) -> bool:
     """Asks every rank for its dump. False if none listens: no NCCL there."""
     path = prefix(log_dir, group, generation)
-    return any([_ask(f"{path}{rank}.pipe") for rank in range(ranks)])
+    return any([_ask(f"{path}{rank}.pipe") for rank in range(ranks)])  # noqa: C419 (Every rank is asked.)
 
 
 def _ask(pipe: str) -> bool:

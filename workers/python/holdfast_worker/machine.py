@@ -1,5 +1,5 @@
-"""What the machine says of a process that failed: out-of-memory kills, and broken GPUs. Best effort: much of it is not ours
-to read everywhere."""
+"""What the machine says of a process that failed: out-of-memory kills, and broken GPUs. Best effort: much of it is not
+ours to read everywhere."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def kernel_lines(
 ) -> list[str]:
     """
     The kernel log's lines about this process's out-of-memory kill, and about GPUs that it uses (`gpus`: its
-    CUDA_VISIBLE_DEVICES). `since_s` (after boot) keeps older processes of the same id out. Nothing if the log may not be
-    read.
+    CUDA_VISIBLE_DEVICES). `since_s` (after boot) keeps older processes of the same id out. Nothing if the log may not
+    be read.
     """
     try:
         fd = os.open(log, os.O_RDONLY | os.O_NONBLOCK)

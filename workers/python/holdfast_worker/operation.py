@@ -11,7 +11,7 @@ import json
 import math
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -119,19 +119,21 @@ class OperationIO:
         self.blobs.append(bytes(data) if self.keep_blobs else b"")
         return len(self.blobs) - 1
 
-    def read_artifact(self, ref: dict[str, Any]) -> bytes:
+    def read_artifact(self, ref: Mapping[str, Any]) -> bytes:
         """The bytes of an artifact of this home, checked against their hash."""
         sha256 = ref["sha256"]
         if not (isinstance(sha256, str) and len(sha256) == 64 and set(sha256) <= set("0123456789abcdef")):
-            raise BadDataError(f"Cannot read an artifact as its name is not a sha256: {sha256!r}")
+            raise BadDataError(f"Cannot read an artifact because its name is not a sha256: {sha256!r}")
         path = Path(self.artifacts_dir) / sha256[:2] / sha256
         try:
             data = path.read_bytes()
         except FileNotFoundError:
-            raise BadDataError(f"Cannot read artifact {sha256} as {path} is not there") from None
+            raise BadDataError(f"Cannot read artifact {sha256} because {path} is not there") from None
         found = hashlib.sha256(data).hexdigest()
         if found != sha256 or len(data) != ref.get("bytes", len(data)):
-            raise BadDataError(f"Cannot read artifact {sha256} as {path} holds {len(data)} bytes with sha256 {found}")
+            raise BadDataError(
+                f"Cannot read artifact {sha256} because {path} holds {len(data)} bytes with sha256 {found}"
+            )
         return data
 
     def read_given(self, given: dict[str, Any]) -> Any:
@@ -141,4 +143,4 @@ class OperationIO:
     def check_cancelled(self) -> None:
         """Raises `Cancelled` once the engine has asked for this task to end. Call it between pieces of work."""
         if self.cancelled.is_set():
-            raise Cancelled(f"Cannot go on with task {self.task} as it was cancelled")
+            raise Cancelled(f"Cannot continue with task {self.task} because it was cancelled")

@@ -44,10 +44,7 @@ def _pids() -> list[int]:
 
 def alive_in_group(pgid: int) -> bool:
     """Whether a process of this group is neither dead nor a zombie."""
-    for pid in _pids():
-        if _group(pid) == pgid and _is_alive(pid):
-            return True
-    return False
+    return any(_group(pid) == pgid and _is_alive(pid) for pid in _pids())
 
 
 def carriers(assignment: bytes) -> list[int]:
@@ -85,8 +82,8 @@ def descendants(pid: int, tree: Tree | None = None) -> list[int]:
 
 
 def end_below(pid: int, *, spared: Collection[int] = (), within_s: float = END_BELOW_S) -> bool:
-    """Kills every process below this one, with its process group, until none is left: what was forked meanwhile is found
-    by the next pass. False if the time was over first."""
+    """Kills every process below this one, with its process group, until none is left: what was forked meanwhile is
+    found by the next pass. False if the time was over first."""
     deadline = time.monotonic() + within_s
     own_group = _group(pid)
     while True:

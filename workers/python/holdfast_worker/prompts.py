@@ -10,14 +10,15 @@ None: their assistant turns are the content and the tokenizer's end-of-sequence 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from holdfast_worker.chat import ChatFormat
 from holdfast_worker.operation import BadDataError
 
-Prompt = str | Sequence[dict[str, Any]]
-Chat = dict[str, Any] | None
+Turns = Sequence[Mapping[str, Any]]
+Prompt = str | Turns
+Chat = Mapping[str, Any] | None
 Encoded = tuple[list[int], list[int]]  # Tokens [T] and mask [T].
 
 
@@ -29,7 +30,7 @@ def encode_prompt(tokenizer: Any, prompt: Prompt, chat: Chat = None) -> tuple[st
         text = chat_format(tokenizer, chat).asked(prompt)
         tokens = _encode(tokenizer, text)
     if not tokens:
-        raise BadDataError(f"Cannot encode a prompt as it has no tokens: current value is {prompt!r}")
+        raise BadDataError(f"Cannot encode a prompt because it has no tokens: current value is {prompt!r}")
     return text, tokens
 
 
@@ -38,8 +39,9 @@ def encode_supervised(tokenizer: Any, prompt: Prompt, completion: Prompt, chat: 
     sequences = encode_rows(tokenizer, prompt, completion, chat)
     if len(sequences) > 1:
         raise BadDataError(
-            "Cannot encode a chat with several assistant turns as one sequence as the chat template does not keep earlier "
-            "turns as they were taught: give each assistant turn a row of its own, which ends with it"
+            "Cannot encode a chat with several assistant turns as one sequence because the chat "
+            "template does not keep earlier "
+            "turns as they were taught: give each assistant turn a separate row, which ends with it"
         )
     return sequences[0]
 
@@ -65,7 +67,7 @@ def end_token(tokenizer: Any) -> int:
     """The end-of-sequence token's id."""
     if tokenizer.eos_token_id is None:
         raise BadDataError(
-            "Cannot end a sequence as the tokenizer has no end-of-sequence token: set `eos_token` in "
+            "Cannot end a sequence because the tokenizer has no end-of-sequence token: set `eos_token` in "
             "tokenizer_config.json"
         )
     return int(tokenizer.eos_token_id)
@@ -83,7 +85,7 @@ def chat_format(tokenizer: Any, chat: Chat) -> ChatFormat:
     return ChatFormat(tokenizer, (chat or {}).get("template_arguments"))
 
 
-def _encode_chat(tokenizer: Any, messages: Sequence[dict], how: dict[str, Any]) -> list[Encoded]:
+def _encode_chat(tokenizer: Any, messages: Sequence[Mapping[str, Any]], how: dict[str, Any]) -> list[Encoded]:
     """Every assistant turn of the completion is taught; what stands before and between is context."""
     form = chat_format(tokenizer, how["chat"])
     turns = form.turns(messages, how["first"])
@@ -122,7 +124,9 @@ def _following(tokenizer: Any, before: str, text: str) -> list[int]:
     return both[len(own) :] if both[: len(own)] == own else _encode(tokenizer, text)
 
 
-def _encode_turns(tokenizer: Any, prompt: Sequence[dict], completion: Sequence[dict]) -> Encoded:
+def _encode_turns(
+    tokenizer: Any, prompt: Sequence[Mapping[str, Any]], completion: Sequence[Mapping[str, Any]]
+) -> Encoded:
     """As it was before chats had a record: content and end-of-sequence token, where the template allows that."""
     messages, seen, end = [*prompt, *completion], "", end_token(tokenizer)
     form = ChatFormat(tokenizer)
@@ -134,7 +138,7 @@ def _encode_turns(tokenizer: Any, prompt: Sequence[dict], completion: Sequence[d
         context = form.asked(messages[:place])
         if not context.startswith(seen):
             raise BadDataError(
-                "Cannot encode a chat with several assistant turns as the chat template rewrites earlier turns: "
+                "Cannot encode a chat with several assistant turns because the chat template rewrites earlier turns: "
                 f"turn {place} does not start with what came before it"
             )
         before = _encode(tokenizer, context[len(seen) :])
@@ -148,17 +152,17 @@ def _encode_turns(tokenizer: Any, prompt: Sequence[dict], completion: Sequence[d
 
 
 def _nothing_taught() -> BadDataError:
-    return BadDataError("Cannot encode a supervised row as its completion has no message of role 'assistant'")
+    return BadDataError("Cannot encode a supervised row because its completion has no message of role 'assistant'")
 
 
-def _messages(completion: Prompt) -> Sequence[dict]:
+def _messages(completion: Prompt) -> Sequence[Mapping[str, Any]]:
     return [{"role": "assistant", "content": completion}] if isinstance(completion, str) else completion
 
 
-def _joined(completion: Sequence[dict]) -> str:
+def _joined(completion: Sequence[Mapping[str, Any]]) -> str:
     if len(completion) != 1:
         raise BadDataError(
-            f"Cannot encode a supervised row as its prompt is plain text and its completion has {len(completion)} "
+            f"Cannot encode a supervised row because its prompt is plain text and its completion has {len(completion)} "
             "messages: give the prompt as messages too"
         )
     return completion[0]["content"]

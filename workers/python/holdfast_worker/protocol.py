@@ -66,7 +66,8 @@ def encode_agent(message: dict[str, Any]) -> str:
     text = json.dumps(check("AgentMessage", message), separators=(",", ":"), allow_nan=False)
     if len(text) > MESSAGE_BYTES_MAX:
         raise TooLarge(
-            f"Cannot send '{message['type']}' because it has {len(text)} bytes: a message holds at most {MESSAGE_BYTES_MAX}"
+            f"Cannot send '{message['type']}' because it has {len(text)} bytes: a message holds "
+            f"at most {MESSAGE_BYTES_MAX}"
         )
     return text
 

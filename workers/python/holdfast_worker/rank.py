@@ -20,8 +20,8 @@ from typing import Any
 from holdfast_worker.channel import CHANNEL_VARIABLE, GUARD_VARIABLE, Channel, ChannelClosed
 from holdfast_worker.failures import report_of_exception
 from holdfast_worker.faults import Faults, phase_of
-from holdfast_worker.linux import PR_SET_CHILD_SUBREAPER, PR_SET_NAME, PR_SET_PDEATHSIG, prctl
 from holdfast_worker.limits import ANSWER_BYTES_MAX, INLINE_BYTES_MAX
+from holdfast_worker.linux import PR_SET_CHILD_SUBREAPER, PR_SET_NAME, PR_SET_PDEATHSIG, prctl
 from holdfast_worker.operation import Cancelled, OperationIO, RankContext, TooLargeError
 from holdfast_worker.private_files import keep_private
 from holdfast_worker.process_table import end_below
@@ -53,7 +53,7 @@ def start_guard(fd: int, channel_fd: int) -> None:
 
 
 class Rank:
-    """A rank's life after its first message: boot, then operations until it is told to end."""
+    """A rank's life after its first message: boot, then operations until it is asked to end."""
 
     def __init__(self, channel: Channel, start: dict[str, Any]) -> None:
         self._channel = channel
@@ -144,7 +144,9 @@ class Rank:
         operations = self._worker.operations
         if op not in operations:
             known = ", ".join(sorted(operations))
-            raise LookupError(f"Cannot run operation '{op}' as {self._module} has no such operation: it has {known}")
+            raise LookupError(
+                f"Cannot run operation '{op}' because {self._module} has no such operation: it has {known}"
+            )
         return operations[op]
 
 

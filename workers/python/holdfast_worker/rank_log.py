@@ -37,7 +37,7 @@ class RotatingLog:
         return fd
 
     def write(self, data: bytes) -> None:
-        """Never raises: whoever prints to a full disk loses its words, not its work."""
+        """Never raises: printing to a full disk loses the text, not the work."""
         view = memoryview(data)
         while view:
             taken = len(view) if len(view) <= self._left else self._fits(data[-len(view) :])
@@ -115,7 +115,7 @@ class RankLog:
         return bool(data)
 
     def drain(self) -> None:
-        """Whoever reads the log now finds what was printed until now."""
+        """Makes everything printed so far visible to readers of the log."""
         with self._lock:
             left = 0 if self._closed else waiting_bytes(self._fd)
             while left > 0 and self._take():
@@ -128,10 +128,11 @@ class RankLog:
                 self._log.write(text.encode("utf-8", "replace"))
 
     def close(self, timeout_s: float) -> None:
-        """Once the process is dead. A process that left its group may hold the pipe for ever: it is not waited for."""
+        """Once the process is dead. A process that left its group may hold the pipe forever: nothing waits for it."""
         self._thread.join(timeout_s)
         if self._closed or self._thread.is_alive():
-            return self.drain()
+            self.drain()
+            return
         self._closed = True
         self._log.close()
         os.close(self._fd)

@@ -1,4 +1,6 @@
-"""The one place that removes directories. Everything else asks here: a test (tests/python/test_removal.py) sees to it."""
+"""
+The one place that removes directories. Everything else asks here: a test (tests/python/test_removal.py) sees to it.
+"""
 
 from __future__ import annotations
 
@@ -21,10 +23,10 @@ def remove_tree(path: str | Path, *, home: str | Path, named: str) -> bool:
     """
     Removes a file or a directory with all that is in it, following no link. False: it was not there.
 
-    `home`: the tree that it must lie strictly inside. Its first-level folders (checkpoints, ...) may be links that their
-    owner made; below them none is followed. `named`: the pattern of the whole last name; only what we named ourselves is
-    ours to remove. Every directory on the way is held open, so that none can be swapped between the look and the removal.
-    Raises RemovalRefused.
+    `home`: the tree that it must lie strictly inside. Its first-level folders (checkpoints, ...) may be links that
+    their owner made; below them none is followed. `named`: the pattern of the whole last name; only what we named
+    ourselves is ours to remove. Every directory on the way is held open, so that none can be swapped between the look
+    and the removal. Raises RemovalRefused.
     """
     path = Path(os.path.abspath(path))
     if not os.path.lexists(path):

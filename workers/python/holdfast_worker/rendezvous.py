@@ -43,7 +43,7 @@ def environment(interface: str | None, address: str) -> dict[str, str]:
 
 
 def free_port(address: str) -> int:
-    """A port that was free a moment ago. Whoever binds it may still lose the race: then the group starts on another."""
+    """A port that was free a moment ago. Binding it may still lose the race: then the group starts on another."""
     with socket.socket() as sock:
         sock.bind((address, 0))
         return sock.getsockname()[1]
@@ -59,7 +59,7 @@ def bound_store(*, host_name: str, port: int, is_master: bool, **options: Any) -
 
 
 def listening(host: str, port: int) -> int:
-    """The descriptor of a socket; whoever gets it closes it."""
+    """The descriptor of a socket; the receiver closes it."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((host, port))

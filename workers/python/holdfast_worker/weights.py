@@ -12,7 +12,7 @@ import json
 import math
 import os
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -57,7 +57,7 @@ def read_header(path: Path) -> tuple[dict[str, dict[str, Any]], int]:
         try:
             header = json.loads(file.read(size))
         except ValueError as error:
-            raise BadDataError(f"Cannot read weights as the header of '{path}' is broken: {error}") from error
+            raise BadDataError(f"Cannot read weights because the header of '{path}' is broken: {error}") from error
     header.pop("__metadata__", None)
     return header, 8 + size
 
@@ -78,7 +78,7 @@ def weight_files(directory: str | Path) -> list[Path]:
         if (directory / name).is_file():
             return [directory / name]
     raise BadDataError(
-        f"Cannot read model '{directory}' as it has no '{SINGLE_NAME}' and no '{INDEX_NAME}': "
+        f"Cannot read model '{directory}' because it has no '{SINGLE_NAME}' and no '{INDEX_NAME}': "
         "save it with save_pretrained(dir, safe_serialization=True)"
     )
 
@@ -94,7 +94,7 @@ def locate_tensors(directory: str | Path) -> list[TensorLocation]:
             if end > length:
                 raise BadDataError(f"Cannot read tensor '{name}' as '{path}' is cut short: {length} bytes of {end}")
             if name in found:
-                raise BadDataError(f"Cannot read model '{directory}' as tensor '{name}' is there twice")
+                raise BadDataError(f"Cannot read model '{directory}' because tensor '{name}' is there twice")
             found[name] = TensorLocation(name, entry["dtype"], tuple(entry["shape"]), path, begin, end)
     return [found[name] for name in sorted(found)]
 
@@ -134,7 +134,9 @@ def manifest_of_directory(directory: str | Path) -> tuple[list[dict[str, Any]], 
 
 
 def adapter_prefix(base: dict[str, Any], alpha: float) -> bytes:
-    """What stands before an adapter's tensors in its digest: the model beside which they mean something, and their scale."""
+    """
+    What stands before an adapter's tensors in its digest: the model beside which they mean something, and their scale.
+    """
     return f"adapter\0{base['digest']}\0{base['quantize'] or ''}\0{float(alpha)!r}\0".encode()
 
 
@@ -210,16 +212,16 @@ def files_of_directory(root: str | Path) -> list[dict[str, Any]]:
     return [file_entry(root, path) for path in list_files(root)]
 
 
-def verify_files(root: str | Path, files: Iterable[dict[str, Any]]) -> None:
+def verify_files(root: str | Path, files: Iterable[Mapping[str, Any]]) -> None:
     """Raises BadDataError naming the first file whose bytes are not the recorded ones."""
     for expected in files:
         path = Path(root) / expected["path"]
         if not path.is_file():
-            raise BadDataError(f"Cannot open '{root}' as its file '{expected['path']}' is missing")
+            raise BadDataError(f"Cannot open '{root}' because its file '{expected['path']}' is missing")
         actual = file_entry(root, path)
         if (actual["sha256"], actual["bytes"]) != (expected["sha256"], expected["bytes"]):
             raise BadDataError(
-                f"Cannot open '{root}' as its file '{expected['path']}' is not the recorded one: sha256 is "
+                f"Cannot open '{root}' because its file '{expected['path']}' is not the recorded one: sha256 is "
                 f"{actual['sha256']} ({actual['bytes']} bytes), recorded {expected['sha256']} "
                 f"({expected['bytes']} bytes). The file was changed or damaged: use another checkpoint"
             )
@@ -243,12 +245,12 @@ def fsync_tree(root: str | Path) -> None:
 
 
 def check_model_directory(directory: str | Path) -> dict[str, Any]:
-    """The model's config.json, after checking that the directory is a model. Errors say how to mend it."""
+    """The model's config.json, after checking that the directory is a model. Errors say how to fix it."""
     directory = Path(directory)
     if not directory.is_dir():
         what = "is a file, not a directory" if directory.exists() else "does not exist"
         raise BadDataError(
-            f"Cannot open model '{directory}' as it {what}: set model.path to a directory with config.json, "
+            f"Cannot open model '{directory}' because it {what}: set model.path to a directory with config.json, "
             "tokenizer.json and model.safetensors (as save_pretrained writes it)"
         )
     missing = [] if (directory / "config.json").is_file() else ["config.json"]
@@ -261,15 +263,18 @@ def check_model_directory(directory: str | Path) -> dict[str, Any]:
         if list(directory.glob("*.bin")) and any(SINGLE_NAME in name for name in missing):
             hint += "; its .bin weights are not read: open them once and save_pretrained(dir) writes safetensors"
         if (directory / ADAPTER_CONFIG_NAME).is_file():
-            hint = "it holds an adapter: merge it into its base model with PEFT's merge_and_unload() and name that directory"
-        raise BadDataError(f"Cannot open model '{directory}' as it lacks {', '.join(missing)}: {hint}")
+            hint = (
+                "it holds an adapter: merge it into its base model with PEFT's merge_and_unload() "
+                "and name that directory"
+            )
+        raise BadDataError(f"Cannot open model '{directory}' because it lacks {', '.join(missing)}: {hint}")
     try:
         config = json.loads((directory / "config.json").read_text())
     except ValueError as error:
-        raise BadDataError(f"Cannot open model '{directory}' as its config.json is not JSON: {error}") from error
+        raise BadDataError(f"Cannot open model '{directory}' because its config.json is not JSON: {error}") from error
     if not config.get("architectures"):
         raise BadDataError(
-            f"Cannot open model '{directory}' as its config.json names no architectures: add e.g. "
+            f"Cannot open model '{directory}' because its config.json names no architectures: add e.g. "
             '"architectures": ["Qwen2ForCausalLM"]'
         )
     return config
@@ -277,8 +282,8 @@ def check_model_directory(directory: str | Path) -> dict[str, Any]:
 
 def replace_directory(temporary: str | Path, target: str | Path, *, home: str | Path) -> None:
     """
-    Makes `temporary` durable and moves it to `target`, which readers see whole. An older `target` is removed, if it is a
-    directory inside `home`.
+    Makes `temporary` durable and moves it to `target`, which readers see whole. An older `target` is removed, if it is
+    a directory inside `home`.
     """
     temporary, target = Path(temporary), Path(target)
     fsync_tree(temporary)

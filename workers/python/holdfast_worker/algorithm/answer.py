@@ -57,11 +57,11 @@ def read_answer(x: Inputs, returned: Any, what: str) -> Answer:
     """Checks the form of what `what` (`loss() of my.py`) returned."""
     if not isinstance(returned, Mapping) or "loss" not in returned:
         kind = "a scalar" if isinstance(returned, Tensor) and returned.dim() == 0 else f"a {type(returned).__name__}"
-        raise AlgorithmError(f"Cannot use what {what} returned as it is {kind} without 'loss': {HOW}")
+        raise AlgorithmError(f"Cannot use what {what} returned because it is {kind} without 'loss': {HOW}")
     unknown = [str(key) for key in returned if key not in ("loss", "metrics")]
     if unknown:
         near = did_you_mean(unknown[0], ["loss", "metrics"])
-        raise AlgorithmError(f"Cannot use what {what} returned as it has '{unknown[0]}'{near}: {HOW}, and metrics")
+        raise AlgorithmError(f"Cannot use what {what} returned because it has '{unknown[0]}'{near}: {HOW}, and metrics")
     loss = returned["loss"]
     terms = loss if isinstance(loss, list) else [loss]
     metrics = returned.get("metrics", {})
@@ -75,18 +75,19 @@ def statistics_of(x: Inputs, returned: Any, what: str) -> dict[str, Term]:
     """What `statistics` returned: each to be summed over the step."""
     if not isinstance(returned, Mapping):
         kind = type(returned).__name__
-        raise AlgorithmError(f'Cannot use what {what} returned as it is a {kind}: return {{"w": tensor}}')
+        raise AlgorithmError(f'Cannot use what {what} returned because it is a {kind}: return {{"w": tensor}}')
     named = {str(name): value for name, value in returned.items()}
     return {name: _reduced(x, "sum", value, f"'{name}' that {what} returned") for name, value in named.items()}
 
 
 def _term(x: Inputs, value: Any, what: str) -> Term:
     if not (isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], str)):
-        raise AlgorithmError(f"Cannot reduce {what} as it has no reduction: {HOW}")
+        raise AlgorithmError(f"Cannot reduce {what} because it has no reduction: {HOW}")
     reduction, tensor = value
     if reduction not in REDUCTIONS:
         raise AlgorithmError(
-            f"Cannot reduce {what} as there is no reduction '{reduction}'{did_you_mean(reduction, list(REDUCTIONS))}: "
+            f"Cannot reduce {what} "
+            f"because there is no reduction '{reduction}'{did_you_mean(reduction, list(REDUCTIONS))}: "
             f"use {', '.join(REDUCTIONS)}"
         )
     return _reduced(x, reduction, tensor, what)
@@ -95,7 +96,9 @@ def _term(x: Inputs, value: Any, what: str) -> Term:
 def _reduced(x: Inputs, reduction: str, tensor: Any, what: str) -> Term:
     kind, value, mask = masked(x, tensor, what)
     if REDUCTIONS[reduction] == "n_pairs" and kind != "pair":
-        raise AlgorithmError(f"Cannot reduce {what} over pairs as it is a {kind} value: use x.chosen and x.rejected")
+        raise AlgorithmError(
+            f"Cannot reduce {what} over pairs because it is a {kind} value: use x.chosen and x.rejected"
+        )
     return Term(reduction, kind, value, mask)
 
 
@@ -106,7 +109,7 @@ def _metric(x: Inputs, value: Any, what: str) -> Term | float:
         value = value.item()
     if isinstance(value, (int, float)):
         return float(value)
-    raise AlgorithmError(f"Cannot use {what} as it is neither one number nor a tensor with its reduction: {HOW}")
+    raise AlgorithmError(f"Cannot use {what} because it is neither one number nor a tensor with its reduction: {HOW}")
 
 
 def same_number(a: float, b: float) -> bool:

@@ -87,7 +87,7 @@ def needs_of(algorithm: Algorithm) -> list[str]:
     for name in listed:
         if name not in NEEDS:
             raise AlgorithmError(
-                f"Cannot use {algorithm.file} as it NEEDS '{name}'{did_you_mean(name, list(NEEDS))}: "
+                f"Cannot use {algorithm.file} because it NEEDS '{name}'{did_you_mean(name, list(NEEDS))}: "
                 f"there are {', '.join(NEEDS)}"
             )
     tried = synthetic_round(algorithm)
@@ -121,7 +121,9 @@ def group_min(algorithm: Algorithm) -> int:
     """GROUP_MIN of the file: the smallest group that it can learn from."""
     least = algorithm.code.constant("GROUP_MIN", 1)
     if not isinstance(least, int) or least < 1:
-        raise AlgorithmError(f"Cannot use {algorithm.file} as its GROUP_MIN is {least!r}: use a whole number from 1 on")
+        raise AlgorithmError(
+            f"Cannot use {algorithm.file} because its GROUP_MIN is {least!r}: use a whole number from 1 on"
+        )
     return least
 
 
@@ -131,7 +133,7 @@ def _numbers(algorithm: Algorithm, name: str, values: Any, round_: Round) -> lis
     if not isinstance(rows, list) or len(rows) != len(round_):
         found = f"{len(rows)} of them" if isinstance(rows, list) else repr(values)
         raise AlgorithmError(
-            f"Cannot use {name} of credit() of {algorithm.file} as there are {found}: the round has {len(round_)} "
+            f"Cannot use {name} of credit() of {algorithm.file} because there are {found}: the round has {len(round_)} "
             f"sequences; {HOW}"
         )
     rows = [_plain(row) for row in rows]
@@ -139,13 +141,12 @@ def _numbers(algorithm: Algorithm, name: str, values: Any, round_: Round) -> lis
     for i, row in enumerate(rows):
         if isinstance(row, list) and len(row) != lengths[i]:
             raise AlgorithmError(
-                f"Cannot use {name} of credit() of {algorithm.file} as sequence {i} has {len(row)} numbers: it has "
+                f"Cannot use {name} of credit() of {algorithm.file} "
+                f"because sequence {i} has {len(row)} numbers: it has "
                 f"{lengths[i]} sampled tokens"
             )
     finite = lambda i, value: _finite(algorithm, f"{name} of sequence {i}", value)  # noqa: E731
-    return [
-        [finite(i, one) for one in row] if isinstance(row, list) else finite(i, row) for i, row in enumerate(rows)
-    ]
+    return [[finite(i, one) for one in row] if isinstance(row, list) else finite(i, row) for i, row in enumerate(rows)]
 
 
 def _plain(value: Any) -> Any:
@@ -156,5 +157,5 @@ def _plain(value: Any) -> Any:
 def _finite(algorithm: Algorithm, name: str, value: Any) -> float:
     number = float(_plain(value))
     if not np.isfinite(number):
-        raise AlgorithmError(f"Cannot use {name} as credit() of {algorithm.file} assigned {number} to it")
+        raise AlgorithmError(f"Cannot use {name} because credit() of {algorithm.file} assigned {number} to it")
     return number

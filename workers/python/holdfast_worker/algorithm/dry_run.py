@@ -45,23 +45,25 @@ def dry_run(program: PythonProgram) -> Found:
     other = sorted(step.read & LIVE - LIVE_OF[program.part])
     if other:
         raise AlgorithmError(
-            f"Cannot use {program.part}() of {program.file} as it reads '{other[0]}', which another model computes: "
+            f"Cannot use {program.part}() of {program.file} "
+            f"because it reads '{other[0]}', which another model computes: "
             "what reads x.values is the value model's own loss, value_loss(x, c, s)"
         )
     if not any(np.any(gradient != 0) for gradient in whole.gradients.values()):
         raise AlgorithmError(
-            f"Cannot train on {program.part}() of {program.file} as no gradient flows from it to the model: it must "
+            f"Cannot train on {program.part}() of {program.file} "
+            "because no gradient flows from it to the model: it must "
             f"depend on one of {', '.join(f'x.{name}' for name in sorted(LIVE_OF[program.part]))} without .detach()"
         )
     if not whole.outcome.finite or not all(np.isfinite(gradient).all() for gradient in whole.gradients.values()):
         culprit = whole.outcome.culprit
         place = f": first at {culprit.text}" if culprit else ": its gradient is not"
-        raise AlgorithmError(f"Cannot train on {program.part}() of {program.file} as it is not finite{place}")
+        raise AlgorithmError(f"Cannot train on {program.part}() of {program.file} because it is not finite{place}")
     pieces = step.run(CUT, padding=PADDING)
     different = _differences(whole, pieces)
     if different:
         raise AlgorithmError(
-            f"Cannot train on {program.part}() of {program.file} as {different} depends on how a step is cut into "
+            f"Cannot train on {program.part}() of {program.file} because {different} depends on how a step is cut into "
             "micro-batches: what belongs to the whole step comes from statistics(x, c) and the counts x.n_tokens, "
             "x.n_sequences, ...; a tensor's own mean() or sum() sees one micro-batch only"
         )

@@ -38,7 +38,7 @@ def kind_of(name: str) -> str:
 
 
 # Torch computes the last few numbers of a tensor by other instructions than the rest: rows that end with its widest
-# vectors give each token the same bits, whatever stands beside it.
+# vectors give each token the same bits, regardless of its neighbours.
 WIDTH = 64
 
 
@@ -81,7 +81,7 @@ class Inputs:
         return self._values[name]
 
     def _trained(self, name: str, raw: Tensor) -> Tensor:
-        """0 where it is masked: what stands there can reach no value and no gradient."""
+        """0 where it is masked: masked content can reach no value and no gradient."""
         kind = kind_of(name)
         wide = widened(raw) if kind == "token" else raw
         return torch.where(self._mask_of(kind), wide.to(self._dtype), 0.0)
@@ -162,7 +162,7 @@ def masked(x: Inputs, value: Any, what: str) -> tuple[str, Tensor, Tensor]:
     if kind is None:
         found = f"a tensor of shape {list(value.shape)}" if isinstance(value, Tensor) else f"a {type(value).__name__}"
         raise AlgorithmError(
-            f"Cannot reduce {what} as it is {found}: return it unreduced, [B, T], [B] or [B / 2], which here are "
+            f"Cannot reduce {what} because it is {found}: return it unreduced, [B, T], [B] or [B / 2], which here are "
             f"{', '.join(str(list(shape)) for shape in shapes)}"
         )
     return kind, value, x._mask_of(kind)

@@ -9,23 +9,24 @@ from holdfast_worker.algorithm.credit import assign, read_round
 from holdfast_worker.algorithm.describe import describe
 from holdfast_worker.algorithm.program import Algorithm
 from holdfast_worker.operation import OperationIO
+from holdfast_worker.wire_types import TrainerCredit, TrainerOpenAlgorithm
 
 ALGORITHMS_MAX = 4
 opened: dict[str, Algorithm] = {}  # By the sha256 of what was recorded: a run has one, a fork's parent another.
 
 
-def open_algorithm(args: dict[str, Any], io: OperationIO) -> dict[str, Any]:
+def open_algorithm(args: TrainerOpenAlgorithm, io: OperationIO) -> dict[str, Any]:
     """Tries everything of a file and says what it reads."""
-    return describe(json.loads(io.read_artifact(args["algorithm"])))
+    return describe(json.loads(io.read_artifact(args.algorithm)))
 
 
-def credit(args: dict[str, Any], io: OperationIO) -> dict[str, Any]:
+def credit(args: TrainerCredit, io: OperationIO) -> dict[str, Any]:
     """Blob 0: JSON of what the file's `credit` assigns to a round."""
-    name = args["algorithm"]["sha256"]
+    name = args.algorithm["sha256"]
     if name not in opened:
         if len(opened) >= ALGORITHMS_MAX:
             opened.clear()
-        opened[name] = Algorithm(json.loads(io.read_artifact(args["algorithm"])))
-    round_ = read_round(json.loads(io.read_artifact(args["round"])))
+        opened[name] = Algorithm(json.loads(io.read_artifact(args.algorithm)))
+    round_ = read_round(json.loads(io.read_artifact(args.round)))
     io.blob(json.dumps(assign(opened[name], round_)).encode())
     return {"sequences": len(round_)}

@@ -72,7 +72,8 @@ class PythonProgram:
     def check_known(self, name: str) -> None:
         if self.inputs is not None and name not in self.inputs:
             raise AlgorithmError(
-                f"Cannot read '{name}' in {self.part}() of {self.file} as it was not read when the file was opened: "
+                f"Cannot read '{name}' in {self.part}() of {self.file} "
+                "because it was not read when the file was opened: "
                 "what a loss reads may depend on settings, not on data"
             )
 

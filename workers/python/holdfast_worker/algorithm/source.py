@@ -42,7 +42,9 @@ def telling_line(file: str, doing: str) -> Iterator[None]:
     except Exception as error:
         if {kind.__name__ for kind in type(error).__mro__} & OUT_OF_MEMORY_NAMES:
             raise  # The device's, not the user's: smaller micro-batches may do.
-        raise AlgorithmError(f"Cannot {doing} as {_place(file, error)}: {type(error).__name__}: {error}") from error
+        raise AlgorithmError(
+            f"Cannot {doing} because {_place(file, error)}: {type(error).__name__}: {error}"
+        ) from error
 
 
 def _place(file: str, error: Exception) -> str:
@@ -63,10 +65,10 @@ class AlgorithmFile:
         self.module.__file__ = file
         sys.modules[name] = self.module  # Dataclasses look their module up.
         with telling_line(file, f"load {Path(file).name}"):
-            exec(compile(text, file, "exec"), self.module.__dict__)  # noqa: S102
+            exec(compile(text, file, "exec"), self.module.__dict__)
         if not self.has("loss"):
             near = did_you_mean("loss", [key for key, value in vars(self.module).items() if callable(value)])
-            raise AlgorithmError(f"Cannot use {file} as it has no function loss(x, c, s){near}")
+            raise AlgorithmError(f"Cannot use {file} because it has no function loss(x, c, s){near}")
 
     def has(self, name: str) -> bool:
         return callable(getattr(self.module, name, None))
@@ -90,18 +92,20 @@ class AlgorithmFile:
         if Config is None:
             Config = dataclasses.make_dataclass("Config", [])
         if not (isinstance(Config, type) and dataclasses.is_dataclass(Config)):
-            raise AlgorithmError(f"Cannot use {self.file} as its Config is no dataclass: write @dataclass above it")
+            raise AlgorithmError(
+                f"Cannot use {self.file} because its Config is no dataclass: write @dataclass above it"
+            )
         fields = {field.name: field for field in dataclasses.fields(Config) if field.init}
         for name in given:
             if name not in fields:
                 has = f"it has {', '.join(fields)}" if fields else "it has none"
                 raise AlgorithmError(
-                    f"Cannot use {self.file} with the setting '{name}' as there is none of that name"
+                    f"Cannot use {self.file} with the setting '{name}' because there is none of that name"
                     f"{did_you_mean(name, list(fields))}: {has}"
                 )
         for name, field in fields.items():
             if name not in given and field.default is _MISSING and field.default_factory is _MISSING:
-                raise AlgorithmError(f"Cannot use {self.file} as the setting '{name}' has no default: give it")
+                raise AlgorithmError(f"Cannot use {self.file} because the setting '{name}' has no default: give it")
         with telling_line(self.file, "make Config()"):
             hints = typing.get_type_hints(Config)
             return Config(**{name: self._fitted(name, value, hints.get(name)) for name, value in given.items()})
@@ -119,7 +123,9 @@ def settings_json(config: Any, file: str) -> dict[str, Any]:
     settings = dataclasses.asdict(config)
     for name, value in settings.items():
         if isinstance(value, float) and not math.isfinite(value):
-            raise AlgorithmError(f"Cannot record setting '{name}' of {file} as it is {value}: use a number, or None")
+            raise AlgorithmError(
+                f"Cannot record setting '{name}' of {file} because it is {value}: use a number, or None"
+            )
     return settings
 
 

@@ -156,7 +156,9 @@ class Trial:
     def _live(self, mb: MicroBatch, sequences: list[SequenceData], need: set[str]) -> dict[str, Tensor]:
         """The model's, or without one leaves: the log-probabilities as they were sampled, the values as recorded."""
         if self.job.get("model") and need <= {"logp", "entropy"}:
-            live = policy_forward(self._open_model(), mb, need=need, temperature=self.batch["temperature"])
+            live = policy_forward(
+                self._open_model(), mb, need=need, temperature=self.batch["temperature"], chunk_tokens=None
+            )
             for value in live.values():
                 if value.requires_grad:
                     value.retain_grad()
@@ -164,7 +166,7 @@ class Trial:
         leaves = {}
         for name in need:
             if name not in ("logp", "values"):
-                raise BadDataError(f"Cannot try the loss as it reads '{name}' of a model: give --model DIR")
+                raise BadDataError(f"Cannot try the loss because it reads '{name}' of a model: give --model DIR")
             columns = [self._column(one, "old_logp" if name == "logp" else "values") for one in sequences]
             leaf = torch.zeros(mb.mask.shape)
             for row, column in enumerate(columns):

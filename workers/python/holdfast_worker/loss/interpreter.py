@@ -112,7 +112,7 @@ class MicroBatchValues:
         return ELEMENTWISE[node.op](*args)
 
     def _input(self, node: Node) -> Tensor:
-        """Reads 0 where it is masked, before any operation: what stands there can reach no value and no gradient."""
+        """Reads 0 where it is masked, before any operation: masked content can reach no value and no gradient."""
         raw = self.read(node.name).to(self.dtype)
         value = torch.where(self.masks[node.kind], raw, 0.0)
         return value.detach() if node.frozen else value

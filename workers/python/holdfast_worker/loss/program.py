@@ -51,7 +51,7 @@ class LossProgram:
         self.has_pairs = any(node.kind == "pair" for node in self.nodes)
         self.varies, self.grad = self._flows()
         if not self.grad[self.root]:
-            raise ValueError("Cannot train on this loss as no gradient flows from it to the model")
+            raise ValueError("Cannot train on this loss because no gradient flows from it to the model")
         self.statistics = self.sums_under(self._factors(self.root))
         self.live_statistics = any(self.varies[i] for i in self.statistics)
 
@@ -87,7 +87,9 @@ class LossProgram:
             return {node.args[1]} | self._factors(node.args[0])
         if node.op == "mul" and not all(self.grad[arg] for arg in node.args):
             return {arg for arg in node.args if not self.grad[arg]}.union(*(self._factors(arg) for arg in node.args))
-        raise ValueError(f"Cannot train on this loss as node {i} ({node.op}) is not linear in its sums over the step")
+        raise ValueError(
+            f"Cannot train on this loss because node {i} ({node.op}) is not linear in its sums over the step"
+        )
 
     def below(self, roots: Iterable[int], leaf: Callable[[int], bool] = lambda i: False) -> list[int]:
         """

@@ -176,7 +176,9 @@ def _not_finite(live: Mapping[str, Tensor]) -> Tensor:
 
 
 def steepest(outcome: StepOutcome, gather: Gather) -> Culprit | None:
-    """The live input with the largest gradient over all ranks, not a number above all. `node` is -1: the loss is sound."""
+    """
+    The live input with the largest gradient over all ranks, not a number above all. `node` is -1: the loss is sound.
+    """
     found: list[tuple[float, str, int, int | None]] = []
     for sequences, slopes in outcome.slopes:
         for name, slope in slopes.items():
@@ -194,9 +196,11 @@ def steepest(outcome: StepOutcome, gather: Gather) -> Culprit | None:
 def check_micro_batches(micro_batches: Sequence[MicroBatch], numbers: list[int], *, pairs: bool) -> None:
     """What would hang or be silently wrong later. `numbers`: how many each rank brings."""
     if len(set(numbers)) != 1 or numbers[0] == 0:
-        raise ValueError(f"Cannot run a step as ranks bring different numbers of micro-batches: {numbers}")
+        raise ValueError(f"Cannot run a step because ranks bring different numbers of micro-batches: {numbers}")
     if pairs and any(len(mb.sequences) % 2 for mb in micro_batches):
-        raise ValueError("Cannot run a step of pairs as a micro-batch has an odd number of rows: pairs are never cut")
+        raise ValueError(
+            "Cannot run a step of pairs because a micro-batch has an odd number of rows: pairs are never cut"
+        )
 
 
 def column(mb: MicroBatch, name: str, kind: str, counts: Counts) -> Tensor:
@@ -208,7 +212,7 @@ def column(mb: MicroBatch, name: str, kind: str, counts: Counts) -> Tensor:
     if name == "margin" and name not in mb.columns:
         return torch.zeros(len(mb.sequences) // 2, device=mb.mask.device)
     if name not in mb.columns:
-        raise KeyError(f"Cannot compute the loss as it reads '{name}': current columns are {sorted(mb.columns)}")
+        raise KeyError(f"Cannot compute the loss because it reads '{name}': current columns are {sorted(mb.columns)}")
     values = mb.columns[name]
     return values.unsqueeze(-1).expand(mb.mask.shape) if kind == "token" and values.dim() == 1 else values
 
@@ -257,7 +261,7 @@ class ExpressionStep:
         missing = sorted(self.program.coef - set(numbers))
         if missing:
             raise KeyError(
-                f"Cannot compute the loss as it reads '{missing[0]}': current coefficients are {sorted(numbers)}"
+                f"Cannot compute the loss because it reads '{missing[0]}': current coefficients are {sorted(numbers)}"
             )
         return {**numbers, **{name: float(getattr(self.counts, name)) for name in COUNTS}}
 

@@ -73,7 +73,9 @@ def confine(code: RewardCode, *, channel_fd: int) -> bool:
 
 
 def _unshare() -> None:
-    """The next child is the first process of a namespace. It sees no process of ours, and dies with it whatever it does."""
+    """
+    The next child is the first process of a namespace. It sees no process of ours, and dies with it whatever it does.
+    """
     uid, gid = os.getuid(), os.getgid()
     linux.unshare(linux.CLONE_NEWPID | (linux.CLONE_NEWUSER if uid != 0 else 0))
     if uid != 0:
@@ -91,8 +93,8 @@ def _mount_proc() -> None:
 
 
 def _fork_below(channel_fd: int) -> None:
-    """Returns in the child. The parent stays until the child has ended, or the pool has closed our standard input; it ends
-    what is left below it and takes over the child's exit code."""
+    """Returns in the child. The parent stays until the child has ended, or the pool has closed our standard input; it
+    ends what is left below it and takes over the child's exit code."""
     child = os.fork()
     if child == 0:
         linux.prctl(linux.PR_SET_PDEATHSIG, signal.SIGKILL)

@@ -1,7 +1,7 @@
 """The pool's end of a process's channel: one request and its answer at a time, within one time limit.
 
-Each request has a nonce which its answer repeats. What else comes is an answer to nothing: somebody writes to the channel
-who may not (a fork of the user's code), so no byte of it can be trusted any more.
+Each request has a nonce which its answer repeats. What else comes is an answer to nothing: somebody writes to the
+channel who may not (a fork of the user's code), so no byte of it can be trusted any more.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class Exchange:
         return not self._poll.poll(0)
 
     def ask(self, message: dict[str, Any], timeout_s: float) -> dict[str, Any]:
-        """The answer, without its nonce. `timeout_s` is for all of it, from the first byte of the request to the last of
-        the answer. Raises Silent, BadAnswer, ChannelClosed."""
+        """The answer, without its nonce. `timeout_s` is for all of it, from the first byte of the request to the last
+        of the answer. Raises Silent, BadAnswer, ChannelClosed."""
         deadline = time.monotonic() + timeout_s
         nonce = secrets.token_hex(16)
         self._send(pack({**message, "nonce": nonce}), deadline)

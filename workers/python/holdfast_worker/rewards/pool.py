@@ -15,7 +15,7 @@ from holdfast_worker.process_table import process_tree
 from holdfast_worker.rewards.pool_process import Item, PoolProcess, Result
 from holdfast_worker.rewards.reward_code import RewardCode
 
-# A second throw is an answer; what ends a process may have been begun by the call before. Others are at the first.
+# A second throw is an answer; what ends a process may have been started by the previous call. Others are at the first.
 TRIES = {"error": 2, "crash": 2, "bad_answer": 2}
 WATCH_S = 0.1
 BOUND_S = 0.25
@@ -90,14 +90,17 @@ class RewardPool:
         return result
 
     def _judge(self, outcome: str, timeout_ms: float) -> None:
-        """If each process has waited for a call in vain, and none was ever answered, the rest would be waited for too."""
+        """
+        If each process has waited for a call in vain, and none was ever answered, the rest would be waited for too.
+        """
         if outcome == "timeout":
             self._timeouts += 1
         else:
             self._answered = True
         if not self._answered and self._timeouts >= max(HOPELESS_CALLS_MIN, len(self._all)):
             raise UserCodeError(
-                f"Cannot score with reward '{self._code.function}': each of its first {self._timeouts} calls took longer "
+                f"Cannot score with reward '{self._code.function}': each of its first "
+                f"{self._timeouts} calls took longer "
                 f"than {timeout_ms:g} ms. Fix: look for a loop that does not end, or raise its timeout_ms"
             )
 

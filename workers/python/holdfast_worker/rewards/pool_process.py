@@ -120,8 +120,8 @@ class PoolProcess:
         self._loaded, self._stopped_for = None, None
 
     def _started(self) -> Exchange:
-        """Its standard input is a pipe that nobody writes to: it ends when ours closes. In a session of its own, so that it
-        outlives a kill of our process group for as long as it needs to end what is below it."""
+        """Its standard input is a pipe that nobody writes to: it ends when ours closes. In a session of its own, so
+        that it outlives a kill of our process group for as long as it needs to end what is below it."""
         if self._exchange:
             return self._exchange
         ours, theirs = socket.socketpair()
@@ -199,4 +199,6 @@ class _Output:
                 self._left -= len(kept)
                 os.write(STDERR, kept)
                 if self._left <= 0:
-                    os.write(STDERR, f"\n[a reward call prints more than {OUTPUT_BYTES_MAX} bytes: left out]\n".encode())
+                    os.write(
+                        STDERR, f"\n[a reward call prints more than {OUTPUT_BYTES_MAX} bytes: left out]\n".encode()
+                    )

@@ -54,7 +54,7 @@ def load_function(source: str) -> Callable[..., Any]:
 def _load_file(path: Path) -> Any:
     path = path.resolve()
     if not path.is_file():
-        raise FileNotFoundError(f"Cannot import a reward from {path} as there is no such file")
+        raise FileNotFoundError(f"Cannot import a reward from {path} because there is no such file")
     if str(path.parent) not in sys.path:
         sys.path.insert(0, str(path.parent))  # So that it can import what lies beside it.
     spec = importlib.util.spec_from_file_location(f"holdfast_reward_{path.stem}", path)
@@ -79,7 +79,9 @@ class Parameters:
         takes_all = any(one.kind is one.VAR_KEYWORD for one in every)
         by_place = [one.name for one in every if one.kind is one.POSITIONAL_ONLY and one.default is one.empty]
         if by_place:
-            raise TypeError(f"Cannot call it as it takes {by_place[0]!r} by its place only: arguments are given by name")
+            raise TypeError(
+                f"Cannot call it because it takes {by_place[0]!r} by its place only: arguments are given by name"
+            )
         by_name = [one for one in every if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)]
         names = {one.name for one in by_name}
         columns = [one for one in by_name if one.name not in GIVEN]
@@ -96,8 +98,8 @@ class Parameters:
 
 
 def checked(returned: Any) -> tuple[float | None, dict[str, float]]:
-    """(score, metrics) of what a function returned: a number, or a dict with `score` and numbers beside it. None in place
-    of a score: there is nothing to grade by, and nothing beside it counts."""
+    """(score, metrics) of what a function returned: a number, or a dict with `score` and numbers beside it. None in
+    place of a score: there is nothing to grade by, and nothing beside it counts."""
     if returned is None or (isinstance(returned, dict) and returned.get("score", 0) is None):
         return None, {}
     if not isinstance(returned, dict):
@@ -193,7 +195,8 @@ class Process:
                 if score is None:
                     outcome, text = "none", NOTHING_TO_GRADE_BY
             finally:
-                _setitimer(signal.ITIMER_REAL, 0)  # An alarm that is left behind would kill this process while it waits.
+                # An alarm that is left behind would kill this process while it waits.
+                _setitimer(signal.ITIMER_REAL, 0)
         except BadReturn as error:
             outcome, text = "bad_return", printable(str(error), ERROR_CHARS_MAX)
         except BaseException as error:

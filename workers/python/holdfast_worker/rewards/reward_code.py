@@ -9,9 +9,9 @@ from typing import Any
 
 @dataclass(frozen=True)
 class RewardCode:
-    """`function`: path.py:function, or package.module:function. `env`: names that its processes inherit beside the usual
-    ones. Sizes are of one process, `cpu_s` of one call, `processes_max` of what a call may have started at once; None: no
-    limit."""
+    """`function`: path.py:function, or package.module:function. `env`: names that its processes inherit beside the
+    usual ones. Sizes are of one process, `cpu_s` of one call, `processes_max` of what a call may have started at once;
+    None: no limit."""
 
     function: str
     env: tuple[str, ...]

@@ -11,16 +11,16 @@ from holdfast_worker.operation import BadDataError
 from holdfast_worker.prompts import encode_prompt, encode_supervised, turn_end
 from holdfast_worker.sampler.stopping import decode, end_tokens
 
+SEED = 0  # Nothing is left to chance: for whatever torch draws by itself.
 Item = dict[str, Any]
 Result = dict[str, Any]
 
 
 class RewardModel:
     """
-    The model of a directory that ends in one number. `settings`: {path, dtype, device, threads, batch_tokens_max, template_arguments,
-    turn_end}.
-    A sample is encoded as the rows that it was trained on: the prompt by its own chat template, the completion, the
-    token that ends it, of which the score is read.
+    The model of a directory that ends in one number. `settings`: {path, dtype, device, threads, batch_tokens_max,
+    template_arguments, turn_end}. A sample is encoded as the rows that it was trained on: the prompt by its own chat
+    template, the completion, the token that ends it, of which the score is read.
     """
 
     def __init__(self, settings: dict[str, Any]) -> None:
@@ -28,14 +28,14 @@ class RewardModel:
         from holdfast_worker.trainer.model_source import ModelSource
 
         path = settings["path"]
-        numerics.prepare_environment(settings)
-        self.device = numerics.choose_device(settings, 0)
-        numerics.make_deterministic(settings, self.device)
+        numerics.prepare_environment(settings["threads"])
+        self.device = numerics.choose_device(settings["device"], 0)
+        numerics.make_deterministic(self.device, threads=settings["threads"], seed=SEED)
         source = ModelSource(path, head="score")
         require_head(path)
         self.tokenizer = source.tokenizer
-        ends_by_template = settings.get("turn_end") == "template"
-        self.chat = {"template_arguments": settings.get("template_arguments")} if ends_by_template else None
+        ends_by_template = settings["turn_end"] == "template"
+        self.chat = {"template_arguments": settings["template_arguments"]} if ends_by_template else None
         self.ends = end_tokens(self.tokenizer, path)
         self.model = source.open_model(settings["dtype"]).to(self.device).eval().requires_grad_(False)
         self.tokens_max: int = settings["batch_tokens_max"]
@@ -81,7 +81,7 @@ class RewardModel:
             tokens = [*encode_prompt(self.tokenizer, prompt, self.chat)[1], *sampled, end]
         if len(tokens) > self.tokenizer.model_max_length:
             raise BadDataError(
-                f"Cannot score a sample of {len(tokens)} tokens as the reward model has room for "
+                f"Cannot score a sample of {len(tokens)} tokens because the reward model has room for "
                 f"{self.tokenizer.model_max_length}: lower sampler.tokens_max, or leave long prompts out"
             )
         return tokens
@@ -113,12 +113,14 @@ def require_head(path: str) -> None:
     heads = [tensor.shape for tensor in weights.locate_tensors(path) if tensor.name == "score.weight"]
     if not heads:
         raise BadDataError(
-            f"Cannot score with '{path}' as it is no reward model: it has no tensor 'score.weight'. Train one with "
+            f"Cannot score with '{path}' "
+            "because it is no reward model: it has no tensor 'score.weight'. Train one with "
             "`algorithm: reward_model`, and name its export"
         )
     if heads[0][0] != 1:
         raise BadDataError(
-            f"Cannot score with '{path}' as it gives {heads[0][0]} numbers for a sample: name a model that gives one"
+            f"Cannot score with '{path}' "
+            f"because it gives {heads[0][0]} numbers for a sample: name a model that gives one"
         )
 
 

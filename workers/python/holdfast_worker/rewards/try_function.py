@@ -51,7 +51,7 @@ def _model(path: str) -> Any:
     from holdfast_worker.rewards.reward_model import RewardModel
 
     alone = {"dtype": "float32", "device": "cpu", "threads": 1, "batch_tokens_max": 1}
-    return RewardModel({"path": path, **alone})
+    return RewardModel({"path": path, **alone, "turn_end": "template", "template_arguments": {}})
 
 
 if __name__ == "__main__":

@@ -1,23 +1,21 @@
-"""The `reward` role: scores samples with a function of the user, in processes of their own, or with a reward model."""
+"""The `reward` role: scores samples with a function of the user, in separate processes, or with a reward model."""
 
 from __future__ import annotations
 
 import json
-import os
 from typing import Any
 
 from holdfast_worker.operation import OperationIO, RankContext
 from holdfast_worker.rewards.pool import RewardPool
 from holdfast_worker.rewards.reward_code import RewardCode
-
-DEFAULT_PROCESSES_MAX = 4
+from holdfast_worker.wire_types import RewardSpec
 
 
 class Worker:
-    """`spec`: {processes?: int}."""
+    """Its spec is a `RewardSpec`."""
 
     def __init__(self, context: RankContext) -> None:
-        self._processes: int = context.spec.get("processes") or min(DEFAULT_PROCESSES_MAX, os.cpu_count() or 1)
+        self._processes = RewardSpec.of(context.spec).processes
         self._pools: dict[RewardCode, RewardPool] = {}
         self._models: dict[str, Any] = {}  # Reward models by their settings, each read once.
         self.operations = {"score": self.score}
@@ -29,8 +27,8 @@ class Worker:
         """args {function, process, shared, items: [{id, completion, tokens?}], timeout_ms}, or
         {model: settings, shared, items: [{id, completion, token_ids?}]} ->
         {results: [{id, outcome, score, metrics, error, ms}]}, outcome of ok | none | timeout | error | bad_return |
-        crash | bad_answer; none: nothing to grade by. `process`: RewardCode's fields beside the function. `shared`: what all items have in common, their
-        {prompt, row}, so that a long row travels once."""
+        crash | bad_answer; none: nothing to grade by. `process`: RewardCode's fields beside the function. `shared`:
+        what all items have in common, their {prompt, row}, so that a long row travels once."""
         shared = io.read_given(args["shared"])
         items = [{**shared, **item} for item in args["items"]]
         total = len(args["items"])
@@ -45,7 +43,7 @@ class Worker:
         return {"results": pool.score(items, timeout_ms=args["timeout_ms"], between=between)}
 
     def _pool(self, code: RewardCode) -> RewardPool:
-        """Each function has processes of its own: one cannot harm another's."""
+        """Each function has separate processes: one cannot harm another's."""
         if code not in self._pools:
             self._pools[code] = RewardPool(code, self._processes)
         return self._pools[code]

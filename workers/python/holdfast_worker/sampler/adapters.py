@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +16,14 @@ NOISE_STD = 0.02
 VLLM_RANKS = (8, 16, 32, 64, 128, 256, 320, 512)
 
 
-def check_base(base: dict[str, Any]) -> None:
+def check_base(base: Mapping[str, Any]) -> None:
     """An adapter means something beside the model that it was trained beside, and beside no other."""
     found = weights.digest_of_directory(base["dir"])
     if found != base["digest"]:
         raise BadDataError(
-            f"Cannot serve an adapter beside '{base['dir']}' as that model's digest is {found}: it was trained beside "
-            f"one with {base['digest']}. Put the model back that the run started from"
+            f"Cannot serve an adapter beside '{base['dir']}' "
+            f"because that model's digest is {found}: it was trained beside "
+            f"one with {base['digest']}. Restore the model that the run started from"
         )
 
 
@@ -34,7 +36,8 @@ def with_adapter(model: Any, directory: str, *, noise: Any = None) -> Any:
         from peft import LoraConfig, PeftModel, get_peft_model
     except ImportError as error:
         raise BadDataError(
-            f"Cannot serve an adapter as the sampler's environment has no peft ({error}): pip install peft there, or "
+            "Cannot serve an adapter "
+            f"because the sampler's environment has no peft ({error}): pip install peft there, or "
             "set trainer.lora.publish: merged"
         ) from error
     if noise is None:

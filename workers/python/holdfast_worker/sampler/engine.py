@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from holdfast_worker.sampler.slab import Completion, SampleRequest
+from holdfast_worker.wire_types import Publication
 
 
 @dataclass(frozen=True)
@@ -34,10 +35,10 @@ class Engine(Protocol):
     def open_noise(self, model_path: str) -> None:
         """Opens the architecture of `model_path` with noise for weights, and its tokenizer."""
 
-    def open_adapter(self, publication: dict[str, Any]) -> None:
+    def open_adapter(self, publication: Publication) -> None:
         """Opens the base model of an adapter with its own weights, and beside it noise, or nothing yet."""
 
-    def replace(self, publication: dict[str, Any]) -> int:
+    def replace(self, publication: Publication) -> int:
         """Replaces all weights in place, checking the hash of each tensor handed over. Returns how many there were."""
 
     def probe(self, sequences: Sequence[Sequence[int]]) -> np.ndarray:
@@ -57,8 +58,8 @@ class Engine(Protocol):
         ends: frozenset[int] = frozenset(),
     ) -> list[Completion]:
         """
-        One completion for each request, in order. A request's randomness is of (seed, draw, sample, token) alone. `ends`:
-        tokens that end a completion besides the model's own.
+        One completion for each request, in order. A request's randomness is of (seed, draw, sample, token) alone.
+        `ends`: tokens that end a completion besides the model's own.
         """
 
     def close(self) -> None:

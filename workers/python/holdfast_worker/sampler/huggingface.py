@@ -20,6 +20,7 @@ from holdfast_worker.sampler.publication import read_tensors
 from holdfast_worker.sampler.randomness import uniforms
 from holdfast_worker.sampler.slab import Completion, SampleRequest
 from holdfast_worker.sampler.stopping import Ending, end_tokens
+from holdfast_worker.wire_types import Publication, SamplerSpec
 
 if TYPE_CHECKING:
     import torch
@@ -41,7 +42,7 @@ class _Batch:
 class HuggingFaceEngine:
     """See `engine.Engine`."""
 
-    def __init__(self, spec: dict[str, Any]) -> None:
+    def __init__(self, spec: SamplerSpec) -> None:
         self.spec = spec
         self.model: Any = None
         self.decoder: Any = None  # None: every token goes through the model's own forward.
@@ -62,20 +63,20 @@ class HuggingFaceEngine:
         # Their imports are part of the start.
         from holdfast_worker.sampler import choosing, decoding, growing_cache  # noqa: F401
 
-        wanted = self.spec.get("device", "auto")
+        wanted = self.spec.device
         if wanted == "cuda" and not torch.cuda.is_available():
             raise RuntimeError(
-                f"Cannot use sampler.device cuda as torch {torch.__version__} sees no GPU: "
+                f"Cannot use sampler.device cuda because torch {torch.__version__} sees no GPU: "
                 "set sampler.device to cpu, or install a CUDA build of torch"
             )
         self.device = ("cuda" if torch.cuda.is_available() else "cpu") if wanted == "auto" else wanted
-        torch.set_num_threads(int(self.spec.get("threads") or 1))
+        torch.set_num_threads(self.spec.threads)
         # Sums over the vocabulary have no deterministic kernel on CUDA: there it warns, and bits are not promised.
         torch.use_deterministic_algorithms(True, warn_only=self.device != "cpu")
         # Off: it would write NaN into the cache's spare room, a fifth of a short slab's time. Nothing reads that room.
         torch.utils.deterministic.fill_uninitialized_memory = False
         self.repeats = "bits" if self.device == "cpu" else "no"
-        self.dtype = getattr(torch, self.spec.get("dtype", "float32"))
+        self.dtype = getattr(torch, self.spec.dtype)
         return {
             "device": self.device,
             "packages": {"torch": torch.__version__, "transformers": transformers.__version__},
@@ -89,23 +90,24 @@ class HuggingFaceEngine:
         self.config = AutoConfig.from_pretrained(model_path)
         self.tokenizer = AutoTokenizer.from_pretrained(model_path)
         model = AutoModelForCausalLM.from_config(self.config, dtype=self.dtype).to(self.device).eval()
-        generator = torch.Generator(self.device).manual_seed(int(self.spec.get("seed") or 0) % 2**63)
+        generator = torch.Generator(self.device).manual_seed(self.spec.seed % 2**63)
         with torch.no_grad():
             for parameter in model.parameters():
                 parameter.normal_(0, NOISE_STD, generator=generator)
         self._adopt(model, model_path)
 
-    def open_adapter(self, publication: dict[str, Any]) -> None:
+    def open_adapter(self, publication: Publication) -> None:
         import torch
         from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 
         from holdfast_worker.sampler.adapters import with_adapter
 
         self.model = self.decoder = None  # The old model goes before the new one comes.
+        assert "base" in publication
         base = publication["base"]["dir"]
         self.config = AutoConfig.from_pretrained(base)
         self.tokenizer = AutoTokenizer.from_pretrained(base)
-        generator = torch.Generator().manual_seed(int(self.spec.get("seed") or 0) % 2**63)
+        generator = torch.Generator().manual_seed(self.spec.seed % 2**63)
         model = AutoModelForCausalLM.from_pretrained(base, dtype=self.dtype)
         with torch.no_grad():
             adapted = with_adapter(
@@ -123,10 +125,10 @@ class HuggingFaceEngine:
         self.text_config = text_config
         self.ends = end_tokens(self.tokenizer, model_path)
         self.vocabulary = model.get_output_embeddings().weight.shape[0]
-        limits = [self.spec.get("max_model_len"), getattr(text_config, "max_position_embeddings", None)]
+        limits = [self.spec.max_model_len, getattr(text_config, "max_position_embeddings", None)]
         self.length_max = min([limit for limit in limits if limit], default=1 << 30)
 
-    def replace(self, publication: dict[str, Any]) -> int:
+    def replace(self, publication: Publication) -> int:
         import torch
 
         tensors = dict(read_tensors(publication))
@@ -134,7 +136,7 @@ class HuggingFaceEngine:
         unknown = sorted(set(tensors) - set(state))
         if unknown:
             raise BadDataError(
-                f"Cannot load publication '{publication['dir']}' as the model has no tensor '{unknown[0]}' "
+                f"Cannot load publication '{publication['dir']}' because the model has no tensor '{unknown[0]}' "
                 f"({len(unknown)} such): it is of another architecture"
             )
         # A tied tensor is written once, under either name.
@@ -142,7 +144,7 @@ class HuggingFaceEngine:
         missing = [name for name, tensor in state.items() if tensor.data_ptr() not in written]
         if missing:
             raise BadDataError(
-                f"Cannot load publication '{publication['dir']}' as it lacks tensor '{missing[0]}' "
+                f"Cannot load publication '{publication['dir']}' because it lacks tensor '{missing[0]}' "
                 f"({len(missing)} such)"
             )
         with torch.no_grad():
@@ -206,11 +208,7 @@ class HuggingFaceEngine:
         how = {"sampling": sampling, "seed": seed, "watch": watch, "ends": self.ends | ends}
         try:
             with torch.inference_mode():
-                return [
-                    completion
-                    for piece in pieces
-                    for completion in _Piece(self, piece, how).run()
-                ]
+                return [completion for piece in pieces for completion in _Piece(self, piece, how).run()]
         finally:
             give_back(self.device)
 
@@ -265,7 +263,7 @@ class _Piece:
         return self._completions()
 
     def _record(self, step: int, now: dict[str, Any]) -> None:
-        """Writes one token of every row that still goes on, and decides which of them it ends."""
+        """Writes one token of every row that continues, and decides which of them it ends."""
         places, going, chosen = now["batch"].places, now["going"], now["chosen"]
         active = going[places]
         rows, tokens = places[active], chosen[active]
@@ -342,7 +340,8 @@ class _Piece:
         if not np.isfinite(logp).all():
             row = int(np.argwhere(~np.isfinite(logp))[0, 0])
             raise BadDataError(
-                f"Cannot sample draw {self.rows[row][0]} as the model's logits are not finite: its weights are broken"
+                f"Cannot sample draw {self.rows[row][0]} "
+                "because the model's logits are not finite: its weights are broken"
             )
         return [
             Completion(

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -13,13 +13,14 @@ from holdfast_worker import weights
 from holdfast_worker.operation import BadDataError
 from holdfast_worker.sampler.engine import Engine
 from holdfast_worker.sampler.randomness import uniforms
+from holdfast_worker.wire_types import Publication
 
 PROBE_SEQUENCES = 8
 PROBE_TOKENS = 32
 PROBE_SEED = 20_240  # Any number; fixed, so that probes of different processes can be compared.
 
 
-def read_tensors(publication: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+def read_tensors(publication: Publication) -> Iterator[tuple[str, Any]]:
     """(name, torch tensor) of every tensor of the manifest; each is hashed as it is handed over.
 
     Raises BadDataError if one is missing, is not in the manifest, or is not the recorded one.
@@ -29,23 +30,23 @@ def read_tensors(publication: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     expected = {entry["name"]: entry for entry in publication["tensors"]}
     directory = publication["dir"]
     for path in weights.weight_files(directory):
-        with safe_open(path, framework="pt") as file:
+        with cast(Any, safe_open(path, framework="pt")) as file:  # It has no types of its own.
             for name in file.keys():  # noqa: SIM118  (not a dict)
                 entry = expected.pop(name, None)
                 if entry is None:
                     raise BadDataError(
-                        f"Cannot load publication '{directory}' as tensor '{name}' is not in its manifest"
+                        f"Cannot load publication '{directory}' because tensor '{name}' is not in its manifest"
                     )
                 tensor = file.get_tensor(name)
                 _check(directory, entry, tensor)
                 yield name, tensor
     if expected:
         raise BadDataError(
-            f"Cannot load publication '{directory}' as tensor '{min(expected)}' is missing from its files"
+            f"Cannot load publication '{directory}' because tensor '{min(expected)}' is missing from its files"
         )
 
 
-def _check(directory: str, entry: dict[str, Any], tensor: Any) -> None:
+def _check(directory: str, entry: Mapping[str, Any], tensor: Any) -> None:
     found = {
         "dtype": weights.tensor_dtype(tensor),
         "shape": list(tensor.shape),
@@ -54,7 +55,7 @@ def _check(directory: str, entry: dict[str, Any], tensor: Any) -> None:
     recorded = {key: entry[key] for key in found}
     if found != recorded:
         raise BadDataError(
-            f"Cannot load publication '{directory}' as tensor '{entry['name']}' is not the recorded one: "
+            f"Cannot load publication '{directory}' because tensor '{entry['name']}' is not the recorded one: "
             f"it is {found}, recorded {recorded}"
         )
 
@@ -87,11 +88,13 @@ def take_proof(engine: Engine, digest: str | None) -> Proof:
     short = engine.probe(sequences[:1])
     rest = engine.probe(sequences)
     if not (np.isfinite(short).all() and np.isfinite(rest).all()):
-        raise BadDataError("Cannot publish as the probe's log-probabilities are not finite: the weights are broken")
+        raise BadDataError(
+            "Cannot publish because the probe's log-probabilities are not finite: the weights are broken"
+        )
     return Proof(digest, short, rest)
 
 
-def prove(engine: Engine, publication: dict[str, Any], previous: Proof) -> Proof:
+def prove(engine: Engine, publication: Publication, previous: Proof) -> Proof:
     """The proof of the publication just loaded, after `previous` (the noise, at first).
 
     Other weights must give another probe: on the first sequence, else on all positions of eight, else a cold load
@@ -107,7 +110,7 @@ def prove(engine: Engine, publication: dict[str, Any], previous: Proof) -> Proof
     off = float(np.abs(cold - proof.long).max())
     if not off <= engine.cold_tolerance:
         raise BadDataError(
-            f"Cannot publish version {publication['version']} as the sampler still uses old weights: the probe is "
+            f"Cannot publish version {publication['version']} because the sampler still uses old weights: the probe is "
             f"as it was at digest {previous.digest}, a cold load of '{publication['dir']}' is off by up to "
             f"{off:.3g}. Replace this sampler"
         )

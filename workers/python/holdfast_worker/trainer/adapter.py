@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ PREFIX = "base_model.model."  # What PEFT puts before the names of the model tha
 OF_MODEL = {"config.json", "generation_config.json"}  # Files of a model directory that an adapter's has not.
 
 
-def adapted_source(lora: dict[str, Any], *, seed: int, path: Path, saved: Path | None, engine: Any) -> ModelSource:
+def adapted_source(lora: Mapping[str, Any], *, seed: int, path: Path, saved: Path | None, engine: Any) -> ModelSource:
     """
     The base model in `path` with the adapter that a checkpoint holds in `saved`, or a new one. On every rank; the base
     must be the one that the checkpoint was trained beside, to the bit.
@@ -25,8 +26,9 @@ def adapted_source(lora: dict[str, Any], *, seed: int, path: Path, saved: Path |
     recorded = digest if saved is None else json.loads((saved / weights.BASE_NAME).read_text())["digest"]
     if recorded != digest:
         raise BadDataError(
-            f"Cannot load adapter '{saved}' as it was trained beside a model with digest {recorded}: that of '{path}' "
-            f"is {digest}. Put the model back that the run started from"
+            f"Cannot load adapter '{saved}' "
+            f"because it was trained beside a model with digest {recorded}: that of '{path}' "
+            f"is {digest}. Restore the model that the run started from"
         )
     source.adapter = Adapter(lora, seed=seed, base=path.resolve(), base_digest=digest, saved=saved)
     return source
@@ -36,7 +38,7 @@ class Adapter:
     """`lora`: rank, alpha, dropout, targets, quantize. `saved`: the PEFT directory to begin with; None: a new one."""
 
     def __init__(
-        self, lora: dict[str, Any], *, seed: int, base: Path, base_digest: str, saved: Path | None = None
+        self, lora: Mapping[str, Any], *, seed: int, base: Path, base_digest: str, saved: Path | None = None
     ) -> None:
         self.lora = lora
         self.seed = seed
@@ -86,7 +88,8 @@ class Adapter:
         for name, layer in adapted.named_modules():
             if id(layer) in ends and hasattr(layer, "get_base_layer"):
                 raise BadDataError(
-                    f"Cannot add an adapter to '{name}' as it is the embedding or the output head, which may be one "
+                    f"Cannot add an adapter to '{name}' "
+                    "because it is the embedding or the output head, which may be one "
                     "tensor: name linear layers in trainer.lora.targets, or all_linear"
                 )
 

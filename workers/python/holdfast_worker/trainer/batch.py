@@ -48,7 +48,7 @@ def _supervised_sequences(batch: dict[str, Any], tokenizer: Any) -> list[Sequenc
     sequences = []
     for place, row in enumerate(batch["rows"]):
         if row.get("completion") is None:
-            raise BadDataError(f"Cannot train on row '{row['row_id']}' as it has no completion")
+            raise BadDataError(f"Cannot train on row '{row['row_id']}' because it has no completion")
         with _row_named(row):
             encoded = encode_rows(tokenizer, row["prompt"], row["completion"], batch.get("chat"))
         sequences.extend(SequenceData(np.asarray(tokens, np.int32), _mask(mask), place) for tokens, mask in encoded)
@@ -75,7 +75,8 @@ def _pair_sequences(batch: dict[str, Any], read: ReadArtifact, tokenizer: Any) -
                 tokens, mask = encode_supervised(tokenizer, pair["prompt"], pair[side], batch.get("chat"))
             if len(tokens) > tokenizer.model_max_length:
                 raise BadDataError(
-                    f"Cannot train on row '{pair['row_id']}' as its {side} side has {len(tokens)} tokens, prompt and "
+                    f"Cannot train on row '{pair['row_id']}' "
+                    f"because its {side} side has {len(tokens)} tokens, prompt and "
                     f"all: the model has room for {tokenizer.model_max_length}, and half an answer is no preference. "
                     "Shorten the row or remove it"
                 )
@@ -96,7 +97,7 @@ def _trajectory_sequences(batch: dict[str, Any], read: ReadArtifact) -> list[Seq
         group = slabs[key]["groups"][ref["index"]]
         if group["draw"] != ref["draw"]:
             raise BadDataError(
-                f"Cannot train on group {place} as slab {key} holds draw {group['draw']} at {ref['index']}: "
+                f"Cannot train on group {place} because slab {key} holds draw {group['draw']} at {ref['index']}: "
                 f"the batch names draw {ref['draw']}"
             )
         sequences.extend(_from_trajectory(group["trajectories"][sample], place) for sample in ref["samples"])
@@ -117,7 +118,7 @@ def _from_trajectory(trajectory: dict[str, Any], group: int) -> SequenceData:
     behaviour = np.frombuffer(trajectory["behaviour_logp"], "<f4")
     if not len(tokens) == len(mask) == len(behaviour):
         raise BadDataError(
-            f"Cannot train on a trajectory of group {group} as its lengths differ: {len(tokens)} tokens, "
+            f"Cannot train on a trajectory of group {group} because its lengths differ: {len(tokens)} tokens, "
             f"{len(mask)} mask, {len(behaviour)} behaviour_logp"
         )
     return SequenceData(tokens, mask, group, {"behaviour_logp": behaviour})
@@ -141,7 +142,9 @@ def _add_columns(batch: dict[str, Any], sequences: list[SequenceData], read: Rea
 
 def _check_count(name: str, found: int, expected: int) -> None:
     if found != expected:
-        raise BadDataError(f"Cannot read column '{name}' as it has {found} values: the batch has {expected} sequences")
+        raise BadDataError(
+            f"Cannot read column '{name}' because it has {found} values: the batch has {expected} sequences"
+        )
 
 
 def _spread(name: str, value: Any, length: int) -> np.ndarray:
@@ -156,8 +159,8 @@ def _spread(name: str, value: Any, length: int) -> np.ndarray:
 
 def updates_of(batch: dict[str, Any], sequences: list[SequenceData]) -> list[Update]:
     """
-    The batch's optimizer steps. Each lists its sequences in batch order, whatever order its groups are named in, without
-    those that are masked: no forward is spent on them.
+    The batch's optimizer steps. Each lists its sequences in batch order, whatever order its groups are named in,
+    without those that are masked: no forward is spent on them.
     """
     masked = set(batch.get("masked", ()))
     members: dict[int, list[int]] = {}
@@ -168,7 +171,9 @@ def updates_of(batch: dict[str, Any], sequences: list[SequenceData]) -> list[Upd
     for groups in batch["updates"]:
         places = [place for group in sorted(set(groups)) for place in members.get(group, [])]
         if not places:
-            raise BadDataError(f"Cannot take an optimizer step as its groups hold no sequence to train: {groups[:8]}")
+            raise BadDataError(
+                f"Cannot take an optimizer step because its groups hold no sequence to train: {groups[:8]}"
+            )
         updates.append(Update(places))
     return updates
 

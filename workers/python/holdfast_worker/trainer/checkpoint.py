@@ -1,4 +1,4 @@
-"""A checkpoint: DIR/hf, a plain Hugging Face directory, and DIR/state, what training needs to go on bit for bit.
+"""A checkpoint: DIR/hf, a plain Hugging Face directory, and DIR/state, what training needs to continue bit for bit.
 
 Nothing here decides that a checkpoint exists. Every rank answers with the hashes of the files it wrote, and the engine
 commits their union in its journal: readers see a whole checkpoint or none.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,8 @@ from holdfast_worker.trainer.engine import TrainingEngine
 
 STATE_RECORD = "trainer.json"
 UNFINISHED = r"\..+\.tmp"  # A publication that is being written.
-CHECKPOINT = r"\d{6,}-[0-9a-f]{12}-[0-9a-z-]+"  # As the engine names them: `nameOf` in flows/stages/checkpoint_policy.ts.
+# As the engine names them: `nameOf` in flows/stages/checkpoint_policy.ts.
+CHECKPOINT = r"\d{6,}-[0-9a-f]{12}-[0-9a-z-]+"
 MUST_MATCH = ("engine", "zero", "dtype", "lora")  # Another number of ranks is converted.
 
 
@@ -66,9 +68,7 @@ def publish(
     return engine.gather(publication)[0]
 
 
-def save(
-    engine: TrainingEngine, source: Any, *, directory: Path, home: str, record: dict[str, Any]
-) -> dict[str, Any]:
+def save(engine: TrainingEngine, source: Any, *, directory: Path, home: str, record: dict[str, Any]) -> dict[str, Any]:
     """Writes DIR/hf and DIR/state. Returns {digest, files}: the files that this rank wrote, durable."""
     with disk_room.leaving_nothing_behind(directory, home=home, named=CHECKPOINT):
         if engine.rank == 0:  # The rest of an attempt that was never committed goes.
@@ -112,7 +112,7 @@ def writer_of(path: Path) -> int:
     return int(found[1]) if found else 0
 
 
-def verify(engine: TrainingEngine, checkpoint: dict[str, Any]) -> None:
+def verify(engine: TrainingEngine, checkpoint: Mapping[str, Any]) -> None:
     """
     Checks every file's hash before anything is read: DeepSpeed and torch load a flipped bit without a word. Ranks share
     the files out, and all raise if one finds a bad file.
@@ -128,14 +128,14 @@ def verify(engine: TrainingEngine, checkpoint: dict[str, Any]) -> None:
 
 
 def read_record(directory: Path, expected: dict[str, Any]) -> dict[str, Any]:
-    """The saved record, after checking that this trainer can go on from it."""
+    """The saved record, after checking that this trainer can continue from it."""
     record = json.loads((directory / "state" / STATE_RECORD).read_text())
     saved = record["numerics"]
     keys = [key for key in MUST_MATCH if saved.get(key) != expected.get(key)]
     differs = [f"{key} is {expected.get(key)}, saved {saved.get(key)}" for key in keys]
     if differs:
         raise BadDataError(
-            f"Cannot load checkpoint '{directory}' as the trainer differs: {'; '.join(differs)}. "
+            f"Cannot load checkpoint '{directory}' because the trainer differs: {'; '.join(differs)}. "
             "Start from its hf/ directory as a model, or use the trainer that saved it"
         )
     return record

@@ -1,4 +1,4 @@
-"""Small randomly initialised models with a character tokenizer, made on the spot: for the quickstart and for tests."""
+"""Small randomly initialised models with a character tokenizer, for the quickstart and for tests."""
 
 from __future__ import annotations
 
@@ -76,7 +76,9 @@ def create_model(recipe: str, *, seed: int, directory: str, home: str) -> str:
     from transformers import GenerationConfig, Qwen2Config, Qwen2ForCausalLM
 
     if recipe not in RECIPES:
-        raise BadDataError(f"Cannot create model '{recipe}' as there is no such recipe: use one of {sorted(RECIPES)}")
+        raise BadDataError(
+            f"Cannot create model '{recipe}' because there is no such recipe: use one of {sorted(RECIPES)}"
+        )
     tokenizer = character_tokenizer()
     ids = {"pad_token_id": tokenizer.pad_token_id, "eos_token_id": tokenizer.eos_token_id}
     config = Qwen2Config(vocab_size=len(tokenizer), bos_token_id=None, **ids, **RECIPES[recipe])

@@ -1,4 +1,4 @@
-"""Room on the disk for what the trainer is about to write. A full disk is told before the first byte, with its path."""
+"""Room on the disk for what the trainer is about to write. A full disk is reported before the first byte."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from holdfast_worker.removal import RemovalRefused, remove_tree
 from holdfast_worker.trainer.engine import TrainingEngine
 
 BESIDE_TENSORS_BYTES = 1 << 20  # Of one rank: random generators, headers, names, shapes.
-MEND = "Free space on it, keep fewer checkpoints (checkpoints.keep_last), or move the home to another disk (--home)"
+FIX = "Free space on it, keep fewer checkpoints (checkpoints.keep_last), or move the home to a different disk (--home)"
 # torch writes through C++ streams, which do not keep the system's word: see `no_space` in workers/causes.ts.
 FULL = re.compile(r"No space left on device|Disk quota exceeded|basic_ios::clear: iostream error|\. unexpected pos")
 
@@ -48,14 +48,15 @@ def _bytes(tensors: Iterable[Any]) -> int:
 
 def require_room(engine: TrainingEngine, directory: Path, own_bytes: int) -> None:
     """
-    Raises DiskFullError on every rank if what all ranks together write, `own_bytes` of it this one, does not fit. All go
-    by rank 0's number of free bytes, for all must come to the same. Also the barrier.
+    Raises DiskFullError on every rank if what all ranks together write, `own_bytes` of it this one, does not fit. All
+    go by rank 0's number of free bytes, for all must come to the same. Also the barrier.
     """
     parts = engine.gather((own_bytes, free_bytes(directory)))
     needed, free = sum(own for own, _ in parts), parts[0][1]
     if needed > free:
         raise DiskFullError(
-            f"Cannot write '{directory}' as its disk is full: about {needed} bytes are needed and {free} are free. {MEND}"
+            f"Cannot write '{directory}' because its disk is full: about {needed} bytes are needed "
+            f"and {free} are free. {FIX}"
         )
 
 
@@ -66,7 +67,7 @@ def free_bytes(directory: Path) -> int:
             return shutil.disk_usage(place).free
         except FileNotFoundError:
             continue
-    raise FileNotFoundError(f"Cannot tell the free bytes of '{directory}' as no directory above it exists")
+    raise FileNotFoundError(f"Cannot tell the free bytes of '{directory}' because no directory above it exists")
 
 
 @contextmanager
@@ -85,7 +86,7 @@ def leaving_nothing_behind(directory: Path, *, home: str, named: str) -> Iterato
             raise
         free = free_bytes(directory)
         _remove(directory, home=home, named=named)
-        text = f"Cannot write '{directory}' as its disk is full: {free} bytes are free. {MEND}"
+        text = f"Cannot write '{directory}' because its disk is full: {free} bytes are free. {FIX}"
         raise DiskFullError(f"{text} ({error})") from error
 
 

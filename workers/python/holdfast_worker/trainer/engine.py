@@ -6,10 +6,13 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from holdfast_worker.operation import BadDataError
+from holdfast_worker.wire_types import Optimizer, TrainerSpec
 
 
 class NonFiniteError(BadDataError):
-    """Too many steps in a row were skipped, as their loss or gradient norm was not finite. Redoing them gives the same."""
+    """
+    Too many steps in a row were skipped, as their loss or gradient norm was not finite. Redoing them gives the same.
+    """
 
     code = "non_finite"
 
@@ -20,17 +23,18 @@ class NonFiniteError(BadDataError):
 class TrainingEngine(Protocol):
     """All methods but `state_bytes` are collective: every rank calls them in the same order."""
 
+    spec: TrainerSpec
     rank: int
     world_size: int
     device: str
     model: Any  # What `policy_forward` calls.
     module: Any  # The model as transformers made it, for the names that a file gives to its tensors.
 
-    def open(self, source: Any, *, optimizer: dict[str, Any], state: Path | None, world_size: int) -> None:
+    def open(self, source: Any, *, optimizer: Optimizer, state: Path | None, world_size: int) -> None:
         """Takes the source's model, with fresh optimizer state or the one that `world_size` ranks saved as `state`."""
 
-    def change(self, optimizer: dict[str, Any]) -> None:
-        """Steps from here on with these settings: a fork may train on with others than its prefix."""
+    def change(self, optimizer: Optimizer) -> None:
+        """Steps from here on with these settings: a fork may train with settings different from its prefix's."""
 
     def backward(self, loss: Any, boundary: bool) -> None:
         """Accumulates gradients. `boundary` on the last micro-batch of an optimizer step."""
@@ -46,8 +50,8 @@ class TrainingEngine(Protocol):
 
     def full_weights(self, names: list[str] | None = None) -> dict[str, Any]:
         """
-        The module's tensors of these names, None: all that a model file holds. Whole, on the CPU, in the trainer's dtype.
-        Empty except on rank 0.
+        The module's tensors of these names, None: all that a model file holds. Whole, on the CPU, in the trainer's
+        dtype. Empty except on rank 0.
         """
 
     def state_bytes(self) -> int:
@@ -57,7 +61,7 @@ class TrainingEngine(Protocol):
         """Writes this rank's part of optimizer state (and what belongs to it) under `directory`, which exists."""
 
 
-def parameter_groups(model: Any, optimizer: dict[str, Any]) -> list[dict[str, Any]]:
+def parameter_groups(model: Any, optimizer: Optimizer) -> list[dict[str, Any]]:
     """AdamW's parameter groups: weight decay acts on matrices, not on biases and norms. Empty groups are left out."""
     trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
     if optimizer["weight_decay"] == 0:
@@ -69,17 +73,17 @@ def parameter_groups(model: Any, optimizer: dict[str, Any]) -> list[dict[str, An
     return [group for group in groups if group["params"]]
 
 
-def adamw_settings(optimizer: dict[str, Any]) -> dict[str, Any]:
+def adamw_settings(optimizer: Optimizer) -> dict[str, Any]:
     """AdamW's settings that all groups share."""
     return {"lr": optimizer["lr"], "betas": tuple(optimizer["betas"]), "eps": optimizer["eps"]}
 
 
-def change_settings(groups: list[dict[str, Any]], optimizer: dict[str, Any]) -> None:
+def change_settings(groups: list[dict[str, Any]], optimizer: Optimizer) -> None:
     """Other settings for an AdamW with state. Which parameters are decayed is part of that state's layout."""
     decays = any(group["weight_decay"] for group in groups)
     if decays != (optimizer["weight_decay"] != 0):
         raise BadDataError(
-            f"Cannot go on with optimizer.weight_decay {optimizer['weight_decay']} as the state was made "
+            f"Cannot continue with optimizer.weight_decay {optimizer['weight_decay']} because the state was made "
             f"{'with' if decays else 'without'} weight decay: start a new run to turn it on or off"
         )
     for group in groups:

@@ -19,6 +19,7 @@ from holdfast_worker.trainer.engine import adamw_settings, change_settings, para
 from holdfast_worker.trainer.model_source import ModelSource, saved_names
 from holdfast_worker.trainer.opening import open_trained
 from holdfast_worker.trainer.universal import TAG, undo_sharing, universal
+from holdfast_worker.wire_types import Optimizer, TrainerSpec
 
 COLLECTIVE_TIMEOUT = timedelta(hours=2)  # The engine's no-progress limit ends a hang; this is only the last resort.
 BUCKET_GPU = 50_000_000
@@ -58,13 +59,13 @@ def forget_zero_3() -> None:
 class DeepSpeedEngine:
     """One rank of a ZeRO group. Norm, clip and the skip of a non-finite step are DeepSpeed's, but on stage 0."""
 
-    def __init__(self, spec: dict[str, Any], *, context: Any, device: str) -> None:
+    def __init__(self, spec: TrainerSpec, *, context: Any, device: str) -> None:
         import deepspeed
         import torch.distributed as dist
 
         self.spec, self.device = spec, device
         self.rank, self.world_size, self.home = context.rank, context.world_size, context.home
-        self.stage = spec.get("zero", 2)
+        self.stage = spec.zero
         self.model: Any = None
         self.module: Any = None
         if device == "cpu":  # Serves only inference, and would be compiled here by every rank at once.
@@ -77,7 +78,7 @@ class DeepSpeedEngine:
         # Python objects go over gloo: NCCL would send them through the GPU.
         self.objects = None if backend == "gloo" else dist.new_group(backend="gloo", timeout=COLLECTIVE_TIMEOUT)
 
-    def open(self, source: ModelSource, *, optimizer: dict[str, Any], state: Path | None, world_size: int) -> None:
+    def open(self, source: ModelSource, *, optimizer: Optimizer, state: Path | None, world_size: int) -> None:
         import deepspeed
 
         # Without ZeRO every rank has all of the state: any number of ranks reads it.
@@ -97,19 +98,19 @@ class DeepSpeedEngine:
             self._partition(module, config)
         self.model = deepspeed.initialize(model=module, optimizer=adamw, config=config)[0]
         self.module = self.model.module
-        if self.stage == 0 and self.spec["dtype"] == "bfloat16":
+        if self.stage == 0 and self.spec.dtype == "bfloat16":
             self._undo_first_step()
         if state is None:
             return
         with universal(state, engine=self, home=self.home) if convert else nullcontext(state) as directory:
             path, _ = self.model.load_checkpoint(str(directory), tag=TAG, load_module_strict=not self.adapts)
         if path is None:
-            raise RuntimeError(f"Cannot load '{state}' as DeepSpeed found no checkpoint with tag '{TAG}' in it")
+            raise RuntimeError(f"Cannot load '{state}' because DeepSpeed found no checkpoint with tag '{TAG}' in it")
         if convert:
             undo_sharing(self.model.optimizer.optimizer, decays=decays)
         self.change(optimizer)  # What is asked for now, not what was saved with the state, the clip too.
 
-    def change(self, optimizer: dict[str, Any]) -> None:
+    def change(self, optimizer: Optimizer) -> None:
         change_settings(self.model.optimizer.param_groups, optimizer)
         self.clip = optimizer["clip_grad_norm"]
         if self.stage > 0:
@@ -127,7 +128,7 @@ class DeepSpeedEngine:
         """Parameter by parameter. DeepSpeed itself would first move the whole model to every rank's device."""
         import deepspeed
 
-        deepspeed.zero.Init(module=module, config_dict_or_path=config, dtype=getattr(torch, self.spec["dtype"]))
+        deepspeed.zero.Init(module=module, config_dict_or_path=config, dtype=getattr(torch, self.spec.dtype))
         for buffer in module.buffers():
             buffer.data = buffer.data.to(self.device)
 
@@ -143,8 +144,8 @@ class DeepSpeedEngine:
             "gradient_accumulation_steps": 1,
             "gradient_clipping": self.clip or 0.0 if self.stage > 0 else 0.0,
             # bfloat16 sums lose bits over many micro-batches; stage 0 has no other.
-            "data_types": {"grad_accum_dtype": "fp32" if self.stage > 0 or self.spec["dtype"] == "float32" else None},
-            "bf16": {"enabled": self.spec["dtype"] == "bfloat16"},
+            "data_types": {"grad_accum_dtype": "fp32" if self.stage > 0 or self.spec.dtype == "float32" else None},
+            "bf16": {"enabled": self.spec.dtype == "bfloat16"},
             "zero_force_ds_cpu_optimizer": False,
             "zero_optimization": {
                 "stage": self.stage,
@@ -161,12 +162,12 @@ class DeepSpeedEngine:
         }
 
     def _offloaded(self) -> dict[str, Any]:
-        """What lies in the host's memory, pinned where there is a GPU to copy to. AdamW is torch's there too."""
-        offload = self.spec.get("offload") or {}
+        """What is in host memory, pinned if there is a GPU to copy to. AdamW is torch's there too."""
+        offload = self.spec.offload
         place = {"device": "cpu", "pin_memory": self.device != "cpu"}
         return {
-            **({"offload_optimizer": place} if offload.get("optimizer") else {}),
-            **({"offload_param": place} if offload.get("parameters") else {}),
+            **({"offload_optimizer": place} if offload["optimizer"] else {}),
+            **({"offload_param": place} if offload["parameters"] else {}),
         }
 
     def _undo_first_step(self) -> None:
@@ -257,14 +258,12 @@ class DeepSpeedEngine:
         whole = trained_bytes(self.module) if self.rank == 0 else 0
         if self.stage > 0:
             return 12 * parameters // self.world_size + (whole if self.stage < 3 else 0)
-        has_masters = self.spec["dtype"] != "float32"
+        has_masters = self.spec.dtype != "float32"
         return (12 if has_masters else 8) * parameters + whole if self.rank == 0 else 0
 
     def save_state(self, directory: Path) -> None:
-        # What is frozen lies in the base model's directory.
-        self.model.save_checkpoint(
-            str(directory), tag=TAG, save_latest=False, exclude_frozen_parameters=self.adapts
-        )
+        # Frozen weights are in the base model's directory.
+        self.model.save_checkpoint(str(directory), tag=TAG, save_latest=False, exclude_frozen_parameters=self.adapts)
         if self.rank == 0:
             for script in directory.glob("zero_to_*.py"):  # Not state: hf/ beside it has the whole weights already.
                 script.unlink()

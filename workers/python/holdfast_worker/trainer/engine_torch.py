@@ -13,6 +13,7 @@ from holdfast_worker.gpu_memory import drop_garbage
 from holdfast_worker.trainer.engine import adamw_settings, change_settings, parameter_groups
 from holdfast_worker.trainer.model_source import ModelSource, saved_names
 from holdfast_worker.trainer.opening import open_trained
+from holdfast_worker.wire_types import Optimizer, TrainerSpec
 
 STATE_NAME = "torch_state.pt"
 
@@ -23,7 +24,7 @@ class TorchEngine:
     rank = 0
     world_size = 1
 
-    def __init__(self, spec: dict[str, Any], device: str) -> None:
+    def __init__(self, spec: TrainerSpec, device: str) -> None:
         self.spec = spec
         self.device = device
         self._forget()
@@ -36,7 +37,7 @@ class TorchEngine:
         self.parameters: list[Any] = []
         self.masters: list[Any] = []
 
-    def open(self, source: ModelSource, *, optimizer: dict[str, Any], state: Path | None, world_size: int = 1) -> None:
+    def open(self, source: ModelSource, *, optimizer: Optimizer, state: Path | None, world_size: int = 1) -> None:
         self._forget()  # The old model goes before the new one comes.
         drop_garbage(self.device)
         model = open_trained(source, self.spec, device=self.device).to(self.device)
@@ -53,7 +54,7 @@ class TorchEngine:
             self._load_state(state, optimizer)
         self.model = self.module = model
 
-    def _load_state(self, directory: Path, optimizer: dict[str, Any]) -> None:
+    def _load_state(self, directory: Path, optimizer: Optimizer) -> None:
         # By way of the CPU: on the GPU the file's tensors would lie beside their copies, three times the weights.
         saved = torch.load(directory / STATE_NAME, map_location="cpu", weights_only=True)
         settings = [
@@ -66,7 +67,7 @@ class TorchEngine:
             for master, value in zip(self.masters, saved["masters"] if self.mixed else ()):
                 master.copy_(value)
 
-    def change(self, optimizer: dict[str, Any]) -> None:
+    def change(self, optimizer: Optimizer) -> None:
         change_settings(self.optimizer.param_groups, optimizer)
         self.clip = optimizer["clip_grad_norm"]
 

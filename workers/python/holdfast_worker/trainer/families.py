@@ -1,6 +1,6 @@
 """
-Families: rows of a micro-batch that begin with the same tokens, none of them trained. The samples of a prompt are one, the
-two sides of a preference are one. Packed, a family is its common beginning once and each row's rest behind it.
+Families: rows of a micro-batch that begin with the same tokens, none of them trained. The samples of a prompt are one,
+the two sides of a preference are one. Packed, a family is its common beginning once and each row's rest behind it.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Family:
 
 
 def families_of(sequences: Sequence[SequenceData]) -> list[Family]:
-    """By group, in order. A row keeps at least one token of its own."""
+    """By group, in order. A row keeps at least one token."""
     members: dict[int, list[int]] = {}
     for place, sequence in enumerate(sequences):
         members.setdefault(sequence.group, []).append(place)
@@ -74,7 +74,8 @@ def cut_packed(
 ) -> list[list[list[Family]]]:
     """
     Micro-batches of every rank, as `cut` makes them of rows, each a list of families of at most `tokens_max` tokens
-    together. A family that is larger is parted, unless it must stay `whole`; then it stands alone, as a longer row does.
+    together. A family that is larger is parted, unless it must stay `whole`; then it stands alone, as a longer row
+    does.
     """
     total = sum(family.tokens(lengths) for family in families)
     limit = limit_of(total, tokens_max, world_size)
@@ -125,7 +126,8 @@ class PackedFamilies:
         wide, long = int(heads.max()), int((lengths - shared).max())
         head = np.minimum(np.arange(wide), np.maximum(heads - 1, 0)[:, None])  # [F, P] tokens of the first row
         rest = np.minimum(shared[:, None] + np.arange(long), lengths[:, None] - 1)  # [B, C] tokens of each row
-        answers = np.zeros(len(self.kept), np.int64)  # [L] where a packed token's answer is among both, one after another
+        # [L] where a packed token's answer is among both, one after another
+        answers = np.zeros(len(self.kept), np.int64)
         for family, row in enumerate(firsts):
             answers[self.where[row, : shared[row]]] = family * wide + np.arange(shared[row])
         for row, (length, own) in enumerate(zip(lengths, shared)):
@@ -133,7 +135,8 @@ class PackedFamilies:
         rows = np.arange(len(lengths))[:, None]
         found = (self.where[firsts[:, None], head], self.where[rows, rest], self.where, answers)
         self.head, self.rest, self.row, self.answers = (torch.from_numpy(part).to(device) for part in found)
-        self.positions_of_rest = torch.from_numpy(rest).to(device)  # [B, C]; filled up likewise, so that each sees a key
+        # [B, C]; filled up likewise, so that each sees a key
+        self.positions_of_rest = torch.from_numpy(rest).to(device)
         self.kept, self.positions = self.kept.to(device), self.positions.to(device)
         self.masks: dict[int | None, Tensor] = {}
         return self
@@ -141,7 +144,8 @@ class PackedFamilies:
     def attend(self, kernel: Kernel, *parts: Tensor, window: int | None) -> Tensor:
         """
         [1, L, heads, size] from query, key and value [1, heads, L, size]: a row sees its family's beginning and itself.
-        On a CPU all rows at once, under a mask. Elsewhere row by row without one, as torch's flash attention takes none.
+        On a CPU all rows at once, under a mask. Elsewhere row by row without one, as torch's flash attention takes
+        none.
         """
         if parts[0].device.type != "cpu":
             return self.attend_in_turn(kernel, *parts, window=window)

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from holdfast_worker.trainer.output_head import CHUNK_TOKENS, target_values, values_in_chunks
+from holdfast_worker.trainer.output_head import target_values, values_in_chunks
 
 
 class Rows(Protocol):
@@ -27,7 +27,7 @@ def policy_forward(
     *,
     need: set[str],
     temperature: float,
-    chunk_tokens: int | None = CHUNK_TOKENS,
+    chunk_tokens: int | None,
     packed: bool = False,
 ) -> dict[str, Tensor]:
     """
@@ -66,7 +66,9 @@ def _padded(rows: Rows) -> Inputs:
 
 
 def _packed(rows: Rows) -> Inputs:
-    """As `_padded`, for one row: of its tokens only those before a trained one are asked, once for each that follows."""
+    """
+    As `_padded`, for one row: of its tokens only those before a trained one are asked, once for each that follows.
+    """
     from holdfast_worker.trainer.packing import packed_row
 
     row = packed_row(rows)

@@ -41,13 +41,13 @@ def open_with_head(path: Path, head: str, *, config: Any, **options: Any) -> Any
     )
     if not isinstance(getattr(model, "score", None), torch.nn.Linear):
         raise BadDataError(
-            f"Cannot give model '{path}' a {head} head as {type(model).__name__} does not call its head `score`: "
+            f"Cannot give model '{path}' a {head} head because {type(model).__name__} does not call its head `score`: "
             "use a model whose token classifier is transformers' generic one (Llama, Qwen, Mistral, Gemma, ...)"
         )
     own = {f"score.{name}" for name, _ in model.score.named_parameters()}
     missing = set(found["missing_keys"])
     if missing - own:
-        raise BadDataError(f"Cannot open model '{path}' as it lacks tensors: {sorted(missing - own)[:4]}")
+        raise BadDataError(f"Cannot open model '{path}' because it lacks tensors: {sorted(missing - own)[:4]}")
     with torch.no_grad():
         for name, parameter in model.score.named_parameters():
             if f"score.{name}" in missing:
@@ -81,7 +81,7 @@ def value_forward(model: Any, rows: Any, *, need: set[str], temperature: float) 
 
 
 def values_before(after: Tensor) -> Tensor:
-    """[B, T] -> [B, T]: before a token is after the one before it. Nothing stands before the first: 0."""
+    """[B, T] -> [B, T]: before a token is after the previous one. Nothing precedes the first: 0."""
     return functional.pad(after[:, :-1], (1, 0))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import torch
@@ -22,7 +21,8 @@ def check_columns(names: set[str], sequences: Sequence[SequenceData]) -> set[str
         for sequence in sequences:
             if name not in sequence.token_columns and name not in sequence.sequence_columns:
                 raise BadDataError(
-                    f"Cannot train as the loss reads '{name}' and the batch has no such column: current columns are "
+                    "Cannot train "
+                    f"because the loss reads '{name}' and the batch has no such column: current columns are "
                     f"{sorted({*sequence.token_columns, *sequence.sequence_columns})}"
                 )
     return names

@@ -34,7 +34,9 @@ class ModelDigests:
         return digest
 
     def check(self, directory: str | Path, recorded: str | None, engine: Any) -> None:
-        """Raises BadDataError on every rank if the weights that rank 0 reads are not the recorded ones. None: not known."""
+        """
+        Raises BadDataError on every rank if the weights that rank 0 reads are not the recorded ones. None: not known.
+        """
         if recorded is None:
             return
         found, error = engine.gather(self._read(directory) if engine.rank == 0 else ("", ""))[0]
@@ -42,8 +44,10 @@ class ModelDigests:
             raise BadDataError(error)
         if found != recorded:
             raise BadDataError(
-                f"Cannot open model '{directory}' because its weights are not those that the run recorded: their digest "
-                f"is {found[:SHOWN]}, recorded {recorded[:SHOWN]}. Fix: put the recorded weights back, then resume (a model "
+                f"Cannot open model '{directory}' because its weights are not those that the run "
+                "recorded: their digest "
+                f"is {found[:SHOWN]}, recorded {recorded[:SHOWN]}. Fix: put the recorded weights "
+                "back, then resume (a model "
                 "that the run made itself is made again where its directory is moved away); or start a new run"
             )
 

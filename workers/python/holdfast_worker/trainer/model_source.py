@@ -43,8 +43,8 @@ class ModelSource:
     def open_model(self, dtype: str, *, dropout: float = 0.0, **options: Any) -> Any:
         """
         The model with its weights in `dtype`, in training mode, every dropout as given. Every parameter is copied once:
-        those of a memory-mapped file stand at odd addresses, and where a vector loop starts can change the last bit of a
-        product. `options` go to transformers.
+        those of a memory-mapped file stand at odd addresses, and where a vector loop starts can change the last bit of
+        a product. `options` go to transformers.
         """
         import torch
         from transformers import AutoConfig, AutoModelForCausalLM
@@ -98,7 +98,9 @@ def _is_weights(file: Path) -> bool:
 
 
 def set_dropout(config: Any, probability: float) -> None:
-    """Every dropout of a model's configuration. 0 but in supervised training: log-probabilities must not depend on chance."""
+    """
+    Every dropout of a model's configuration. 0 but in supervised training: log-probabilities must not depend on chance.
+    """
     for part in (config, getattr(config, "text_config", None)):
         for name, value in list(vars(part).items()) if part is not None else []:
             if ("dropout" in name or name.endswith("pdrop")) and isinstance(value, float):

@@ -8,20 +8,21 @@ import random
 from importlib import metadata
 from typing import Any
 
+from holdfast_worker.wire_types import Lora, TrainerSpec
+
 PACKAGES = ("torch", "transformers", "safetensors", "numpy", "deepspeed")
 ADAPTER_PACKAGES = ("peft", "bitsandbytes")  # They compute only where adapters are trained.
 
 
-def choose_device(spec: dict[str, Any], rank: int) -> str:
+def choose_device(wanted: str, rank: int) -> str:
     """`cpu` or `cuda:N`. auto: a GPU where there is one."""
     import torch
 
-    wanted = spec.get("device", "auto")
     if wanted not in ("auto", "cpu", "cuda"):
-        raise ValueError(f"Cannot choose a device as trainer.device is '{wanted}': use auto, cpu or cuda")
+        raise ValueError(f"Cannot choose a device because trainer.device is '{wanted}': use auto, cpu or cuda")
     if wanted == "cuda" and not torch.cuda.is_available():
         raise RuntimeError(
-            f"Cannot use trainer.device cuda as torch {torch.__version__} sees no GPU: "
+            f"Cannot use trainer.device cuda because torch {torch.__version__} sees no GPU: "
             "set trainer.device to cpu, or install a CUDA build of torch"
         )
     if wanted == "cpu" or not torch.cuda.is_available():
@@ -29,45 +30,46 @@ def choose_device(spec: dict[str, Any], rank: int) -> str:
     count = torch.cuda.device_count()
     if rank >= count:
         raise RuntimeError(
-            f"Cannot place rank {rank} of the trainer as this process sees {count} GPU(s) and each rank needs its own: "
+            f"Cannot place rank {rank} of the trainer "
+            f"because this process sees {count} GPU(s) and each rank needs its own: "
             "lower trainer.ranks, name more trainer.devices, or set trainer.device to cpu"
         )
     return f"cuda:{rank}"
 
 
-def has_dropout(spec: dict[str, Any]) -> bool:
+def has_dropout(spec: TrainerSpec) -> bool:
     """Whether training leaves anything to chance."""
-    return bool(spec.get("dropout") or (spec.get("lora") or {}).get("dropout"))
+    return spec.dropout > 0 or (spec.lora is not None and spec.lora["dropout"] > 0)
 
 
-def step_seed(spec: dict[str, Any], *, number: int, rank: int) -> int:
+def step_seed(seed: int, *, number: int, rank: int) -> int:
     """Of the dropout of one step on one rank: a redo of the step draws the same, and no two draw alike."""
-    text = f"dropout {spec.get('seed', 0)} {number} {rank}".encode()
+    text = f"dropout {seed} {number} {rank}".encode()
     return int.from_bytes(hashlib.sha256(text).digest()[:8], "big") >> 1
 
 
-def check_adapter(spec: dict[str, Any]) -> None:
+def check_adapter(spec: TrainerSpec) -> None:
     """Raises where adapters are asked for that this environment or this group cannot train."""
-    lora = spec.get("lora")
+    lora = spec.lora
     if lora is None:
         return
-    if spec.get("head") is not None:
-        head = spec["head"]
-        raise ValueError(f"Cannot start a trainer with trainer.lora as its model has a {head} head: train it whole")
+    if spec.head is not None:
+        raise ValueError(
+            f"Cannot start a trainer with trainer.lora because its model has a {spec.head} head: train it whole"
+        )
     needed = {"peft": "trainer.lora", **({"bitsandbytes": "trainer.lora.quantize"} if lora["quantize"] else {})}
     for package, setting in needed.items():
         if not _installed((package,)):
             raise ValueError(
-                f"Cannot start a trainer with {setting} as its environment has no {package}: "
+                f"Cannot start a trainer with {setting} because its environment has no {package}: "
                 f"pip install {package} there, or leave {setting} out"
             )
 
 
-def prepare_environment(spec: dict[str, Any]) -> None:
+def prepare_environment(threads: int) -> None:
     """Variables that must stand before torch starts its thread pools and CUDA its handles."""
-    threads = str(spec.get("threads", 1))
-    os.environ["OMP_NUM_THREADS"] = threads
-    os.environ["MKL_NUM_THREADS"] = threads
+    os.environ["OMP_NUM_THREADS"] = str(threads)
+    os.environ["MKL_NUM_THREADS"] = str(threads)
     os.environ["MKL_DYNAMIC"] = "FALSE"
     os.environ["OMP_DYNAMIC"] = "FALSE"
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
@@ -75,12 +77,12 @@ def prepare_environment(spec: dict[str, Any]) -> None:
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
 
 
-def make_deterministic(spec: dict[str, Any], device: str) -> None:
+def make_deterministic(device: str, *, threads: int, seed: int) -> None:
     """Fixed threads, deterministic kernels, fixed seeds. Where torch has no such kernel, the operation raises."""
     import numpy
     import torch
 
-    torch.set_num_threads(spec.get("threads", 1))
+    torch.set_num_threads(threads)
     torch.use_deterministic_algorithms(True)
     torch.utils.deterministic.fill_uninitialized_memory = (
         False  # Costs a fill of every torch.empty, and proves nothing.
@@ -90,7 +92,6 @@ def make_deterministic(spec: dict[str, Any], device: str) -> None:
         torch.backends.cudnn.benchmark = False
         torch.backends.cuda.enable_mem_efficient_sdp(False)  # Its backward adds in no fixed order.
         torch.backends.cuda.matmul.allow_tf32 = False
-    seed = spec.get("seed", 0)
     random.seed(seed)
     numpy.random.seed(seed % 2**32)
     torch.manual_seed(seed)
@@ -120,33 +121,33 @@ def device_kind(device: str) -> str:
     return torch.cuda.get_device_name(device)
 
 
-def describe(spec: dict[str, Any], *, device: str, world_size: int) -> dict[str, Any]:
+def describe(spec: TrainerSpec, *, device: str, world_size: int) -> dict[str, Any]:
     """The `Numerics` record. The micro-batch cut comes with each `train`; until then it is 0."""
-    deepspeed = spec["engine"] == "deepspeed"
+    deepspeed = spec.engine == "deepspeed"
     packages = package_versions()
     if not deepspeed:
         packages.pop("deepspeed", None)
-    packages |= _installed(ADAPTER_PACKAGES if spec.get("lora") else ())
+    packages |= _installed(ADAPTER_PACKAGES if spec.lora else ())
     return {
-        "engine": spec["engine"],
-        "zero": spec.get("zero", 0) if deepspeed else 0,
+        "engine": spec.engine,
+        "zero": spec.zero if deepspeed else 0,
         "world_size": world_size,
-        "dtype": spec["dtype"],
-        "threads": spec.get("threads", 1),
+        "dtype": spec.dtype,
+        "threads": spec.threads,
         "device": device_kind(device),
         "packages": packages,
         "micro_batch_tokens_max": 0,
-        **_unusual(spec),
+        "logits_chunk_tokens": spec.logits_chunk_tokens,
+        "packing": spec.packing,
+        "dropout": spec.dropout,
+        "offload": spec.offload,
+        "lora": _shape_of(spec.lora, spec.seed) if spec.lora else None,
     }
 
 
-def _unusual(spec: dict[str, Any]) -> dict[str, Any]:
-    """What is left out where it is as it is by default: records from before it could be otherwise stay equal."""
-    found = {name: spec[name] for name in ("logits_chunk_tokens", "packing", "dropout", "offload") if name in spec}
-    if spec.get("lora"):
-        shape = {name: value for name, value in spec["lora"].items() if name != "publish"}
-        found["lora"] = {**shape, "seed": spec.get("seed", 0)}
-    return found
+def _shape_of(lora: Lora, seed: int) -> dict[str, Any]:
+    """What decides an adapter's bits: `publish` only says how it is written."""
+    return {name: value for name, value in lora.items() if name != "publish"} | {"seed": seed}
 
 
 def rng_state() -> dict[str, Any]:

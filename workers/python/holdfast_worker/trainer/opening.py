@@ -1,20 +1,21 @@
-"""The model that an engine trains, as its group is told: adapters, dropout, gradient checkpointing."""
+"""The model that an engine trains, as its spec says: adapters, dropout, gradient checkpointing."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from holdfast_worker.trainer.model_source import ModelSource
+from holdfast_worker.wire_types import TrainerSpec
 
 
-def open_trained(source: ModelSource, spec: dict[str, Any], *, device: str) -> Any:
+def open_trained(source: ModelSource, spec: TrainerSpec, *, device: str) -> Any:
     """The same on every rank. On the CPU, but for weights of 4 bits, which are made on `device`."""
     adapter = source.adapter
-    options = quantized(spec["dtype"], device) if adapter is not None and adapter.quantize else {}
-    model = source.open_model(spec["dtype"], dropout=spec.get("dropout", 0.0), **options)
+    options = quantized(spec.dtype, device) if adapter is not None and adapter.quantize else {}
+    model = source.open_model(spec.dtype, dropout=spec.dropout, **options)
     if adapter is not None:
-        model = adapter.add_to(model, spec["dtype"])
-    if spec.get("gradient_checkpointing"):
+        model = adapter.add_to(model, spec.dtype)
+    if spec.gradient_checkpointing:
         model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
     return model
 

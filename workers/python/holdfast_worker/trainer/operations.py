@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -13,7 +13,7 @@ import msgpack
 import torch
 
 from holdfast_worker.loss import BEHAVIOUR, Program, StepOutcome, count_step, program_of, run_step, steepest
-from holdfast_worker.operation import BadDataError, OperationIO
+from holdfast_worker.operation import OperationIO
 from holdfast_worker.trainer import numerics
 from holdfast_worker.trainer.batch import SequenceData, Update, cut, cut_pairs, read_sequences, updates_of
 from holdfast_worker.trainer.engine import NonFiniteError, TrainingEngine
@@ -21,9 +21,11 @@ from holdfast_worker.trainer.families import Family, cut_packed, families_of
 from holdfast_worker.trainer.micro_batches import check_columns, micro_batch
 from holdfast_worker.trainer.model_digests import ModelDigests
 from holdfast_worker.trainer.model_source import ModelSource
-from holdfast_worker.trainer.output_head import CHUNK_TOKENS
 from holdfast_worker.trainer.references import References
 from holdfast_worker.trainer.scoring import FORWARDS, passes, score_rows
+from holdfast_worker.wire_types import ArtifactRef, TrainerEvaluate, TrainerScore, TrainerTrain
+
+Cut = TrainerTrain | TrainerEvaluate | TrainerScore
 
 
 @dataclass
@@ -38,8 +40,9 @@ class Work:
     coef: dict[str, float]
     tokens_max: int
     pairs: bool  # Sequences stand in pairs, which are never parted.
-    how: dict[str, Any]  # What the forward is told besides.
-    clip: dict[str, Any] | None = None  # Where the policy's distance from the one that sampled is measured.
+    packed: bool
+    how: dict[str, Any]  # What the forward receives besides.
+    clip: Mapping[str, Any] | None = None  # Where the policy's distance from the one that sampled is measured.
 
 
 @dataclass(frozen=True)
@@ -65,7 +68,9 @@ class TrainingOperations:
     def _cut(
         self, sequences: Sequence[SequenceData], tokens_max: int, *, pairs: bool = False, packed: bool = False
     ) -> list[list[Piece]]:
-        """The micro-batches of every rank, remembered for an engine that has to make them smaller. Tokens with padding."""
+        """
+        The micro-batches of every rank, remembered for an engine that has to make them smaller. Tokens with padding.
+        """
         lengths = [len(sequence.tokens) for sequence in sequences]
         world = {"tokens_max": tokens_max, "world_size": self.engine.world_size}
         if packed:
@@ -79,19 +84,20 @@ class TrainingOperations:
         self.cut = {"longest_tokens": max(lengths), "micro_batch_tokens": largest}
         return pieces
 
-    def prepare(self, args: dict[str, Any], io: OperationIO, source: ModelSource) -> Work:
+    def prepare(self, args: TrainerTrain | TrainerEvaluate, io: OperationIO, source: ModelSource) -> Work:
         """Reads everything a `train` needs. Raises before the first step, never between two."""
-        batch, sequences = self._read(args, io, source)
+        batch, sequences = self._read(args.batch, io, source)
         # Without old_logp, one step of the version that sampled reads logp.detach() in its place.
         is_current = len(batch["updates"]) == 1 and "old_logp" not in batch.get("columns", {})
-        program = self._program(args["loss"], io, is_current)
+        program = self._program(args.loss, io, is_current)
         updates = updates_of(batch, sequences)
         columns = check_columns(program.columns, sequences)
-        clip = args.get("mismatch") if "logp" in program.live and batch["kind"] == "trajectories" else None
+        mismatch = args.mismatch if isinstance(args, TrainerTrain) else None
+        clip = mismatch if "logp" in program.live and batch["kind"] == "trajectories" else None
         if clip is not None:
             columns = columns | {BEHAVIOUR}
-        how = self._how(args)
-        if how.get("packed"):
+        packed = self._packs(args)
+        if packed:
             self._pack(self.engine.model)
         return Work(
             program,
@@ -100,25 +106,27 @@ class TrainingOperations:
             columns,
             temperature=batch["temperature"],
             coef=batch["coef"],
-            tokens_max=args["micro_batch_tokens_max"],
+            tokens_max=args.micro_batch_tokens_max,
             pairs=batch["kind"] == "preference",
-            how=how,
+            packed=packed,
+            how=self._how(args),
             clip=clip,
         )
 
-    def _how(self, args: dict[str, Any]) -> dict[str, Any]:
-        """What the step was recorded with, or is configured with, of how rows meet the model."""
+    def _packs(self, args: Cut) -> bool:
+        """Whether rows are packed: a model without a vocabulary sees them as they are."""
+        return args.packing and self.head is None
+
+    def _how(self, args: Cut) -> dict[str, Any]:
+        """What the forward receives of how rows meet the model: as the step was recorded, or as it is configured."""
         if self.head is not None:
             return {}
-        return {
-            "chunk_tokens": args.get("logits_chunk_tokens", CHUNK_TOKENS),
-            **({"packed": True} if args.get("packing", False) else {}),
-        }
+        return {"chunk_tokens": args.logits_chunk_tokens, "packed": self._packs(args)}
 
     def _read(
-        self, args: dict[str, Any], io: OperationIO, source: ModelSource
+        self, ref: ArtifactRef, io: OperationIO, source: ModelSource
     ) -> tuple[dict[str, Any], list[SequenceData]]:
-        batch = json.loads(io.read_artifact(args["batch"]))
+        batch = json.loads(io.read_artifact(ref))
         tokenizer = None if batch["kind"] == "trajectories" else source.tokenizer
         return batch, read_sequences(batch, io.read_artifact, tokenizer)
 
@@ -137,7 +145,7 @@ class TrainingOperations:
 
     @contextmanager
     def _without_dropout(self) -> Iterator[None]:
-        """Whoever reads the model wants no chance in it."""
+        """Readers of the model want no randomness in it."""
         if not self.has_dropout:
             yield
             return
@@ -147,7 +155,7 @@ class TrainingOperations:
         finally:
             self.engine.module.train()
 
-    def _program(self, ref: dict[str, Any], io: OperationIO, is_current: bool) -> Program:
+    def _program(self, ref: ArtifactRef, io: OperationIO, is_current: bool) -> Program:
         key = (ref["sha256"], is_current)
         if key not in self.programs:
             self.programs = {key: program_of(json.loads(io.read_artifact(ref)), old_is_current=is_current)}
@@ -159,7 +167,7 @@ class TrainingOperations:
         of the step, for what it leaves to chance.
         """
         if self.has_dropout:
-            torch.manual_seed(numerics.step_seed(self.engine.spec, number=number, rank=self.engine.rank))
+            torch.manual_seed(numerics.step_seed(self.engine.spec.seed, number=number, rank=self.engine.rank))
 
         def backward(loss: torch.Tensor, boundary: bool) -> None:
             io.happened("micro_batch")  # In the middle of a step: gradients are half gathered, and the others wait.
@@ -182,14 +190,14 @@ class TrainingOperations:
             outcome, counted = self._run(work, whole, lambda loss, boundary: None, io)
         if not outcome.finite:
             place = place_of(skipped_at("loss", outcome.culprit))
-            raise NonFiniteError(f"Cannot evaluate as the loss is not finite: first at {place} of the batch")
+            raise NonFiniteError(f"Cannot evaluate because the loss is not finite: first at {place} of the batch")
         return {"loss": outcome.loss, **counted, "metrics": outcome.metrics}
 
     def too_many(self, count: int, skipped: dict[str, Any]) -> NonFiniteError:
         """The error that ends a run of skipped steps, `skipped` of the last one."""
         what = {"loss": "the loss is not finite: first at", "grad_norm": "the gradient norm is not finite: steepest at"}
         return NonFiniteError(
-            f"Cannot step as {what[skipped['cause']]} {place_of(skipped)} of the step. {count} step(s) in a row "
+            f"Cannot step because {what[skipped['cause']]} {place_of(skipped)} of the step. {count} step(s) in a row "
             "were skipped, which is trainer.non_finite_max"
         )
 
@@ -199,8 +207,7 @@ class TrainingOperations:
         """The step's outcome, and what was counted of it."""
         engine = self.engine
         sequences = [work.sequences[place] for place in update.sequences]
-        packed = work.how.get("packed", False)
-        pieces = self._cut(sequences, work.tokens_max, pairs=work.pairs, packed=packed)
+        pieces = self._cut(sequences, work.tokens_max, pairs=work.pairs, packed=work.packed)
         masks, groups = [sequence.mask for sequence in sequences], [sequence.group for sequence in sequences]
         counts = count_step(masks, groups, pairs=work.pairs)
         mine = pieces[engine.rank]
@@ -234,16 +241,15 @@ class TrainingOperations:
             "micro_batches": sum(1 for rank in pieces for piece in rank if piece.rows),
         }
 
-    def score(self, args: dict[str, Any], io: OperationIO, *, source: ModelSource, dtype: str) -> dict[str, bytes]:
+    def score(self, args: TrainerScore, io: OperationIO, *, source: ModelSource, dtype: str) -> dict[str, bytes]:
         """Columns by name: MessagePack {values: [bin float32 per sequence]}, the same on every rank."""
         io.check_cancelled()  # Not later: a rank that left would let the others wait in the next gather.
-        batch, sequences = self._read(args, io, source)
-        how = self._how(args)
-        packed = how.get("packed", False)
-        pieces = self._cut(sequences, args["micro_batch_tokens_max"], packed=packed)
-        forward = partial(self.forward, need={"logp"}, temperature=batch["temperature"], **how)
+        batch, sequences = self._read(args.batch, io, source)
+        packed = self._packs(args)
+        pieces = self._cut(sequences, args.micro_batch_tokens_max, packed=packed)
+        forward = partial(self.forward, need={"logp"}, temperature=batch["temperature"], **self._how(args))
         found: dict[str, bytes] = {}
-        for columns in passes(args["columns"], self.head):
+        for columns in passes(args.columns, self.head):
             with self._scorer(columns, args, dtype) as model, self._without_dropout():
                 if packed:
                     self._pack(model)
@@ -258,12 +264,12 @@ class TrainingOperations:
                 found[name] = msgpack.packb({"values": [mine[name][place] for place in range(len(sequences))]})
         return found
 
-    def _scorer(self, columns: Sequence[str], args: dict[str, Any], dtype: str) -> AbstractContextManager[Any]:
+    def _scorer(self, columns: Sequence[str], args: TrainerScore, dtype: str) -> AbstractContextManager[Any]:
         if columns != ("ref_logp",):
             return nullcontext(self.engine.model)
-        offload = args.get("reference_offload", False)
-        digest = args.get("reference_digest")
-        return self.references.borrowed(args["reference_path"], dtype=dtype, offload=offload, digest=digest)
+        return self.references.borrowed(
+            args.reference_path, dtype=dtype, offload=args.reference_offload, digest=args.reference_digest
+        )
 
     def _score_rows(
         self,

@@ -18,8 +18,6 @@ from torch.nn import functional
 
 from holdfast_worker.operation import BadDataError
 
-CHUNK_TOKENS = 4096  # The default of `trainer.logits_chunk_tokens`.
-
 
 def target_values(logits: Tensor, targets: Tensor, *, temperature: float, entropy: bool) -> tuple[Tensor, ...]:
     """`logp` and, if asked for, `entropy` of targets [N] under logits [N, V], in float32."""
@@ -50,7 +48,7 @@ def values_in_chunks(model: Any, inputs: dict[str, Any], targets: Tensor, *, chu
         values = model(**inputs).logits  # [B, K, 1 or 2]: not logits but what the replaced head made of them.
     if len(told) != 1 or not _equal(values.detach().flatten(0, 1), told[0]):
         raise BadDataError(
-            "Cannot compute logits in chunks as this model scales or caps them after its output head. Set "
+            "Cannot compute logits in chunks because this model scales or caps them after its output head. Set "
             "trainer.logits_chunk_tokens: null, and bound memory by trainer.micro_batch_tokens_max"
         )
     return list(values.unbind(-1))

@@ -26,15 +26,17 @@ PROBE_TOLERANCE = {torch.float32: 1e-4, torch.bfloat16: 0.1}
 def attention(
     module: Any, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None, **options: Any
 ) -> tuple[Tensor, None]:
-    """torch's own attention [B, heads, T, size]. `packed`: how the sequences of a single row stand in it."""
+    """torch's own attention [B, heads, T, size]. `packed`: how the sequences are laid out in a single row."""
     from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
     layout = options.pop("packed", None) or OneByOne([query.shape[2]])
     window = options.pop("sliding_window", None)
     unknown = [name for name in ("softcap", "s_aux") if options.get(name) is not None]
     if unknown or attention_mask is not None:
-        what = f"'{unknown[0]}'" if unknown else "a mask of its own"
-        raise BadDataError(f"Cannot pack sequences as this model's attention has {what}: set trainer.packing: false")
+        what = f"'{unknown[0]}'" if unknown else "a custom mask"
+        raise BadDataError(
+            f"Cannot pack sequences because this model's attention has {what}: set trainer.packing: false"
+        )
 
     def kernel(query: Tensor, key: Tensor, value: Tensor, mask: Any) -> Tensor:
         return sdpa_attention_forward(module, query, key, value, mask, **options)[0]
@@ -118,7 +120,7 @@ def check_packing(model: Any, *, vocabulary: int, device: str) -> None:
             _check(found, expected, PROBE_TOLERANCE[next(model.parameters()).dtype])
     except TypeError as error:
         raise BadDataError(
-            f"Cannot pack sequences as this model does not take packed rows: {error}. Set trainer.packing: false"
+            f"Cannot pack sequences because this model does not take packed rows: {error}. Set trainer.packing: false"
         ) from error
 
 

@@ -26,9 +26,7 @@ class References:
         self.model: Any = None
 
     @contextmanager
-    def borrowed(
-        self, path: str | None, *, dtype: str, offload: bool, digest: str | None = None
-    ) -> Iterator[Any]:
+    def borrowed(self, path: str | None, *, dtype: str, offload: bool, digest: str | None = None) -> Iterator[Any]:
         """
         The reference on the device; with `offload` it goes back to the CPU afterwards, which changes no bit. Without a
         path, or at the path of an adapter's base, it is the model itself, its adapter switched off. `digest`: of the
@@ -57,10 +55,11 @@ class References:
         except torch.OutOfMemoryError as error:  # Not of a micro-batch: smaller ones would not help.
             self.model.to("cpu")
             drop_garbage(self.engine.device)
-            mend = "use ZeRO over more ranks, or a smaller reference" if offload else "set reference.offload: true"
+            fix = "use ZeRO over more ranks, or a smaller reference" if offload else "set reference.offload: true"
             raise BadDataError(
-                f"Cannot score ref_logp as the device has no room for the reference model '{self.path}' beside the one "
-                f"that is trained: {mend}"
+                "Cannot score ref_logp "
+                f"because the device has no room for the reference model '{self.path}' beside the one "
+                f"that is trained: {fix}"
             ) from error
 
     def _is_base(self, path: str) -> bool:
@@ -72,7 +71,8 @@ class References:
     def _without_adapter(self) -> Iterator[Any]:
         if not hasattr(self.engine.module, "disable_adapter"):
             raise BadDataError(
-                "Cannot score ref_logp as reference_path is null and the model has no adapter to switch off: name the "
+                "Cannot score ref_logp "
+                "because reference_path is null and the model has no adapter to switch off: name the "
                 "reference model's directory"
             )
         with self.engine.module.disable_adapter():

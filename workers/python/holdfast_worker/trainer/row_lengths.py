@@ -10,6 +10,7 @@ import numpy as np
 
 from holdfast_worker.operation import BadDataError, OperationIO
 from holdfast_worker.prompts import encode_prompt, encode_rows, encode_supervised
+from holdfast_worker.wire_types import TrainerMeasureRows
 
 PROGRESS_ROWS = 1000
 
@@ -20,10 +21,9 @@ class RowLengths:
     def __init__(self) -> None:
         self.known: dict[tuple[str, ...], np.ndarray] = {}
 
-    def measure(self, args: dict[str, Any], io: OperationIO) -> dict[str, Any]:
+    def measure(self, args: TrainerMeasureRows, io: OperationIO) -> dict[str, Any]:
         """Blob 0: int32 [N, 2], tokens of the prompt and of the longest sequence that the row makes."""
-        model_path, use, ref = args["model_path"], args["use"], args["rows"]
-        chat = args.get("chat")
+        model_path, use, ref, chat = args.model_path, args.use, args.rows, args.chat
         key = (model_path, use, ref["sha256"], json.dumps(chat, sort_keys=True))
         if key not in self.known:
             rows = json.loads(io.read_artifact(ref))

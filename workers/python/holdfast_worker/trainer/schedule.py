@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 
-def check_schedule(schedule: dict[str, Any]) -> None:
+def check_schedule(schedule: Mapping[str, Any]) -> None:
     """Raises ValueError where a schedule lacks what its name needs."""
     name, total, warmup = schedule["name"], schedule["total_steps"], schedule["warmup_steps"]
     if name not in ("constant", "linear", "cosine"):
-        raise ValueError(f"Cannot make a schedule as its name is '{name}': use constant, linear or cosine")
+        raise ValueError(f"Cannot make a schedule because its name is '{name}': use constant, linear or cosine")
     if name != "constant" and total is None:
-        raise ValueError(f"Cannot make a {name} schedule as total_steps is null: set it to the run's optimizer steps")
+        raise ValueError(
+            f"Cannot make a {name} schedule because total_steps is null: set it to the run's optimizer steps"
+        )
     if name != "constant" and total <= warmup:
         raise ValueError(
-            f"Cannot make a {name} schedule as total_steps is {total} and warmup_steps {warmup}: "
+            f"Cannot make a {name} schedule because total_steps is {total} and warmup_steps {warmup}: "
             "total_steps must be larger"
         )
 

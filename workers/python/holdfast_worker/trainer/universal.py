@@ -21,8 +21,9 @@ TAG = "step"  # Of the one checkpoint in a state directory. `latest` is not writ
 @contextmanager
 def universal(state: Path, *, engine: Any, home: str) -> Iterator[Path]:
     """
-    The universal twin of the state directory `state`, on every rank: rank 0 writes it beside the checkpoint, and removes
-    it when all ranks have read it. A crash leaves a directory that no checkpoint is named by: the next save removes it.
+    The universal twin of the state directory `state`, on every rank: rank 0 writes it beside the checkpoint, and
+    removes it when all ranks have read it. A crash leaves a directory that no checkpoint is named by: the next save
+    removes it.
     """
     checkpoint = state.parent
     twin = checkpoint.with_name(f".universal.{checkpoint.name}")

@@ -16,6 +16,22 @@ from holdfast_worker.gpu_memory import give_back
 from holdfast_worker.operation import OperationIO, RankContext
 from holdfast_worker.trainer import numerics
 from holdfast_worker.trainer.model_digests import ModelDigests
+from holdfast_worker.wire import typed
+from holdfast_worker.wire_types import (
+    Optimizer,
+    TrainerCreateModel,
+    TrainerCredit,
+    TrainerEvaluate,
+    TrainerInspectModel,
+    TrainerLoad,
+    TrainerMeasureRows,
+    TrainerOpenAlgorithm,
+    TrainerPublish,
+    TrainerSave,
+    TrainerScore,
+    TrainerSpec,
+    TrainerTrain,
+)
 
 Answer = dict[str, Any]
 Operation = Callable[[dict[str, Any], OperationIO], Answer]
@@ -26,11 +42,11 @@ class Worker:
 
     def __init__(self, context: RankContext) -> None:
         self.context = context
-        self.spec = context.spec
+        self.spec = TrainerSpec.of(context.spec)
         self.held: str | None = None
         self.steps_done = 0  # Optimizer steps taken since the base: the schedule's state. Skipped ones do not count.
         self.skipped = 0  # Steps that were skipped in a row, up to now.
-        self.optimizer: dict[str, Any] = {}
+        self.optimizer: Any = None  # The `Optimizer` of what is held.
         self.source: Any = None
         self.trained: Answer | None = None  # The answer of the step that made `held`, for an engine that lost it.
         self.engine: Any = None
@@ -39,17 +55,17 @@ class Worker:
         self.models = ModelDigests()
         self.device = "cpu"
         self.operations: dict[str, Operation] = {
-            "create_model": self.create_model,
-            "inspect_model": self.inspect_model,
-            "measure_rows": self.measure_rows,
-            "open_algorithm": self.open_algorithm,
-            "credit": self.credit,
-            "load": self._giving_back(self.load),
-            "train": self._giving_back(self._telling_cut(self.train)),
-            "score": self._giving_back(self._telling_cut(self.score)),
-            "evaluate": self._giving_back(self._telling_cut(self.evaluate)),
-            "publish": self._giving_back(self.publish),
-            "save": self._giving_back(self.save),
+            "create_model": typed(TrainerCreateModel, self.create_model),
+            "inspect_model": typed(TrainerInspectModel, self.inspect_model),
+            "measure_rows": typed(TrainerMeasureRows, self.measure_rows),
+            "open_algorithm": typed(TrainerOpenAlgorithm, self.open_algorithm),
+            "credit": typed(TrainerCredit, self.credit),
+            "load": self._giving_back(typed(TrainerLoad, self.load)),
+            "train": self._giving_back(self._telling_cut(typed(TrainerTrain, self.train))),
+            "score": self._giving_back(self._telling_cut(typed(TrainerScore, self.score))),
+            "evaluate": self._giving_back(self._telling_cut(typed(TrainerEvaluate, self.evaluate))),
+            "publish": self._giving_back(typed(TrainerPublish, self.publish)),
+            "save": self._giving_back(typed(TrainerSave, self.save)),
         }
 
     def _giving_back(self, operation: Operation) -> Operation:
@@ -64,7 +80,7 @@ class Worker:
         return run
 
     def _telling_cut(self, operation: Operation) -> Operation:
-        """The operation; where the device has no room for it, the engine is told how its micro-batches were cut."""
+        """The operation; if the device has no room for it, the engine learns how its micro-batches were cut."""
 
         def run(args: dict[str, Any], io: OperationIO) -> Answer:
             try:
@@ -78,38 +94,37 @@ class Worker:
 
     def boot(self) -> Answer:
         """Heavy imports, fixed numerics, and the meeting of all ranks. No model yet."""
-        numerics.prepare_environment(self.spec)
+        numerics.prepare_environment(self.spec.threads)
         self._check_spec()
         import transformers
 
         transformers.utils.logging.disable_progress_bar()
-        device = self.device = numerics.choose_device(self.spec, self.context.rank)
-        numerics.make_deterministic(self.spec, device)
+        device = self.device = numerics.choose_device(self.spec.device, self.context.rank)
+        numerics.make_deterministic(device, threads=self.spec.threads, seed=self.spec.seed)
         self.engine = self._make_engine(device)
         from holdfast_worker.trainer.operations import TrainingOperations
 
-        self.trainer = TrainingOperations(self.engine, head=self.spec.get("head"), models=self.models)
+        self.trainer = TrainingOperations(self.engine, head=self.spec.head, models=self.models)
         self.numerics = numerics.describe(self.spec, device=device, world_size=self.context.world_size)
         return {"device": device, "packages": numerics.package_versions(), "numerics": self.numerics}
 
     def _check_spec(self) -> None:
-        engine, dtype = self.spec["engine"], self.spec["dtype"]
+        engine, dtype, head = self.spec.engine, self.spec.dtype, self.spec.head
         if engine not in ("torch", "deepspeed"):
-            raise ValueError(f"Cannot start a trainer as trainer.engine is '{engine}': use torch or deepspeed")
+            raise ValueError(f"Cannot start a trainer because trainer.engine is '{engine}': use torch or deepspeed")
         if dtype not in ("float32", "bfloat16"):
-            raise ValueError(f"Cannot start a trainer as trainer.dtype is '{dtype}': use float32 or bfloat16")
-        head = self.spec.get("head")
+            raise ValueError(f"Cannot start a trainer because trainer.dtype is '{dtype}': use float32 or bfloat16")
         if head not in (None, "value", "score"):
-            raise ValueError(f"Cannot start a trainer as its head is '{head}': use value, score or none")
+            raise ValueError(f"Cannot start a trainer because its head is '{head}': use value, score or none")
         numerics.check_adapter(self.spec)
         if engine == "torch" and self.context.world_size != 1:
             raise ValueError(
-                f"Cannot start a torch trainer as trainer.ranks is {self.context.world_size}: "
+                f"Cannot start a torch trainer because trainer.ranks is {self.context.world_size}: "
                 "it has one rank; use engine: deepspeed for more"
             )
 
     def _make_engine(self, device: str) -> Any:
-        if self.spec["engine"] == "torch":
+        if self.spec.engine == "torch":
             from holdfast_worker.trainer.engine_torch import TorchEngine
 
             return TorchEngine(self.spec, device)
@@ -118,26 +133,24 @@ class Worker:
         engine_deepspeed.prepare_environment(self.context, device)
         return engine_deepspeed.DeepSpeedEngine(self.spec, context=self.context, device=device)
 
-    def create_model(self, args: dict[str, Any], io: OperationIO) -> Answer:
+    def create_model(self, args: TrainerCreateModel, io: OperationIO) -> Answer:
         """Rank 0 makes the model; a second run makes the same bits again."""
         from holdfast_worker.trainer.create_model import create_model
 
         digest = ""
         if self.context.rank == 0:
-            digest = create_model(
-                args["recipe"], seed=args["seed"], directory=args["dir"], home=self.context.home
-            )
-        return {"dir": args["dir"], "digest": self.engine.gather(digest)[0]}
+            digest = create_model(args.recipe, seed=args.seed, directory=args.dir, home=self.context.home)
+        return {"dir": args.dir, "digest": self.engine.gather(digest)[0]}
 
-    def inspect_model(self, args: dict[str, Any], io: OperationIO) -> Answer:
+    def inspect_model(self, args: TrainerInspectModel, io: OperationIO) -> Answer:
         """Reads the directory on every rank: one that does not see it fails here, not later."""
-        config = weights.check_model_directory(args["dir"])
+        config = weights.check_model_directory(args.dir)
         tensors: list[dict[str, Any]] = []
-        digest = self.models.of(args["dir"], manifest=tensors)
+        digest = self.models.of(args.dir, manifest=tensors)
         parameters = sum(weights.count_elements(tensor["shape"]) for tensor in tensors)
         return {"digest": digest, "parameters": parameters, "architecture": config["architectures"][0]}
 
-    def measure_rows(self, args: dict[str, Any], io: OperationIO) -> Answer:
+    def measure_rows(self, args: TrainerMeasureRows, io: OperationIO) -> Answer:
         """Counts the tokens of rows on rank 0. Needs no version."""
         if self.context.rank != 0:
             return {"rows": 0, "model_tokens_max": None}
@@ -147,26 +160,26 @@ class Worker:
             self.row_lengths = RowLengths()
         return self.row_lengths.measure(args, io)
 
-    def open_algorithm(self, args: dict[str, Any], io: OperationIO) -> Answer:
+    def open_algorithm(self, args: TrainerOpenAlgorithm, io: OperationIO) -> Answer:
         """Tries an algorithm's file and says what it reads. Needs no model."""
         from holdfast_worker.algorithm import operations
 
         return operations.open_algorithm(args, io)
 
-    def credit(self, args: dict[str, Any], io: OperationIO) -> Answer:
+    def credit(self, args: TrainerCredit, io: OperationIO) -> Answer:
         """What an algorithm's file assigns to a round. Needs no model, changes nothing."""
         from holdfast_worker.algorithm import operations
 
         return operations.credit(args, io)
 
-    def load(self, args: dict[str, Any], io: OperationIO) -> Answer:
+    def load(self, args: TrainerLoad, io: OperationIO) -> Answer:
         """Takes a version from a model directory or a checkpoint. Whatever was held before is gone, even on failure."""
         from holdfast_worker.trainer import checkpoint
         from holdfast_worker.trainer.schedule import check_schedule
 
         self.held, self.trained = None, None
-        check_schedule(args["optimizer"]["schedule"])
-        saved, steps_done, skipped, state = args["checkpoint"], 0, 0, None
+        check_schedule(args.optimizer["schedule"])
+        saved, steps_done, skipped, state = args.checkpoint, 0, 0, None
         world_size = self.context.world_size
         if saved is not None:
             io.progress("verify", 0)
@@ -177,37 +190,37 @@ class Worker:
             state = Path(saved["dir"]) / "state"
         else:
             io.progress("verify", 0)
-            weights.check_model_directory(args["model_path"])
-            self.models.check(args["model_path"], args.get("model_digest"), self.engine)
+            weights.check_model_directory(args.model_path)
+            self.models.check(args.model_path, args.model_digest, self.engine)
         io.progress("load", 0)
-        self.source = self._source(Path(args["model_path"]), saved and Path(saved["dir"]) / "hf")
-        self.engine.open(self.source, optimizer=args["optimizer"], state=state, world_size=world_size)
+        self.source = self._source(Path(args.model_path), saved and Path(saved["dir"]) / "hf")
+        self.engine.open(self.source, optimizer=args.optimizer, state=state, world_size=world_size)
         if saved is not None:
             checkpoint.restore_rng(self.engine, Path(saved["dir"]), world_size=world_size)
-        self.optimizer, self.steps_done, self.skipped = args["optimizer"], steps_done, skipped
-        self.held = args["version"]
+        self.optimizer, self.steps_done, self.skipped = args.optimizer, steps_done, skipped
+        self.held = args.version
         return {"version": self.held, "numerics": self.numerics}
 
     def _source(self, base: Path, saved: Path | None) -> Any:
-        """A checkpoint is a model by itself; one of an adapter stands beside its base."""
+        """A checkpoint is a model by itself; one of an adapter belongs to its base."""
         from holdfast_worker.trainer.model_source import ModelSource
 
-        lora = self.spec.get("lora")
+        lora = self.spec.lora
         if lora is None:
-            return ModelSource(saved or base, head=self.spec.get("head"))
+            return ModelSource(saved or base, head=self.spec.head)
         from holdfast_worker.trainer.adapter import adapted_source
 
-        return adapted_source(lora, seed=self.spec.get("seed", 0), path=base, saved=saved, engine=self.engine)
+        return adapted_source(lora, seed=self.spec.seed, path=base, saved=saved, engine=self.engine)
 
-    def train(self, args: dict[str, Any], io: OperationIO) -> Answer:
+    def train(self, args: TrainerTrain, io: OperationIO) -> Answer:
         """From `from` to `to`: one optimizer step per entry of the batch's `updates`."""
-        if self.trained is not None and self.held == args["to"] and self.trained["from"] == args["from"]:
+        if self.trained is not None and self.held == args.to and self.trained["from"] == args.from_:
             return self.trained["answer"]  # The step was taken and its answer lost on the way.
-        if self.held != args["from"]:
+        if self.held != args.from_:
             return {"not_resident": self.held}
         io.check_cancelled()
         work = self.trainer.prepare(args, io, self.source)
-        self._change(args["optimizer"])
+        self._change(args.optimizer)
         self.held, self.trained = None, None  # Between versions: an error from here on leaves none, unless undone.
         steps: list[dict[str, Any]] = []
         skipped = self.skipped
@@ -217,17 +230,17 @@ class Worker:
             was_taken = "skipped" not in step
             self.steps_done += was_taken
             skipped = 0 if was_taken else skipped + 1
-            if skipped == args.get("non_finite_max"):
+            if skipped == args.non_finite_max:
                 if all("skipped" in one for one in steps):
-                    self.held = args["from"]  # Nothing has changed.
+                    self.held = args.from_  # Nothing has changed.
                 raise self.trainer.too_many(skipped, step["skipped"])
             io.progress("train", len(steps), len(work.updates), **({"loss": step["loss"]} if was_taken else {}))
-        self.held, self.skipped = args["to"], skipped
+        self.held, self.skipped = args.to, skipped
         answer = {"version": self.held, "steps": steps}
-        self.trained = {"from": args["from"], "answer": answer}
+        self.trained = {"from": args.from_, "answer": answer}
         return answer
 
-    def _change(self, optimizer: dict[str, Any]) -> None:
+    def _change(self, optimizer: Optimizer) -> None:
         from holdfast_worker.trainer.schedule import check_schedule
 
         if optimizer == self.optimizer:
@@ -241,44 +254,44 @@ class Worker:
 
         return self.optimizer["lr"] * factor(self.optimizer["schedule"], self.steps_done)
 
-    def score(self, args: dict[str, Any], io: OperationIO) -> Answer:
+    def score(self, args: TrainerScore, io: OperationIO) -> Answer:
         """What the model says of the batch's tokens. Writes nothing: safe to run twice."""
-        if self.held != args["version"]:
+        if self.held != args.version:
             return {"not_resident": self.held}
-        columns = self.trainer.score(args, io, source=self.source, dtype=self.spec["dtype"])
-        for name in args["columns"]:
+        columns = self.trainer.score(args, io, source=self.source, dtype=self.spec.dtype)
+        for name in args.columns:
             io.blob(columns[name])
-        return {"columns": args["columns"]}
+        return {"columns": args.columns}
 
-    def evaluate(self, args: dict[str, Any], io: OperationIO) -> Answer:
+    def evaluate(self, args: TrainerEvaluate, io: OperationIO) -> Answer:
         """The loss and its metrics on a batch. Changes nothing: safe to run twice."""
-        if self.held != args["version"]:
+        if self.held != args.version:
             return {"not_resident": self.held}
         io.check_cancelled()
         return self.trainer.evaluate(self.trainer.prepare(args, io, self.source), io)
 
-    def publish(self, args: dict[str, Any], io: OperationIO) -> Answer:
+    def publish(self, args: TrainerPublish, io: OperationIO) -> Answer:
         """The weights as a plain Hugging Face directory, there whole or not at all. A second run writes the same."""
         from holdfast_worker.trainer import checkpoint
 
-        if self.held != args["version"]:
+        if self.held != args.version:
             return {"not_resident": self.held}
-        form = args.get("form") or (self.spec.get("lora") or {}).get("publish", "merged")
+        form = args.form or (self.spec.lora["publish"] if self.spec.lora else "merged")
         publication = checkpoint.publish(
             self.engine,
             self.source,
-            target=Path(args["dir"]),
+            target=Path(args.dir),
             home=self.context.home,
-            dtype=self.spec["dtype"],
+            dtype=self.spec.dtype,
             form=form,
         )
-        return {"version": self.held, "dir": args["dir"], **publication}
+        return {"version": self.held, "dir": args.dir, **publication}
 
-    def save(self, args: dict[str, Any], io: OperationIO) -> Answer:
+    def save(self, args: TrainerSave, io: OperationIO) -> Answer:
         """A checkpoint. Each rank answers the files it wrote; the engine commits their union."""
         from holdfast_worker.trainer import checkpoint
 
-        if self.held != args["version"]:
+        if self.held != args.version:
             return {"not_resident": self.held}
         record = {
             "version": self.held,
@@ -288,6 +301,6 @@ class Worker:
             **({"skipped": self.skipped} if self.skipped else {}),
         }
         saved = checkpoint.save(
-            self.engine, self.source, directory=Path(args["dir"]), home=self.context.home, record=record
+            self.engine, self.source, directory=Path(args.dir), home=self.context.home, record=record
         )
-        return {"version": self.held, "dir": args["dir"], "world_size": self.context.world_size, **saved}
+        return {"version": self.held, "dir": args.dir, "world_size": self.context.world_size, **saved}

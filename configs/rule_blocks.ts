@@ -1,0 +1,41 @@
+import type { AlgorithmChoice } from "../algs/mod.ts";
+import type { Optimizer, SourceConfig } from "../data/mod.ts";
+import type { RewardConfig } from "../rewards/mod.ts";
+import type { RolloutsConfig } from "../rollouts/mod.ts";
+import type { SamplerConfig, TrainerConfig, ValueModelConfig } from "../workers/mod.ts";
+import type { CheckpointsConfig, ModelOrRecipe, ReferenceConfig } from "./blocks.ts";
+import type { Evaluated } from "./evaluation_sets.ts";
+import type { Flow, PreferenceConfig, QuickstartConfig } from "./schema.ts";
+
+/**
+ * What rules see: the blocks of a configuration that are right by themselves. A rule about a broken
+ * block says nothing.
+ */
+export type Blocks = {
+  flow: Flow;
+  trainer?: Omit<TrainerConfig, "optimizer"> & { optimizer?: Optimizer };
+  sampler?: SamplerConfig;
+  rollouts?: RolloutsConfig;
+  algorithm?: AlgorithmChoice;
+  reference?: ReferenceConfig;
+  value_model?: ValueModelConfig;
+  reward?: RewardConfig[];
+  data?: { train?: unknown[]; eval: SourceConfig[]; on_long_prompt?: string };
+  evaluate?:
+    | NonNullable<Evaluated["evaluate"]> & {
+      samples_per_prompt?: number;
+      problems?: number | null;
+      pairs?: number | null;
+    }
+    | null;
+  prompts_per_round?: number;
+  samples_per_prompt?: number;
+  rows_per_round?: number;
+  pairs_per_round?: number;
+  lag?: number;
+  warmup?: QuickstartConfig["warmup"] | null;
+  online?: QuickstartConfig["online"];
+  task?: QuickstartConfig["task"] | PreferenceConfig["task"];
+  model?: Partial<ModelOrRecipe>;
+  checkpoints?: CheckpointsConfig;
+};

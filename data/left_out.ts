@@ -1,0 +1,58 @@
+import { z } from "zod";
+
+/**
+ * What the absence of a field means in every record that was ever written: fixed for good, whatever
+ * a setting's default is today.
+ */
+const firstValues = z.registry<{ first: unknown }>();
+
+/**
+ * A field that a record leaves out while it has the value that it had in all records from before the field existed. Those records,
+ * and the hashes that name them, stay as they are; code reads and sends the field whole.
+ *
+ * ```ts
+ * const Numerics = z.strictObject({ dtype: z.string(), packing: leftOut(z.boolean(), false) });
+ * Numerics.parse({ dtype: "float32" })                              // { dtype: "float32", packing: false }
+ * recorded(Numerics, { dtype: "float32", packing: false })          // { dtype: "float32" }
+ * ```
+ */
+export function leftOut<Type extends z.ZodType>(schema: Type, first: z.output<Type>): z.ZodDefault<Type> {
+  const field = schema.default(first as never) as z.ZodDefault<Type>;
+  firstValues.add(field, { first });
+  return field;
+}
+
+/**
+ * `value` as it is recorded: without the fields that have their first value. Parsing it with
+ * `schema` restores it whole.
+ */
+export function recorded<Type extends z.ZodType>(schema: Type, value: z.output<Type>): z.input<Type> {
+  return shortened(schema, value) as z.input<Type>;
+}
+
+function shortened(schema: z.ZodType, value: unknown): unknown {
+  if (schema instanceof z.ZodDefault || schema instanceof z.ZodNullable || schema instanceof z.ZodOptional) {
+    return value === null || value === undefined ? value : shortened(schema.unwrap() as z.ZodType, value);
+  }
+  if (schema instanceof z.ZodUnion) {
+    const option = schema.options.find((one) => (one as z.ZodType).safeParse(value).success);
+    return option === undefined ? value : shortened(option as z.ZodType, value);
+  }
+  if (!(schema instanceof z.ZodObject)) return value;
+  const kept = Object.entries(value as Record<string, unknown>).flatMap(([name, field]) => {
+    const of = schema.shape[name] as z.ZodType | undefined;
+    if (of === undefined) return [[name, field]];
+    const known = firstValues.get(of);
+    return known && isEqual(field, known.first) ? [] : [[name, shortened(of, field)]];
+  });
+  return Object.fromEntries(kept);
+}
+
+/** Of plain values, whatever the order of their fields. */
+function isEqual(a: unknown, b: unknown): boolean {
+  if (a === b) return true;
+  if (typeof a !== "object" || typeof b !== "object" || a === null || b === null) return false;
+  const [left, right] = [Object.entries(a), Object.entries(b)];
+  return Array.isArray(a) === Array.isArray(b) && left.length === right.length &&
+    left.every(([name, field]) => name in b && isEqual(field, (b as Record<string, unknown>)[name]));
+}

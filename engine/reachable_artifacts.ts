@@ -1,0 +1,172 @@
+/** What recorded rows can reach, and removing the artifacts that they cannot. */
+import { readdirSync } from "node:fs";
+import type { ArtifactRef, ArtifactStore } from "./artifacts.ts";
+import type { Store } from "./store.ts";
+
+/** How many there are, and their size in bytes. */
+export type Amount = { count: number; bytes: number };
+
+/** Rows that are read at once. */
+const PAGE_ROWS = 5000;
+/**
+ * An artifact's name where text or MessagePack refers to it: `"sha256":"..."`. A version's id is such a name too, but no
+ * reference by itself: anything that needs the version's record refers to that.
+ */
+const REFERENCE = /sha256[^0-9a-f]{1,12}([0-9a-f]{64})(?![0-9a-f])/g;
+
+/**
+ * Names of all artifacts that rows of these stores refer to, directly or by way of other artifacts.
+ */
+export async function reachableArtifacts(stores: readonly Store[], artifacts: ArtifactStore): Promise<Set<string>> {
+  const found = new Set<string>();
+  const open: string[] = [];
+  const take = (text: string) => {
+    for (const [, name] of text.matchAll(REFERENCE)) {
+      if (found.has(name!)) continue;
+      found.add(name!);
+      open.push(name!);
+    }
+  };
+  for (const store of stores) {
+    // Those that are misnamed too: nothing that they refer to goes because nobody can work on them.
+    for (const id of [...(await store.heads()).map(({ id }) => id), ...await store.misnamed()]) {
+      for await (const { value } of allRows(store, id)) take(value);
+    }
+  }
+  const latin1 = new TextDecoder("latin1"); // Any bytes are text in it.
+  for (let name = open.pop(); name !== undefined; name = open.pop()) {
+    const bytes = await Deno.readFile(artifacts.path({ sha256: name, bytes: 0 })).catch(unlessMissing);
+    if (bytes) take(latin1.decode(bytes));
+  }
+  return found;
+}
+
+/**
+ * Reads an artifact and all that it refers to.
+ * @throws {LostRecordError} If one of them is missing, torn or altered.
+ */
+export async function checkReferred(artifacts: ArtifactStore, ref: ArtifactRef): Promise<void> {
+  await artifacts.check(ref);
+  const found = new Set([ref.sha256]);
+  for (const name of found) { // A set's loop sees what is added to it.
+    const bytes = await artifacts.readNamed(name);
+    for (const [, below] of new TextDecoder("latin1").decode(bytes).matchAll(REFERENCE)) found.add(below!);
+  }
+}
+
+async function* allRows(store: Store, run: string) {
+  for (let after_seq = 0;;) {
+    const rows = await store.read(run, { after_seq, limit: PAGE_ROWS });
+    yield* rows;
+    if (rows.length < PAGE_ROWS) return;
+    after_seq = rows.at(-1)!.seq;
+  }
+}
+
+type SweepOptions = {
+  reachable: ReadonlySet<string>;
+  /** Younger artifacts stay: somebody may be about to refer to them. */
+  before_ms: number;
+  dry_run?: boolean;
+};
+
+/**
+ * Removes artifacts that were put before a moment and cannot be reached. One that is put again meanwhile stays: putting
+ * renews its file, so it is first moved aside, then looked at once more. A sweep that was killed is finished by the next.
+ */
+export async function sweepArtifacts(
+  artifacts: ArtifactStore,
+  { reachable, before_ms, dry_run = false }: SweepOptions,
+): Promise<Amount> {
+  const removed = { count: 0, bytes: 0 };
+  const count = (bytes: number) => {
+    removed.count++;
+    removed.bytes += bytes;
+  };
+  if (!dry_run) restoreReachable(artifacts, reachable);
+  for (const { path, name, bytes, changed_ms } of unreachableArtifacts(artifacts, reachable)) {
+    if (changed_ms >= before_ms) continue;
+    if (dry_run || removeOld(path, { aside: asideOf(artifacts, name), before_ms })) count(bytes);
+  }
+  for (const entry of list(`${artifacts.dir}/tmp`)) {
+    const path = `${artifacts.dir}/tmp/${entry}`;
+    const bytes = ageOf(path, before_ms);
+    if (bytes === null) continue;
+    if (!dry_run) await Deno.remove(path).catch(unlessMissing);
+    count(bytes);
+  }
+  return removed;
+}
+
+/** `changed_ms`: when it was put last. */
+export type UnreachableArtifact = { path: string; name: string; bytes: number; changed_ms: number };
+
+/**
+ * Artifacts of a store that are not among the reachable ones. Files of other names are nobody's,
+ * and left alone.
+ */
+export function* unreachableArtifacts(
+  { dir }: ArtifactStore,
+  reachable: ReadonlySet<string>,
+): Generator<UnreachableArtifact> {
+  for (const folder of list(dir).filter((name) => /^[0-9a-f]{2}$/.test(name))) {
+    for (const name of list(`${dir}/${folder}`)) {
+      if (!/^[0-9a-f]{64}$/.test(name) || reachable.has(name)) continue;
+      const path = `${dir}/${folder}/${name}`;
+      const found = look(path);
+      if (found) yield { path, name, ...found };
+    }
+  }
+}
+
+const ASIDE = "gc.";
+const asideOf = ({ dir }: ArtifactStore, name: string) => `${dir}/tmp/${ASIDE}${name}`;
+
+/** True if it went. */
+function removeOld(path: string, { aside, before_ms }: { aside: string; before_ms: number }): boolean {
+  Deno.renameSync(path, aside);
+  if (ageOf(aside, before_ms) === null) {
+    Deno.renameSync(aside, path);
+    return false;
+  }
+  Deno.removeSync(aside);
+  return true;
+}
+
+/** What a killed sweep had moved aside and somebody refers to by now. */
+function restoreReachable(artifacts: ArtifactStore, reachable: ReadonlySet<string>): void {
+  for (const entry of list(`${artifacts.dir}/tmp`)) {
+    const name = entry.slice(ASIDE.length);
+    if (!entry.startsWith(ASIDE) || !reachable.has(name)) continue;
+    Deno.renameSync(asideOf(artifacts, name), artifacts.path({ sha256: name, bytes: 0 }));
+  }
+}
+
+/** The size of a file that is older than a moment; null: it is not, or it is gone. */
+function ageOf(path: string, before_ms: number): number | null {
+  const found = look(path);
+  return found && found.changed_ms < before_ms ? found.bytes : null;
+}
+
+/** A file's size and age; null if it is gone, or no file. */
+function look(path: string): { bytes: number; changed_ms: number } | null {
+  try {
+    const { mtime, size, isFile } = Deno.lstatSync(path);
+    return isFile ? { bytes: size, changed_ms: mtime?.getTime() ?? Infinity } : null;
+  } catch (error) {
+    return unlessMissing(error) ?? null;
+  }
+}
+
+function list(dir: string): string[] {
+  try {
+    return readdirSync(dir).sort();
+  } catch (error) {
+    if ((error as { code?: string }).code === "ENOENT") return [];
+    throw error;
+  }
+}
+
+function unlessMissing(error: unknown): undefined {
+  if (!(error instanceof Deno.errors.NotFound)) throw error;
+}

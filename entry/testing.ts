@@ -1,0 +1,24 @@
+/**
+ * Fakes and simulators for tests of graphs, stages and engines. They control time, failures and what workers answer.
+ *
+ * @module
+ */
+
+export { ManualClock } from "../engine/mod.ts";
+export {
+  FakeAgent,
+  FakeFailure,
+  type FakeIO,
+  fakeLauncher,
+  type FakeOperation,
+  type FakeScript,
+  type FakeTask,
+  FakeWorkers,
+  fakeWorkers,
+  MemoryStore,
+  type MemoryStoreOptions,
+  SimulatedNetwork,
+  SimulatedProcess,
+  SimulatedStore,
+  SimulatedWorld,
+} from "../testing/mod.ts";

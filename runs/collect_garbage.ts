@@ -1,0 +1,308 @@
+import { basename } from "node:path";
+import {
+  type Amount,
+  checkJournal,
+  type DirectoryOwner,
+  InvalidInputError,
+  isNamed,
+  isRunId,
+  ownerAlive,
+  ownerOf,
+  reachableArtifacts,
+  RemovalRefusedError,
+  removeRows,
+  removeTree,
+  REMOVING,
+  RUN_ID,
+  type RunHead,
+  type Store,
+  sweepArtifacts,
+  unreachableArtifacts,
+} from "../engine/mod.ts";
+import { type CollectableRows, collectableRows, descendants, hasEnded } from "./collectable_rows.ts";
+import type { Home } from "./home.ts";
+import { strayCheckpoints } from "./leftovers.ts";
+import { refuseLostJournal } from "./lost_journal.ts";
+import { OWN_NAMES, unlessMissing } from "../flows/mod.ts";
+import { claimDirectories, refuseOtherHome } from "./run_directories.ts";
+import { namesIn } from "./names_in.ts";
+
+/** What is collected, and how old it has to be. */
+export type GcOptions = {
+  /**
+   * Runs whose files, and with `rows` whose rows, are looked at; all by default. Artifacts are
+   * everybody's.
+   */
+  runs?: readonly string[];
+  dry_run?: boolean;
+  /**
+   * Also rows, versions and batches of ended runs that no checkpoint, fork or open round can reach.
+   */
+  rows?: boolean;
+  /** Logs of a run's attempts but the newest, older than this. */
+  logs_older_than_ms?: number;
+  /** What is younger stays: somebody may be about to record it. */
+  younger_than_ms?: number;
+  now_ms?: number;
+};
+
+/** What went, or with `dry_run` would go; and what was asked for and stays. */
+export type GcReport = {
+  artifacts: Amount;
+  publications: Amount;
+  checkpoints: Amount;
+  logs: Amount;
+  rows: Amount;
+  /** Of all files, and of the rows' text. */
+  bytes: number;
+  kept: { run: string; what: string; why: string }[];
+};
+
+/** A put, a checkpoint or a publication takes less from its first byte to its row. */
+const YOUNG_MS = 3_600_000;
+const LEASE_MS = 60_000;
+/** Folders of a run with weights that were written out, and the rows that name them by version. */
+const WEIGHTS = [["publications", "note/publication"], ["references", "note/reference"]] as const;
+const PUBLICATION = new RegExp(`${OWN_NAMES.weights.source}|${OWN_NAMES.unfinished_weights.source}`);
+
+/**
+ * Removes what nothing can reach: artifacts that no row refers to, files of attempts that came to nothing, publications
+ * of ended runs, and what the options ask for. A run with a living engine is left alone, and so is everything that was
+ * put since it began. Killed at any moment, it loses nothing; the next one finishes. Another home's runs of a shared
+ * journal, and directories that belong to another run, are left alone.
+ * @throws {InvalidInputError} If a run is not there, or the home's artifacts belong to a journal that is not open, or
+ *   was lost.
+ */
+export async function collectGarbage(home: Home, options: GcOptions = {}): Promise<GcReport> {
+  const { artifacts } = home;
+  const stores = home.stores();
+  try {
+    const runs = await chosen(home, options.runs);
+    const heads = (await Promise.all(stores.map((store) => store.heads()))).flat();
+    for (const head of heads) checkJournal(head); // What its rows refer to is not known.
+    let reachable = await reachableArtifacts(stores, artifacts);
+    await refuseLostJournal(home, { stores, lost: [...unreachableArtifacts(artifacts, reachable)] });
+    await home.rememberStore();
+    const collecting = new Collection(home, { heads, options });
+    if (options.rows) {
+      await collecting.rows(runs);
+      reachable = await reachableArtifacts(stores, artifacts);
+    }
+    for (const head of runs) await collecting.files(head);
+    if (options.runs === undefined) await collecting.strayCheckpoints(stores);
+    return await collecting.artifacts(reachable);
+  } finally {
+    for (const store of stores.slice(1)) await store.close();
+  }
+}
+
+/** The named runs, or all that keep their files in this home. */
+async function chosen(home: Home, ids: readonly string[] | undefined): Promise<readonly RunHead[]> {
+  const heads = await home.store.heads();
+  if (ids === undefined || ids.length === 0) {
+    const here = await home.identity();
+    return heads.filter((head) => head.home === null || head.home === here);
+  }
+  return await Promise.all(ids.map(async (id) => {
+    const head = heads.find((known) => known.id === id);
+    if (!head) throw new InvalidInputError(`Cannot collect run '${id}' because there is none of that id`, { run: id });
+    await refuseOtherHome(home, head);
+    return head;
+  }));
+}
+
+/**
+ * One that nobody can see is taken for alive: an owner that is late, but not superseded, keeps
+ * working.
+ */
+function isLive({ owner }: RunHead): boolean {
+  return owner !== null && ownerAlive(owner) !== "dead";
+}
+
+type Removable = Exclude<keyof GcReport, "bytes" | "kept">;
+type Removing = { owner: DirectoryOwner; named: RegExp; before_ms?: number };
+
+class Collection {
+  readonly #home: Home;
+  readonly #heads: readonly RunHead[];
+  readonly #options: GcOptions;
+  readonly #before_ms: number;
+  readonly #now_ms: number;
+  readonly #report: GcReport;
+
+  constructor(home: Home, { heads, options }: { heads: readonly RunHead[]; options: GcOptions }) {
+    const { now_ms = Date.now(), younger_than_ms = YOUNG_MS } = options;
+    this.#home = home;
+    this.#heads = heads;
+    this.#options = options;
+    this.#now_ms = now_ms;
+    this.#before_ms = now_ms - younger_than_ms;
+    const none = () => ({ count: 0, bytes: 0 });
+    const amounts = { artifacts: none(), publications: none(), checkpoints: none(), logs: none(), rows: none() };
+    this.#report = { ...amounts, bytes: 0, kept: [] };
+  }
+
+  /** Forks before what they were forked from: they may need less afterwards. */
+  async rows(runs: readonly RunHead[]): Promise<void> {
+    const { store, artifacts } = this.#home;
+    const going = new Map<string, ReadonlySet<number>>();
+    const ordered = [...runs].sort((a, b) => descendants(this.#heads, a).length - descendants(this.#heads, b).length);
+    for (const head of ordered) {
+      if (!hasEnded(head) || isLive(head)) {
+        this.#keep(
+          head.id,
+          "rows",
+          `the run is ${isLive(head) ? "another process's" : head.status}: it may be resumed`,
+        );
+        continue;
+      }
+      const heads = await store.heads();
+      const plan = await collectableRows({ store, artifacts, heads, going }, head);
+      for (const [loop, { round, why }] of Object.entries(plan.from)) {
+        this.#keep(head.id, `${loop}/${round} and later`, why);
+      }
+      if (plan.seqs.length === 0) continue;
+      if (!this.#options.dry_run && !await this.#removeRows(head, plan)) continue;
+      going.set(head.id, new Set(plan.seqs));
+      this.#count("rows", { count: plan.seqs.length, bytes: plan.bytes });
+    }
+  }
+
+  async #removeRows(head: RunHead, { seqs, from, forks }: CollectableRows): Promise<boolean> {
+    const { store } = this.#home;
+    const holds = async () => descendants(await store.heads(), head).every(({ id }) => forks.includes(id));
+    const told = { kept_from: Object.fromEntries(Object.entries(from).map(([loop, { round }]) => [loop, round])) };
+    const removed = await removeRows(store, head.id, { lease_ms: LEASE_MS, seqs, told, holds });
+    if (!removed) this.#keep(head.id, "rows", "it was forked just now: try again");
+    return removed;
+  }
+
+  /** A run's directories. */
+  async files(head: RunHead): Promise<void> {
+    if (isLive(head)) return this.#keep(head.id, "files", "its engine lives");
+    try {
+      await claimDirectories(this.#home, head, { make: false });
+    } catch (error) {
+      if (!(error instanceof InvalidInputError)) throw error;
+      this.#keep(head.id, "files", error.message); // Of one directory; each removal asks for its own.
+    }
+    const owner = await this.#home.owner(head.id);
+    await this.#publications(head, owner);
+    await this.#checkpoints(head, owner);
+    await this.#logs(head, owner);
+  }
+
+  /**
+   * A publication, or a reference's weights, can be written again; a run that has ended does not
+   * need them.
+   */
+  async #publications(head: RunHead, owner: DirectoryOwner): Promise<void> {
+    for (const [folder, kind] of WEIGHTS) {
+      const dir = `${this.#home.runDir(head.id)}/${folder}`;
+      const recorded = await this.#home.store.read(head.id, { kinds: [kind] });
+      const wanted = new Set(hasEnded(head) ? [] : recorded.map(({ key }) => key.slice(0, 16)));
+      for (const name of await namesIn(dir)) {
+        if (!wanted.has(name)) await this.#remove("publications", `${dir}/${name}`, { owner, named: PUBLICATION });
+      }
+    }
+    const run = this.#home.runDir(head.id); // What a `verify` that was killed has redone.
+    for (const name of await namesIn(run)) {
+      await this.#remove("publications", `${run}/${name}`, { owner, named: OWN_NAMES.verifying });
+    }
+  }
+
+  /**
+   * What was started and never recorded, or dropped and not yet removed. Damaged ones stay for
+   * people to look at.
+   */
+  async #checkpoints(head: RunHead, owner: DirectoryOwner): Promise<void> {
+    for (const { path, named } of await strayCheckpoints(this.#home, head)) {
+      await this.#remove("checkpoints", path, { owner, named });
+    }
+  }
+
+  async #logs(head: RunHead, owner: DirectoryOwner): Promise<void> {
+    const { logs_older_than_ms } = this.#options;
+    if (logs_older_than_ms === undefined) return;
+    const dir = this.#home.logsDir(head.id);
+    const of = { owner, named: OWN_NAMES.logs, before_ms: this.#now_ms - logs_older_than_ms };
+    for (const name of await namesIn(dir)) {
+      if (name !== `attempt_${head.epoch}`) await this.#remove("logs", `${dir}/${name}`, of);
+    }
+  }
+
+  /**
+   * Links of a fork that was killed before its run was recorded: its owner is a run that an open journal does not know.
+   */
+  async strayCheckpoints(stores: readonly Store[]): Promise<void> {
+    const dir = `${this.#home.dir}/checkpoints`;
+    for (const store of stores) {
+      const { id } = await store.identity();
+      const known = new Set((await store.heads()).map((head) => head.id));
+      for (const name of await namesIn(dir)) {
+        if (known.has(name) || !isRunId(name) || ownerOf(`${dir}/${name}`)?.store !== id) continue;
+        const begun = (await namesIn(this.#home.runDir(name))).length > 0;
+        const owner = { ...await this.#home.owner(name), store: id };
+        if (!begun) await this.#remove("checkpoints", `${dir}/${name}`, { owner, named: RUN_ID });
+      }
+    }
+  }
+
+  async artifacts(reachable: ReadonlySet<string>): Promise<GcReport> {
+    const { artifacts } = this.#home;
+    const { dry_run } = this.#options;
+    // Bodies that run now may hold what they put and have not returned yet.
+    const begun = this.#heads.filter(isLive).map(({ created_ms }) => created_ms);
+    const before_ms = Math.min(this.#before_ms, ...begun);
+    this.#count("artifacts", await sweepArtifacts(artifacts, { reachable, before_ms, dry_run }));
+    return this.#report;
+  }
+
+  #keep(run: string, what: string, why: string): void {
+    this.#report.kept.push({ run, what, why });
+  }
+
+  /**
+   * What has another name than ours, or is young, stays without a word; what may not be removed is
+   * told.
+   */
+  async #remove(what: Removable, path: string, { owner, before_ms = this.#before_ms, ...of }: Removing): Promise<void> {
+    const named = new RegExp(`${of.named.source}|${REMOVING.source}`);
+    if (!isNamed(basename(path), named)) return;
+    const { bytes, newest_ms } = await measure(path);
+    if (newest_ms >= before_ms) return;
+    try {
+      const { dry_run } = this.#options;
+      const { dir: home } = this.#home;
+      if (await removeTree(path, { home, named, owner, dry_run })) this.#count(what, { count: 1, bytes });
+    } catch (error) {
+      if (!(error instanceof RemovalRefusedError)) throw error;
+      this.#keep(owner.run, path, error.message);
+    }
+  }
+
+  #count(what: Removable, { count, bytes }: Amount): void {
+    this.#report[what].count += count;
+    this.#report[what].bytes += bytes;
+    this.#report.bytes += bytes;
+  }
+}
+
+/**
+ * Bytes of all files of a path, those with other links left out, and the youngest change among
+ * them.
+ */
+async function measure(path: string): Promise<{ bytes: number; newest_ms: number }> {
+  const found = await Deno.lstat(path).catch(unlessMissing);
+  if (!found) return { bytes: 0, newest_ms: 0 };
+  const own = {
+    bytes: found.isFile && found.nlink === 1 ? found.size : 0,
+    newest_ms: found.mtime?.getTime() ?? Infinity,
+  };
+  if (!found.isDirectory) return own;
+  const below = await Promise.all((await namesIn(path)).map((name) => measure(`${path}/${name}`)));
+  return {
+    bytes: below.reduce((sum, { bytes }) => sum + bytes, 0),
+    newest_ms: Math.max(own.newest_ms, ...below.map(({ newest_ms }) => newest_ms)),
+  };
+}

@@ -1,0 +1,77 @@
+import type { CheckpointsConfig } from "../configs/mod.ts";
+import type { RunHead } from "../engine/mod.ts";
+import { type KeepPolicy, type KeepReason, kept } from "../flows/mod.ts";
+import { CheckpointNote, firstProblem, problemText } from "../workers/mod.ts";
+import { findRun, newestRun } from "./find_run.ts";
+import type { Home } from "./home.ts";
+
+/** A checkpoint as `checkpoints --json` prints it. */
+export type CheckpointFacts = {
+  version: string;
+  /** The worker group whose version it is: `trainer` has the policy, `critic` the value model. */
+  group: string;
+  /** Trained batches since the base. */
+  number: number;
+  /** null: saved between two rounds. */
+  round: number | null;
+  /** The value of checkpoints.keep_best's metric. */
+  metric: number | null;
+  dir: string;
+  digest: string;
+  world_size: number;
+  files: number;
+  bytes: number;
+  /** What keeps it; the next one that is saved may end that. */
+  kept: KeepReason[];
+  /**
+   * What is wrong with the first file that is missing or changed; null: none was found, or none was
+   * looked for.
+   */
+  problem: string | null;
+  verified: boolean;
+};
+
+/** The checkpoints that a run (the newest, if none is named) has kept, oldest first. */
+export async function readCheckpoints(
+  home: Home,
+  id: string | undefined,
+  options: { verify: boolean },
+): Promise<CheckpointFacts[]> {
+  const head = await findRun(home, id ?? await newestRun(home));
+  const notes = await checkpointNotes(home, head);
+  const chains = Map.groupBy(notes, ({ group = "trainer" }) => group);
+  const reasons = new Map(
+    [...chains.values()].flatMap((own) => [...kept(own, keepPolicy(head), own.at(-1)!.number)]),
+  );
+  return await Promise.all(notes.map(async ({ group = "trainer", files, ...note }) => {
+    const { version, number, round, metric, dir, digest, world_size } = note;
+    const problem = options.verify ? await firstProblem(dir, files) : null;
+    return {
+      ...{ version, group, number, round, metric, dir, digest, world_size },
+      files: files.length,
+      bytes: files.reduce((sum, file) => sum + file.bytes, 0),
+      kept: reasons.get(version) ?? [],
+      problem: problem && problemText(problem),
+      verified: options.verify,
+    };
+  }));
+}
+
+/** Those that are neither dropped nor set aside. A version may have been saved again since. */
+async function checkpointNotes(home: Home, head: RunHead): Promise<CheckpointNote[]> {
+  const rows = await home.store.read(head.id, {
+    kinds: ["note/checkpoint", "note/checkpoint_dropped", "note/checkpoint_set_aside"],
+  });
+  const notes = new Map<string, CheckpointNote>();
+  for (const { kind, key, value } of rows) {
+    if (kind === "note/checkpoint") notes.set(key, CheckpointNote.parse(JSON.parse(value)));
+    else if ((JSON.parse(value) as { dir: string }).dir === notes.get(key)?.dir) notes.delete(key);
+  }
+  return [...notes.values()];
+}
+
+/** The run's `checkpoints` block, in which older runs lack fields. */
+function keepPolicy(head: RunHead): KeepPolicy {
+  const { checkpoints } = JSON.parse(head.config) as { checkpoints?: Partial<CheckpointsConfig> };
+  return { keep_last: 2, keep_every: null, keep_best: null, ...checkpoints };
+}

@@ -1,0 +1,119 @@
+import { deepStrictEqual, ok, rejects, strictEqual } from "node:assert/strict";
+import { EngineError, InvalidInputError } from "../../engine/errors.ts";
+import { JOURNAL_VERSION } from "../../engine/journal_version.ts";
+import type { Choose } from "../../engine/store.ts";
+import { BAD_IDS } from "./run_ids.ts";
+import { type Declare, keys, LEASE, newOwner, newRun, row } from "./store_rows.ts";
+
+export function createTests(test: Declare): void {
+  test("create() answers an unowned head that head() and heads() show", async ({ store, clock }) => {
+    const made = await store.create(newRun("a"));
+    deepStrictEqual(made, {
+      ...newRun("a"),
+      status: "created",
+      epoch: 0,
+      last_seq: 0,
+      owner: null,
+      lease_until_ms: 0,
+      requests: [],
+      error: null,
+      created_ms: clock.now(),
+      updated_ms: clock.now(),
+      queue: null,
+      priority: 0,
+      needs: {},
+      parent: null,
+      home: null,
+      journal: JOURNAL_VERSION,
+    });
+    deepStrictEqual(await store.head("a"), made);
+    await store.create(newRun("b"));
+    await store.create(newRun("c"));
+    deepStrictEqual((await store.heads()).map((head) => head.id), ["c", "b", "a"]);
+    deepStrictEqual((await store.heads({ limit: 1 })).map((head) => head.id), ["c"]);
+  });
+
+  test("create() keeps the queue, the priority, the needs, the parent and the home", async ({ store }) => {
+    const given = {
+      ...newRun("a"),
+      ...{ queue: "night", priority: -3, needs: { gpu: 4 }, parent: { run: "b", round: 2, seq: 41 }, home: "h" },
+    };
+    const made = await store.create(given);
+    deepStrictEqual({ ...made, ...given }, made);
+    deepStrictEqual(await store.head("a"), made);
+  });
+
+  test("claim() raises a journal's version to this Holdfast's, and takes none that is newer", async ({ store }) => {
+    await store.create({ ...newRun("old"), journal: 1 });
+    strictEqual((await store.head("old"))?.journal, 1);
+    strictEqual((await store.claim("old", newOwner("one"), LEASE)).head.journal, JOURNAL_VERSION);
+    const newer = await store.create({ ...newRun("newer"), queue: "q", journal: JOURNAL_VERSION + 1 });
+    const refused = await store.claim("newer", newOwner("one"), { ...LEASE, force: true });
+    deepStrictEqual(refused, { claimed: false, head: newer });
+    const choose = () => ({ run: "newer", force: true });
+    strictEqual(await store.dequeue(newOwner("one"), { ...LEASE, choose }), null);
+    deepStrictEqual(await store.head("newer"), newer);
+  });
+
+  test("create() with rows has them in its journal from the start, and the first append goes on after them", async ({ store, clock }) => {
+    const made = await store.create(newRun("a"), [row("x", { input_hash: "f00" }), row("y", { kind: "round" })]);
+    deepStrictEqual([made.last_seq, made.epoch, await store.head("a")], [2, 0, made]);
+    const at_ms = clock.now();
+    deepStrictEqual(await store.read("a"), [
+      { ...row("x", { input_hash: "f00" }), seq: 1, epoch: 0, at_ms },
+      { ...row("y", { kind: "round" }), seq: 2, epoch: 0, at_ms },
+    ]);
+    await rejects(store.create(newRun("a"), [row("z")]), EngineError);
+    const { head } = await store.claim("a", newOwner("one"), LEASE);
+    deepStrictEqual(await store.append("a", head.epoch, [row("z")]), { fenced: false, last_seq: 3 });
+    deepStrictEqual(await keys(store, "a"), ["x", "y", "z"]);
+  });
+}
+
+export function identityTests(test: Declare): void {
+  test("identity() is the journal's own, and stays", async ({ store, second }) => {
+    const identity = await store.identity();
+    ok(/^[0-9a-f-]{32,36}$/.test(identity.id), identity.id);
+    await store.create(newRun("a"));
+    deepStrictEqual(await store.identity(), identity);
+    if (second) {
+      const other = second();
+      deepStrictEqual(await other.identity(), identity);
+      await other.close();
+    }
+  });
+
+  test("a run whose id is none is left out and refused; the others are answered as if it were not there", async ({ store }) => {
+    await store.create(newRun("good"));
+    for (const id of BAD_IDS) await store.create({ ...newRun(id), queue: "q" }, [row("x")]);
+    deepStrictEqual((await store.heads()).map(({ id }) => id), ["good"]);
+    deepStrictEqual(await store.misnamed(), BAD_IDS.toReversed());
+    const seen: string[] = [];
+    const choose: Choose = (runs) => {
+      seen.push(...runs.map(({ id }) => id));
+      return { run: runs[0]!.id, force: false };
+    };
+    strictEqual((await store.dequeue(newOwner("one"), { lease_ms: 1, choose }))?.id, "good");
+    deepStrictEqual(seen, ["good"]);
+    for (const id of BAD_IDS) {
+      await rejects(store.head(id), /as a run's id: .*Fix: /);
+      await rejects(store.claim(id, newOwner("one"), LEASE), InvalidInputError);
+      await rejects(store.request(id, "cancel"), InvalidInputError);
+      deepStrictEqual((await store.read(id)).map(({ key }) => key), ["x"]);
+    }
+  });
+
+  test("create() refuses an id that is taken and keeps the first run", async ({ store }) => {
+    await store.create(newRun("a"));
+    await rejects(store.create({ ...newRun("a"), name: "other" }), EngineError);
+    strictEqual((await store.head("a"))?.name, "run a");
+  });
+
+  test("a run that does not exist is null to head() and an error to a writer", async ({ store }) => {
+    strictEqual(await store.head("none"), null);
+    await rejects(store.append("none", 1, [row("x")]), EngineError);
+    await rejects(store.claim("none", newOwner("one"), LEASE), EngineError);
+    await rejects(store.request("none", "cancel"), EngineError);
+    deepStrictEqual(await store.read("none"), []);
+  });
+}

@@ -1,0 +1,75 @@
+import { deepStrictEqual, ok } from "node:assert/strict";
+import { fileURLToPath } from "node:url";
+import type { Command } from "commander";
+import { program } from "../../cli/main.ts";
+import { BANNED, type Finding, findings, literals, prose } from "./plain_english.ts";
+
+const ROOT = fileURLToPath(new URL("../../", import.meta.url));
+/** Rooms whose messages people read. */
+const ROOMS = ["algs", "cli", "configs", "data", "engine", "flows", "rewards", "rollouts", "runs", "workers"];
+
+const read = (path: string): string => Deno.readTextFileSync(`${ROOT}${path}`);
+const shown = (found: Finding[]): string[] =>
+  found.map(({ place, words, better }) => `${place}: '${words}', better: ${better}`);
+
+function filesUnder(dir: string, suffix: string): string[] {
+  return [...Deno.readDirSync(`${ROOT}${dir}`)].toSorted((a, b) => (a.name < b.name ? -1 : 1)).flatMap((entry) => {
+    const path = `${dir}/${entry.name}`;
+    return entry.isDirectory ? filesUnder(path, suffix) : entry.name.endsWith(suffix) ? [path] : [];
+  });
+}
+
+/** Decisions are dated records: they keep the words of their day. */
+function pages(): string[] {
+  const top = [...Deno.readDirSync(ROOT)].map(({ name }) => name).filter((name) => name.endsWith(".md")).toSorted();
+  return [...top, ...filesUnder("docs", ".md").filter((path) => !path.startsWith("docs/decisions/"))];
+}
+
+function descriptionsOf(value: unknown): string[] {
+  if (typeof value !== "object" || value === null) return [];
+  return Object.entries(value).flatMap(([name, inner]) =>
+    name === "description" && typeof inner === "string" ? [inner] : descriptionsOf(inner)
+  );
+}
+
+function helpOf(command: Command): string[] {
+  return [command.helpInformation(), ...command.commands.flatMap(helpOf)];
+}
+
+Deno.test("pages are written in plain English", () => {
+  deepStrictEqual(shown(pages().flatMap((path) => findings(path, prose(read(path))))), []);
+});
+
+Deno.test("the descriptions of settings are written in plain English", () => {
+  const schema = JSON.parse(read("configs/holdfast.schema.json"));
+  const texts = [...new Set(descriptionsOf(schema))];
+  ok(texts.length > 100, `only ${texts.length} descriptions`);
+  deepStrictEqual(shown(texts.flatMap((text) => findings("holdfast.schema.json", text))), []);
+});
+
+Deno.test("the help of every verb is written in plain English", () => {
+  const texts = helpOf(program());
+  ok(texts.length > 20, `only ${texts.length} verbs`);
+  deepStrictEqual(shown(texts.flatMap((text) => findings("--help", text))), []);
+});
+
+Deno.test("the messages of every room are written in plain English", () => {
+  const files = ROOMS.flatMap((room) => [...filesUnder(room, ".ts"), ...filesUnder(room, ".py")]);
+  ok(files.length > 100, `only ${files.length} files`);
+  deepStrictEqual(shown(files.flatMap((path) => literals(read(path)).flatMap((text) => findings(path, text)))), []);
+});
+
+Deno.test("the lint of words finds each banned phrase in its example, in prose and in a message, and not in code", () => {
+  for (const { example, better } of BANNED) {
+    const found = findings("page.md", prose(`# Title\n\nThis ${example} here.\n`));
+    ok(found.length > 0, `'${example}' is not found`);
+    ok(found.some((finding) => finding.better === better), `'${example}' is found as ${JSON.stringify(found)}`);
+    deepStrictEqual(
+      literals(`throw new Error("Cannot do it: ${example}");`).flatMap((text) => findings("a.ts", text)).length > 0,
+      true,
+    );
+    deepStrictEqual(findings("page.md", prose(`\`\`\`ts\nconst a = "${example}";\n\`\`\`\n`)), []);
+    deepStrictEqual(findings("page.md", prose(`See \`${example}\`.`)), []);
+    deepStrictEqual(findings("page.md", better), []);
+  }
+});

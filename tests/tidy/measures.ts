@@ -1,0 +1,156 @@
+/** What the house counts of itself. Each measure lists its findings, one line each; their number is what the record holds. */
+import type { SourceModule } from "./typescript_module.ts";
+
+const FUNCTION_LINES_MAX = 70;
+const FILE_LINES_MAX = 400;
+const COLUMNS_MAX = 100;
+
+/** A tree of sources: texts and modules by path. `entries` are the files that people import or run. */
+export type Tree = { texts: Map<string, string>; modules: Map<string, SourceModule>; entries: string[] };
+
+/** Rooms whose files are not the product. */
+const NOT_PRODUCT = new Set(["tests", "bench", "examples"]);
+const PYTHON_PACKAGE = "workers/python/holdfast_worker/";
+
+const roomOf = (path: string): string => path.split("/")[0]!;
+const stemOf = (path: string): string => path.split("/").at(-1)!.replace(/\.(ts|py)$/, "");
+const linesOf = (text: string): string[] => text.replace(/\n$/, "").split("\n");
+
+function edges(tree: Tree, path: string): string[] {
+  const targets = tree.modules.get(path)!.imports.map(({ from }) => from);
+  return [...new Set(targets)].filter((target) => tree.modules.has(target));
+}
+
+/** Files that can be reached from `start` by one import or more. */
+function reached(tree: Tree, start: string): Set<string> {
+  const seen = new Set<string>();
+  const open = edges(tree, start);
+  while (open.length > 0) {
+    const path = open.pop()!;
+    if (seen.has(path)) continue;
+    seen.add(path);
+    open.push(...edges(tree, path));
+  }
+  return seen;
+}
+
+/** Files that import each other, in one step or several; types count as values do. */
+function filesInCycles(tree: Tree): string[] {
+  const reach = new Map([...tree.modules.keys()].map((path) => [path, reached(tree, path)]));
+  return [...reach].filter(([path, files]) => files.has(path)).map(([path, files]) => {
+    const others = [...files].filter((other) => other !== path && reach.get(other)!.has(path));
+    return `${path} with ${others.join(", ") || "itself"}`;
+  });
+}
+
+function longFunctions({ modules }: Tree): string[] {
+  return [...modules.values()].flatMap(({ path, functions }) =>
+    functions.filter(({ lines }) => lines > FUNCTION_LINES_MAX).map(({ name, line, lines }) =>
+      `${path}:${line} ${name}: ${lines} lines`
+    )
+  );
+}
+
+function longFiles({ texts }: Tree): string[] {
+  return [...texts].flatMap(([path, text]) => {
+    const { length } = linesOf(text);
+    return length > FILE_LINES_MAX ? [`${path}: ${length} lines`] : [];
+  });
+}
+
+function longLines({ texts }: Tree): string[] {
+  return [...texts].flatMap(([path, text]) =>
+    linesOf(text).flatMap((line, i) => [...line].length > COLUMNS_MAX ? [`${path}:${i + 1}`] : [])
+  );
+}
+
+/** Where the test of a file may stand: as it is called, in its room's tests. */
+function mirrorsOf(path: string): string[] {
+  if (path.startsWith(PYTHON_PACKAGE)) {
+    const parts = path.slice(PYTHON_PACKAGE.length).replace(/\.py$/, "").split("/");
+    return [`tests/python/test_${parts.join("_")}.py`, `tests/python/test_${parts.at(-1)}.py`];
+  }
+  const tested = path.replace(/\.ts$/, "_test.ts");
+  return [`tests/${tested}`, `tests/${roomOf(path)}/${stemOf(path)}_test.ts`];
+}
+
+/** Sources that a test file should mirror: those with something to run. A `mod.ts` or `__init__.py` only passes names on. */
+export function testable({ modules }: Tree): string[] {
+  return [...modules.values()].filter(({ path, only_types }) =>
+    path.includes("/") && !NOT_PRODUCT.has(roomOf(path)) && !only_types && !["mod", "__init__"].includes(stemOf(path))
+  ).map(({ path }) => path);
+}
+
+function unmirrored(tree: Tree): string[] {
+  return testable(tree).filter((path) => !mirrorsOf(path).some((mirror) => tree.texts.has(mirror)));
+}
+
+/** Names that a file offers, by way of `export *` too, each with the file and the name that it comes from. */
+function offered(tree: Tree, path: string, seen = new Set<string>()): Map<string, [path: string, name: string]> {
+  const module = tree.modules.get(path);
+  if (!module || seen.has(path)) return new Map();
+  seen.add(path);
+  const names = new Map<string, [string, string]>(module.stars.flatMap((star) => [...offered(tree, star, seen)]));
+  for (const name of [...module.exports, ...module.reexports.map(({ name }) => name)]) names.set(name, [path, name]);
+  return names;
+}
+
+/**
+ * Exports that no other file imports and that no entry point offers. A graph that a run finds again by `MODULE#NAME` is used. A name that is only passed on counts where it is passed
+ * on.
+ */
+function deadExports(tree: Tree): string[] {
+  const used = new Set<string>();
+  const use = (path: string, name: string): void => {
+    const [file, own] = offered(tree, path).get(name) ?? [path, name];
+    if (used.has(`${file}: ${own}`)) return;
+    used.add(`${file}: ${own}`);
+    const passed = tree.modules.get(file)?.reexports.find((each) => each.name === own);
+    if (passed) use(passed.from, passed.imported);
+  };
+  const useAll = (path: string) => [...offered(tree, path).keys()].forEach((name) => use(path, name));
+  tree.entries.forEach(useAll);
+  for (const [path, text] of tree.texts) {
+    for (const [, name] of text.matchAll(/import\.meta\.url\}#(\w+)/g)) use(path, name!);
+  }
+  for (const { imports } of tree.modules.values()) {
+    for (const { from, names } of imports) {
+      if (names === "all") useAll(from);
+      else names.forEach((name) => use(from, name));
+    }
+  }
+  return [...tree.modules.values()].flatMap(({ path, exports, reexports }) =>
+    [...new Set([...exports, ...reexports.map(({ name }) => name)])].map((name) => `${path}: ${name}`)
+  ).filter((name) => !used.has(name));
+}
+
+/** Imports of another room's file where that room has a `mod.ts`. Tests look at what they test and do not count. */
+function importsPastMod(tree: Tree): string[] {
+  const counted = [...tree.modules.values()].filter(({ path }) => path.endsWith(".ts") && roomOf(path) !== "tests");
+  return counted.flatMap(({ path, imports }) =>
+    [...new Set(imports.map(({ from }) => from))].filter((from) =>
+      roomOf(from) !== roomOf(path) && from !== `${roomOf(from)}/mod.ts` && tree.modules.has(`${roomOf(from)}/mod.ts`)
+    ).map((from) => `${path} imports ${from}`)
+  );
+}
+
+/** By the name that the record has. */
+export const MEASURES: Record<string, (tree: Tree) => string[]> = {
+  files_in_import_cycles: filesInCycles,
+  functions_over_70_lines: longFunctions,
+  files_over_400_lines: longFiles,
+  lines_over_100_columns: longLines,
+  files_without_a_mirrored_test: unmirrored,
+  exports_that_nothing_imports: deadExports,
+  imports_past_a_mod: importsPastMod,
+};
+
+/** Null if the count is the record's, else what to do. Both ways are a failure: a count that fell and is not recorded could rise again. */
+export function verdict(name: string, findings: string[], recorded: number): string | null {
+  const { length } = findings;
+  if (length === recorded) return null;
+  if (length < recorded) {
+    return `${name} fell from ${recorded} to ${length}. Lower the record: deno test -A tests/tidy_test.ts -- --record`;
+  }
+  return `${name} rose from ${recorded} to ${length}, and may only fall. It counts:\n${findings.join("\n")}`;
+}

@@ -1,0 +1,183 @@
+import { deepStrictEqual, match, ok, rejects, strictEqual } from "node:assert/strict";
+import { dirname } from "node:path";
+import { MEASURES, testable, verdict } from "./measures.ts";
+import { entriesOf, readTree } from "./repository.ts";
+import { typescriptModule } from "./typescript_module.ts";
+
+const PACKAGE = "workers/python/holdfast_worker";
+
+/** A repository in which nothing is found. */
+const TIDY: Record<string, string> = {
+  "mod.ts": `export { a } from "./room/mod.ts";\nexport type * from "./room/mod.ts";\n`,
+  "room/mod.ts": `export { a } from "./a.ts";\nexport * from "./types.ts";\n`,
+  "room/a.ts": `import type { T } from "./types.ts";\nimport { z } from "zod";\nexport const a: T = z.parse(1);\n`,
+  "room/types.ts": `export type T = number;\n`,
+  "room/deep/b.ts": `export const { b, c: [d] } = { b: 1, c: [2] };\n`,
+  "tests/room/a_test.ts": `import { a } from "../../room/a.ts";\na;\n`,
+  "tests/room/b_test.ts": `const { b } = await import("../../room/deep/b.ts");\nb;\n`,
+  [`${PACKAGE}/__init__.py`]: "",
+  [`${PACKAGE}/x/__init__.py`]: "",
+  [`${PACKAGE}/x/y.py`]: `import json\n\nfrom . import z\n`,
+  [`${PACKAGE}/x/z.py`]: `import os.path\n`,
+  "tests/python/test_x_y.py": `from holdfast_worker.x import y\n`,
+  "tests/python/test_z.py": `import holdfast_worker.x.z\n`,
+};
+
+/** A run finds the graph of its record by this. */
+const FOUND_AGAIN = "export const flow = 1;\nconst entry = `${import.meta.url}#flow`;\n";
+
+const body = (lines: number, line: string) => Array(lines).fill(line).join("\n");
+
+/** What each measure finds after one change to the tidy repository. */
+const FOUND: { measure: string; what: string; change: Record<string, string>; findings: string[] }[] = [
+  {
+    measure: "files_in_import_cycles",
+    what: "types that two files take from each other",
+    change: { "room/types.ts": `import type { a } from "./a.ts";\nexport type T = typeof a;\n` },
+    findings: ["room/a.ts with room/types.ts", "room/types.ts with room/a.ts"],
+  },
+  {
+    measure: "files_in_import_cycles",
+    what: "a type that is imported where it is named",
+    change: { "room/types.ts": `export type T = typeof import("./a.ts").a;\n` },
+    findings: ["room/a.ts with room/types.ts", "room/types.ts with room/a.ts"],
+  },
+  {
+    measure: "files_in_import_cycles",
+    what: "a file that takes from its own room's mod.ts",
+    change: { "room/a.ts": `import type { T } from "./mod.ts";\nexport const a: T = 1;\n` },
+    findings: ["room/a.ts with room/mod.ts", "room/mod.ts with room/a.ts"],
+  },
+  {
+    measure: "files_in_import_cycles",
+    what: "Python modules, one of them inside a function",
+    change: { [`${PACKAGE}/x/z.py`]: `def late():\n    from holdfast_worker.x import y\n` },
+    findings: [`${PACKAGE}/x/y.py with ${PACKAGE}/x/z.py`, `${PACKAGE}/x/z.py with ${PACKAGE}/x/y.py`],
+  },
+  {
+    measure: "functions_over_70_lines",
+    what: "71 lines, none of 70",
+    change: {
+      "tests/room/a_test.ts": `import { a } from "../../room/a.ts";\nconst f = () => {\n${body(68, "a;")}\n};\n` +
+        `Deno.test("n", async function () {\n${body(69, "a;")}\n});\nclass K {\n  m() {\n${body(69, "f;")}\n  }\n}\n`,
+      [`${PACKAGE}/x/z.py`]: `@wraps\nasync def f():\n${body(69, "    pass")}\n\n\ndef g():\n${body(69, "    pass")}\n`,
+    },
+    findings: [
+      "tests/room/a_test.ts:72 a function in test(): 71 lines",
+      "tests/room/a_test.ts:144 m: 71 lines",
+      `${PACKAGE}/x/z.py:1 f: 71 lines`,
+    ],
+  },
+  {
+    measure: "files_over_400_lines",
+    what: "401 lines, none of 400",
+    change: { "room/deep/b.ts": body(401, "1;") + "\n", [`${PACKAGE}/x/z.py`]: body(400, "1") + "\n" },
+    findings: ["room/deep/b.ts: 401 lines"],
+  },
+  {
+    measure: "lines_over_100_columns",
+    what: "101 columns, none of 100, whatever a character takes in memory",
+    change: { "room/types.ts": `// ${"x".repeat(98)}\n// ${"𝒳".repeat(97)}\nexport type T = number;\n` },
+    findings: ["room/types.ts:1"],
+  },
+  {
+    measure: "files_without_a_mirrored_test",
+    what: "a test that is gone, one of another room, and no __init__.py",
+    change: { "tests/room/a_test.ts": "", "other/b.ts": "export {};\nconst b = 1;\n", [`${PACKAGE}/q.py`]: "" },
+    findings: ["other/b.ts", "room/a.ts", `${PACKAGE}/q.py`],
+  },
+  {
+    measure: "exports_that_nothing_imports",
+    what: "a constant that only its own file reads, and one that a room passes on to nobody",
+    change: {
+      "room/deep/b.ts": `export const b = 1;\nexport const own = b;\nown;\n${FOUND_AGAIN}export function passed() {}\n`,
+      "tests/room/b_test.ts": `import { b } from "../../room/deep/b.ts";\nb;\n`,
+      "room/mod.ts":
+        `export { a } from "./a.ts";\nexport * from "./types.ts";\nexport { passed } from "./deep/b.ts";\n`,
+      "mod.ts": `export { a, type T } from "./room/mod.ts";\n`,
+    },
+    findings: ["room/deep/b.ts: own", "room/deep/b.ts: passed", "room/mod.ts: passed"],
+  },
+  {
+    measure: "exports_that_nothing_imports",
+    what: "a name that only `export *` hands on",
+    change: { "mod.ts": `export { a } from "./room/mod.ts";\n`, "room/a.ts": `export const a = 1;\n` },
+    findings: ["room/types.ts: T"],
+  },
+  {
+    measure: "imports_past_a_mod",
+    what: "a type of another room's file",
+    change: {
+      "other/c.ts": `import type { T } from "../room/types.ts";\nimport { a } from "../room/mod.ts";\na as T;\n`,
+    },
+    findings: ["other/c.ts imports room/types.ts"],
+  },
+];
+
+async function found(measure: string, change: Record<string, string>): Promise<string[]> {
+  const dir = await Deno.makeTempDir({ prefix: "holdfast-tidy-" });
+  try {
+    for (const [path, text] of Object.entries({ ...TIDY, ...change })) {
+      if (path.startsWith("tests/") && text === "") continue;
+      await Deno.mkdir(dirname(`${dir}/${path}`), { recursive: true });
+      await Deno.writeTextFile(`${dir}/${path}`, text);
+    }
+    return MEASURES[measure]!(await readTree(dir, ["mod.ts"]));
+  } finally {
+    await Deno.remove(dir, { recursive: true });
+  }
+}
+
+for (const { measure, what, change, findings } of FOUND) {
+  Deno.test(`${measure} finds ${what}`, async () => {
+    deepStrictEqual(await found(measure, change), findings);
+  });
+}
+
+Deno.test("no measure finds anything in a tidy repository, and each is shown to find something", async () => {
+  for (const measure of Object.keys(MEASURES)) {
+    deepStrictEqual([measure, await found(measure, {})], [measure, []]);
+    ok(FOUND.some((each) => each.measure === measure && each.findings.length > 0), measure);
+  }
+});
+
+Deno.test("a count that rose and one that fell are both refused", () => {
+  strictEqual(verdict("n", ["a", "b"], 2), null);
+  match(verdict("n", ["a", "b"], 1)!, /n rose from 1 to 2, .*:\na\nb$/s);
+  match(verdict("n", ["a"], 2)!, /n fell from 2 to 1\. Lower the record/);
+});
+
+Deno.test("testable() leaves out what has nothing to run", async () => {
+  const dir = await Deno.makeTempDir({ prefix: "holdfast-tidy-" });
+  await Deno.mkdir(`${dir}/room`);
+  await Deno.writeTextFile(
+    `${dir}/room/types.ts`,
+    `import type { A } from "./a.ts";\nexport interface B extends A {}\n`,
+  );
+  await Deno.writeTextFile(`${dir}/room/a.ts`, `export interface A {}\nexport enum E { A }\n`);
+  deepStrictEqual(testable(await readTree(dir, [])), ["room/a.ts"]);
+  await Deno.remove(dir, { recursive: true });
+});
+
+Deno.test("a file that the parser does not read whole is refused, never taken for a short one", () => {
+  const broken = "export const a = 1;\n;\nexport const b = 2;\n// The end.\n";
+  let message = "";
+  try {
+    typescriptModule("room/a.ts", broken);
+  } catch (error) {
+    message = (error as Error).message;
+  }
+  match(message, /Cannot read 'room\/a\.ts' because the parser stops before '[^]*export const b/);
+  deepStrictEqual(typescriptModule("room/a.ts", broken.replace("\n;", "")).exports, ["a", "b"]);
+});
+
+Deno.test("a Python file that does not parse is an error", async () => {
+  await rejects(found("files_in_import_cycles", { [`${PACKAGE}/x/z.py`]: "def\n" }), /Cannot read the Python files/);
+});
+
+Deno.test("entriesOf() names every export and every lint plugin of deno.json", () => {
+  const lint = { plugins: ["./tests/lint/rooms.ts"] };
+  deepStrictEqual(entriesOf({ exports: "./mod.ts", lint }), ["mod.ts", "tests/lint/rooms.ts"]);
+  const several = { ".": "./mod.ts", "./testing": "./testing/mod.ts" };
+  deepStrictEqual(entriesOf({ exports: several, lint }), ["mod.ts", "testing/mod.ts", "tests/lint/rooms.ts"]);
+});

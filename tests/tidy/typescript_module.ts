@@ -1,0 +1,159 @@
+/** What the measures read of one TypeScript file, by Deno's own parser: the one that lint plugins get. */
+
+/** Names taken from another file of the repository; `all` where the whole module is taken. */
+type Import = { from: string; names: string[] | "all" };
+/** A function and where it stands; `lines` counts its first and its last line. */
+type FunctionSpan = { name: string; line: number; lines: number };
+
+export type SourceModule = {
+  path: string;
+  /** Every file that this one names, whether for values or for types alone. */
+  imports: Import[];
+  /** Names that stand in this file. */
+  exports: string[];
+  /** `export { imported as name } from "from"`. */
+  reexports: { name: string; imported: string; from: string }[];
+  /** Files of `export * from`. */
+  stars: string[];
+  functions: FunctionSpan[];
+  /** True if nothing of it is left at run time, so that nothing can be tested. */
+  only_types: boolean;
+};
+
+type Node = Deno.lint.Node;
+type Named = { type: string; name?: string; value?: unknown };
+type Specifier = { type: string; imported?: Named; local?: Named; exported?: Named };
+
+const TYPES_ONLY = new Set(["TSTypeAliasDeclaration", "TSInterfaceDeclaration"]);
+const FUNCTIONS = ":matches(FunctionDeclaration, FunctionExpression, ArrowFunctionExpression)";
+
+/** The repository's path of a relative specifier; null for a package. */
+function resolved(from: string, specifier: unknown): string | null {
+  if (typeof specifier !== "string" || !specifier.startsWith(".")) return null;
+  return new URL(specifier, `file:///${from}`).pathname.slice(1);
+}
+
+const nameOf = (node: Named | undefined): string => String(node?.name ?? node?.value ?? "");
+
+/** Names that a pattern of a declaration binds: `a`, `{ a, b: c }`, `[a]`. */
+function bound(pattern: unknown): string[] {
+  const node = pattern as { type: string; name?: string } & Record<string, unknown>;
+  switch (node?.type) {
+    case "Identifier":
+      return [node.name!];
+    case "ObjectPattern":
+      return (node.properties as Record<string, unknown>[]).flatMap((each) => bound(each.value ?? each.argument));
+    case "ArrayPattern":
+      return (node.elements as unknown[]).flatMap(bound);
+    case "AssignmentPattern":
+      return bound(node.left);
+    case "RestElement":
+      return bound(node.argument);
+    default:
+      return [];
+  }
+}
+
+function declared(declaration: unknown): string[] {
+  const node = declaration as { type: string; id?: Named; declarations?: { id: unknown }[] };
+  if (node.declarations) return node.declarations.flatMap(({ id }) => bound(id));
+  return node.id ? [nameOf(node.id)] : [];
+}
+
+/** Adds what one statement of the top level imports and exports. */
+function readStatement(module: SourceModule, statement: Node): void {
+  const node = statement as unknown as {
+    type: string;
+    source?: { value: unknown } | null;
+    specifiers?: Specifier[];
+    declaration?: unknown;
+    exported?: Named | null;
+  };
+  const from = resolved(module.path, node.source?.value);
+  const specifiers = node.specifiers ?? [];
+  if (node.type === "ImportDeclaration" && from !== null) {
+    const whole = specifiers.some(({ type }) => type === "ImportNamespaceSpecifier");
+    const names = specifiers.map(({ type, imported }) =>
+      type === "ImportDefaultSpecifier" ? "default" : nameOf(imported)
+    );
+    module.imports.push({ from, names: whole ? "all" : names });
+  } else if (node.type === "ExportAllDeclaration" && from !== null) {
+    module.imports.push({ from, names: node.exported ? "all" : [] });
+    if (node.exported) module.exports.push(nameOf(node.exported));
+    else module.stars.push(from);
+  } else if (node.type === "ExportNamedDeclaration") {
+    if (node.declaration) module.exports.push(...declared(node.declaration));
+    for (const { local, exported } of specifiers) {
+      if (from === null) module.exports.push(nameOf(exported));
+      else module.reexports.push({ name: nameOf(exported), imported: nameOf(local), from });
+    }
+    if (from !== null) module.imports.push({ from, names: [] });
+  } else if (node.type === "ExportDefaultDeclaration") module.exports.push("default");
+}
+
+/** Whether a statement of the top level leaves something to run. */
+function runs(statement: Node): boolean {
+  const node = statement as unknown as { type: string; exportKind?: string; declaration?: { type: string } | null };
+  if (node.type === "ImportDeclaration" || TYPES_ONLY.has(node.type)) return false;
+  if (node.type === "ExportNamedDeclaration" || node.type === "ExportAllDeclaration") {
+    return node.declaration ? !TYPES_ONLY.has(node.declaration.type) : false;
+  }
+  return true;
+}
+
+/**
+ * Deno hands a lint plugin nothing past an empty statement (`;` alone), which the formatter removes. Such a file is refused, never
+ * taken for a short one.
+ */
+function checkWhole(path: string, rest: string): void {
+  const code = rest.replaceAll(/\/\*[^]*?\*\/|\/\/.*/g, "").trim();
+  if (code === "") return;
+  throw new SyntaxError(`Cannot read '${path}' because the parser stops before '${code.slice(0, 40)}'. Fix: deno fmt`);
+}
+
+/** The name by which a reader finds a function: its own, or that of what it is assigned or handed to. */
+function functionName(node: Node): string {
+  const { id, parent } = node as unknown as {
+    id?: Named | null;
+    parent?: { type: string; id?: Named; key?: Named; callee?: Named & { property?: Named; object?: Named } };
+  };
+  if (id) return nameOf(id);
+  if (parent?.callee) return `a function in ${nameOf(parent.callee.property ?? parent.callee)}()`;
+  return nameOf(parent?.id ?? parent?.key) || "a function";
+}
+
+/** Reads one file. `path` is the repository's, with forward slashes. Works under `deno test` alone, as lint plugins do. */
+export function typescriptModule(path: string, source: string): SourceModule {
+  const module: SourceModule = {
+    path,
+    imports: [],
+    exports: [],
+    reexports: [],
+    stars: [],
+    functions: [],
+    only_types: true,
+  };
+  const lineAt = (offset: number) => source.slice(0, offset).split("\n").length;
+  const importWhole = (specifier: unknown) => {
+    const from = resolved(path, specifier);
+    if (from !== null) module.imports.push({ from, names: "all" });
+  };
+  let end = 0;
+  const visitor = {
+    Program(node: Deno.lint.Program) {
+      end = node.body.at(-1)?.range[1] ?? 0;
+      for (const statement of node.body) readStatement(module, statement as Node);
+      module.only_types = !node.body.some((statement) => runs(statement as Node));
+    },
+    ImportExpression: (node: Deno.lint.ImportExpression) => importWhole((node.source as Named).value),
+    TSImportType: (node: { argument?: { literal?: Named; value?: unknown } }) =>
+      importWhole(node.argument?.literal?.value ?? node.argument?.value),
+    [FUNCTIONS](node: Node) {
+      const line = lineAt(node.range[0]);
+      module.functions.push({ name: functionName(node), line, lines: lineAt(node.range[1]) - line + 1 });
+    },
+  } as Deno.lint.LintVisitor;
+  Deno.lint.runPlugin({ name: "reader", rules: { read: { create: () => visitor } } }, path, source);
+  checkWhole(path, source.slice(end));
+  return module;
+}

@@ -1,0 +1,271 @@
+"""What the engine sends: specs of groups and arguments of operations. Generated from `workers/` by `deno task schema`.
+
+They are whole: no field has a default here. Fields that are missing or unknown are refused.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, NotRequired, TypedDict
+
+from holdfast_worker.wire import Whole
+
+
+class ArtifactRef(TypedDict):
+    sha256: str
+    bytes: int
+
+
+class Chat(TypedDict):
+    template_arguments: dict[str, Any]
+
+
+class RatioBounds(TypedDict):
+    low: float | None
+    high: float | None
+    ratio: Literal["token", "sequence", "sequence_mean"]
+
+
+class Schedule(TypedDict):
+    name: Literal["constant", "linear", "cosine"]
+    warmup_steps: int
+    total_steps: int | None
+    min_ratio: float
+
+
+class Optimizer(TypedDict):
+    lr: float
+    betas: list[float]
+    eps: float
+    weight_decay: float
+    clip_grad_norm: float | None
+    schedule: Schedule
+
+
+class Lora(TypedDict):
+    rank: int
+    alpha: float
+    dropout: float
+    targets: Literal["all_linear"] | list[str]
+    quantize: Literal["nf4"] | None
+    publish: Literal["merged", "adapter"]
+
+
+class Offload(TypedDict):
+    optimizer: bool
+    parameters: bool
+
+
+class FileEntry(TypedDict):
+    path: str
+    sha256: str
+    bytes: int
+
+
+class TensorEntry(TypedDict):
+    name: str
+    dtype: str
+    shape: list[int]
+    sha256: str
+
+
+class Checkpoint(TypedDict):
+    version: str
+    dir: str
+    digest: str
+    world_size: int
+    files: list[FileEntry]
+
+
+class PublicationBase(TypedDict):
+    dir: str
+    digest: str
+
+
+class Publication(TypedDict):
+    version: str
+    dir: str
+    digest: str
+    tensors: list[TensorEntry]
+    files: list[FileEntry]
+    base: NotRequired[PublicationBase]
+
+
+class Message(TypedDict):
+    role: str
+    content: str
+
+
+class Row(TypedDict):
+    row_id: str
+    prompt: str | list[Message]
+    completion: NotRequired[str | list[Message]]
+    rejected: NotRequired[str | list[Message]]
+    margin: NotRequired[float]
+    answer: NotRequired[str]
+    columns: dict[str, Any]
+
+
+class Draw(TypedDict):
+    draw: int
+    row: Row
+    prompt_tokens_max: NotRequired[int]
+    chat: NotRequired[Chat]
+
+
+class Slab(TypedDict):
+    id: str
+    draws: list[Draw]
+
+
+class Sampling(TypedDict):
+    temperature: float
+    top_p: float
+    top_k: int
+    tokens_max: int
+    stop: list[str]
+
+
+@dataclass(frozen=True)
+class TrainerSpec(Whole):
+    engine: Literal["torch", "deepspeed"]
+    zero: int
+    dtype: Literal["float32", "bfloat16"]
+    gradient_checkpointing: bool
+    threads: int
+    device: Literal["auto", "cpu", "cuda"]
+    offload: Offload
+    logits_chunk_tokens: int | None
+    packing: bool
+    dropout: float
+    lora: Lora | None
+    seed: int
+    head: Literal["value", "score"] | None
+
+
+@dataclass(frozen=True)
+class SamplerSpec(Whole):
+    engine: Literal["huggingface", "vllm"]
+    dtype: Literal["float32", "bfloat16"]
+    threads: int
+    device: Literal["auto", "cpu", "cuda"]
+    max_model_len: int | None
+    kv_cache_gib: float | None
+    vllm: dict[str, Any]
+    seed: int
+
+
+@dataclass(frozen=True)
+class RewardSpec(Whole):
+    processes: int
+
+
+@dataclass(frozen=True)
+class TrainerCreateModel(Whole):
+    recipe: str
+    seed: int
+    dir: str
+
+
+@dataclass(frozen=True)
+class TrainerInspectModel(Whole):
+    dir: str
+
+
+@dataclass(frozen=True)
+class TrainerMeasureRows(Whole):
+    model_path: str
+    use: Literal["prompt", "completion", "preference"]
+    rows: ArtifactRef
+    chat: Chat | None
+
+
+@dataclass(frozen=True)
+class TrainerOpenAlgorithm(Whole):
+    algorithm: ArtifactRef
+
+
+@dataclass(frozen=True)
+class TrainerCredit(Whole):
+    algorithm: ArtifactRef
+    round: ArtifactRef
+
+
+@dataclass(frozen=True)
+class TrainerLoad(Whole):
+    version: str
+    model_path: str
+    optimizer: Optimizer
+    checkpoint: Checkpoint | None
+    model_digest: str | None
+
+
+@dataclass(frozen=True)
+class TrainerTrain(Whole):
+    from_: str
+    to: str
+    batch: ArtifactRef
+    loss: ArtifactRef
+    optimizer: Optimizer
+    micro_batch_tokens_max: int
+    logits_chunk_tokens: int | None
+    packing: bool
+    mismatch: RatioBounds | None
+    non_finite_max: int | None
+
+
+@dataclass(frozen=True)
+class TrainerScore(Whole):
+    version: str
+    batch: ArtifactRef
+    columns: list[Literal["old_logp", "ref_logp", "values", "bootstrap", "score"]]
+    reference_path: str | None
+    reference_digest: str | None
+    reference_offload: bool
+    micro_batch_tokens_max: int
+    logits_chunk_tokens: int | None
+    packing: bool
+
+
+@dataclass(frozen=True)
+class TrainerEvaluate(Whole):
+    version: str
+    batch: ArtifactRef
+    loss: ArtifactRef
+    micro_batch_tokens_max: int
+    logits_chunk_tokens: int | None
+    packing: bool
+
+
+@dataclass(frozen=True)
+class TrainerPublish(Whole):
+    version: str
+    dir: str
+    form: Literal["merged", "adapter"] | None
+
+
+@dataclass(frozen=True)
+class TrainerSave(Whole):
+    version: str
+    dir: str
+
+
+@dataclass(frozen=True)
+class SamplerLoad(Whole):
+    version: str
+    model_path: str
+    publication: Publication
+
+
+@dataclass(frozen=True)
+class SamplerGenerate(Whole):
+    version: str
+    slab: Slab
+    samples_per_prompt: int
+    sampling: Sampling
+    seed: int
+
+
+@dataclass(frozen=True)
+class SamplerProbe(Whole):
+    pass
