@@ -82,11 +82,13 @@ export type Scope = { nodes: GraphNode[]; output: unknown };
 
 /**
  * Looks at a closing round. A string fails the run with code `audit`. `tally`: totals of all rounds
- * so far.
+ * so far. Not async: its answer goes into the append that closes the round.
  */
-export type Audit<C> = (
-  round: { tally: Record<string, number>; carried: C; round: number },
-) => string | null | Promise<string | null>;
+export type Audit<C> = (round: {
+  tally: Record<string, number>;
+  carried: C;
+  round: number;
+}) => string | null;
 
 /** How often a stage runs in a graph, as far as it is known before anything ran. */
 export type StageCount = { stage: string; runs_on: string; times: number; per_item: boolean };

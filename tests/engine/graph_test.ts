@@ -92,6 +92,10 @@ Deno.test("graph() wires by type: a wrong type does not compile", () => {
       { times: 1, carry: { policy }, until: "enough" },
       (r) => ({ policy: r.carried("policy"), enough: true }),
     );
+    // @ts-expect-error An audit answers at once: a promise would not be awaited.
+    g.loop("q", { times: 1, carry: { policy }, audit: () => Promise.resolve(null) }, (r) => ({
+      policy: r.carried("policy"),
+    }));
     // @ts-expect-error A flag is a boolean.
     g.when(policy, () => policy, () => policy);
     // @ts-expect-error Both branches have one type.
