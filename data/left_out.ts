@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import { z } from "zod";
 
 /**
@@ -43,16 +44,7 @@ function shortened(schema: z.ZodType, value: unknown): unknown {
     const of = schema.shape[name] as z.ZodType | undefined;
     if (of === undefined) return [[name, field]];
     const known = firstValues.get(of);
-    return known && isEqual(field, known.first) ? [] : [[name, shortened(of, field)]];
+    return known && isDeepStrictEqual(field, known.first) ? [] : [[name, shortened(of, field)]];
   });
   return Object.fromEntries(kept);
-}
-
-/** Of plain values, whatever the order of their fields. */
-function isEqual(a: unknown, b: unknown): boolean {
-  if (a === b) return true;
-  if (typeof a !== "object" || typeof b !== "object" || a === null || b === null) return false;
-  const [left, right] = [Object.entries(a), Object.entries(b)];
-  return Array.isArray(a) === Array.isArray(b) && left.length === right.length &&
-    left.every(([name, field]) => name in b && isEqual(field, (b as Record<string, unknown>)[name]));
 }

@@ -18,7 +18,7 @@ export const RUN = "gsm8k";
 const ROUNDS = 3;
 const PROMPTS = 4;
 const SLAB_GROUPS = 2; // Two slabs a round, so that a kill can find one finished and one under way.
-const PROBLEMS = 16;
+const PROBLEMS = 8;
 const LOOK_MS = 200;
 
 /** What differs between machines: the settings, and the numerics that every version must then carry. */
@@ -40,7 +40,7 @@ function settings(model: string, { input: { train, test }, overrides }: Setting)
     "reward.1={name: length, max: 1000, weight: 0.1}", // Paid to all: such a model is rarely right, and each round must train.
     `rollouts.slab_groups=${SLAB_GROUPS}`,
     `evaluate.problems=${PROBLEMS}`,
-    "sampler.tokens_max=128",
+    "sampler.tokens_max=64",
     "workers.grace_s=1", // The killed engine's workers are gone when it is resumed: all is made anew.
     `checkpoints.every_rounds=${ROUNDS}`,
     ...overrides,
