@@ -4,7 +4,8 @@
  * `deno test -A tests/algs/recorded_losses_test.ts -- --record` adds new ones.
  */
 import { deepStrictEqual, ok } from "node:assert/strict";
-import { ALGORITHMS, type AnyAlgorithm, profileOf, profilesOf, traceAlgorithm } from "../../algs/mod.ts";
+import { ALGORITHMS, profileOf, profilesOf, traceAlgorithm } from "../../algs/mod.ts";
+import type { AnyAlgorithm } from "../../algs/mod.ts";
 import { hashJson } from "../../engine/canonical.ts";
 
 type Hashes = Record<string, string>;
