@@ -1,4 +1,5 @@
 import { EngineError, InvalidInputError } from "./errors.ts";
+import { GroupCommit } from "./group_commit.ts";
 import { arrayOf, type PostgresLink } from "./postgres_link.ts";
 import type { Appended, NewRow } from "./store.ts";
 
@@ -26,8 +27,11 @@ export class AppendLane {
   readonly #link: PostgresLink;
   readonly #sql: ReturnType<typeof statements>;
   readonly #known = new Map<string, Known>();
-  #waiting: Waiting[] = [];
-  #flight: Promise<void> | null = null;
+  readonly #group = new GroupCommit<Waiting, Group[]>({
+    turn: async () => {}, // What is asked for in the same turn goes along.
+    load: (waiting) => this.#load(waiting),
+    commit: (groups) => this.#send(groups),
+  });
 
   constructor(link: PostgresLink, now: string) {
     this.#link = link;
@@ -36,8 +40,7 @@ export class AppendLane {
 
   append(run: string, epoch: number, rows: NewRow[]): Promise<Appended> {
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ run, epoch, rows, resolve, reject });
-      this.#flight ??= this.#fly();
+      this.#group.add({ run, epoch, rows, resolve, reject });
     });
   }
 
@@ -51,23 +54,17 @@ export class AppendLane {
   }
 
   /** Settles when nothing waits. */
-  async idle(): Promise<void> {
-    while (this.#flight) await this.#flight;
+  idle(): Promise<void> {
+    return this.#group.idle();
   }
 
-  async #fly(): Promise<void> {
-    await null; // What is asked for in the same turn goes along.
-    while (this.#waiting.length > 0) await this.#send(this.#load());
-    this.#flight = null;
-  }
-
-  /** Takes from the queue what one statement can carry; a run's appends keep their order. */
-  #load(): Group[] {
+  /** What one statement can carry; a run's appends keep their order. */
+  #load(waiting: Waiting[]): { group: Group[]; left: Waiting[] } {
     const groups = new Map<string, Group>();
     const left: Waiting[] = [];
     const held = new Set<string>();
     let [count, chars] = [0, 0];
-    for (const append of this.#waiting) {
+    for (const append of waiting) {
       const { run, epoch, rows } = append;
       const group = groups.get(run);
       const size = rows.reduce((sum, { key, value }) => sum + key.length + value.length, 0);
@@ -87,8 +84,7 @@ export class AppendLane {
       const last_seq = known?.epoch === epoch ? known.last_seq : null;
       groups.set(run, { run, epoch, appends: [append], rows, last_seq, sent: false });
     }
-    this.#waiting = left;
-    return [...groups.values()];
+    return { group: [...groups.values()], left };
   }
 
   /** Settles every append of the groups, whatever happens. */

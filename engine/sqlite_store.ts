@@ -1,9 +1,9 @@
 import { closeSync, mkdirSync, openSync } from "node:fs";
 import { dirname } from "node:path";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
-import { setImmediate } from "node:timers";
 import { type Clock, systemClock } from "./clock.ts";
 import { InvalidInputError } from "./errors.ts";
+import { GroupCommit } from "./group_commit.ts";
 import { JOURNAL_VERSION } from "./journal_version.ts";
 import { PRIVATE_FILE } from "./private_files.ts";
 import { checkRunId, hasRunId, shown } from "./run_id.ts";
@@ -65,8 +65,12 @@ export class SqliteStore implements Store {
   readonly #clock: Clock;
   readonly #db: DatabaseSync;
   readonly #statements = new Map<string, StatementSync>();
-  #queue: Write[] = [];
-  #closed = false;
+  readonly #group = new GroupCommit<Write, Write[]>({
+    turn: () => systemClock.turn(),
+    load: (waiting) => ({ group: waiting.slice(0, BATCH_MAX), left: waiting.slice(BATCH_MAX) }),
+    commit: (writes) => this.#commit(writes),
+  });
+  #closing: Promise<void> | null = null;
 
   /** Opens or creates the file. @throws {EngineError} If it cannot be a journal of this version. */
   constructor(path: string, options: SqliteOptions = {}) {
@@ -239,11 +243,7 @@ export class SqliteStore implements Store {
 
   /** Finishes the writes that were asked for, then closes the file. */
   close(): Promise<void> {
-    if (this.#closed) return Promise.resolve();
-    while (this.#queue.length > 0) this.#commit();
-    this.#closed = true;
-    this.#db.close();
-    return Promise.resolve();
+    return this.#closing ??= this.#group.idle().then(() => this.#db.close());
   }
 
   #prepare(sql: string): StatementSync {
@@ -306,20 +306,16 @@ export class SqliteStore implements Store {
   #write<T>(what: string, apply: () => T): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       this.#assertOpen();
-      this.#queue.push({ what, apply, resolve: resolve as (value: unknown) => void, reject });
-      if (this.#queue.length === 1) setImmediate(() => this.#commit());
+      this.#group.add({ what, apply, resolve: resolve as (value: unknown) => void, reject });
     });
   }
 
   #assertOpen(): void {
-    if (this.#closed) throw new InvalidInputError(`Cannot use the journal ${this.path} because it is closed`);
+    if (this.#closing) throw new InvalidInputError(`Cannot use the journal ${this.path} because it is closed`);
   }
 
-  /** Group commit: one transaction for all that waits, then every promise settles. */
-  #commit(): void {
-    const batch = this.#queue.splice(0, BATCH_MAX);
-    if (this.#queue.length > 0) setImmediate(() => this.#commit());
-    if (batch.length === 0) return;
+  /** One transaction for the whole batch, then every promise settles. */
+  #commit(batch: Write[]): void {
     let settle: (() => void)[];
     try {
       this.#prepare("BEGIN IMMEDIATE").run();
