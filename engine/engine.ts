@@ -19,6 +19,7 @@ import type { Provided } from "./resource.ts";
 import { type Backoff, DEFAULT_BACKOFF } from "./retry.ts";
 import { markReopened } from "./reopened.ts";
 import { checkRunId, newRunId } from "./run_id.ts";
+import { hasEnded } from "./run_life.ts";
 import { givenSignal, signalRun } from "./signals.ts";
 import { Slots } from "./slots.ts";
 import type { NewRun, Owner, RunHead, Store } from "./store.ts";
@@ -336,11 +337,6 @@ export class Engine {
 }
 
 type Ending = { beforeEnd: () => Promise<void> };
-
-/** Final: unlike these, a failed run can be resumed. */
-function hasEnded({ status }: RunHead): boolean {
-  return status === "done" || status === "cancelled";
-}
 
 function obey(execution: Execution, requests: readonly string[]): void {
   const { run } = execution.settings;

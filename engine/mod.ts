@@ -31,6 +31,7 @@ export { isNamed, removeTree, REMOVING } from "./removal.ts";
 export * from "./resource.ts";
 export type { Backoff } from "./retry.ts";
 export { checkRunId, hasRunId, isRunId, newRunId, RUN_ID, RunId, shown } from "./run_id.ts";
+export { hasEnded } from "./run_life.ts";
 export * from "./serve_queues.ts";
 export { SqliteStore } from "./sqlite_store.ts";
 export * from "./stage.ts";

@@ -3,6 +3,7 @@ import { hostname } from "node:os";
 import { type Clock, systemClock } from "./clock.ts";
 import { InvalidInputError, RunOwnedError } from "./errors.ts";
 import { checkJournal } from "./journal_version.ts";
+import { hasEnded, isUnfinished } from "./run_life.ts";
 import type { Owner, RunHead, Store } from "./store.ts";
 
 /** `unknown`: the owner is on another host, or this system does not tell. */
@@ -58,7 +59,8 @@ export function ownerAlive(owner: Owner): Liveness {
  * queue. An owner out of sight lives by its lease.
  */
 export function computedStatus(head: RunHead, options: OwnershipOptions = {}): ComputedStatus {
-  if (head.status !== "created" && head.status !== "running") return head.status;
+  const { status } = head;
+  if (!isUnfinished(status)) return status;
   if (head.owner === null) return head.queue === null ? "interrupted" : "queued";
   const liveness = (options.alive ?? ownerAlive)(head.owner);
   if (liveness !== "unknown") return liveness === "alive" ? "running" : "interrupted";
@@ -90,7 +92,7 @@ export async function takeRun(store: Store, run: string, options: TakeOptions): 
   const { lease_ms, ended } = options;
   const { claimed, head } = await store.claim(run, owner, { lease_ms, force, seen_epoch: seen.epoch, ended });
   if (claimed) return head;
-  if (!ended && (head.status === "done" || head.status === "cancelled")) {
+  if (!ended && hasEnded(head)) {
     throw new InvalidInputError(`Cannot take run '${run}' because it has ended: status is ${head.status}`, {
       run,
       status: head.status,

@@ -4,6 +4,7 @@ import { ensurePostgresSchema } from "./postgres_schema.ts";
 import { InvalidInputError } from "./errors.ts";
 import { JOURNAL_VERSION } from "./journal_version.ts";
 import { checkRunId, hasRunId } from "./run_id.ts";
+import { type Dialect, endedAs, runLife, UNFINISHED } from "./run_life.ts";
 import type {
   Appended,
   Claimed,
@@ -184,9 +185,7 @@ export class PostgresStore implements Store {
       const [row] = await this.#link.query<{ status: FinalStatus }>(this.#sql.finish, values);
       this.#lane.forget(run);
       if (row) return { fenced: false, status: row.status };
-      const head = await this.#knownHead(run);
-      const ended = head.epoch === epoch && head.status !== "created" && head.status !== "running";
-      return ended ? { fenced: false, status: head.status as FinalStatus } : { fenced: true };
+      return endedAs(await this.#knownHead(run), epoch);
     });
   }
 
@@ -316,18 +315,29 @@ function selectRows(run: string, query: ReadQuery): { text: string; values: Valu
   return { text, values };
 }
 
+const CASTS: Record<string, string> = {
+  ...{ owner: "::text::jsonb", lease_ms: "::bigint", force: "::boolean", kind: "::text" },
+  ...{ seen_epoch: "::bigint", ended: "::boolean" },
+};
+
+/** Parameters are numbered; those whose type a statement does not tell are cast. */
+const dialect = (now: string): Dialect => ({
+  parameters: <N extends string>(...names: N[]) =>
+    Object.fromEntries(
+      names.map((name, i) => [name, `$${i + 1}${CASTS[name] ?? ""}`]),
+    ) as Record<N, string>,
+  now,
+  json: (text) => `'${text}'::jsonb`,
+  hasRequest: (kind) => `requests @> to_jsonb(${kind}::text)`,
+  withRequest: (kind) => `requests || to_jsonb(${kind})`,
+  owner_boot_id: "owner ->> 'boot_id'",
+});
+
 function statements(now: string) {
-  const has_cancel = `requests @> '["cancel"]'`;
-  /** The fence. A finished or released run has no owner, so that nobody appends to it under the old epoch. */
-  const owned = "id = $1 AND epoch = $2 AND owner IS NOT NULL";
-  /** Requests as they pass to the next owner: a drain was meant for the old one. */
-  const set_claimed = `epoch = epoch + 1, owner = $2::text::jsonb, lease_until_ms = ${now} + $4::bigint,
-    updated_ms = ${now}, claimed_by = $8, journal = ${JOURNAL_VERSION},
-    status = CASE status WHEN 'created' THEN 'running' ELSE status END,
-    requests = CASE WHEN ${has_cancel} THEN '["cancel"]'::jsonb ELSE '[]' END`;
-  const claimable = `id = $1 AND (status NOT IN ('done', 'cancelled') OR $7::boolean) AND journal <= ${JOURNAL_VERSION}
-    AND epoch = coalesce($6::bigint, epoch) AND claimed_by IS DISTINCT FROM $8
-    AND (owner IS NULL OR lease_until_ms <= ${now} OR $5::boolean OR owner ->> 'boot_id' = $3)`;
+  const { claim, owned, signal, ...steps } = runLife(dialect(now));
+  /** A claim is told by its token, so that it may be sent twice. */
+  const set_claimed = `${claim.set}, claimed_by = $8`;
+  const claimable = `${claim.where} AND claimed_by IS DISTINCT FROM $8`;
   return {
     create: `WITH made AS (
         INSERT INTO runs (id, name, status, epoch, last_seq, entry, graph, graph_hash, config, packages, owner,
@@ -346,35 +356,16 @@ function statements(now: string) {
     list: `SELECT * FROM runs ORDER BY no DESC LIMIT $1::bigint`,
     claim: `UPDATE runs SET ${set_claimed} WHERE ${claimable} RETURNING *`,
     unfinished: `SELECT turn, ${now} AS now_ms, runs.* FROM dequeues
-      LEFT JOIN runs ON status IN ('created', 'running') ORDER BY no`,
+      LEFT JOIN runs ON ${UNFINISHED} ORDER BY no`,
     take: `WITH mine AS (UPDATE dequeues SET turn = turn + 1 WHERE turn = $9::bigint RETURNING turn),
       taken AS (UPDATE runs SET ${set_claimed} FROM mine WHERE ${claimable} RETURNING runs.*)
       SELECT true AS in_turn, taken.* FROM mine LEFT JOIN taken ON true`,
-    renew: `UPDATE runs SET lease_until_ms = ${now} + $3::bigint WHERE ${owned} RETURNING requests`,
     remove: `WITH head AS (UPDATE runs SET updated_ms = ${now} WHERE ${owned} RETURNING no, last_seq),
       gone AS (DELETE FROM journal USING head WHERE run_no = head.no AND seq = ANY ($3::bigint[]))
       SELECT last_seq FROM head`,
-    request: `UPDATE runs SET updated_ms = ${now},
-        status = CASE WHEN owner IS NULL THEN 'cancelled' ELSE status END,
-        requests = CASE WHEN owner IS NULL OR requests @> to_jsonb($2::text) THEN requests
-          ELSE requests || to_jsonb($2::text) END
-      WHERE id = $1 AND status NOT IN ('done', 'cancelled')
-        AND ((status <> 'failed' AND $2::text = 'cancel') OR owner IS NOT NULL) RETURNING *`,
-    signal: `WITH head AS (
-        UPDATE runs SET last_seq = last_seq + 1, updated_ms = ${now}
-        WHERE id = $1 AND status NOT IN ('done', 'cancelled') AND NOT EXISTS (
-          SELECT 1 FROM journal WHERE run_no = runs.no AND kind = 'signal' AND key = $2)
-        RETURNING no, epoch, last_seq, updated_ms)
+    signal: `WITH head AS (${signal})
       INSERT INTO journal (run_no, seq, epoch, at_ms, kind, key, input_hash, value)
       SELECT no, last_seq, epoch, updated_ms, 'signal', $2, NULL, $3 FROM head`,
-    finish: `UPDATE runs SET status = CASE WHEN ${has_cancel} THEN 'cancelled' ELSE $3 END, owner = NULL,
-        error = CASE WHEN ${has_cancel} OR $3 <> 'failed' THEN NULL ELSE $4 END,
-        lease_until_ms = 0, requests = '[]', updated_ms = ${now}
-      WHERE ${owned} AND status NOT IN ('done', 'cancelled') RETURNING status`,
-    release: `UPDATE runs SET owner = NULL, lease_until_ms = 0, requests = '[]', updated_ms = ${now},
-        status = CASE WHEN ${has_cancel} AND status <> 'done' THEN 'cancelled' ELSE status END
-      WHERE ${owned} RETURNING id`,
-    reopen: `UPDATE runs SET status = 'running', error = NULL, updated_ms = ${now}
-      WHERE ${owned} AND status NOT IN ('done', 'cancelled') RETURNING last_seq`,
+    ...steps,
   };
 }

@@ -3,6 +3,7 @@
  * claims the run.
  */
 import type { Liveness } from "./ownership.ts";
+import { isUnfinished } from "./run_life.ts";
 import type { Owner, RunHead } from "./store.ts";
 
 export type QueueOptions = {
@@ -70,7 +71,7 @@ export function queueOrder(runs: readonly RunHead[], ageing_ms: number, now_ms: 
 
 /** Whether the run waits for an engine: it is in a queue, unfinished, and nobody's. */
 export function isQueued(run: RunHead): boolean {
-  return run.queue !== null && run.owner === null && (run.status === "created" || run.status === "running");
+  return run.queue !== null && run.owner === null && isUnfinished(run.status);
 }
 
 /** What a host, with nothing else on it, lacks for the run, in words; null if it has all. */

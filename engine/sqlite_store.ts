@@ -7,10 +7,12 @@ import { GroupCommit } from "./group_commit.ts";
 import { JOURNAL_VERSION } from "./journal_version.ts";
 import { PRIVATE_FILE } from "./private_files.ts";
 import { checkRunId, hasRunId, shown } from "./run_id.ts";
+import { endedAs } from "./run_life.ts";
 import { asStoreError, ensureSchema } from "./sqlite_schema.ts";
 import {
   ADVANCE,
   ADVANCE_TO_SIGNAL,
+  ALL_UNFINISHED,
   CLAIM,
   FINISH,
   INSERT_ROW,
@@ -20,7 +22,6 @@ import {
   RENEW,
   REOPEN,
   REQUEST,
-  UNFINISHED,
 } from "./sqlite_statements.ts";
 import type {
   Appended,
@@ -146,9 +147,7 @@ export class SqliteStore implements Store {
 
   dequeue(owner: Owner, { lease_ms, choose }: DequeueOptions): Promise<RunHead | null> {
     return this.#write("take a run from the queue", () => {
-      const runs = this.#prepare(`SELECT * FROM runs WHERE ${UNFINISHED} ORDER BY no`).all().map(toHead).filter(
-        hasRunId,
-      );
+      const runs = this.#prepare(ALL_UNFINISHED).all().map(toHead).filter(hasRunId);
       const chosen = choose(runs, this.#clock.now());
       if (chosen === null) return null;
       const { claimed, head } = this.#claim(chosen.run, owner, { lease_ms, force: chosen.force });
@@ -162,7 +161,7 @@ export class SqliteStore implements Store {
     lease_ms: number,
   ): Promise<{ fenced: true } | { fenced: false; requests: RequestKind[] }> {
     return this.#write(`renew the lease of run '${run}'`, () => {
-      const row = this.#prepare(RENEW).get({ run, epoch, now: this.#clock.now(), lease: lease_ms });
+      const row = this.#prepare(RENEW).get({ run, epoch, now: this.#clock.now(), lease_ms });
       if (row) return { fenced: false, requests: JSON.parse(row.requests as string) };
       return this.#fenced(run);
     });
@@ -197,8 +196,8 @@ export class SqliteStore implements Store {
   request(run: string, kind: RequestKind): Promise<RunHead> {
     return this.#write(`ask run '${shown(run)}' to ${kind}`, () => {
       checkRunId(run);
-      this.#prepare(REQUEST).run({ run, kind, now: this.#clock.now() });
-      return this.#known(run);
+      const row = this.#prepare(REQUEST).get({ run, kind, now: this.#clock.now() });
+      return row ? toHead(row) : this.#known(run);
     });
   }
 
@@ -221,15 +220,13 @@ export class SqliteStore implements Store {
       const now = this.#clock.now();
       const row = this.#prepare(FINISH).get({ run, epoch, status, now, error: error ?? null });
       if (row) return { fenced: false, status: row.status as FinalStatus };
-      const head = this.#known(run);
-      const ended = head.epoch === epoch && head.status !== "created" && head.status !== "running";
-      return ended ? { fenced: false, status: head.status as FinalStatus } : { fenced: true };
+      return endedAs(this.#known(run), epoch);
     });
   }
 
   release(run: string, epoch: number): Promise<void> {
     return this.#write(`release run '${run}'`, () => {
-      this.#prepare(RELEASE).run({ run, epoch, now: this.#clock.now() });
+      this.#prepare(RELEASE).get({ run, epoch, now: this.#clock.now() });
       this.#known(run);
     });
   }
@@ -267,8 +264,7 @@ export class SqliteStore implements Store {
       now: this.#clock.now(),
       owner: JSON.stringify(owner),
       boot_id: owner.boot_id,
-      journal: JOURNAL_VERSION,
-      lease: lease_ms,
+      lease_ms,
       force: force ? 1 : 0,
       ended: ended ? 1 : 0,
       seen_epoch: seen_epoch ?? null,

@@ -3,6 +3,7 @@ import {
   type Amount,
   checkJournal,
   type DirectoryOwner,
+  hasEnded,
   InvalidInputError,
   isNamed,
   isRunId,
@@ -19,7 +20,7 @@ import {
   sweepArtifacts,
   unreachableArtifacts,
 } from "../engine/mod.ts";
-import { type CollectableRows, collectableRows, descendants, hasEnded } from "./collectable_rows.ts";
+import { type CollectableRows, collectableRows, descendants } from "./collectable_rows.ts";
 import type { Home } from "./home.ts";
 import { strayCheckpoints } from "./leftovers.ts";
 import { refuseLostJournal } from "./lost_journal.ts";

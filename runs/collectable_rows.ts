@@ -2,6 +2,7 @@
 import {
   type ArtifactStore,
   BadDataError,
+  hasEnded,
   type JournalRow,
   type RowKind,
   type RunHead,
@@ -109,11 +110,6 @@ async function reached(
   const saved = chain.checkpoints().some(({ version }) => versions.has(version));
   if (ended && !saved) return versions;
   return new Set((await Promise.all([...versions].map((version) => route(chain, version)))).flat());
-}
-
-/** Whether a run has ended permanently. */
-export function hasEnded({ status }: RunHead): boolean {
-  return status === "done" || status === "cancelled";
 }
 
 /**

@@ -3,9 +3,8 @@
  * nobody writes there any more.
  */
 import { basename } from "node:path";
-import { isNamed, isReadable, RemovalRefusedError, removeTree, type RunHead } from "../engine/mod.ts";
+import { hasEnded, isNamed, isReadable, RemovalRefusedError, removeTree, type RunHead } from "../engine/mod.ts";
 import { ASIDE, recordedRows, type SetAside, VersionChain } from "../workers/mod.ts";
-import { hasEnded } from "./collectable_rows.ts";
 import type { Home } from "./home.ts";
 import { residentRows } from "./lineage.ts";
 import { namesIn } from "./names_in.ts";
