@@ -19,10 +19,9 @@ function filesUnder(dir: string, suffix: string): string[] {
   });
 }
 
-/** Decisions are dated records: they keep the words of their day. */
 function pages(): string[] {
   const top = [...Deno.readDirSync(ROOT)].map(({ name }) => name).filter((name) => name.endsWith(".md")).toSorted();
-  return [...top, ...filesUnder("docs", ".md").filter((path) => !path.startsWith("docs/decisions/"))];
+  return [...top, ...filesUnder("docs", ".md")];
 }
 
 function descriptionsOf(value: unknown): string[] {
