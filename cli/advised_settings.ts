@@ -3,10 +3,12 @@ import type { z } from "zod";
 import { changeable, fieldPaths } from "../configs/mod.ts";
 import { REPLAN_FIELDS } from "../workers/mod.ts";
 
-/** `value`: what it is to be, if the message says; `resume`: whether a resume may change it. */
+/**
+ * `value`: the advised value, if the message names one; `resume`: whether a resume may change it.
+ */
 type AdvisedSetting = { path: string; value: string | null; resume: boolean };
 
-/** Words that come before a setting that is to be changed. */
+/** Words that precede an advised setting. */
 const ADVICE = /\b(?:change|give|higher|lower|more|name|or|raise|set|smaller|use|with)$/i;
 const SETTING = /(?<![\w./])([a-z_]+(?:\.[a-z_]+)+)(?:: (\w[\w.-]*\w|\w))?/g;
 

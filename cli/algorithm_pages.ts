@@ -1,6 +1,6 @@
 /**
- * What the pages of docs/algorithms take from the code: files, each algorithm's profiles, and the list of all. `deno task
- * schema` writes them, a test says when one is stale.
+ * What the pages of docs/algorithms take from the code: files, each algorithm's profiles, and the
+ * list of all. `deno task schema` writes them; a test fails if one is stale.
  */
 import {
   type AlgorithmChoice,
@@ -50,14 +50,17 @@ const HEAD = [
   "when",
 ];
 
-/** The page of all algorithms with its list as the code and their pages, by name, have it now. */
+/** The page of all algorithms with its list from the code and from their pages, by name. */
 export function listPage(page: string, pages: Readonly<Record<string, string>>): string {
   const rows = Object.entries(pages).map(([name, text]) => listRow(name, text));
   const lines = [HEAD, HEAD.map(() => "---"), ...rows].map((cells) => `| ${cells.join(" | ")} |`);
   return page.replace(LIST, () => `${lines.join("\n")}\n`);
 }
 
-/** What an algorithm needs is listed for its default settings; its source is the first that its page links. */
+/**
+ * Lists what an algorithm needs with its default settings; its source is the first link of its
+ * page.
+ */
 function listRow(name: string, page: string): string[] {
   const algorithm: AnyAlgorithm = ALGORITHMS[name as keyof typeof ALGORITHMS];
   const online = name in ONLINE_ALGORITHMS;

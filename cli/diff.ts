@@ -1,7 +1,7 @@
 import { diffRuns, findRun, type FirstDifference, type Home, type RunDiff } from "../runs/mod.ts";
 import { print, printJson } from "./output.ts";
 
-/** `diff A B`: where two runs part. */
+/** `diff A B`: where two runs diverge. */
 export async function diffCommand(home: Home, ids: { a: string; b: string }, flags: { json?: boolean }): Promise<void> {
   const heads = { a: await findRun(home, ids.a), b: await findRun(home, ids.b) };
   const diff = await diffRuns({ store: home.store, artifacts: home.artifacts }, heads);

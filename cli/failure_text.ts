@@ -2,8 +2,8 @@ import type { ErrorJson } from "../engine/mod.ts";
 import { type CommandHome, completed } from "./output.ts";
 
 /**
- * Why a run failed: the root error first, then the work it kept from finishing. The commands in it are for this run and this
- * home.
+ * Why a run failed: the root error first, then the work that it prevented. The commands in it are
+ * for this run and this home.
  */
 export function failureText(
   error: ErrorJson,

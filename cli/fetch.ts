@@ -8,7 +8,7 @@ type FetchOptions = {
   overrides?: string[];
   /** What can be fetched. */
   known?: ShippedFiles[];
-  /** Bytes that a directory's disk has left; null if it does not say. */
+  /** Free bytes on a directory's disk; null if unknown. */
   free?: (dir: string) => number | null;
 };
 
@@ -109,7 +109,7 @@ async function stillMissing(sets: ShippedFiles[]): Promise<ShippedFiles[]> {
   return left.filter(({ files }) => files.length > 0);
 }
 
-/** The same failure, and what a person without a network does. */
+/** The same failure, with advice for a person without a network. */
 function byHand(error: InfrastructureError, missing: ShippedFiles[]): InfrastructureError {
   const parts = missing.map(({ dir, page, files }) =>
     `${files.map(({ path }) => basename(path)).join(", ")} of ${page} into ${dir}`

@@ -28,7 +28,7 @@ export function duration(seconds: number): string {
   return `${Math.floor(s / 3600)} h ${Math.floor((s % 3600) / 60)} min`;
 }
 
-/** Parts side by side, on as few lines of this width as hold them. */
+/** Parts side by side, on as few lines of this width as possible. */
 function wrapped(parts: readonly string[], width: number): string[] {
   const lines: string[] = [];
   for (const part of parts) {

@@ -1,12 +1,10 @@
 /**
- * A worker's log on the disk: PATH, and what came before it in PATH.1, PATH.2, as its agent turns
- * them over.
+ * A worker's log on disk: PATH, and its older parts PATH.1 and PATH.2, as the agent rotates them.
  */
 
 const BLOCK_BYTES = 64 * 1024;
 /**
- * The last lines are sought this far back, and a longer line is shown in pieces: so much is in
- * memory at once.
+ * How far back the last lines are sought; a longer line is shown in pieces. Bounds the memory used.
  */
 const READ_BYTES_MAX = 4 * 1024 * 1024;
 const NEWLINE = 10;
@@ -35,10 +33,10 @@ export async function lastLines(path: string, count: number): Promise<string[]> 
   return text.trimEnd().split("\n").slice(-count);
 }
 
-/** Gives what is added to a log, in whole lines. */
+/** Follows a log in whole lines. */
 export class FollowedLog {
   readonly #path: string;
-  /** Of the part that was read last, and how far. */
+  /** The part that was read last, and the position in it. */
   #id: string | null = null;
   #offset = 0;
 
@@ -47,7 +45,7 @@ export class FollowedLog {
   }
 
   /**
-   * What came since the last call; at the first, all that there is. What was removed between two
+   * What was added since the last call; on the first call, everything. What was removed between two
    * calls is lost.
    */
   async *added(): AsyncGenerator<string> {
@@ -63,10 +61,7 @@ export class FollowedLog {
     }
   }
 
-  /**
-   * A line whose end is not there yet is left for later, unless nobody writes to this part any
-   * more.
-   */
+  /** A line without its end is left for later, unless nobody writes to this part any more. */
   async *#lines(part: Part, { finished }: { finished: boolean }): AsyncGenerator<string> {
     if (part.id !== this.#id || part.size < this.#offset) [this.#id, this.#offset] = [part.id, 0];
     while (this.#offset < part.size) {
@@ -80,16 +75,15 @@ export class FollowedLog {
   }
 }
 
-/** One file of a log. Its name may pass on to another one while it is open. */
+/** One file of a log. Rotation may give its name to a different file while it is open. */
 type Part = { id: string; size: number; read(from: number, to: number): Promise<Uint8Array>; close(): void };
 
 /**
- * The parts, the newest first, each once: one that is turned over meanwhile comes up again under
- * its next name.
+ * The parts, newest first, each once: a part rotated meanwhile appears again under its next name.
  */
 async function* partsOf(path: string, { keepOpen = false } = {}): AsyncGenerator<Part> {
   const seen = new Set<string>();
-  // For a moment of its turning over, a log lacks one of its names.
+  // During a rotation, a log briefly lacks one of its names.
   for (let number = 0, missing = 0; missing < 2; number++) {
     const part = await opened(number === 0 ? path : `${path}.${number}`);
     missing = part ? 0 : missing + 1;
@@ -111,14 +105,14 @@ async function opened(name: string): Promise<Part | null> {
   if (!file) return null;
   const { ino, birthtime, size } = await file.stat();
   return {
-    id: `${ino} ${birthtime?.getTime()}`, // A number alone may be given to another file once this one is gone.
+    id: `${ino} ${birthtime?.getTime()}`, // The system may reuse an inode number once its file is gone.
     size,
     async read(from, to) {
       await file.seek(from, Deno.SeekMode.Start);
       const bytes = new Uint8Array(to - from);
       for (let filled = 0; filled < bytes.length;) {
         const count = await file.read(bytes.subarray(filled));
-        if (count === null) return bytes.subarray(0, filled); // It was cut short since.
+        if (count === null) return bytes.subarray(0, filled); // It has been truncated since.
         filled += count;
       }
       return bytes;

@@ -30,8 +30,8 @@ export async function showLogs(
 }
 
 /**
- * The logs of the newest attempt that has one of that name: a worker that outlived its engine goes
- * on writing where it began.
+ * The logs of the newest attempt that has one of that name: a worker that outlived its engine keeps
+ * writing to its first log.
  */
 function newestOfEach(paths: string[]): string[] {
   const newest = new Map(paths.map((path) => [path.slice(path.lastIndexOf("/") + 1), path])); // Oldest attempt first.
@@ -41,14 +41,14 @@ function newestOfEach(paths: string[]): string[] {
 const FOLLOW_MS = 500;
 
 /**
- * Prints a run's logs and what is added to them, by whatever engine, until the run has ended or
- * stands still.
+ * Prints a run's logs and what any engine adds to them, until the run has ended or no engine
+ * executes it.
  */
 export async function followLogs(home: Home, id: string | undefined): Promise<void> {
   const run = (await findRun(home, id ?? await newestRun(home))).id;
   const shown = new Map<string, FollowedLog>();
   for (;;) {
-    const status = computedStatus((await home.store.head(run))!); // Before the look: its last lines count.
+    const status = computedStatus((await home.store.head(run))!); // Must precede the logs.
     for (const path of await allLogs(home.logsDir(run))) {
       if (!shown.has(path)) shown.set(path, new FollowedLog(path));
       const place = path.split("/").slice(-2).join("/");

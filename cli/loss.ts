@@ -38,7 +38,7 @@ export function showLoss(name: string, overrides: readonly string[], { torch, js
   print((text ?? expressionText(expression)).trimEnd());
 }
 
-/** The algorithm with these settings; those of a profile stand where none are written. */
+/** The algorithm with these settings; a profile's fill in what is not written. */
 export function choiceOf(name: string, overrides: readonly string[], doing = "show"): AlgorithmChoice {
   const names = Object.keys(ALGORITHMS);
   if (parsePythonAlgorithm(name) !== null) {
@@ -59,7 +59,7 @@ export function choiceOf(name: string, overrides: readonly string[], doing = "sh
   throw new InvalidInputError(`Cannot ${doing} '${name}' with these settings:\n  ${problems.join("\n  ")}`);
 }
 
-/** Settings as overrides of a configuration write them; An `algorithm.` prefix is allowed. */
+/** Settings as overrides of a configuration write them; an `algorithm.` prefix is allowed. */
 export function settingsOf(overrides: readonly string[]): Record<string, unknown> {
   try {
     return overridden({}, overrides.map((text) => text.replace(/^algorithm\./, ""))) as Record<string, unknown>;

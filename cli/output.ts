@@ -50,8 +50,8 @@ export function command(home: CommandHome, text: string): string {
 const NEXT = /^( *next: )deno task rl (.*)$/gm;
 
 /**
- * A message whose `next:` lines were written by rooms that know neither the home nor, where they
- * say RUN, the run.
+ * A message whose `next:` lines were written by rooms that know neither the home nor, if they say
+ * RUN, the run.
  */
 export function completed(message: string, home: CommandHome, run?: string): string {
   return message.replace(NEXT, (line, next: string, verb: string) => {
@@ -87,7 +87,7 @@ export function size(bytes: number): string {
   return bytes < 2 ** 20 ? `${(bytes / 1024).toFixed(1)} KiB` : `${(bytes / 2 ** 20).toFixed(1)} MiB`;
 }
 
-/** A number as a person reads it: what rounds to zero has no sign. */
+/** A number as a person reads it: one that rounds to zero has no sign. */
 export function fixed(value: number, digits: number): string {
   const text = value.toFixed(digits);
   return Number(text) === 0 ? text.replace("-", "") : text;

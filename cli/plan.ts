@@ -6,10 +6,7 @@ import type { Graph } from "../engine/mod.ts";
 import { type TrainerConfig, valueTrainer } from "../workers/mod.ts";
 import { print, printJson, table } from "./output.ts";
 
-/**
- * `plan CONFIG`: the graph, what it counts to and where it runs. Starts nothing and spends
- * nothing.
- */
+/** `plan CONFIG`: the graph, its counts and where it runs. Starts nothing and spends nothing. */
 export async function printPlan(loaded: LoadedConfig, options: { json?: boolean; format?: string }): Promise<void> {
   const graph = buildFlow(loaded.config);
   const arithmetic = batchArithmetic(loaded.config);

@@ -3,7 +3,7 @@ import { type Home, readRollouts, type Rollout, type RolloutOptions } from "../r
 import { loopAndRound } from "./loop_and_round.ts";
 import { print, printJson } from "./output.ts";
 
-/** As the command line gives them: `round` says the loop too. */
+/** As on the command line: `round` may name the loop. */
 export type RolloutFlags = Omit<RolloutOptions, "round" | "loop"> & {
   round?: ReturnType<typeof placeOfRound>;
   json?: boolean;

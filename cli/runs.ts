@@ -18,7 +18,7 @@ import { age, errorScreen, fixed, print, printJson, table } from "./output.ts";
 
 const STATUSES = ["queued", "running", "interrupted", "done", "failed", "cancelled"];
 
-/** `runs [TEXT]`: every run, newest first; with a text only those whose id or name holds it. */
+/** `runs [TEXT]`: every run, newest first; with a text, only those whose id or name contains it. */
 export async function listRuns(
   home: Home,
   options: { json?: boolean; status?: string; text?: string },
@@ -77,7 +77,7 @@ function misnamedText(ids: readonly string[]): string {
     "Fix: start the ones you need again with a different --id";
 }
 
-/** Which place each waiting run has in its queue, from 1. */
+/** The position of each waiting run in its queue, from 1. */
 function queuePositions(heads: RunHead[]): Map<string, number> {
   const waiting = queueOrder(heads.filter(isQueued), AGEING_MS, Date.now());
   const queues = Map.groupBy(waiting, ({ queue }) => queue);

@@ -57,7 +57,10 @@ export class StopRequests {
     }, () => {}); // It has ended in time.
   }
 
-  /** Listens to this process's signals; returns what ends that, and any grace that still runs. */
+  /**
+   * Listens to this process's signals; returns a function that ends this and any grace still
+   * running.
+   */
   listen(): () => void {
     const listeners = { SIGINT: () => this.interrupted(), SIGTERM: () => this.terminated() };
     const names = ["SIGINT", "SIGTERM"] as const;

@@ -1,6 +1,6 @@
 /**
- * Writes what is generated from the code: the JSON Schemas, the table of failures, and the files and profiles that the
- * algorithms' pages show. `deno task schema`; tests say when one is stale.
+ * Writes what is generated from the code: the JSON Schemas, the table of failures, and the files
+ * and profiles that the algorithms' pages show. `deno task schema`; tests fail if one is stale.
  */
 import { ALGORITHMS } from "../algs/mod.ts";
 import { configSchemaText } from "../configs/mod.ts";

@@ -2,8 +2,9 @@ import { sha256Hex } from "../engine/mod.ts";
 import { isFields } from "./short_forms.ts";
 
 /**
- * Adds what an algorithm's file says of itself: which text it is, so that a run notices another one, and whether it has a
- * value model's loss. A file that cannot be read adds nothing: that is reported elsewhere.
+ * Adds what an algorithm's file says of itself: the hash of its text, so that a run notices a
+ * change, and whether it has a value model's loss. A file that cannot be read adds nothing: that is
+ * reported elsewhere.
  */
 export async function withFileFacts(value: unknown): Promise<unknown> {
   if (!isFields(value) || !isFields(value.algorithm) || typeof value.algorithm.source !== "string") return value;

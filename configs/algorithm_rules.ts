@@ -13,9 +13,7 @@ export const ALGORITHM_RULES = [
   completionsAreSampled,
 ];
 
-/**
- * An algorithm in Python is a file that only a trainer opens: nothing is known of what it reads.
- */
+/** An algorithm in Python is a file that only a trainer opens: what it reads is unknown. */
 function known(algorithm: AlgorithmChoice | undefined): algorithm is AlgorithmChoice {
   return algorithm !== undefined && !inPython(algorithm);
 }
@@ -56,14 +54,14 @@ function penaltyBegins({ algorithm, sampler }: Blocks): Issue[] {
   return [{ path: ["algorithm", "overlong_length_max"], message }];
 }
 
-/** A file serves every flow, and has the setting in those where nothing is sampled. */
+/** A file serves every flow, so it has the setting even in those that sample nothing. */
 function completionsAreSampled({ flow, algorithm }: Blocks): Issue[] {
   if (!algorithm || !masksTruncated(algorithm) || (flow !== "supervised" && flow !== "preference")) return [];
   const message = "is true; nothing is sampled in this flow, so no completion is cut: leave it out";
   return [{ path: ["algorithm", "mask_truncated"], message }];
 }
 
-/** What is used more than once needs a ratio to what the policy would sample now. */
+/** Reused samples need a ratio to what the policy would sample now. */
 function batchesAreReusable({ algorithm, trainer }: Blocks): Issue[] {
   const epochs = trainer?.epochs_per_batch ?? 1;
   if (epochs === 1 || !known(algorithm)) return [];
@@ -75,8 +73,8 @@ function batchesAreReusable({ algorithm, trainer }: Blocks): Issue[] {
 }
 
 /**
- * Without the parts that read recorded log-probabilities too, a KL and an importance weight: they
- * correct no reuse.
+ * Excludes a KL and an importance weight, which also read recorded log-probabilities but correct no
+ * reuse.
  */
 function bare(algorithm: AlgorithmChoice): AlgorithmChoice {
   const off = { importance: "none", kl_coef: 0, kl_target: null };

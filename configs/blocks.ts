@@ -55,7 +55,7 @@ export const EvaluationData = z.strictObject({
   ...promptBounds,
 });
 
-/** What a KL is taken to; read where the algorithm has one. */
+/** The reference of a KL; read only if the algorithm has one. */
 export const ReferenceConfig = z.strictObject({
   path: z.string().min(1).nullable().default(null).describe(
     "A model directory with the policy's architecture and tokenizer; null: the policy the run starts from.",
@@ -67,7 +67,7 @@ export const ReferenceConfig = z.strictObject({
 });
 export type ReferenceConfig = z.infer<typeof ReferenceConfig>;
 
-/** How an evaluation judges what its rewards say. */
+/** How an evaluation judges its rewards. */
 export const judging = {
   right_at: z.number().nullable().default(null).describe(
     "Score of the first reward from which a sample counts as right; null: decided by the first reward that defines right.",
@@ -81,7 +81,7 @@ const files = z.enum(["apart", "together"]).default("apart").describe(
   "apart: one result per file of data.eval, called by its `name` or else its file name. together: one result for all.",
 ).register(beforeItWas, { value: "together" });
 
-/** Evaluation of one policy. Training evaluates the one it starts from and the one it ends with. */
+/** Evaluation of one policy. Training evaluates its first and its last policy. */
 export const EvaluationConfig = z.strictObject({
   problems: z.int().positive().nullable().default(null).describe("Only the first problems of each result; null: all."),
   samples_per_prompt: z.int().positive().default(1).describe(
@@ -117,10 +117,7 @@ export const RecoveryConfig = z.strictObject({
 }).register(mayChange, { read_by: "workers" });
 export type RecoveryConfig = z.infer<typeof RecoveryConfig>;
 
-/**
- * Evaluation on pairs that were held out: how often, and by how much, the better completion is
- * preferred.
- */
+/** Evaluation on held-out pairs: how often, and by how much, the better completion is preferred. */
 export const PairEvaluationConfig = z.strictObject({
   pairs: z.int().positive().nullable().default(null).describe(
     "Only the first pairs of each result; null: all. Of a task: 128.",

@@ -19,15 +19,12 @@ const /** @internal */ settingChangeSchema = z.strictObject({
   from: z.unknown().optional(),
   to: z.unknown().optional(),
 });
-/**
- * A setting that a resume has changed, as its run records it. An absent value is one that is not
- * said.
- */
+/** A setting that a resume has changed, as its run records it. An absent value was not set. */
 export type SettingChange = z.infer<typeof settingChangeSchema>;
 /** Schema of {@linkcode SettingChange}. */
 export const SettingChange: typeof settingChangeSchema = settingChangeSchema;
 
-/** A setting that differs. `read_by` is null where a resume may not change it. */
+/** A setting that differs. `read_by` is null if a resume may not change it. */
 type ChangedSetting = Omit<SettingChange, "read_by"> & { read_by: ReadBy | null };
 
 type Sides = { path: string; from: unknown; to: unknown; read_by: ReadBy | null };
@@ -59,7 +56,7 @@ function changesIn(schema: z.ZodType | undefined, { path, from, to, read_by }: S
   return [{ path, read_by: may, ...(from !== undefined && { from }), ...(to !== undefined && { to }) }];
 }
 
-/** What is declared of a setting, and its schema without defaults. */
+/** A setting's declarations, and its schema without defaults. */
 function declared(schema: z.ZodType): { read_by?: ReadBy; bare: z.ZodType } {
   const own = mayChange.get(schema)?.read_by;
   const wraps = schema instanceof z.ZodDefault || schema instanceof z.ZodPrefault ||
@@ -69,7 +66,7 @@ function declared(schema: z.ZodType): { read_by?: ReadBy; bare: z.ZodType } {
   return { ...inner, read_by: own ?? inner.read_by };
 }
 
-/** The option of a union that both sides are; the union itself where they are two. */
+/** The option of a union that both sides use; the union itself if they use different ones. */
 function optionAt(schema: z.ZodType, { from, to }: { from: unknown; to: unknown }): z.ZodType {
   if (!(schema instanceof z.ZodDiscriminatedUnion) || !isFields(from) || !isFields(to)) return schema;
   const name = schema.def.discriminator;

@@ -1,11 +1,11 @@
-/** Several evaluation files are several results: which rows make one, and what it is called. */
+/** Several evaluation files are several results: the rows and the name of each. */
 import { basename, extname } from "node:path";
 import type { SourceConfig } from "../data/mod.ts";
 import type { Issue } from "./issue_text.ts";
 
 /**
- * What evaluations are cut by. A recorded block that has no `files` keeps them together, as it was
- * before the setting.
+ * How evaluations are divided. A recorded block without `files` keeps them together, as before the
+ * setting existed.
  */
 export type Evaluated = {
   data?: { eval?: SourceConfig[] };
@@ -32,7 +32,7 @@ export function evaluationSets({ data, evaluate }: Evaluated): EvaluationSet[] {
   });
 }
 
-/** What an evaluation of a set is called; of the only set: as it always was. */
+/** The name of a set's evaluation; an only set keeps the name that it always had. */
 export function evaluationName(set: string | null, label: string): string {
   return set === null ? label : `${set}/${label}`;
 }
@@ -41,7 +41,7 @@ function setName({ name, path }: SourceConfig): string {
   return name ?? basename(path, extname(path));
 }
 
-/** A rule: names of sets are parts of metrics' names, and no two are alike. */
+/** A rule: names of sets are parts of metrics' names and must differ. */
 export function setsHaveNames(blocks: Evaluated): Issue[] {
   const sets = evaluationSets(blocks);
   const files = new Map<string, string>();

@@ -10,8 +10,8 @@ type Kind = "model" | "rows" | "reward" | "algorithm" | "python";
 type Named = { path: Path; kind: Kind; text: string };
 
 /**
- * Every file that a configuration names. Works on blocks that may be broken: what is not text is
- * left out.
+ * Every file that a configuration names. Works on blocks that may be broken: skips what is not
+ * text.
  */
 export function namedFiles(value: unknown): Named[] {
   const list = (path: Path) =>
@@ -78,7 +78,8 @@ const CHECKS: Record<Kind, (text: string) => Promise<string | null>> = {
     const { path, function: name } = parsed;
     if (await kindOf(path) !== "file") return `there is no file at ${path}`;
     const text = await Deno.readTextFile(path);
-    // A function may also be imported or assigned, so only a name that the file never says is refused.
+    // A function may also be imported or assigned, so only a name that the file never mentions is
+    // refused.
     if (new RegExp(`\\b${name}\\b`).test(text)) return null;
     const defined = [...text.matchAll(/^(?:async\s+)?def\s+(\w+)/gm)].map((match) => match[1]!);
     return `${path} has no function '${name}'${didYouMean(name, defined)}`;

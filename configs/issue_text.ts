@@ -2,11 +2,11 @@ import { z } from "zod";
 import { bare, fieldPaths, optionsOf, type Path, schemaAt, valueAt } from "./schema_walk.ts";
 import { didYouMean, suggestKey } from "./suggest.ts";
 
-/** One thing that is wrong at one path. `key`: the key itself is wrong, not its value. */
+/** One problem at one path. `key`: the key itself is wrong, not its value. */
 export type Issue = { path: Path; message: string; key?: boolean };
 type Checked = { schema: z.ZodType; value: unknown };
 
-/** Zod's issues in our words: what is wrong, what is expected, what was probably meant. */
+/** Zod's issues in our words: what is wrong, what is expected, what was probably intended. */
 export function issuesOf(error: z.ZodError, checked: Checked): Issue[] {
   return error.issues.flatMap((issue) => {
     const path = issue.path as Path;
@@ -44,7 +44,7 @@ function messageOf(issue: z.core.$ZodIssue, checked: Checked): string {
   }
 }
 
-/** The path of a discriminator's issue ends with it. */
+/** A discriminator's issue has a path that ends with the discriminator. */
 function unionText(path: Path, { schema, value }: Checked, found: unknown): string {
   const union = schemaAt(schema, { path: path.slice(0, -1), value });
   if (!(union instanceof z.ZodDiscriminatedUnion)) return `invalid value ${show(found)}`;

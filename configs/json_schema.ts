@@ -5,8 +5,8 @@ import { Config } from "./schema.ts";
 type Json = Record<string, unknown>;
 
 /**
- * The JSON Schema (draft-7) of what people write, for editors: short forms are allowed, fields with defaults may be left
- * out. It cannot say the rules between fields.
+ * The JSON Schema (draft-7) of what people write, for editors: short forms are allowed, fields with
+ * defaults are optional. It cannot express rules between fields.
  */
 export function configJsonSchema(): Json {
   const schema = z.toJSONSchema(Config, { target: "draft-7", io: "input" }) as Json;
@@ -29,7 +29,7 @@ export function configSchemaText(): string {
   return JSON.stringify(configJsonSchema(), null, 2) + "\n";
 }
 
-/** What `short_forms.ts` writes out. */
+/** The short forms that `short_forms.ts` expands. */
 function withShortForms(fields: Record<string, Json>, definitions: Record<string, Json>): void {
   if (fields.algorithm) fields.algorithm = algorithmBlock(fields.algorithm);
   const entry = (name: string, schema: Json) => {
@@ -49,7 +49,7 @@ function withShortForms(fields: Record<string, Json>, definitions: Record<string
 
 const PYTHON_FILE = { type: "string", pattern: "\\.py$", description: "The path of a Python file." };
 
-/** The settings of a Python file are next to its name; only the file knows which there are. */
+/** The settings of a Python file are next to its name; only the file knows them. */
 function algorithmBlock(union: Json): Json {
   const names = namesOf(union).filter((name) => name !== "python");
   const python = optionsOf(union).find((option) => nameOf(option) === "python")!;
@@ -66,11 +66,11 @@ function algorithmBlock(union: Json): Json {
 const PYTHON = { type: "string", pattern: "\\.py:[A-Za-z_]\\w*$" };
 
 function rewardEntry(entry: Json): Json {
-  const short = optionsOf(entry).filter(({ required }) => (required as string[]).length === 1); // The name alone says it all.
+  const short = optionsOf(entry).filter(({ required }) => (required as string[]).length === 1); // The name alone is enough.
   const names = short.map(nameOf);
   const python = { ...(optionsOf(entry).find((option) => nameOf(option) === "python") as Json) };
   const { source: _, ...fields } = python.properties as Json;
-  // The same entry with its function where other rewards have their name.
+  // The same entry, with its function in place of a name.
   const named = {
     ...python,
     properties: { ...fields, name: { ...PYTHON, description: "`path.py:function`." } },

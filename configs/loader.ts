@@ -20,13 +20,13 @@ export type LoadOptions = {
   overrides?: readonly string[];
   /** What relative paths in overrides start from. Those in the file start from the file. */
   cwd?: string;
-  /** What the command that makes the missing files needs: they are not looked for. */
+  /** Skips the check for missing files, for the command that creates them. */
   files_missing?: boolean;
 };
 
 /**
- * Where a leaf's value comes from. `where`: `file:line:col`, `override a.b`, a profile with either
- * of these, or empty.
+ * The origin of a leaf's value. `where`: `file:line:col`, `override a.b`, a profile with either of
+ * these, or empty.
  */
 export type Origin = {
   path: string;
@@ -59,8 +59,7 @@ export async function loadConfig(file: string, options: LoadOptions = {}): Promi
 }
 
 /**
- * `loadConfig` for a text at hand; `file` names it in problems and is what relative paths start
- * from.
+ * `loadConfig` for a text in memory. `file` names it in problems, and relative paths start from it.
  */
 export async function parseConfig(text: string, options: LoadOptions & { file: string }): Promise<LoadedConfig> {
   const source = new ConfigSource(text, options);
@@ -79,8 +78,8 @@ export async function parseConfig(text: string, options: LoadOptions & { file: s
 }
 
 /**
- * A resolved configuration that was recorded; it needs no file any more. @throws {z.ZodError} If it
- * is none.
+ * A resolved configuration from a record; it no longer needs a file. @throws {z.ZodError} If it is
+ * invalid.
  */
 export function readConfig(recorded: unknown): Config {
   const flow = (recorded as { flow?: Flow } | null)?.flow;
@@ -111,7 +110,7 @@ const PROFILE: Path = ["algorithm", "profile"];
 
 type Found = { problem: ConfigProblem; fatal: boolean };
 
-/** The file and the overrides on top of it, and where each of their values was said. */
+/** The file with its overrides, and the origin of each value. */
 class ConfigSource {
   readonly value: unknown;
   readonly problems: Found[] = [];
@@ -174,15 +173,15 @@ class ConfigSource {
     }
   }
 
-  /** A setting that a profile filled in was said where the profile was. */
+  /** A setting that a profile filled in has the profile's place. */
   #saidBy(path: Path): Path {
     const filled = path.length === 2 && path[0] === PROFILE[0] && String(path[1]) in (this.profile?.set ?? {});
     return filled ? PROFILE : path;
   }
 
   /**
-   * A profile that comes after a whole configuration, as that of a run is, finds everything written
-   * and would do nothing.
+   * A profile added to a resolved configuration, such as a run's, finds every setting written and
+   * would do nothing.
    */
   #refuseIdleProfile(): void {
     const override = this.#overriding(PROFILE);
@@ -194,7 +193,7 @@ class ConfigSource {
     this.problems.push({ fatal: false, problem: { where: nameOf(override), path: "", message, position: null } });
   }
 
-  /** The last override that set this path or a block around it, or that alone made it. */
+  /** The last override that set this path or a block around it, or that alone created it. */
   #overriding(path: Path): Override | undefined {
     return this.#overrides.findLast((set) => startsWith(path, set.path) || this.#isMade(path, set.path));
   }

@@ -2,10 +2,7 @@ import { dropoutOf, headOf, inPython } from "../algs/mod.ts";
 import type { Issue } from "./issue_text.ts";
 import type { Blocks } from "./rule_blocks.ts";
 
-/**
- * Rules about how training fits in memory. What a choice has no meaning for is refused, never
- * ignored.
- */
+/** Rules about how training fits in memory. A setting without effect is refused, never ignored. */
 export const MEMORY_RULES = [offloadIsDeepSpeeds, packingIsTheVocabularys, dropoutIsSupervised, adaptersFit];
 
 function offloadIsDeepSpeeds({ trainer }: Blocks): Issue[] {
@@ -63,7 +60,7 @@ function adaptersFit({ trainer, algorithm }: Blocks): Issue[] {
   ];
 }
 
-/** The name of an algorithm whose model ends in a separate head instead of a vocabulary. */
+/** The name of an algorithm whose model has a separate head instead of a vocabulary. */
 function headedOf(algorithm: Blocks["algorithm"]): string | null {
   return algorithm === undefined || inPython(algorithm) || headOf(algorithm) === null ? null : algorithm.name;
 }

@@ -7,7 +7,7 @@ export type Override = { text: string; path: Path; value: unknown };
 type OverrideProblem = { text: string; message: string };
 
 /**
- * Splits `a.b=c`; a text that is none is a problem, not a throw, so that all problems are reported
+ * Splits `a.b=c`. Any other text is a problem, not a throw, so that all problems are reported
  * together.
  */
 export function parseOverride(text: string): Override | OverrideProblem {
@@ -31,10 +31,7 @@ function stepOf(step: string): string | number {
   return /^\d+$/.test(step) ? Number(step) : step;
 }
 
-/**
- * The value with one override set in it; blocks that are not there yet are made. Never changes its
- * argument.
- */
+/** The value with one override; creates missing blocks. Never changes its argument. */
 export function setAt(value: unknown, { path, to }: { path: Path; to: unknown }): unknown {
   if (path.length === 0) return to;
   const [step, ...rest] = path;
@@ -57,7 +54,7 @@ export function setAt(value: unknown, { path, to }: { path: Path; to: unknown })
 }
 
 /**
- * A value with overrides in it, for configurations that only their own graph can check. @throws
+ * A value with overrides, for configurations that only their own graph can check. @throws
  * {RangeError} At the first that cannot be set.
  */
 export function overridden(value: unknown, overrides: readonly string[]): unknown {

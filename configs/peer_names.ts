@@ -1,6 +1,6 @@
 /**
- * What settings of TRL, verl, OpenRLHF, FeynRL and slime are called here: a path, or a sentence where there is no such setting.
- * Several paths: the first that the flow has.
+ * Our names for settings of TRL, verl, OpenRLHF, FeynRL and slime: a path, or a sentence if there
+ * is no such setting. Of several paths, the first that the flow has applies.
  */
 export const PEER_NAMES: Record<string, readonly string[] | string> = {
   learning_rate: ["trainer.optimizer.lr", "online.optimizer.lr"],
@@ -95,9 +95,7 @@ export const PEER_NAMES: Record<string, readonly string[] | string> = {
   packing_samples: ["trainer.packing"],
 };
 
-/**
- * ` (...)` that says what a peer's setting is called in a flow that has these paths, else nothing.
- */
+/** ` (...)` with our name for a peer's setting in a flow that has these paths, else nothing. */
 export function peerHint(key: string, everywhere: readonly string[]): string {
   const known = Object.hasOwn(PEER_NAMES, key) ? PEER_NAMES[key]! : null;
   if (known === null) return "";

@@ -1,6 +1,6 @@
 import type { Position } from "./yaml_file.ts";
 
-/** One thing that is wrong, with its place: `file:line:col`, or `override a.b`. */
+/** One problem with its place: `file:line:col`, or `override a.b`. */
 export type ConfigProblem = { where: string; path: string; message: string; position: Position | null };
 
 /**
@@ -10,7 +10,7 @@ export type ConfigProblem = { where: string; path: string; message: string; posi
 export class ConfigError extends Error {
   /** As an engine's error has it. */
   readonly code = "bad_config";
-  /** Never: the file has to change. */
+  /** Never: the file must change. */
   readonly retryable = false;
   /** All of them, in the file's order. */
   readonly problems: readonly ConfigProblem[];

@@ -7,18 +7,16 @@ export type UsedProfile = {
   name: string;
   /** The framework and its version. */
   about: string;
-  /** What it set; what was written beside it is not here. */
+  /** What it set, without what was written beside it. */
   set: Record<string, unknown>;
-  /**
-   * What was written beside it and differs from what it would have set, with what it would have.
-   */
+  /** Written settings that differ from the profile's, with the profile's value. */
   written: Record<string, unknown>;
   /** Where equality with the framework ends. */
   ends: readonly string[];
 };
 
 /**
- * Fills in what `algorithm.profile` sets and is not written. Without a profile that exists,
+ * Fills in what `algorithm.profile` sets and the user did not write. Without a known profile, does
  * nothing.
  */
 export function withProfile(value: unknown): { value: unknown; profile: UsedProfile | null } {

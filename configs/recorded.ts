@@ -4,8 +4,9 @@ import { isFields } from "./short_forms.ts";
 import { bare, optionsOf } from "./schema_walk.ts";
 
 /**
- * A configuration as it was recorded, with what its absent settings meant then (`beforeItWas`). What today's default still
- * says is left to the schema. Returns a new value; one that lacks nothing comes back equal.
+ * A recorded configuration with what its absent settings meant then (`beforeItWas`). The schema
+ * fills in settings whose default is unchanged. Returns a new value, which is equal if nothing is
+ * absent.
  */
 export function restoreRecorded(schema: z.ZodType, recorded: unknown): unknown {
   const here = bare(schema);
@@ -31,7 +32,7 @@ function restoreFields(schema: z.ZodObject, recorded: Record<string, unknown>): 
     if (name in out) out[name] = restoreRecorded(field, out[name]);
     else if (before) out[name] = before.value;
     else if (field instanceof z.ZodPrefault) {
-      // A block that did not exist either: its settings meant what they meant then.
+      // The block did not exist either: its settings have their meaning of that time.
       const block = restoreRecorded(field, {});
       if (Object.keys(block as object).length > 0) out[name] = block;
     }

@@ -18,7 +18,7 @@ function rewardsDiffer({ reward }: Blocks): Issue[] {
   return [...twice, { path: ["reward"], message: "every weight is 0, so every reward is 0; give one another weight" }];
 }
 
-/** `when` names another entry, and what it waits for does not wait for it. */
+/** `when` names a different entry, and conditions form no cycle. */
 function conditionsHold({ reward = [] }: Blocks): Issue[] {
   const labels = reward.map(labelOf);
   const conditions = new Map(reward.map((entry, i) => [labels[i]!, entry.when]));

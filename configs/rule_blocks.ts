@@ -8,8 +8,8 @@ import type { Evaluated } from "./evaluation_sets.ts";
 import type { Flow, PreferenceConfig, QuickstartConfig } from "./schema.ts";
 
 /**
- * What rules see: the blocks of a configuration that are right by themselves. A rule about a broken
- * block says nothing.
+ * What rules see: the blocks of a configuration that are valid by themselves. A rule skips broken
+ * blocks.
  */
 export type Blocks = {
   flow: Flow;

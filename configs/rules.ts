@@ -9,7 +9,7 @@ import { PREFERENCE_RULES } from "./preference_rules.ts";
 import { REWARD_RULES } from "./reward_rules.ts";
 import type { Blocks } from "./rule_blocks.ts";
 
-/** Rules between fields. Each says where, what is wrong, and what to change. */
+/** Rules between fields. Each names the place, the problem and the fix. */
 const RULES: ((blocks: Blocks) => Issue[])[] = [
   schedules,
   truncatedSampling,
@@ -107,7 +107,7 @@ function ofOneProcess(
 }
 
 /**
- * What the value model's block says itself, and what it cannot inherit if its engine differs from
+ * What the value model's block sets itself, and what it cannot inherit if its engine differs from
  * the trainer's.
  */
 function valueOfItsOwn(trainer: NonNullable<Blocks["trainer"]>, value_model: ValueModelConfig | undefined) {
@@ -173,7 +173,7 @@ function greedyRepeats({ flow, evaluate, sampler }: Blocks): Issue[] {
 
 function digitsAreEnough({ flow, task, evaluate }: Blocks): Issue[] {
   const what = flow === "preference" ? "pairs" : "problems";
-  const held = evaluate?.[what] ?? EVAL_PROBLEMS; // They are held out, evaluated on or not.
+  const held = evaluate?.[what] ?? EVAL_PROBLEMS; // They are held out even if nothing is evaluated.
   if (!task || held < 10 ** task.digits) return [];
   return [{
     path: ["evaluate", what],
@@ -197,8 +197,8 @@ function everyIsOfSaved({ checkpoints }: Blocks): Issue[] {
 }
 
 /**
- * Turns that end by the tokenizer's token have no record of a template's arguments: nothing would
- * be rendered with them.
+ * Turns that end with the tokenizer's token do not record a template's arguments: nothing would be
+ * rendered with them.
  */
 function templateIsRendered({ model = {}, reward = [] }: Blocks): Issue[] {
   const blocks: [Issue["path"], object][] = [

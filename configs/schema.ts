@@ -100,13 +100,13 @@ const /** @internal */ evaluateConfigSchema = z.strictObject({
   sampler,
   evaluate: EvaluationConfig.prefault({}).describe("Number of problems and samples."),
 });
-/** Evaluation alone: sample and score, train nothing. */
+/** Evaluation only: samples and scores, trains nothing. */
 export type EvaluateConfig = z.infer<typeof evaluateConfigSchema>;
 /** Schema of {@linkcode EvaluateConfig}. */
 export const EvaluateConfig: typeof evaluateConfigSchema = evaluateConfigSchema;
 
 const optimizer = Optimizer.prefault({}).describe("AdamW and its learning rate.");
-/** A supervised part before the one that the run is for. */
+/** A supervised part before the run's main part. */
 const warmup = z.strictObject({ rounds, rows_per_round: rowsPerRound, optimizer });
 
 const /** @internal */ quickstartConfigSchema = z.strictObject({

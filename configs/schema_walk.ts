@@ -58,7 +58,7 @@ export function fieldPaths(schema: z.ZodType): string[] {
   ]);
 }
 
-/** The value at a path; undefined where there is none. */
+/** The value at a path; undefined if there is none. */
 export function valueAt(value: unknown, path: Path): unknown {
   return path.reduce<unknown>(child, value);
 }

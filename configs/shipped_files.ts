@@ -1,12 +1,11 @@
 import { basename, dirname } from "node:path";
 import { fileURLToPath } from "node:url";
 
-/** One file, and what makes it the right one. `sha256`: hex. */
+/** One file and how to verify it. `sha256`: hex. */
 export type ShippedFile = { path: string; url: string; bytes: number; sha256: string };
 
 /**
- * What shipped configurations read and the repository does not have: files of one directory, from
- * one place.
+ * Files that shipped configurations read and the repository lacks: one directory, from one source.
  */
 export type ShippedFiles = {
   name: string;
@@ -28,7 +27,7 @@ const MODEL_FILES: Listed[] = [
   ["tokenizer_config.json", 3764, "4ec77d44f62efeb38d7e044a1db318f6a939438425312dfa333b8382dbad98df"],
   ["tokenizer.json", 2_104_556, "9ca9acddb6525a194ec8ac7a87f24fbba7232a9a15ffa1af0c1224fcd888e47c"],
   ["model.safetensors", 269_060_552, "5af571cbf074e6d21a03528d2330792e532ca608f24ac70a143f6b369968ab8c"],
-  // The last: without it a directory is no model, so one that is not whole is not taken for one.
+  // The last: a directory without it is not a model, so an incomplete one is never used as a model.
   ["config.json", 861, "8eb740e8bbe4cff95ea7b4588d17a2432deb16e8075bc5828ff7ba9be94d982a"],
 ];
 
@@ -52,7 +51,7 @@ function shipped(
   return { name, dir, page, files: files.map(at) };
 }
 
-/** All that is read by shipped configurations. `hub`: the Hugging Face Hub or a mirror of it. */
+/** Everything that shipped configurations read. `hub`: the Hugging Face Hub or a mirror of it. */
 export function shippedFiles(hub = Deno.env.get("HF_ENDPOINT") || HUB): ShippedFiles[] {
   return [
     shipped("models/SmolLM2-135M-Instruct", {

@@ -7,8 +7,9 @@ export type Moved = { path: Path; from: Path };
 type Fields = Record<string, unknown>;
 
 /**
- * Writes the short forms out: `algorithm: grpo`, `algorithm: my.py`, `reward: gsm8k`, `reward: my.py:function`,
- * `train: a.jsonl`. Anything else is left as it is, for the schema to judge. Writing out twice changes nothing.
+ * Expands the short forms: `algorithm: grpo`, `algorithm: my.py`, `reward: gsm8k`, `reward:
+ * my.py:function`, `train: a.jsonl`. Leaves anything else to the schema. Expanding twice changes
+ * nothing.
  */
 export function writeOut(value: unknown): { value: unknown; moved: Moved[] } {
   if (!isFields(value)) return { value, moved: [] };
@@ -54,7 +55,7 @@ function withSettings(fields: Fields, { at, moved }: Place): Fields {
   return { ...rest, settings: { ...settings, ...Object.fromEntries(beside) } };
 }
 
-/** One thing where a list is expected is a list of one. */
+/** A single entry in place of a list is a list of one. */
 function list(value: unknown, { at, moved }: Place): unknown[] {
   if (Array.isArray(value)) return value;
   moved.push({ path: [...at, 0], from: at });

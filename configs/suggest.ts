@@ -1,7 +1,7 @@
 import { closest, distance } from "fastest-levenshtein";
 import { peerHint } from "./peer_names.ts";
 
-/** ` (did you mean X?)` for a name that is nearly one of these, else nothing. */
+/** ` (did you mean X?)` for a name close to one of these, else nothing. */
 export function didYouMean(name: string, known: readonly string[]): string {
   if (known.length === 0) return "";
   const near = closest(name, known);
@@ -12,8 +12,8 @@ export function didYouMean(name: string, known: readonly string[]): string {
 }
 
 /**
- * For a key that is unknown in `block`: what a peer's name is called here, else a near name here, else the same name further
- * inside, else elsewhere.
+ * For a key that is unknown in `block`: our name for a peer's name, else a close name here, else
+ * the same name further inside, else elsewhere.
  */
 export function suggestKey(
   key: string,

@@ -19,7 +19,7 @@ type SyntaxProblem = Position & { path: Path; message: string; fatal: boolean };
 
 type Found = { at: number; exact: boolean };
 
-/** A YAML text parsed once, that still knows where everything stands. */
+/** A YAML text parsed once, with the place of everything in it. */
 export class YamlFile {
   readonly value: unknown;
   readonly problems: SyntaxProblem[];
@@ -31,7 +31,7 @@ export class YamlFile {
     this.problems = [...this.#document.errors, ...this.#document.warnings].map((error) => ({
       ...this.#position(error.pos[0]),
       path: error.code === "DUPLICATE_KEY" ? this.#keyAt(error.pos[0]) : [],
-      // A key that stands twice leaves a tree that can still be checked; other errors do not.
+      // A tree with a duplicate key can still be checked; after other errors there is none.
       fatal: error.code !== "DUPLICATE_KEY",
       message: error.code === "DUPLICATE_KEY"
         ? "the key stands twice in this block; keep one"
@@ -41,7 +41,7 @@ export class YamlFile {
   }
 
   /**
-   * Where a path of the long form stands, or the nearest thing around it. `key`: the key itself,
+   * The place of a path of the long form, or of the nearest thing around it. `key`: the key itself,
    * not its value.
    */
   position(path: Path, { moved, key = false }: { moved: readonly Moved[]; key?: boolean }): Position {

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { beforeItWas } from "./before_it_was.ts";
 
-/** Arguments that the worker itself gives when it renders a template. */
+/** Arguments that the worker itself passes when it renders a template. */
 const OWN = [
   "conversation",
   "tokenize",
@@ -11,7 +11,7 @@ const OWN = [
   "return_tensors",
 ];
 
-/** Settings of how a model's chat template is used, next to the model. */
+/** How a model's chat template is used; written next to the model. */
 export const chatSettings = {
   template_arguments: z.record(
     z.string().refine((name) => !OWN.includes(name), "is given by the worker that renders the template; leave it out"),
@@ -35,8 +35,8 @@ export type Chat = z.infer<typeof chatSchema>;
 export const Chat: typeof chatSchema = chatSchema;
 
 /**
- * The record of a model's settings; nothing if it has none, such as a created model, or one that
- * ends turns as before.
+ * The record of a model's settings; empty if it has none, such as a created model, or one that ends
+ * turns as before.
  */
 export function chatOf(model: object = {}): { chat?: Chat } {
   const { template_arguments = {}, turn_end } = model as ChatSettings;

@@ -38,7 +38,7 @@ export function encodeSlab(slab: GeneratedSlab): Uint8Array<ArrayBuffer> {
 }
 
 /**
- * Reads a slab from its MessagePack.
+ * Reads a slab from MessagePack.
  * @throws {TypeError} If the bytes are not a slab: says which field of which trajectory is wrong.
  */
 export function decodeSlab(bytes: Uint8Array): GeneratedSlab {

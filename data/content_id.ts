@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 
-/** The same value gives the same text whatever the order of its keys. */
+/** Equal values give equal text, whatever the order of keys. */
 function sortedJson(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(sortedJson).join(",")}]`;
   if (value === null || typeof value !== "object") return JSON.stringify(value) ?? "null";
@@ -9,8 +9,7 @@ function sortedJson(value: unknown): string {
 }
 
 /**
- * Id of a row that brings none: the first 20 hexadecimal digits (80 bits) of the sha256 of its
- * content.
+ * Id of a row without one: the first 20 hexadecimal digits (80 bits) of the sha256 of its content.
  */
 export function contentId(row: unknown): string {
   return createHash("sha256").update(sortedJson(row)).digest("hex").slice(0, 20);

@@ -17,8 +17,8 @@ export type DigitsPreferences = z.infer<typeof digitsPreferencesSchema>;
 export const DigitsPreferences: typeof digitsPreferencesSchema = digitsPreferencesSchema;
 
 /**
- * The training and evaluation problems of the digits task, each with a wrong answer that the seed
- * makes.
+ * The training and evaluation problems of the digits task, each with a wrong answer drawn from the
+ * seed.
  */
 export function digitsPreferenceTables(
   { name, ...split }: DigitsPreferences & Pick<DigitsSplit, "seed" | "eval_problems">,
@@ -36,8 +36,8 @@ export function digitsPreferenceTables(
 type Mistake = (of: { answer: string; problem: string; random: readonly number[] }) => string;
 
 /**
- * Ways to be wrong, as a model that has half learned the task is. Each gives the answer itself
- * where it cannot apply.
+ * Mistakes typical of a model that has half learned the task. A mistake that cannot apply returns
+ * the answer itself.
  */
 const MISTAKES: Record<string, Mistake> = {
   swapped: ({ answer, random }) => {
@@ -62,13 +62,13 @@ const MISTAKES: Record<string, Mistake> = {
 };
 
 /**
- * The row with a wrong answer: which mistake, and where, follows from the seed and the problem
- * alone.
+ * The row with a wrong answer: which mistake, and where, follows only from the seed and the
+ * problem.
  */
 function withMistake(row: Row, seed: number): Row {
   const answer = row.answer!;
   const problem = String(row.columns.problem);
-  const [first, ...random] = roundKeys(seed, 1 + Number(problem)); // The order of the rows has the keys of 0.
+  const [first, ...random] = roundKeys(seed, 1 + Number(problem)); // The order of the rows uses the keys of 0.
   const names = Object.keys(MISTAKES);
   const turned = names.map((_, i) => names[(first! + i) % names.length]!);
   const tried = turned.map((mistake) => ({ mistake, rejected: MISTAKES[mistake]!({ answer, problem, random }) }));

@@ -16,7 +16,7 @@ export type DigitsTask = z.infer<typeof digitsTaskSchema>;
 /** Schema of {@linkcode DigitsTask}. */
 export const DigitsTask: typeof digitsTaskSchema = digitsTaskSchema;
 
-/** Problems that are held out where a configuration names no number. */
+/** Problems held out by default. */
 export const EVAL_PROBLEMS = 128;
 
 /** The task, the seed that permutes its problems, and how many are held out. */
@@ -27,8 +27,9 @@ export type DigitsSplit = DigitsTask & {
 };
 
 /**
- * Training and evaluation problems, disjoint by construction: the seed permutes all 10^digits problems, the first
- * `eval_problems` are evaluated on and the rest trained on. Nothing is stored: a row is computed from its place.
+ * Training and evaluation problems, disjoint by construction: the seed permutes all 10^digits
+ * problems, the first `eval_problems` are for evaluation, the rest for training. Nothing is stored:
+ * a row is computed from its place.
  */
 export function digitsTables(split: DigitsSplit): { train: RowTable; eval: RowTable } {
   const all = 10 ** split.digits;

@@ -6,9 +6,9 @@ export type DataPlace = { file: string; line?: number; field?: string };
  * the same way. Its fields are those of the engine's errors, which this room may not import.
  */
 export class DataError extends Error {
-  /** As an engine's error has it. */
+  /** As in the engine's errors. */
   readonly code = "bad_data";
-  /** What a stage's attempts are counted by. */
+  /** The kind of failure, by which a stage's attempts are counted. */
   readonly cause_kind = "bad_data";
   /** Never: the same bytes fail the same way. */
   readonly retryable = false;

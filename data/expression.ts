@@ -27,7 +27,7 @@ export const UNARY = [
   "stepSum",
 ] as const;
 /**
- * Operations of two operands; a coarser kind broadcasts into a finer one. `lt` and `le` give 1 or
+ * Operations of two operands; a coarser kind broadcasts into a finer one. `lt` and `le` return 1 or
  * 0.
  */
 export const BINARY = ["add", "sub", "mul", "div", "minimum", "maximum", "lt", "le"] as const;
@@ -35,7 +35,7 @@ export const BINARY = ["add", "sub", "mul", "div", "minimum", "maximum", "lt", "
 const kind = Kind.describe("Kind of the value.");
 const place = z.int().nonnegative().describe("Index of an earlier node.");
 
-/** One node. `args` name earlier nodes, so the list is in an order in which it can be computed. */
+/** One node. `args` name earlier nodes, so the list can be computed in order. */
 export const ExpressionNode = z.discriminatedUnion("op", [
   z.strictObject({
     op: z.literal("input"),
@@ -66,8 +66,8 @@ const /** @internal */ expressionSchema = z.strictObject({
   for (const [path, message] of faults(value)) issues.push({ code: "custom", input: value, path, message });
 });
 /**
- * A loss as plain JSON: the canonical list of its nodes, a shared part once. The trainer differentiates it, the
- * reference evaluator computes it, the run records it.
+ * A loss as plain JSON: the canonical list of its nodes; a shared part appears once. The trainer
+ * differentiates it, the reference evaluator computes it, the run records it.
  */
 export type Expression = z.infer<typeof expressionSchema>;
 /** Schema of {@linkcode Expression}. */

@@ -2,14 +2,15 @@ import { isDeepStrictEqual } from "node:util";
 import { z } from "zod";
 
 /**
- * What the absence of a field means in every record that was ever written: fixed for good, whatever
- * a setting's default is today.
+ * What the absence of a field means in every record that was ever written: fixed permanently,
+ * whatever a setting's default is today.
  */
 const firstValues = z.registry<{ first: unknown }>();
 
 /**
- * A field that a record leaves out while it has the value that it had in all records from before the field existed. Those records,
- * and the hashes that name them, stay as they are; code reads and sends the field whole.
+ * A field that a record omits while it has the value implied by all records from before the field
+ * existed. Those records, and the hashes that name them, stay as they are; code always reads and
+ * sends the field.
  *
  * ```ts
  * const Numerics = z.strictObject({ dtype: z.string(), packing: leftOut(z.boolean(), false) });
@@ -24,8 +25,8 @@ export function leftOut<Type extends z.ZodType>(schema: Type, first: z.output<Ty
 }
 
 /**
- * `value` as it is recorded: without the fields that have their first value. Parsing it with
- * `schema` restores it whole.
+ * `value` as it is recorded: without fields that have their first value. Parsing with `schema`
+ * restores them.
  */
 export function recorded<Type extends z.ZodType>(schema: Type, value: z.output<Type>): z.input<Type> {
   return shortened(schema, value) as z.input<Type>;

@@ -9,10 +9,11 @@ type Shape = Pick<Row, "prompt" | "completion" | "answer" | "rejected" | "margin
 const FINAL_MARK = "####";
 
 /**
- * One row of any known shape to one form: a `preference` if that is asked for (`readPreference`), else the first match of
- * configured `fields`; chat `messages` (a last assistant turn is the completion); `prompt` with `completion` or `answer`;
- * `question` or `problem` with `answer` (GSM8K: `#### N` ends the answer, N is the reference and the whole text the
- * completion). verl's `reward_model.ground_truth` is an answer too.
+ * Converts one row of any known shape to one form: a `preference` if requested (`readPreference`),
+ * else the first match of configured `fields`; chat `messages` (a last assistant turn is the
+ * completion); `prompt` with `completion` or `answer`; `question` or `problem` with `answer`
+ * (GSM8K: `#### N` ends the answer, N is the reference and the whole text the completion). verl's
+ * `reward_model.ground_truth` is also an answer.
  * @throws {RowProblem} If the row has no such shape.
  */
 export function normalise(
@@ -66,8 +67,8 @@ function ofPrompt(columns: Columns, fields: SourceConfig["fields"]): Shape {
 }
 
 /**
- * What the last line has after its first `####`, or the whole of it where the mark stands alone before. Searched from the
- * end and never twice: rows are as long as their writer likes.
+ * The text after the first `####` of the last line, or the whole line if the mark is alone on the
+ * line before. Searched once, from the end: rows may be of any length.
  */
 function finalAnswer(text: string): string | undefined {
   const whole = text.trimEnd();
@@ -99,7 +100,7 @@ function isId(value: unknown): boolean {
   return typeof value === "number" || (typeof value === "string" && value !== "");
 }
 
-/** Puts on what the source asks for: the chat form, a system message, an instruction. */
+/** Adds what the source requires: the chat form, a system message, an instruction. */
 function dress(prompt: Prompt, source: Omit<SourceConfig, "path">): Prompt {
   const tail = source.instruction === undefined ? "" : `\n${source.instruction}`;
   const isChat = typeof prompt !== "string" || source.prompt_as === "chat" || source.system !== undefined;

@@ -8,8 +8,8 @@ const FEISTEL_ROUNDS = 8;
 const HALF_BITS_MIN = 6;
 
 /**
- * Which row draw number `draw` reads: every epoch is a different permutation of the rows.
- * A pure function of (seed, draw, rows): nothing is stored, so a run that resumes, forks or is redone asks again.
+ * Which row draw number `draw` reads: every epoch is a different permutation of the rows. A pure
+ * function of (seed, draw, rows): nothing is stored, so a resume, fork or redo computes it again.
  */
 export function placeOfDraw(draw: number, { seed, rows }: Order): { place: number; epoch: number } {
   if (!Number.isSafeInteger(draw) || draw < 0) {

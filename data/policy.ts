@@ -2,7 +2,7 @@ import { z } from "zod";
 import { ArtifactRef } from "./artifact_ref.ts";
 import { leftOut, recorded } from "./left_out.ts";
 
-/** Low-rank adapters in place of all weights: what they are made by, and what they compute. */
+/** Low-rank adapters in place of all weights: how they are created, and what they compute. */
 const LoraShape = z.strictObject({
   rank: z.int().positive(),
   alpha: z.number(),
@@ -14,7 +14,7 @@ const LoraShape = z.strictObject({
 type LoraShape = z.infer<typeof LoraShape>;
 
 /**
- * How the rows of a step meet the model. A redo uses what was recorded, not the current
+ * How the rows of a step enter the model. A redo uses the recorded values, not the current
  * configuration.
  */
 export const StepCut = z.strictObject({
@@ -45,10 +45,7 @@ export const Numerics = z.strictObject({
 });
 export type Numerics = z.infer<typeof Numerics>;
 
-/**
- * Of a model whose rows are padded, which has no vocabulary to cut, and which is trained whole and
- * without dropout.
- */
+/** For a model with padded rows and no vocabulary to cut, trained whole and without dropout. */
 export const PLAIN_NUMERICS: Pick<Numerics, "logits_chunk_tokens" | "packing" | "dropout"> & { lora: null } = Numerics
   .pick({
     logits_chunk_tokens: true,
@@ -86,14 +83,14 @@ const /** @internal */ optimizerSchema = z.strictObject({
   ),
   schedule: Schedule.prefault({}).describe("How the learning rate changes over optimizer steps."),
 });
-/** AdamW, with the schedule and the clip that belong to it. */
+/** AdamW, with its schedule and its clip. */
 export type Optimizer = z.infer<typeof optimizerSchema>;
 /** Schema of {@linkcode Optimizer}. */
 export const Optimizer: typeof optimizerSchema = optimizerSchema;
 
 /**
- * What a model ends in, if not in a vocabulary: `value`: V after each token; `score`: one number
- * for the sequence.
+ * A model's head, if not a vocabulary. `value`: V after each token; `score`: one number for the
+ * sequence.
  */
 export const ModelHead = z.enum(["value", "score"]);
 export type ModelHead = z.infer<typeof ModelHead>;
@@ -123,7 +120,7 @@ export const VersionRecord = z.discriminatedUnion("kind", [
 ]);
 export type VersionRecord = z.infer<typeof VersionRecord>;
 
-/** A version's record as its artifact holds it: what its id is the hash of. */
+/** A version's record as its artifact holds it; the id is its hash. */
 export function recordedVersion(record: VersionRecord): z.input<typeof VersionRecord> {
   return recorded(VersionRecord, record);
 }

@@ -32,9 +32,10 @@ export function isPreference(columns: Columns): boolean {
 }
 
 /**
- * A preference row: `prompt`, `chosen`, `rejected`, each text or messages, and an optional number `margin`. Without a prompt, or
- * with one that is text beside two whole conversations, the prompt is what both sides begin with, as TRL reads it.
- * @throws {RowProblem} If the row is none, or prefers nothing.
+ * A preference row: `prompt`, `chosen`, `rejected`, each text or messages, and an optional number
+ * `margin`. Without a prompt, or with one that is text beside two whole conversations, the prompt
+ * is what both sides start with, as TRL reads it.
+ * @throws {RowProblem} If the row is not a preference, or prefers nothing.
  */
 export function readPreference(
   columns: Columns,
@@ -76,12 +77,12 @@ function textOf(side: Prompt): string {
   return JSON.stringify(typeof side === "string" ? side : asCompletion(side));
 }
 
-/** Messages that begin before the answer: a question is among them. */
+/** Messages that start before the answer: they include a question. */
 function isConversation(side: Prompt): side is Message[] {
   return typeof side !== "string" && side[0]!.role !== "assistant";
 }
 
-/** A completion answers the prompt, so where it is messages the first is the assistant's. */
+/** A completion answers the prompt, so if it is messages, the first is the assistant's. */
 function answering(side: Prompt, key: string): Prompt {
   if (typeof side === "string") return side;
   const { role } = side[0]!;
@@ -94,8 +95,8 @@ function answering(side: Prompt, key: string): Prompt {
 }
 
 /**
- * TRL's `extract_prompt`: what both begin with, never all of the shorter one, and no space at its
- * end.
+ * TRL's `extract_prompt`: the common prefix of both, never all of the shorter one, and without a
+ * space at its end.
  */
 function implicitPrompt({ chosen, rejected }: Sides, keys: Keys): Sides & { prompt: Prompt } {
   const places = `'${keys.chosen}' and '${keys.rejected}'`;

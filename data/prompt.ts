@@ -9,7 +9,7 @@ export const Message: typeof messageSchema = messageSchema;
 
 const /** @internal */ promptSchema = z.union([z.string(), z.array(Message).min(1)]);
 /**
- * What the model is asked: plain text (encoded as it is) or chat messages (rendered by the chat
+ * The prompt of a model: plain text (encoded as it is) or chat messages (rendered by the chat
  * template).
  */
 export type Prompt = z.infer<typeof promptSchema>;
@@ -49,10 +49,7 @@ export type Draw = z.infer<typeof drawSchema>;
 export const Draw: typeof drawSchema = drawSchema;
 
 const /** @internal */ slabSchema = z.strictObject({ id: z.string(), draws: z.array(Draw).min(1) });
-/**
- * A slab: the draws that are generated as one batch which nothing joins. Cut by draw order, never
- * by arrival.
- */
+/** A slab: draws generated as one closed batch. Cut by draw order, never by arrival. */
 export type Slab = z.infer<typeof slabSchema>;
 /** Schema of {@linkcode Slab}. */
 export const Slab: typeof slabSchema = slabSchema;

@@ -6,10 +6,7 @@ const scalar = z.union([z.number(), z.string(), z.boolean(), z.null()]);
 /** Settings of a file's `Config`, by name. */
 export const PythonSettings = z.record(z.string(), z.union([scalar, z.array(scalar)]));
 
-/**
- * An algorithm's file as it is recorded: whole, so that a file that changes later changes nothing
- * of a run.
- */
+/** An algorithm's file as it is recorded: whole, so that later edits do not affect the run. */
 export const PythonSource = z.strictObject({
   file: z.string().describe("Its name in errors."),
   source: z.string().describe("Its text."),
@@ -41,7 +38,7 @@ const /** @internal */ algorithmDescriptionSchema = z.strictObject({
   pairs: z.boolean().describe("The loss compares the two sequences of a pair."),
   live_statistics: z.boolean().describe("A forward without gradient precedes the step."),
 });
-/** What the trainer found in an algorithm's file, after trying all of it on synthetic data. */
+/** What the trainer found in an algorithm's file when it tried all of it on synthetic data. */
 export type AlgorithmDescription = z.infer<typeof algorithmDescriptionSchema>;
 /** Schema of {@linkcode AlgorithmDescription}. */
 export const AlgorithmDescription: typeof algorithmDescriptionSchema = algorithmDescriptionSchema;
@@ -52,7 +49,10 @@ const /** @internal */ assignedCreditSchema = z.strictObject({
   coef: z.record(z.string(), z.number()).optional().describe("Of the next round."),
   metrics: z.record(z.string(), z.number()).optional(),
 });
-/** What `credit` of a file assigns to a round of N sequences; T of each are its sampled tokens. */
+/**
+ * What a file's `credit` assigns to a round of N sequences; T is a sequence's number of sampled
+ * tokens.
+ */
 export type AssignedCredit = z.infer<typeof assignedCreditSchema>;
 /** Schema of {@linkcode AssignedCredit}. */
 export const AssignedCredit: typeof assignedCreditSchema = assignedCreditSchema;

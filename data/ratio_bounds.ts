@@ -7,7 +7,7 @@ const /** @internal */ ratioBoundsSchema = z.strictObject({
     "Of a token; of a whole completion, the product over its tokens; or that product's geometric mean.",
   ),
 });
-/** The range that a ratio of two policies is to stay in: within [1 - low, 1 + high]. */
+/** The range in which a ratio of two policies should stay: within [1 - low, 1 + high]. */
 export type RatioBounds = z.infer<typeof ratioBoundsSchema>;
 /** Schema of {@linkcode RatioBounds}. */
 export const RatioBounds: typeof ratioBoundsSchema = ratioBoundsSchema;

@@ -50,7 +50,7 @@ export function readChat(field: string, value: unknown): Message[] {
   throw new RowProblem(at, `expected ${path.length === 1 ? "{ role, content }" : "text"}, got ${kind(found)}`);
 }
 
-/** How a value is called in an error. */
+/** A value's type, as errors name it. */
 export function kind(value: unknown): string {
   if (value === undefined) return "nothing";
   if (value === null) return "null";
@@ -59,7 +59,7 @@ export function kind(value: unknown): string {
   return typeof value === "string" ? `the text ${JSON.stringify(value.slice(0, 40))}` : `${typeof value} ${value}`;
 }
 
-/** The fields that a row has, for an error. */
+/** The fields of a row, for an error. */
 export function fieldsOf(columns: Columns): string {
   return Object.keys(columns).map((name) => `'${name}'`).join(", ") || "no field";
 }

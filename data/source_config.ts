@@ -31,5 +31,5 @@ const /** @internal */ sourceConfigSchema = z.strictObject({
 export type SourceConfig = z.infer<typeof sourceConfigSchema>;
 /** Schema of {@linkcode SourceConfig}. */
 export const SourceConfig: typeof sourceConfigSchema = sourceConfigSchema;
-/** As people write it: defaults left out. */
+/** As people write it: without defaults. */
 export type SourceInput = z.input<typeof SourceConfig>;

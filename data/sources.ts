@@ -7,8 +7,8 @@ import { kind, RowProblem } from "./row_fields.ts";
 import { SourceConfig, type SourceInput } from "./source_config.ts";
 
 /**
- * Rows that can be asked for by place, and a digest of their content. Files and generated tasks
- * look the same.
+ * Rows that are read by place, and a digest of their content. Files and generated tasks look the
+ * same.
  */
 export type RowTable = {
   readonly size: number;
@@ -20,8 +20,7 @@ export type RowTable = {
 /** How a source is read. */
 export type ReadOptions = {
   /**
-   * What every row must have besides a prompt; `preference`: two completions, of which one is
-   * better.
+   * What every row must have besides a prompt; `preference`: two completions, one of them better.
    */
   needs?: "completion" | "answer" | "preference";
   /** Sees the bytes of every line read, in order. */
@@ -95,7 +94,7 @@ export async function loadRows(sources: SourceInput[], options: Pick<ReadOptions
   return tableOf(rows, digest.digest("hex"));
 }
 
-/** A table of rows that are already at hand. */
+/** A table of rows in memory. */
 export function tableOf(rows: readonly Row[], digest: string): RowTable {
   const row = (place: number) => {
     const found = rows[place];
@@ -106,8 +105,8 @@ export function tableOf(rows: readonly Row[], digest: string): RowTable {
 }
 
 /**
- * A table without the rows at `places`, which are in order. Its digest is that of the whole: what
- * is left out follows from it.
+ * A table without the rows at `places`, which are in order. Its digest is that of the whole, which
+ * determines what is left out.
  */
 export function withoutRows(table: RowTable, places: readonly number[]): RowTable {
   const left = new Set(places);

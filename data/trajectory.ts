@@ -46,8 +46,8 @@ export type Trajectory = {
   versions: z.infer<typeof VersionSpan>[];
   stop: StopReason;
   /**
-   * The completion as text, for rewards and people. Training never reads it: tokens are never made
-   * from text again.
+   * The completion as text, for rewards and people. Training never reads it: text is never
+   * tokenized again.
    */
   text: string;
   /** Optional reward of each token [T], from environments. */

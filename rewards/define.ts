@@ -18,33 +18,34 @@ export type RewardInput = {
 };
 
 /**
- * A number, or one with numbers beside it, which are metrics (`reward/NAME/NUMBER/mean`); null:
+ * A score, alone or with further numbers, which are metrics (`reward/NAME/NUMBER/mean`); null:
  * there is nothing to grade by.
  */
 export type Score = number | { score: number; metrics?: Record<string, number> } | null;
 
 /**
- * A reward. `score` gets what it reads of `RewardInput` and its own configuration; it returns 0 for a wrong answer and
- * throws for a broken row: a throw is counted as a failed sample, never as a score.
+ * A reward. `score` receives the parts of `RewardInput` that it reads and its own configuration. It
+ * returns 0 for a wrong answer and throws for a broken row: a throw counts as a failed sample,
+ * never as a score.
  */
 export type Reward<Name extends string = string, Shape extends z.ZodRawShape = z.ZodRawShape, Reads = RewardInput> = {
   readonly name: Name;
   /**
-   * `engine`: called in the engine's process, so quick and pure. `process`: in a pool with a hard
-   * time limit.
+   * `engine`: called in the engine's process, so it must be quick and pure. `process`: called in a
+   * pool with a hard time limit.
    */
   readonly runs_on: "engine" | "process";
   readonly config: z.ZodObject<Shape, z.core.$strict>;
   /**
-   * Throws as `score` would if a row cannot be scored, whatever the completion: all are asked
-   * before anything is generated.
+   * Throws as `score` would if a row cannot be scored, whatever the completion. All rows are
+   * checked before anything is generated.
    */
   check?(row: RewardRow, config: z.output<z.ZodObject<Shape, z.core.$strict>>): void;
-  /** From which score on a sample is right; left out: the reward says nothing of that. */
+  /** A sample is right from this score on; absent: the reward does not say what is right. */
   readonly right_at?: number;
   /**
-   * It gives `metrics.right` beside its score, which comes before `right_at`: from 0.5 on a sample
-   * is right.
+   * It returns `metrics.right` beside its score, which takes precedence over `right_at`: a sample
+   * is right from 0.5 on.
    */
   readonly says_right?: true;
   score(input: Reads, config: z.output<z.ZodObject<Shape, z.core.$strict>>): Score | Promise<Score>;

@@ -15,14 +15,16 @@ const /** @internal */ config = z.strictObject({
 });
 
 /**
- * 1 if the last `#### number` in the completion equals the row's answer, else 0. Commas between thousands, a dollar sign
- * and needless zeros are ignored; words may follow on the line, another digit may not.
+ * 1 if the last `#### number` in the completion equals the row's answer, else 0. Commas between
+ * thousands, a dollar sign and redundant zeros are ignored. Words may follow on the line, digits
+ * may not.
  *
- * Source: https://github.com/openai/grade-school-math, `dataset.py`. Its verdict on every gold answer of GSM8K is ours.
- * - Stricter: the number stands alone. It reads 1 in `1/2`, `1e3` and `1 234`, 12 in `12-15`, `12:30` and `12 or 15`, 700
- *   in `7,0,0`; here none of these is an answer.
- * - Wider: it wants one space after the mark and no other spelling; we also take `####7`, `$7`, `7.`, `7.0`, `+7` and the
- *   minus sign U+2212.
+ * Source: https://github.com/openai/grade-school-math, `dataset.py`. Both agree on every gold
+ * answer of GSM8K.
+ * - Stricter: there must be no second number. It reads 1 in `1/2`, `1e3` and `1 234`, 12 in
+ *   `12-15`, `12:30` and `12 or 15`, 700 in `7,0,0`; here none of these is an answer.
+ * - Wider: it requires one space after the mark and accepts one spelling; we also accept `####7`,
+ *   `$7`, `7.`, `7.0`, `+7` and the minus sign U+2212.
  * - It reads the first mark, we the last, because models often restate.
  * @throws {RangeError} If the row's answer is not a number: the row is broken, not the model.
  * @example
@@ -55,7 +57,7 @@ function wantedOf({ answer }: { answer?: string }): string {
 }
 
 /**
- * What follows the last mark that a number follows; null: not a number alone; undefined: no mark
+ * The number after the last mark that has one; null: something else follows it; undefined: no mark
  * has a number.
  */
 function lastMarked(text: string): string | null | undefined {

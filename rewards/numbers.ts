@@ -1,24 +1,25 @@
 /**
- * Graders read text that the policy wrote, so every function here takes time linear in it, and looks at the last
- * `ANSWER_CHARACTERS_MAX` characters alone: answers are at the end.
+ * Graders read text that the policy wrote, so every function here takes time linear in its length
+ * and reads only the last `ANSWER_CHARACTERS_MAX` characters: answers are at the end.
  */
 export const ANSWER_CHARACTERS_MAX = 65_536;
 
-const MINUS = "\u2212"; // The sign that typesetting has for what keyboards write as a hyphen.
+const MINUS = "\u2212"; // Typesetting's minus sign; keyboards write a hyphen.
 const SIGN = `[-+${MINUS}]`;
 const SPACE = /\s*/y;
 const TOKEN = new RegExp(`${SIGN}?(?:\\\\?\\$)?${SIGN}?(?:\\d+(?:,\\d+)*(?:\\.\\d+)?|\\.\\d+)`, "y");
 const PLAIN = new RegExp(`^(${SIGN}?)\\\\?\\$?(${SIGN}?)(\\d{1,3}(?:,\\d{3})+|\\d*)(?:\\.(\\d*))?$`);
 /** A digit of any script, or a fraction in one character. */
 const DIGIT = /[\p{Nd}\p{Nl}\u00bc-\u00be\u2150-\u215f\u2189]/u;
-/** What may stand between two digits of one expression: 1/2, 12:30, 1e3, 2x4, 12-15, 5-$7. */
+/** What may be between two digits of one expression: 1/2, 12:30, 1e3, 2x4, 12-15, 5-$7. */
 const JOINT = /[\p{L}/:^*×÷+\-\u2212\u2013\u2014$%]/u;
 const JOINTS_MAX = 32;
 const SIGNED = new RegExp(`(?<![\\p{L}\\p{N})])[-${MINUS}](?:\\\\?\\$)?$`, "u");
 
 /**
- * A number in one spelling: no commas, no dollar sign, no full stop at its end, no needless zeros; null if it is not a
- * plain decimal. Commas must part thousands. Text, not a double, so that long integers keep all their digits.
+ * A number in one spelling: no commas, no dollar sign, no full stop at its end, no redundant zeros;
+ * null if it is not a plain decimal. Commas must separate thousands. Text, not a double, so that
+ * long integers keep all their digits.
  */
 export function spellNumber(text: string): string | null {
   const match = text.trim().match(PLAIN);
@@ -32,7 +33,7 @@ export function spellNumber(text: string): string | null {
   return isNegative && size !== "0" ? `-${size}` : size;
 }
 
-/** `/0+$/` would try again at every zero. */
+/** `/0+$/` would restart at every zero. */
 function withoutZeros(decimals: string): string {
   let end = decimals.length;
   while (decimals[end - 1] === "0") end--;
@@ -40,8 +41,9 @@ function withoutZeros(decimals: string): string {
 }
 
 /**
- * The number that stands alone in `text` from `from` to the end of its line, or to `closer`: words may follow, no other
- * digit. null: what begins there as a number is none, or not the only one; undefined: no number begins there.
+ * The only number in `text` from `from` to the end of its line, or to `closer`: words may follow,
+ * digits may not. null: what starts there is not a number, or not the only one; undefined: no
+ * number starts there.
  */
 export function numberAlone(
   text: string,
@@ -76,7 +78,7 @@ export function lastNumber(text: string): string | null {
   return spellNumber(sign + number);
 }
 
-/** Whether what stands before a number makes it a part of something that began with a digit. */
+/** Whether the text before a number makes it part of something that starts with a digit. */
 function isJoined(before: string, number: string): boolean {
   let at = before.length;
   while (JOINT.test(before[at - 1] ?? "")) at--;

@@ -3,19 +3,16 @@ import { mayChange } from "../data/mod.ts";
 
 const SHAPE = /^(.+\.py):([A-Za-z_]\w*)$/;
 
-/** The two halves of `path.py:function`; null if the text is none. */
+/** The two halves of `path.py:function`; null if the text has a different form. */
 export function parsePythonReward(text: string): { path: string; function: string } | null {
   const match = text.match(SHAPE);
   return match ? { path: match[1]!, function: match[2]! } : null;
 }
 
-/** What the processes of a reward may use where its settings say nothing. */
+/** What the processes of a reward may use by default. */
 const USUAL = { env: [] as string[], memory_gib: 8, cpu_s: 60, file_mib: 1024, processes_max: 64, isolate: true };
 
-/**
- * A limit that null lifts. The default is no part of a recorded setting: runs recorded before it
- * keep their inputs.
- */
+/** A limit; null lifts it. The default is not recorded, so that older runs keep their inputs. */
 const limit = (usual: number, text: string) =>
   z.number().positive().nullable().optional().describe(`${text}. null: no limit; absent: ${usual}.`)
     .register(mayChange, { read_by: "stages" });
@@ -59,7 +56,7 @@ export const PythonRewardConfig = z.strictObject({
 /** What the reward worker receives about a function's processes. */
 export type RewardProcess = Required<z.infer<z.ZodObject<typeof ofProcess>>>;
 
-/** What the processes of a reward may use, with what its settings leave out. */
+/** What the processes of a reward may use, with defaults for omitted settings. */
 export function processOf(settings: z.infer<z.ZodObject<typeof ofProcess>>): RewardProcess {
   const said = Object.keys(USUAL).map((name) => [name, settings[name as keyof typeof USUAL]] as const);
   return { ...USUAL, ...Object.fromEntries(said.filter(([, value]) => value !== undefined)) };

@@ -5,22 +5,22 @@ import { labelOf, type RewardConfig } from "./config.ts";
 import { REWARDS } from "./table.ts";
 
 /**
- * From which score on a sample of a function in Python is right, where nothing says more: midway
- * between 0 and 1.
+ * By default, a sample of a Python function is right from this score on: midway between 0 and 1.
  */
 const PYTHON_RIGHT_AT = 0.5;
 /** The number beside a score that says whether the sample is right. */
 const RIGHT = "/right";
 
 /**
- * `by`: the reward that says what is right, by its name in metrics; null: none does. `says`: its
- * own `right` comes first.
+ * `by`: the reward that says what is right, by its name in metrics; null: none does. `says`: the
+ * `right` that it returns takes precedence.
  */
 type Rightness = { by: string | null; at: number; says: boolean };
 
 /**
- * What is right under these rewards. `right_at`: a score for the first reward; null: the first reward that declares one decides,
- * by that score or by the `right` that a function returns beside its score.
+ * What is right under these rewards. `right_at`: a score for the first reward; null: the first
+ * reward that declares one decides, by that score or by the `right` that a function returns beside
+ * its score.
  */
 export function rightness(rewards: readonly RewardConfig[], right_at: number | null): Rightness {
   if (right_at !== null) return { by: labelOf(rewards[0]!), at: right_at, says: false };
@@ -32,8 +32,9 @@ export function rightness(rewards: readonly RewardConfig[], right_at: number | n
 }
 
 /**
- * Parts of the samples of a group, in which what some say of `right` is said of all: of the others by their score. A reward may
- * say it of the answers that it can read, and give the rest a bare number.
+ * The samples of a group with `right` for all of them if any has it: the others' follows from their
+ * score. A reward may return `right` for the answers that it can read and a bare score for the
+ * rest.
  */
 export function rightOfAll(parts: readonly Record<string, number>[]): Record<string, number>[] {
   const said = new Set(parts.flatMap((one) => Object.keys(one).filter((name) => name.endsWith(RIGHT))));

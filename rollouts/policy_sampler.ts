@@ -27,8 +27,9 @@ export type Generated = {
 };
 
 /**
- * The samplers as stages see them. Any of them takes the next slab; one that does not hold the wanted version loads its
- * publication first. What a slab contains never depends on which sampler made it.
+ * The samplers as stages see them. Any of them takes the next slab; one that lacks the wanted
+ * version loads its publication first. A slab's content never depends on which sampler generated
+ * it.
  */
 export class PolicySampler {
   readonly #operators: Operator[];
@@ -37,15 +38,15 @@ export class PolicySampler {
   /** Settles with the last work that each sampler was given. */
   readonly #tails = new Map<Operator, Promise<unknown>>();
   readonly #restart: RestartCause;
-  /** Those that this engine has put a publication on. */
+  /** The samplers that have received a publication from this engine. */
   readonly #loaded = new Set<Operator>();
   readonly #republish: Republish | null;
-  /** Settles with the publication that was written again last. */
+  /** Settles with the most recently rewritten publication. */
   #writing: Promise<void> = Promise.resolve();
 
   /**
-   * `restart`: how the previous engine ended, if there was one. `republish`: writes a publication again whose
-   * files were dropped meanwhile; without it they must still be there.
+   * `restart`: how the previous engine ended, if there was one. `republish`: rewrites a publication
+   * whose files were dropped meanwhile; without it they must still exist.
    */
   constructor(options: { operators: Operator[]; restart?: RestartCause; republish?: Republish }) {
     this.#restart = options.restart ?? "engine_lost";
@@ -72,8 +73,9 @@ export class PolicySampler {
   }
 
   /**
-   * Generates one slab at exactly the published version. The bytes are MessagePack of a GeneratedSlab. `onNew` is awaited
-   * before work that no sampler has begun for an earlier engine: that is gone on with, by the sampler that has it.
+   * Generates one slab at exactly the published version. The bytes are MessagePack of a
+   * GeneratedSlab. `onNew` is awaited before new work. Work that a sampler started for an earlier
+   * engine continues on that sampler instead.
    */
   async generate(
     input: { published: Published; slab: Slab; samples_per_prompt: number; sampling: Sampling; seed: number },
@@ -115,13 +117,13 @@ export class PolicySampler {
     const { answers: [loaded] } = await load().catch(async (error) => {
       if (!mayBeDamage(error) || this.#republish === null) throw error;
       await this.#rewrite(published, caller);
-      return await load(); // Whole files may be there by now because of another sampler's load, or of another stage.
+      return await load(); // The files may be whole by now, thanks to a different sampler's load or a different stage.
     });
     this.#loaded.add(operator);
     return loaded;
   }
 
-  /** Has a publication written again whose files are damaged. */
+  /** Has a publication rewritten whose files are damaged. */
   async #rewrite({ policy, publication }: Published, caller: Caller): Promise<void> {
     const { dir, files } = publication;
     const problem = await firstProblem(dir, files);
@@ -143,7 +145,7 @@ export class PolicySampler {
   }
 
   /**
-   * One at a time, and only what is not whole by then: another sampler may read what its turn has
+   * One at a time, and only if it is still not whole: a sampler may read what the previous turn has
    * written.
    */
   async #writeAgain(published: Published, caller: Caller, isWhole: () => boolean | Promise<boolean>): Promise<void> {
@@ -153,13 +155,13 @@ export class PolicySampler {
       if (await isWhole()) return;
       await republish(published, caller);
     });
-    this.#writing = turn.catch(() => {}); // Its caller hears of it; the next one begins all the same.
+    this.#writing = turn.catch(() => {}); // Its caller handles it; the next one still starts.
     await turn;
   }
 
   /**
-   * Runs `work` with `wanted`, or with any sampler that is idle, oldest request first. One at a time: between the load of a
-   * version and what it was loaded for, no other version may be put on that sampler.
+   * Runs `work` with `wanted`, or with any sampler that is idle, oldest request first. One at a
+   * time: between loading a version and using it, no other version may be loaded on that sampler.
    */
   async #using<T>(wanted: Operator | null, work: (operator: Operator) => Promise<T>): Promise<T> {
     const operator = wanted ?? this.#idle.shift() ??
@@ -180,9 +182,7 @@ export class PolicySampler {
   }
 }
 
-/**
- * A slab with no more of its rows than a sampler reads: other columns may be many times as long.
- */
+/** A slab with only the columns that a sampler reads: others may be many times as long. */
 function promptsOf({ id, draws }: Slab): Slab {
   return {
     id,

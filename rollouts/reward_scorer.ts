@@ -4,16 +4,16 @@ import { type ArtifactStore, InfrastructureError } from "../engine/mod.ts";
 import { argumentsOf, type Caller, callOptions, type Operator } from "../workers/mod.ts";
 
 /**
- * One configured reward as the scorer needs it; the rewards room makes it from a configuration
+ * One configured reward as the scorer needs it; the rewards room creates it from a configuration
  * entry.
  */
 export interface ScoringFunction {
   /** The reward, as metrics name it. */
   readonly name: string;
-  /** Its score is multiplied by it before scores are added up. */
+  /** Factor of its score in the sum. */
   readonly weight: number;
   /**
-   * Paid only to samples that the function of this name scores above 0; left out: to every sample.
+   * Paid only to samples that the function of this name scores above 0; absent: to every sample.
    */
   readonly when?: string;
   /** `process`: in a pool, with a hard limit. */
@@ -25,7 +25,7 @@ export interface ScoringFunction {
   /** With `source`: what the function's processes may use. */
   readonly process?: unknown;
   /**
-   * For `process` in place of `source`: a reward model, asked with prompt and sampled tokens
+   * For `process` in place of `source`: a reward model, which receives prompt and sampled tokens
    * instead of a row.
    */
   readonly model?: unknown;
@@ -34,7 +34,8 @@ export interface ScoringFunction {
 }
 
 /**
- * What a function gives a sample: a score, alone or with numbers beside it; null: there is nothing to grade by.
+ * What a function returns for a sample: a score, alone or with further numbers; null: there is
+ * nothing to grade by.
  * @internal
  */
 type Given = number | { score: number; metrics?: Record<string, number> } | null;
@@ -53,8 +54,8 @@ type ScoredSample = {
 export const UNGRADED = "reward_none";
 
 /**
- * What one reward function gave one sample: a score, or why there is none. Never a zero in place of
- * a failure.
+ * What one reward function returned for one sample: a score, or why there is none. A failure is
+ * never a zero.
  */
 type Outcome = { score: number; metrics?: Record<string, number> } | { failed: string; detail: string };
 
@@ -88,14 +89,16 @@ export class RewardScorer {
 
   /**
    * `pool`: the `reward` worker group, null if no configured reward needs a process. `artifacts`:
-   * for rows that are long.
+   * for long rows.
    */
   constructor(options: { pool: Operator | null; artifacts: Pick<ArtifactStore, "put"> }) {
     this.#pool = options.pool;
     this.#artifacts = options.artifacts;
   }
 
-  /** Scores a group's trajectories, in their order. A failed one has no reward but its reason. */
+  /**
+   * Scores a group's trajectories, in their order. A failed one has a reason instead of a reward.
+   */
   async score(
     group: { functions: ScoringFunction[]; prompt: string; row: Row; trajectories: Trajectory[] },
     options: Caller & { signal: AbortSignal },
@@ -145,7 +148,7 @@ export class RewardScorer {
   }
 }
 
-/** What the samples of a group have in common, which goes once, and the rest of each. */
+/** What the samples of a group share, which is sent once, and the rest of each. */
 type Asked = { shared: unknown; items: { id: string }[] };
 
 /** What a Python function receives for each sample. */
@@ -157,8 +160,8 @@ function forFunction({ prompt, row }: { prompt: string; row: Row }, samples: Sco
 }
 
 /**
- * What a reward model receives: the prompt before any template, for it has its own, and everything
- * after it.
+ * What a reward model receives: the prompt before any template, because it has its own, and
+ * everything after it.
  */
 function forModel({ row, trajectories }: { row: Row; trajectories: Trajectory[] }): Asked {
   const items = trajectories.map(({ text, tokens, action_mask }, i) => ({
@@ -169,7 +172,7 @@ function forModel({ row, trajectories }: { row: Row; trajectories: Trajectory[] 
   return { shared: { prompt: row.prompt }, items };
 }
 
-/** An engine reward is pure: a throw is a failure at once, as a second call would throw again. */
+/** An engine reward is pure: a throw is final, because a second call would throw again. */
 async function here(f: ScoringFunction, samples: ScoredSample[]): Promise<Outcome[]> {
   return await Promise.all(samples.map(async (sample): Promise<Outcome> => {
     try {

@@ -45,6 +45,15 @@ export const BANNED: Banned[] = [
     better: "should, is intended",
     example: "is meant to run",
   },
+  { pattern: /\b(is|are) no part of\b/i, better: "is not part of", example: "it is no part of the record" },
+  { pattern: /\bsays? nothing of\b/i, better: "does not mention", example: "the record says nothing of it" },
+  { pattern: /\bwhich there (is|are)\b/i, better: "which exist", example: "it says which there are" },
+  { pattern: /\b(takes?|took) the place of\b/i, better: "replaces", example: "it takes the place of the old file" },
+  { pattern: /\bif (it|one|the \w+) is none\b/i, better: "is not one", example: "null if the text is none" },
+  { pattern: /\bof no use\b/i, better: "useless", example: "it is of no use" },
+  { pattern: /\bin silence\b/i, better: "silently", example: "dropped in silence" },
+  { pattern: /\b(fails?|failed) of\b/i, better: "fails because of", example: "what a run failed of" },
+  { pattern: /\bby turns\b/i, better: "in turn", example: "packed and padded by turns" },
 ];
 
 /** The banned phrases of a text, which may break lines. */
@@ -67,6 +76,19 @@ export function prose(page: string): string {
     .replaceAll(/^ {4}.*$/gm, "")
     .replaceAll(/`[^`]*`/g, "CODE")
     .replaceAll(/\]\([^)]*\)/g, "]");
+}
+
+/** The sentences of a TypeScript source's comments, without code in them. */
+export function comments(source: string): string {
+  const blocks = source.matchAll(/^\s*\/\*\*?[^]*?\*\/|^\s*\/\/.*$|\s\/\/ .*$/gm);
+  const lines = [...blocks].flatMap(([block]) => block.split("\n"));
+  return prose(lines.map((line) => line.replace(/^\s*(\/\*\*?|\*\/|\*|\/\/) ?/, "")).join("\n"));
+}
+
+/** The sentences of a Python source's docstrings and comments, without code in them. */
+export function pythonComments(source: string): string {
+  const texts = source.matchAll(/"""([^]*?)"""|(?:^|\s)# (.*)$/gm);
+  return prose([...texts].map(([, docstring, comment]) => docstring ?? comment).join("\n"));
 }
 
 /** The texts in quotes of a TypeScript or Python source, without its comments and docstrings. */
