@@ -18,14 +18,13 @@
  * every weight by 0.2. verl and FeynRL bound on both sides, at 0.8 and 1.2 by default.
  */
 import { z } from "zod";
-import { aggregate } from "./aggregation.ts";
 import { defineAlgorithm } from "./algorithm.ts";
-import { groupZscore, sequenceReward } from "./credit.ts";
-import { entropyTerm } from "./entropy.ts";
-import { corrected } from "./importance.ts";
-import { klCoef, klNeeds, klReward, klScaled, klTerm, lessKl, steeredKl } from "./kl.ts";
+import { groupZscore } from "./baselines.ts";
+import { klCoef } from "./kl.ts";
+import { creditWithKl, klNeeds } from "./kl_credit.ts";
 import { scalar, tokenMean } from "./language/mod.ts";
-import { checkTerms, termMetrics, termSettings, total } from "./terms.ts";
+import { policyLoss } from "./policy_gradient.ts";
+import { checkTerms, deviationSettings, termSettings } from "./terms.ts";
 
 /** Refuses a lower bound of the weight that is above its upper one. */
 function checkBounds(
@@ -46,27 +45,24 @@ export const cispo = defineAlgorithm({
       "The weight is at least 1 - clip_low; null: no lower bound.",
     ),
     clip_high: z.number().gt(-1).default(4).describe("The weight is at most 1 + clip_high."),
-    std_epsilon: z.number().min(0).default(1e-6).describe("Added to a group's standard deviation."),
+    ...deviationSettings,
     ...termSettings({ aggregation: "token_mean" }),
-    ...klScaled,
   }).superRefine(checkBounds).superRefine(checkTerms),
   coef: klCoef,
   group_min: 2,
   credit: {
     needs: klNeeds,
-    assign: (round, c) => {
-      const reward = sequenceReward(round, klReward(round, c)); // [N]
-      return { advantage: lessKl(groupZscore(reward, round.group, c.std_epsilon), round, c), ...steeredKl(round, c) };
-    },
+    assign: (round, c) =>
+      creditWithKl(round, c, {
+        advantage: ({ reward, group }) => groupZscore(reward, group, c.std_epsilon), // [N] -> [N]
+      }),
   },
   loss: (x, c) => {
     const ratio = x.logp.sub(x.old_logp).exp(); // [B, T]
     const weight = ratio.clamp(c.clip_low === null ? -Infinity : 1 - c.clip_low, 1 + c.clip_high).detach(); // [B, T]
-    const policy = corrected(weight.mul(x.advantage).mul(x.logp).neg(), x, c); // [B, T]
-    return {
-      loss: aggregate(total(policy, klTerm(x, c), entropyTerm(x, c)), x, c),
-      metrics: { "policy/clip_fraction": tokenMean(scalar(1 + c.clip_high).lt(ratio)), ...termMetrics(x, c) },
-    };
+    const policy = weight.mul(x.advantage).mul(x.logp).neg(); // [B, T]
+    const above = scalar(1 + c.clip_high).lt(ratio); // [B, T]
+    return policyLoss(policy, x, c, { "policy/clip_fraction": tokenMean(above) });
   },
   examples: [
     { clip_low: 0.2, clip_high: 0.2 },

@@ -1,39 +1,8 @@
 /**
- * How rewards become advantages: what several algorithms share. N sequences of T sampled tokens
- * each, ragged.
+ * How rewards of tokens become advantages: what several algorithms share. N sequences of T sampled
+ * tokens each, ragged.
  */
 import type { CreditNeeds, CreditRound } from "./algorithm.ts";
-
-/**
- * (reward − its group's mean) ÷ (its group's standard deviation + epsilon), with the n − 1 standard deviation. A group of
- * one, or of equal rewards, has advantage 0. [N], [N] -> [N]
- */
-export function groupZscore(reward: readonly number[], group: readonly number[], epsilon: number): number[] {
-  return perGroup(reward, group, (rewards) => {
-    const centered = center(rewards);
-    if (centered.every((value) => value === 0)) return centered;
-    const deviation = Math.sqrt(sum(centered.map((value) => value * value)) / (rewards.length - 1));
-    return centered.map((value) => value / (deviation + epsilon));
-  });
-}
-
-/** reward − its group's mean; a group of one has advantage 0. [N], [N] -> [N] */
-export function groupCenter(reward: readonly number[], group: readonly number[]): number[] {
-  return perGroup(reward, group, center);
-}
-
-/** reward − the mean of the others in its group; a group of one has advantage 0. [N], [N] -> [N] */
-export function leaveOneOut(reward: readonly number[], group: readonly number[]): number[] {
-  return perGroup(reward, group, (rewards) => {
-    const scale = rewards.length / Math.max(rewards.length - 1, 1);
-    return center(rewards).map((value) => value * scale);
-  });
-}
-
-/** The mean of the whole round, exact where all are equal. [N] -> a number */
-export function roundMean(reward: readonly number[]): number {
-  return reward.every((value) => value === reward[0]) ? reward[0] ?? 0 : sum(reward) / reward.length;
-}
 
 /**
  * The reward of each token: the sequence's on its last token, the environment's own per token on top, and what the KL
@@ -131,31 +100,4 @@ function variance(values: readonly number[]): number {
 
 function sum(values: readonly number[]): number {
   return values.reduce((total, value) => total + value, 0);
-}
-
-/**
- * Exactly 0 where all are equal: a rounded mean must not turn a group without signal into one with.
- */
-function center(values: readonly number[]): number[] {
-  const mean = roundMean(values);
-  return values.map((value) => value - mean);
-}
-
-function perGroup(
-  reward: readonly number[],
-  group: readonly number[],
-  assign: (rewards: number[]) => number[],
-): number[] {
-  if (reward.length !== group.length) {
-    throw new RangeError(
-      `Cannot assign credit because ${reward.length} rewards came with ${group.length} group numbers`,
-    );
-  }
-  const members = Map.groupBy(reward.keys(), (i) => group[i]!);
-  const advantage = new Array<number>(reward.length).fill(0);
-  for (const places of members.values()) {
-    const values = assign(places.map((i) => reward[i]!));
-    for (const [k, i] of places.entries()) advantage[i] = values[k]!;
-  }
-  return advantage;
 }

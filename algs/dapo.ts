@@ -26,23 +26,18 @@
  */
 import { z } from "zod";
 import { beforeItWas } from "../data/mod.ts";
-import { aggregate } from "./aggregation.ts";
-import { defineAlgorithm, SURPLUS } from "./algorithm.ts";
-import { checkClip, clipSettings } from "./clip.ts";
-import { groupZscore, sequenceReward } from "./credit.ts";
-import { entropyTerm } from "./entropy.ts";
-import { corrected } from "./importance.ts";
-import { klCoef, klNeeds, klReward, klScaled, klTerm, lessKl, steeredKl } from "./kl.ts";
-import { clipFraction, surrogate } from "./language/mod.ts";
+import { SURPLUS } from "./algorithm.ts";
+import { groupZscore } from "./baselines.ts";
 import { checkOverlong, overlongPenalty, overlongSettings } from "./overlong.ts";
-import { checkTerms, termMetrics, termSettings, total } from "./terms.ts";
+import { deviationSettings, policyGradient } from "./policy_gradient.ts";
 
-export const dapo = defineAlgorithm({
+export const dapo = policyGradient({
   name: "dapo",
   about: "GRPO with a higher upper clip, a mean over each group's tokens and dynamic sampling.",
-  config: z.strictObject({
-    ...clipSettings({ low: 0.2, high: 0.28 }),
-    std_epsilon: z.number().min(0).default(1e-6).describe("Added to a group's standard deviation."),
+  group_min: 2,
+  defaults: { clip_low: 0.2, clip_high: 0.28, aggregation: "group_mean" },
+  settings: {
+    ...deviationSettings,
     ...overlongSettings,
     refill_batches_max: z.int().min(0).default(10).describe(
       "The most prompts drawn per round to replace groups of equal rewards, in multiples of a round; 0: such groups are not replaced.",
@@ -50,27 +45,12 @@ export const dapo = defineAlgorithm({
     surplus: z.enum(SURPLUS).default("discard").describe(
       "Usable groups past the end of a round: discard them, reuse them in the next round, or reuse and rescore them.",
     ).register(beforeItWas, { value: "rescore" }),
-    ...termSettings({ aggregation: "group_mean" }),
-    ...klScaled,
-  }).superRefine(checkClip).superRefine(checkOverlong).superRefine(checkTerms),
-  coef: klCoef,
-  group_min: 2,
-  refill: ({ refill_batches_max: batches_max, surplus }) => (batches_max === 0 ? null : { batches_max, surplus }),
-  credit: {
-    needs: klNeeds,
-    assign: (round, c) => {
-      const penalty = overlongPenalty(round.length, c); // [N]
-      const reward = sequenceReward(round, klReward(round, c)).map((r, i) => r + penalty[i]!); // [N]
-      return { advantage: lessKl(groupZscore(reward, round.group, c.std_epsilon), round, c), ...steeredKl(round, c) };
-    },
   },
-  loss: (x, c) => {
-    const ratio = x.logp.sub(x.old_logp).exp(); // [B, T]
-    const policy = corrected(surrogate(ratio, x.advantage, c), x, c); // [B, T]
-    return {
-      loss: aggregate(total(policy, klTerm(x, c), entropyTerm(x, c)), x, c),
-      metrics: { "policy/clip_fraction": clipFraction(ratio, c), ...termMetrics(x, c) },
-    };
+  check: checkOverlong,
+  refill: ({ refill_batches_max: batches_max, surplus }) => (batches_max === 0 ? null : { batches_max, surplus }),
+  advantage: ({ reward, group, length }, c) => {
+    const penalty = overlongPenalty(length, c); // [N]
+    return groupZscore(reward.map((r, i) => r + penalty[i]!), group, c.std_epsilon); // [N]
   },
   examples: [
     { aggregation: "token_mean" },

@@ -14,45 +14,18 @@
  * deviation unless `scale_rewards="none"`; verl's `seq-mean-token-sum-norm` divides by the completions and by the padded
  * length; prime-rl has this advantage with a token mean. OpenRLHF calls it `dr_grpo` with a token mean. FeynRL has none.
  */
-import { z } from "zod";
-import { aggregate } from "./aggregation.ts";
-import { defineAlgorithm } from "./algorithm.ts";
-import { checkClip, clipSettings } from "./clip.ts";
-import { groupCenter, sequenceReward } from "./credit.ts";
-import { entropyTerm } from "./entropy.ts";
-import { corrected } from "./importance.ts";
-import { klCoef, klNeeds, klReward, klTerm, lessKl, steeredKl } from "./kl.ts";
-import { clipFraction, surrogate } from "./language/mod.ts";
-import { checkTerms, termMetrics, termSettings, total } from "./terms.ts";
+import { groupCenter } from "./baselines.ts";
+import { policyGradient } from "./policy_gradient.ts";
 
-export const dr_grpo = defineAlgorithm({
+export const dr_grpo = policyGradient({
   name: "dr_grpo",
   about: "GRPO without the standard deviation and without the length.",
-  config: z.strictObject({
-    ...clipSettings({ low: 0.2, high: 0.2 }),
-    ...termSettings({ aggregation: "sequence_mean_token_sum" }),
-  }).superRefine(checkClip).superRefine(checkTerms),
-  coef: klCoef,
   group_min: 2,
-  credit: {
-    needs: klNeeds,
-    assign: (round, c) => {
-      const reward = sequenceReward(round, klReward(round, c)); // [N]
-      return { advantage: lessKl(groupCenter(reward, round.group), round, c), ...steeredKl(round, c) };
-    },
-  },
-  loss: (x, c) => {
-    const ratio = x.logp.sub(x.old_logp).exp(); // [B, T]
-    const policy = corrected(surrogate(ratio, x.advantage, c), x, c); // [B, T]
-    return {
-      loss: aggregate(total(policy, klTerm(x, c), entropyTerm(x, c)), x, c),
-      metrics: { "policy/clip_fraction": clipFraction(ratio, c), ...termMetrics(x, c) },
-    };
-  },
-  examples: [{ loss_denominator: 8 }, {
-    kl_coef: 0.04,
-    entropy_coef: 0.01,
-    importance: "token_truncate",
-    dual_clip: 2,
-  }],
+  defaults: { clip_low: 0.2, clip_high: 0.2, aggregation: "sequence_mean_token_sum" },
+  settings: {},
+  advantage: ({ reward, group }) => groupCenter(reward, group), // [N] -> [N]
+  examples: [
+    { loss_denominator: 8 },
+    { kl_coef: 0.04, entropy_coef: 0.01, importance: "token_truncate", dual_clip: 2 },
+  ],
 });

@@ -18,42 +18,15 @@
  * all tokens instead. FeynRL puts the advantage on the last token only, by default. verl bounds the loss by a
  * dual clip of 3. `std_epsilon` is 1e-4 in TRL, 1e-6 in verl, 1e-8 in FeynRL, 1e-9 in OpenRLHF.
  */
-import { z } from "zod";
-import { aggregate } from "./aggregation.ts";
-import { defineAlgorithm } from "./algorithm.ts";
-import { checkClip, clipSettings } from "./clip.ts";
-import { groupZscore, sequenceReward } from "./credit.ts";
-import { entropyTerm } from "./entropy.ts";
-import { corrected } from "./importance.ts";
-import { klCoef, klNeeds, klReward, klScaled, klTerm, lessKl, steeredKl } from "./kl.ts";
-import { clipFraction, surrogate } from "./language/mod.ts";
-import { checkTerms, termExamples, termMetrics, termSettings, total } from "./terms.ts";
+import { groupZscore } from "./baselines.ts";
+import { deviationSettings, policyGradient, termExamples } from "./policy_gradient.ts";
 
-export const grpo = defineAlgorithm({
+export const grpo = policyGradient({
   name: "grpo",
   about: "Group relative policy optimisation.",
-  config: z.strictObject({
-    ...clipSettings({ low: 0.2, high: 0.2 }),
-    std_epsilon: z.number().min(0).default(1e-6).describe("Added to a group's standard deviation."),
-    ...termSettings({ aggregation: "sequence_mean" }),
-    ...klScaled,
-  }).superRefine(checkClip).superRefine(checkTerms),
-  coef: klCoef,
   group_min: 2,
-  credit: {
-    needs: klNeeds,
-    assign: (round, c) => {
-      const reward = sequenceReward(round, klReward(round, c)); // [N]
-      return { advantage: lessKl(groupZscore(reward, round.group, c.std_epsilon), round, c), ...steeredKl(round, c) };
-    },
-  },
-  loss: (x, c) => {
-    const ratio = x.logp.sub(x.old_logp).exp(); // [B, T]
-    const policy = corrected(surrogate(ratio, x.advantage, c), x, c); // [B, T]
-    return {
-      loss: aggregate(total(policy, klTerm(x, c), entropyTerm(x, c)), x, c),
-      metrics: { "policy/clip_fraction": clipFraction(ratio, c), ...termMetrics(x, c) },
-    };
-  },
+  defaults: { clip_low: 0.2, clip_high: 0.2, aggregation: "sequence_mean" },
+  settings: deviationSettings,
+  advantage: ({ reward, group }, c) => groupZscore(reward, group, c.std_epsilon), // [N] -> [N]
   examples: [{ clip_low: 0.1, clip_high: 0.3, dual_clip: 1.5 }, ...termExamples],
 });

@@ -18,47 +18,28 @@
  * the bounds at 0.2, and with its importance correction on has the sampler's log-probabilities in the ratio. FeynRL has none.
  */
 import { z } from "zod";
-import { aggregate } from "./aggregation.ts";
-import { defineAlgorithm } from "./algorithm.ts";
-import { checkClip, clipSettings } from "./clip.ts";
-import { groupZscore, sequenceReward } from "./credit.ts";
-import { entropyTerm } from "./entropy.ts";
-import { corrected } from "./importance.ts";
-import { klCoef, klNeeds, klReward, klScaled, klTerm, lessKl, steeredKl } from "./kl.ts";
-import { clipFraction, perSequenceMean, surrogate } from "./language/mod.ts";
-import { checkTerms, termMetrics, termSettings, total } from "./terms.ts";
+import { groupZscore } from "./baselines.ts";
+import { clipFraction, perSequenceMean } from "./language/mod.ts";
+import { deviationSettings, policyGradient, policyLoss, surrogate } from "./policy_gradient.ts";
 
-export const gspo = defineAlgorithm({
+export const gspo = policyGradient({
   name: "gspo",
   about: "GRPO with one ratio for a whole completion.",
-  config: z.strictObject({
-    ...clipSettings({ low: 3e-4, high: 4e-4 }),
-    std_epsilon: z.number().min(0).default(1e-6).describe("Added to a group's standard deviation."),
+  group_min: 2,
+  defaults: { clip_low: 3e-4, clip_high: 4e-4, aggregation: "sequence_mean" },
+  settings: {
+    ...deviationSettings,
     ratio_gradient: z.enum(["token", "sequence"]).default("token").describe(
       "Ratio per token or per completion; they differ if the advantage varies within a completion.",
     ),
-    ...termSettings({ aggregation: "sequence_mean" }),
-    ...klScaled,
-  }).superRefine(checkClip).superRefine(checkTerms),
-  ratio: "sequence_mean",
-  coef: klCoef,
-  group_min: 2,
-  credit: {
-    needs: klNeeds,
-    assign: (round, c) => {
-      const reward = sequenceReward(round, klReward(round, c)); // [N]
-      return { advantage: lessKl(groupZscore(reward, round.group, c.std_epsilon), round, c), ...steeredKl(round, c) };
-    },
   },
+  advantage: ({ reward, group }, c) => groupZscore(reward, group, c.std_epsilon), // [N] -> [N]
+  ratio: "sequence_mean",
   loss: (x, c) => {
-    const sequence_ratio = perSequenceMean(x.logp.sub(x.old_logp)).exp(); // [B]
-    const ratio = sequence_ratio.detach().mul(x.logp.sub(x.logp.detach()).exp()); // [B, T]
-    const spread = sequence_ratio as unknown as typeof ratio; // A completion's goes to each of its tokens.
-    const policy = corrected(surrogate(c.ratio_gradient === "token" ? ratio : spread, x.advantage, c), x, c); // [B, T]
-    return {
-      loss: aggregate(total(policy, klTerm(x, c), entropyTerm(x, c)), x, c),
-      metrics: { "policy/clip_fraction": clipFraction(ratio, c), ...termMetrics(x, c) },
-    };
+    const s = perSequenceMean(x.logp.sub(x.old_logp)).exp(); // [B]
+    const r = s.detach().mul(x.logp.sub(x.logp.detach()).exp()); // [B, T]
+    const policy = surrogate(c.ratio_gradient === "token" ? r : s, x.advantage, c); // [B, T]
+    return policyLoss(policy, x, c, { "policy/clip_fraction": clipFraction(r, c) });
   },
   examples: [
     { clip_low: 0.2, clip_high: 0.28, dual_clip: 1.5 },

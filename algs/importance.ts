@@ -52,12 +52,18 @@ export function corrected<K extends "token" | "sequence">(
   x: LossInputs,
   c: ImportanceSettings,
 ): Expr<K> {
-  if (c.importance === "none") return policy;
+  const weight = importanceWeight(x, c);
+  if (weight === null) return policy;
   // A sequence's term is only ever given sequence weights: the schema of such an algorithm has no others.
-  return (policy as unknown as Expr<"token">).mul(weightOf(x, c) as Expr<"token">) as unknown as Expr<K>;
+  return (policy as unknown as Expr<"token">).mul(weight) as unknown as Expr<K>;
 }
 
-function weightOf({ old_logp, behaviour_logp }: LossInputs, c: ImportanceSettings): Expr<"token" | "sequence"> {
+/** The weight of each token, or of its sequence; null: none. [B, T] or [B] */
+export function importanceWeight(
+  { old_logp, behaviour_logp }: LossInputs,
+  c: ImportanceSettings | { importance?: undefined },
+): Expr<"token" | "sequence"> | null {
+  if (c.importance === undefined || c.importance === "none") return null;
   const difference = old_logp.sub(behaviour_logp); // [B, T]
   const w = difference.exp(); // [B, T]
   const whole = perSequenceSum(difference).exp(); // [B]

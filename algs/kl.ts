@@ -23,8 +23,6 @@
  */
 import { z } from "zod";
 import { beforeItWas } from "../data/mod.ts";
-import type { Assigned, CreditNeeds, CreditRound } from "./algorithm.ts";
-import { rewardToGo } from "./credit.ts";
 import { type Expr, k1, k2, k3, type LossInputs } from "./language/mod.ts";
 
 const /** @internal */ PLACES = ["loss", "reward", "advantage"] as const;
@@ -134,49 +132,4 @@ export function klOf({ logp, old_logp, ref_logp }: LossInputs, c: KlSettings): E
     case "k3_weighted":
       return logp.sub(old_logp).exp().mul(k3(logp, ref_logp));
   }
-}
-
-/** What credit must know for the KL: nothing where the loss alone has it. */
-export function klNeeds(c: KlSettings): ("old_logp" | "ref_logp" | "coef")[] {
-  if (c.kl_coef === 0) return [];
-  if (c.kl_target !== null) return ["old_logp", "ref_logp", "coef"];
-  return c.kl_in === "loss" ? [] : ["old_logp", "ref_logp"];
-}
-
-/** What of a round a KL outside the loss, or one whose weight is steered, reads. */
-export type KlRound = CreditRound & Pick<CreditNeeds, "old_logp" | "ref_logp" | "coef">;
-
-/** What the KL takes from the reward of each token; 0 where it is not taken from there. [N][T] */
-export function klReward(round: KlRound, c: KlSettings): number[][] {
-  if (c.kl_coef === 0 || c.kl_in !== "reward") return round.length.map((tokens) => new Array<number>(tokens).fill(0));
-  return klTaken(round, c);
-}
-
-/**
- * Advantages of sequences, less the KL of each token and of those after it where it is taken from
- * there. [N] -> [N] or [N][T]
- */
-export function lessKl(advantage: number[], round: KlRound, c: KlSettings): number[] | number[][] {
-  if (c.kl_coef === 0 || c.kl_in !== "advantage") return advantage;
-  return rewardToGo(klTaken(round, c), 1).map((row, i) => row.map((kl) => advantage[i]! + kl));
-}
-
-/** −weight · KL of each token. [N][T] */
-function klTaken({ old_logp, ref_logp, coef }: KlRound, c: KlSettings): number[][] {
-  const weight = c.kl_target === null ? c.kl_coef : coef.kl!;
-  const k = c.kl_estimator === "k1" ? (d: number) => d : (d: number) => Math.exp(-d) - 1 + d;
-  return old_logp.map((row, i) => row.map((logp, t) => -weight * k(logp - ref_logp[i]![t]!)));
-}
-
-/** The steered weight of the next round; nothing where it stays. */
-export function steeredKl(round: KlRound, c: KlSettings): Pick<Assigned, "coef" | "metrics"> {
-  if (klNeeds(c).length === 0) return {};
-  const { old_logp, ref_logp } = round;
-  const total = old_logp.flatMap((row, i) => row.map((logp, t) => logp - ref_logp[i]![t]!)).reduce((a, b) => a + b, 0);
-  const kl = total / Math.max(old_logp.length, 1); // of a completion
-  const metrics = { "policy/kl_ref_completion": kl };
-  if (c.kl_target === null) return { metrics };
-  const error = Math.min(Math.max(kl / c.kl_target - 1, -0.2), 0.2);
-  const next = round.coef.kl! * (1 + error * old_logp.length / c.kl_horizon);
-  return { coef: { kl: next }, metrics: { ...metrics, "coef/kl": next } };
 }

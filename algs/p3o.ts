@@ -22,13 +22,15 @@
  * standard deviation of the log-ratio of 0.05, 0.3 or 1. Nobody else has it.
  */
 import { z } from "zod";
-import { aggregate, aggregationSettings, checkAggregation } from "./aggregation.ts";
+import { aggregationSettings, checkAggregation } from "./aggregation.ts";
 import { defineAlgorithm } from "./algorithm.ts";
-import { groupZscore, sequenceReward } from "./credit.ts";
-import { entropySettings, entropyTerm } from "./entropy.ts";
-import { checkKl, klCoef, klNeeds, klReward, klScaled, klSettings, klTerm, lessKl, steeredKl } from "./kl.ts";
+import { groupZscore } from "./baselines.ts";
+import { entropySettings } from "./entropy.ts";
+import { checkKl, klCoef, klSettings } from "./kl.ts";
+import { creditWithKl, klNeeds } from "./kl_credit.ts";
 import { k3, scalar, stepSum } from "./language/mod.ts";
-import { termMetrics, total } from "./terms.ts";
+import { policyLoss } from "./policy_gradient.ts";
+import { deviationSettings } from "./terms.ts";
 import { truncationSettings } from "./truncation.ts";
 
 export const p3o = defineAlgorithm({
@@ -36,10 +38,9 @@ export const p3o = defineAlgorithm({
   about: "Weights capped, and the policy held, by the effective sample size.",
   config: z.strictObject({
     pull: z.enum(["k3", "forward"]).default("k3").describe("What keeps the policy close to the sampling policy."),
-    std_epsilon: z.number().min(0).default(1e-6).describe("Added to a group's standard deviation."),
+    ...deviationSettings,
     ...aggregationSettings("token_mean"),
     ...klSettings(),
-    ...klScaled,
     ...entropySettings,
     ...truncationSettings,
   }).superRefine(checkAggregation).superRefine(checkKl),
@@ -47,10 +48,10 @@ export const p3o = defineAlgorithm({
   group_min: 2,
   credit: {
     needs: klNeeds,
-    assign: (round, c) => {
-      const reward = sequenceReward(round, klReward(round, c)); // [N]
-      return { advantage: lessKl(groupZscore(reward, round.group, c.std_epsilon), round, c), ...steeredKl(round, c) };
-    },
+    assign: (round, c) =>
+      creditWithKl(round, c, {
+        advantage: ({ reward, group }) => groupZscore(reward, group, c.std_epsilon), // [N] -> [N]
+      }),
   },
   loss: (x, c) => {
     const log_w = x.logp.sub(x.behaviour_logp).clamp(-20, 20); // [B, T]
@@ -59,10 +60,7 @@ export const p3o = defineAlgorithm({
     const policy = w.minimum(ess).detach().mul(x.advantage).mul(x.logp).neg(); // [B, T]
     const distance = c.pull === "k3" ? k3(x.logp, x.behaviour_logp) : w.sub(1).sub(log_w); // [B, T]
     const pull = scalar(1).sub(ess).mul(distance); // [B, T]
-    return {
-      loss: aggregate(total(policy, pull, klTerm(x, c), entropyTerm(x, c)), x, c),
-      metrics: { "policy/ess": ess, ...termMetrics(x, c) },
-    };
+    return policyLoss(policy.add(pull), x, c, { "policy/ess": ess });
   },
   examples: [{ pull: "forward" }, { kl_coef: 0.04, entropy_coef: 0.01, aggregation: "sequence_mean" }],
 });

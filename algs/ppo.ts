@@ -22,47 +22,29 @@
  * values flow across observations.
  */
 import { z } from "zod";
-import { aggregate } from "./aggregation.ts";
-import { defineAlgorithm } from "./algorithm.ts";
-import { checkClip, clipSettings } from "./clip.ts";
-import { explainedVariance, gae, tokenReward, whiten } from "./credit.ts";
-import { entropyTerm } from "./entropy.ts";
-import { corrected } from "./importance.ts";
-import { klCoef, klNeeds, klReward, klTerm, LOSS_OR_REWARD, steeredKl } from "./kl.ts";
-import { clipFraction, surrogate, tokenMean } from "./language/mod.ts";
-import { checkTerms, termMetrics, termSettings, total } from "./terms.ts";
+import { explainedVariance, gae, whiten } from "./credit.ts";
+import { LOSS_OR_REWARD } from "./kl.ts";
+import { tokenMean } from "./language/mod.ts";
+import { policyGradient } from "./policy_gradient.ts";
 
-export const ppo = defineAlgorithm({
+export const ppo = policyGradient({
   name: "ppo",
   about: "The clipped policy gradient with a value model.",
-  config: z.strictObject({
-    ...clipSettings({ low: 0.2, high: 0.2 }),
+  defaults: { clip_low: 0.2, clip_high: 0.2, aggregation: "token_mean", kl_places: LOSS_OR_REWARD },
+  settings: {
     gamma: z.number().min(0).max(1).default(1).describe("Discount per token."),
     lambda: z.number().min(0).max(1).default(0.95).describe("0 relies on the value model, 1 on the reward alone."),
     whiten: z.boolean().default(true).describe("Whether advantages are whitened over the round's tokens."),
     value_clip: z.number().positive().nullable().default(0.2).describe(
       "How far an update may move a value; null: no limit.",
     ),
-    ...termSettings({ kl_places: LOSS_OR_REWARD, aggregation: "token_mean" }),
-  }).superRefine(checkClip).superRefine(checkTerms),
-  coef: klCoef,
-  credit: {
-    needs: (c) => ["values", "bootstrap", ...klNeeds(c)],
-    assign: (round, c) => {
-      const { advantage, returns } = gae(tokenReward(round, klReward(round, c)), round, c); // [N][T]
-      const steered = steeredKl(round, c);
-      const metrics = { ...steered.metrics, "value/explained_variance": explainedVariance(returns, round.values) };
-      return { ...steered, advantage: c.whiten ? whiten(advantage, round.length) : advantage, returns, metrics };
-    },
   },
-  loss: (x, c) => {
-    const ratio = x.logp.sub(x.old_logp).exp(); // [B, T]
-    const policy = corrected(surrogate(ratio, x.advantage, c), x, c); // [B, T]
-    return {
-      loss: aggregate(total(policy, klTerm(x, c), entropyTerm(x, c)), x, c),
-      metrics: { "policy/clip_fraction": clipFraction(ratio, c), ...termMetrics(x, c) },
-    };
+  needs: ["values", "bootstrap"],
+  advantage: (round, c) => {
+    const { advantage, returns } = gae(round.token_reward, round, c); // [N][T]
+    return { advantage, returns, metrics: { "value/explained_variance": explainedVariance(returns, round.values) } };
   },
+  normalise: (advantage, { length }, c) => (c.whiten ? whiten(advantage, length) : advantage),
   value_loss: ({ values, old_values, returns }, { value_clip }) => {
     const far = values.sub(returns).square(); // [B, T]
     const near = value_clip === null

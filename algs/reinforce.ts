@@ -14,13 +14,13 @@
  * multiplies by the ratio, with its gradient. TRL and FeynRL have none.
  */
 import { z } from "zod";
-import { aggregate } from "./aggregation.ts";
 import { defineAlgorithm } from "./algorithm.ts";
-import { rewardToGo, roundMean, sequenceReward, tokenReward } from "./credit.ts";
-import { entropyTerm } from "./entropy.ts";
-import { corrected } from "./importance.ts";
-import { klCoef, klNeeds, klReward, klTerm, LOSS_OR_REWARD, steeredKl } from "./kl.ts";
-import { checkTerms, termMetrics, termSettings, total } from "./terms.ts";
+import { roundMean } from "./baselines.ts";
+import { rewardToGo } from "./credit.ts";
+import { klCoef, LOSS_OR_REWARD } from "./kl.ts";
+import { creditWithKl, klNeeds } from "./kl_credit.ts";
+import { policyLoss } from "./policy_gradient.ts";
+import { checkTerms, termSettings } from "./terms.ts";
 
 export const reinforce = defineAlgorithm({
   name: "reinforce",
@@ -35,17 +35,15 @@ export const reinforce = defineAlgorithm({
   coef: klCoef,
   credit: {
     needs: klNeeds,
-    assign: (round, c) => {
-      const kl = klReward(round, c); // [N][T]
-      const earned = rewardToGo(tokenReward(round, kl), c.gamma); // [N][T]
-      const baseline = c.baseline === "none" ? 0 : roundMean(sequenceReward(round, kl));
-      return { advantage: earned.map((row) => row.map((value) => value - baseline)), ...steeredKl(round, c) };
-    },
+    assign: (round, c) =>
+      creditWithKl(round, c, {
+        advantage: ({ reward, token_reward }) => {
+          const baseline = c.baseline === "none" ? 0 : roundMean(reward);
+          return rewardToGo(token_reward, c.gamma).map((row) => row.map((earned) => earned - baseline)); // [N][T]
+        },
+      }),
   },
-  loss: (x, c) => {
-    const policy = corrected(x.advantage.mul(x.logp).neg(), x, c); // [B, T]
-    return { loss: aggregate(total(policy, klTerm(x, c), entropyTerm(x, c)), x, c), metrics: termMetrics(x, c) };
-  },
+  loss: (x, c) => policyLoss(x.advantage.mul(x.logp).neg(), x, c),
   examples: [
     { aggregation: "token_mean" },
     { aggregation: "sequence_mean", kl_coef: 0.04, entropy_coef: 0.01, importance: "token_truncate" },

@@ -14,45 +14,24 @@
  * asked for. TRL and FeynRL have none.
  */
 import { z } from "zod";
-import { aggregate } from "./aggregation.ts";
-import { defineAlgorithm } from "./algorithm.ts";
-import { checkClip, clipSettings } from "./clip.ts";
-import { rewardToGo, tokenReward, whiten } from "./credit.ts";
-import { entropyTerm } from "./entropy.ts";
-import { corrected } from "./importance.ts";
-import { klCoef, klNeeds, klReward, klTerm, LOSS_OR_REWARD, steeredKl } from "./kl.ts";
-import { clipFraction, surrogate } from "./language/mod.ts";
-import { checkTerms, termMetrics, termSettings, total } from "./terms.ts";
+import { rewardToGo, whiten } from "./credit.ts";
+import { LOSS_OR_REWARD } from "./kl.ts";
+import { policyGradient } from "./policy_gradient.ts";
 
-export const reinforce_plus_plus = defineAlgorithm({
+export const reinforce_plus_plus = policyGradient({
   name: "reinforce_plus_plus",
   about: "REINFORCE with the KL in the reward, advantages whitened over the round and PPO's clip.",
-  config: z.strictObject({
-    ...clipSettings({ low: 0.2, high: 0.2 }),
-    gamma: z.number().min(0).max(1).default(1).describe("Discount per token."),
-    ...termSettings({
-      kl_places: LOSS_OR_REWARD,
-      aggregation: "token_mean",
-      kl_coef: 0.01,
-      kl_in: "reward",
-      kl_estimator: "k1",
-    }),
-  }).superRefine(checkClip).superRefine(checkTerms),
-  coef: klCoef,
-  credit: {
-    needs: klNeeds,
-    assign: (round, c) => {
-      const earned = rewardToGo(tokenReward(round, klReward(round, c)), c.gamma); // [N][T]
-      return { advantage: whiten(earned, round.length), ...steeredKl(round, c) };
-    },
+  defaults: {
+    clip_low: 0.2,
+    clip_high: 0.2,
+    aggregation: "token_mean",
+    kl_coef: 0.01,
+    kl_in: "reward",
+    kl_estimator: "k1",
+    kl_places: LOSS_OR_REWARD,
   },
-  loss: (x, c) => {
-    const ratio = x.logp.sub(x.old_logp).exp(); // [B, T]
-    const policy = corrected(surrogate(ratio, x.advantage, c), x, c); // [B, T]
-    return {
-      loss: aggregate(total(policy, klTerm(x, c), entropyTerm(x, c)), x, c),
-      metrics: { "policy/clip_fraction": clipFraction(ratio, c), ...termMetrics(x, c) },
-    };
-  },
+  settings: { gamma: z.number().min(0).max(1).default(1).describe("Discount per token.") },
+  advantage: ({ token_reward }, c) => rewardToGo(token_reward, c.gamma), // [N][T] -> [N][T]
+  normalise: (advantage, { length }) => whiten(advantage, length),
   examples: [{ kl_in: "loss", kl_estimator: "k2", entropy_coef: 0.01, importance: "token_mask", dual_clip: 3 }],
 });

@@ -15,40 +15,17 @@
  * `kl_in: advantage`. verl whitens too and has the KL only where it is asked for. AReaL's default normalisation is close. TRL and
  * FeynRL have none.
  */
-import { z } from "zod";
-import { aggregate } from "./aggregation.ts";
-import { defineAlgorithm } from "./algorithm.ts";
-import { checkClip, clipSettings } from "./clip.ts";
-import { groupCenter, sequenceReward, whiten } from "./credit.ts";
-import { entropyTerm } from "./entropy.ts";
-import { corrected } from "./importance.ts";
-import { klCoef, klNeeds, klReward, klTerm, lessKl, steeredKl } from "./kl.ts";
-import { clipFraction, surrogate } from "./language/mod.ts";
-import { checkTerms, termMetrics, termSettings, total } from "./terms.ts";
+import { groupCenter } from "./baselines.ts";
+import { whiten } from "./credit.ts";
+import { policyGradient } from "./policy_gradient.ts";
 
-export const reinforce_plus_plus_baseline = defineAlgorithm({
+export const reinforce_plus_plus_baseline = policyGradient({
   name: "reinforce_plus_plus_baseline",
   about: "REINFORCE++ with the mean of a prompt's samples as the baseline.",
-  config: z.strictObject({
-    ...clipSettings({ low: 0.2, high: 0.2 }),
-    ...termSettings({ aggregation: "token_mean", kl_coef: 0.01, kl_estimator: "k2" }),
-  }).superRefine(checkClip).superRefine(checkTerms),
-  coef: klCoef,
   group_min: 2,
-  credit: {
-    needs: klNeeds,
-    assign: (round, c) => {
-      const centered = groupCenter(sequenceReward(round, klReward(round, c)), round.group); // [N]
-      return { advantage: whiten(lessKl(centered, round, c), round.length), ...steeredKl(round, c) };
-    },
-  },
-  loss: (x, c) => {
-    const ratio = x.logp.sub(x.old_logp).exp(); // [B, T]
-    const policy = corrected(surrogate(ratio, x.advantage, c), x, c); // [B, T]
-    return {
-      loss: aggregate(total(policy, klTerm(x, c), entropyTerm(x, c)), x, c),
-      metrics: { "policy/clip_fraction": clipFraction(ratio, c), ...termMetrics(x, c) },
-    };
-  },
+  defaults: { clip_low: 0.2, clip_high: 0.2, aggregation: "token_mean", kl_coef: 0.01, kl_estimator: "k2" },
+  settings: {},
+  advantage: ({ reward, group }) => groupCenter(reward, group), // [N] -> [N]
+  normalise: (advantage, { length }) => whiten(advantage, length),
   examples: [{ kl_coef: 0, entropy_coef: 0.01, importance: "geometric_mask", dual_clip: 3 }],
 });

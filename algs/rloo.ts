@@ -18,12 +18,14 @@
  */
 import { z } from "zod";
 import { defineAlgorithm } from "./algorithm.ts";
+import { leaveOneOut } from "./baselines.ts";
 import { checkClip, clipSettings } from "./clip.ts";
-import { leaveOneOut, sequenceReward } from "./credit.ts";
 import { entropySettings, entropyTerm } from "./entropy.ts";
 import { checkImportance, corrected, sequenceImportanceSettings } from "./importance.ts";
-import { checkKl, klCoef, klNeeds, klReward, klSettings, klTerm, LOSS_OR_REWARD, steeredKl } from "./kl.ts";
-import { perSequenceMean, perSequenceSum, sequenceMean, surrogate } from "./language/mod.ts";
+import { checkKl, klCoef, klSettings, klTerm, LOSS_OR_REWARD } from "./kl.ts";
+import { creditWithKl, klNeeds } from "./kl_credit.ts";
+import { perSequenceMean, perSequenceSum, sequenceMean } from "./language/mod.ts";
+import { surrogate } from "./policy_gradient.ts";
 import { termMetrics, total } from "./terms.ts";
 import { truncationSettings } from "./truncation.ts";
 
@@ -42,10 +44,7 @@ export const rloo = defineAlgorithm({
   group_min: 2,
   credit: {
     needs: klNeeds,
-    assign: (round, c) => {
-      const reward = sequenceReward(round, klReward(round, c)); // [N]
-      return { advantage: leaveOneOut(reward, round.group), ...steeredKl(round, c) };
-    },
+    assign: (round, c) => creditWithKl(round, c, { advantage: ({ reward, group }) => leaveOneOut(reward, group) }), // [N] -> [N]
   },
   loss: (x, c) => {
     const ratio = perSequenceSum(x.logp.sub(x.old_logp)).exp(); // [B]

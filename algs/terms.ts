@@ -2,19 +2,22 @@
  * What every policy-gradient loss may have beside its own formula: KL, entropy, importance
  * correction, aggregation, truncation.
  */
-import type { z } from "zod";
-import { aggregationSettings, checkAggregation } from "./aggregation.ts";
+import { z } from "zod";
+import { type AggregationSettings, aggregationSettings, checkAggregation } from "./aggregation.ts";
 import { entropySettings } from "./entropy.ts";
-import { checkImportance, importanceSettings } from "./importance.ts";
-import { checkKl, klOf, type KlSettings, klSettings } from "./kl.ts";
+import { checkImportance, type ImportanceSettings, importanceSettings } from "./importance.ts";
+import { checkKl, klOf, klScaled, type KlSettings, klSettings } from "./kl.ts";
 import { type Expr, type LossInputs, tokenMean } from "./language/mod.ts";
 import { truncationSettings } from "./truncation.ts";
 
-/** @internal */
-type First = { aggregation: Parameters<typeof aggregationSettings>[0] } & Parameters<typeof klSettings>[0];
+/** First values of the settings; `kl_places`: where the KL may be. */
+export type FirstTerms =
+  & Pick<AggregationSettings, "aggregation">
+  & Partial<KlSettings>
+  & { kl_places?: readonly KlSettings["kl_in"][] };
 
 /** The settings of all of them; the first values are the algorithm's own. */
-export function termSettings({ aggregation, ...kl }: First): TermShape {
+export function termSettings({ aggregation, ...kl }: FirstTerms): TermShape {
   return {
     ...aggregationSettings(aggregation),
     ...klSettings(kl),
@@ -32,6 +35,18 @@ type TermShape =
   & typeof truncationSettings;
 /** What {@linkcode checkTerms} reads. */
 export type TermSettings = z.output<z.ZodObject<TermShape>>;
+/** What the terms of a loss read; an algorithm may have no importance correction. */
+export type LossSettings =
+  & AggregationSettings
+  & KlSettings
+  & { entropy_coef: number }
+  & (ImportanceSettings | { importance?: undefined });
+
+/** Settings of an algorithm that divides by a group's standard deviation. */
+export const deviationSettings = {
+  std_epsilon: z.number().min(0).default(1e-6).describe("Added to a group's standard deviation."),
+  ...klScaled,
+};
 
 /** Refuses what does not go together. */
 export function checkTerms(c: TermSettings, ctx: z.RefinementCtx): void {

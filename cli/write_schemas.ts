@@ -1,6 +1,7 @@
 /**
- * Writes what is generated from the code: the JSON Schemas, the table of failures, and the files
- * and profiles that the algorithms' pages show. `deno task schema`; tests fail if one is stale.
+ * Writes what is generated from the code: the JSON Schemas, the table of failures, the files and
+ * profiles that the algorithms' pages show, and the page and configuration of a new algorithm.
+ * `deno task schema`; tests fail if one is stale.
  */
 import { ALGORITHMS } from "../algs/mod.ts";
 import { configSchemaText } from "../configs/mod.ts";
@@ -13,12 +14,14 @@ import {
   pythonTypesText,
 } from "../workers/mod.ts";
 import { algorithmPage, algorithmPageUrl, listPage, withFiles } from "./algorithm_pages.ts";
+import { writeMissing } from "./algorithm_stubs.ts";
 
 await Deno.writeTextFile(new URL("../configs/holdfast.schema.json", import.meta.url), configSchemaText());
 await Deno.writeTextFile(PROTOCOL_SCHEMA_URL, protocolSchemaText());
 await Deno.writeTextFile(PYTHON_TYPES_URL, pythonTypesText());
 await Deno.writeTextFile(FAILURES_PAGE_URL, causesPage(await Deno.readTextFile(FAILURES_PAGE_URL)));
 
+await writeMissing();
 const pages: Record<string, string> = {};
 for (const name of Object.keys(ALGORITHMS)) {
   const url = algorithmPageUrl(name);

@@ -15,7 +15,7 @@ export {
   tokenMean,
   where,
 } from "./operations.ts";
-export { clipFraction, k1, k2, k3, surrogate } from "./policy_terms.ts";
+export { type Clip, clipFraction, k1, k2, k3 } from "./policy_terms.ts";
 export { expressionText } from "./print.ts";
 export { torchModule } from "./torch_module.ts";
-export { type LossFunction, type LossInputs, traceLoss } from "./trace.ts";
+export { type LossFunction, type LossInputs, type LossParts, traceLoss } from "./trace.ts";

@@ -4,19 +4,6 @@ import { scalar, tokenMean, where } from "./operations.ts";
 /** Bounds of the ratio. `dual_clip`: where the advantage is negative the loss is at most so many times its size. */
 export type Clip = { clip_low: number; clip_high: number; dual_clip?: number | null };
 
-/**
- * −min(rA, clamp(r, 1 − clip_low, 1 + clip_high)·A): PPO's clipped objective. Schulman et al. 2017, arXiv:1707.06347, eq. 7.
- * With `dual_clip` c it is at most c·|A| where A < 0. Ye et al. 2020, arXiv:1912.09729, eq. 5.
- */
-export function surrogate<K extends "token" | "sequence">(ratio: Expr<K>, advantage: Expr<K>, clip: Clip): Expr<K> {
-  // A kind meets itself: the compiler cannot see that while K is open.
-  const [r, a] = [ratio, advantage] as unknown as [Expr<"token">, Expr<"token">];
-  const clipped = r.clamp(1 - clip.clip_low, 1 + clip.clip_high); // [B, T]
-  const loss = r.mul(a).minimum(clipped.mul(a)).neg();
-  const { dual_clip = null } = clip;
-  return (dual_clip === null ? loss : where(a.lt(0), loss.minimum(a.mul(-dual_clip)), loss)) as unknown as Expr<K>;
-}
-
 /** The share of tokens whose ratio has left [1 − clip_low, 1 + clip_high], whether that stopped their gradient or not. */
 export function clipFraction(ratio: Expr<"token">, { clip_low, clip_high }: Clip): Expr<"step"> {
   return tokenMean(where(ratio.lt(1 - clip_low), 1, scalar(1 + clip_high).lt(ratio)));

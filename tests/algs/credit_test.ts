@@ -7,14 +7,12 @@ import {
   explainedVariance,
   firstCoef,
   gae,
-  groupCenter,
   groupZscore,
   leaveOneOut,
   needsOf,
   overlongPenalty,
   refillOf,
   rewardToGo,
-  roundMean,
   sequenceReward,
   tokenReward,
   whiten,
@@ -25,40 +23,6 @@ const near = (a: readonly number[], b: readonly number[], tolerance: number) =>
 
 const number = fc.double({ min: -3, max: 3, noNaN: true });
 const rows = fc.array(fc.array(number, { minLength: 1, maxLength: 5 }), { minLength: 1, maxLength: 5 });
-
-Deno.test("groupZscore() uses the n - 1 deviation of each group and keeps the order of samples", () => {
-  const advantage = groupZscore([1, 10, 0, 30, 0, 0], [7, 8, 7, 8, 7, 7], 0);
-  near(advantage, [1.5, -Math.SQRT1_2, -0.5, Math.SQRT1_2, -0.5, -0.5], 1e-15);
-});
-
-Deno.test("groupZscore() is all zeros when every reward of a group is equal, and for a group of one", () => {
-  deepStrictEqual(groupZscore([1, 1, 1, 0.3], [0, 0, 0, 1], 1e-6), [0, 0, 0, 0]);
-  deepStrictEqual(groupZscore([0.1, 0.1, 0.1], [0, 0, 0], 0), [0, 0, 0]);
-});
-
-Deno.test("credit ignores a constant added to a group; GRPO's also ignores a scale", () => {
-  const reward = [0.3, 1, 0, 2, 5, 4];
-  const group = [0, 0, 0, 1, 1, 1];
-  const shifted = reward.map((r, i) => r + (group[i] ? 3 : -2));
-  const scaled = reward.map((r) => 7 * r);
-  for (
-    const assign of [
-      (r: number[]) => groupZscore(r, group, 1e-6),
-      (r: number[]) => groupCenter(r, group),
-      (r: number[]) => leaveOneOut(r, group),
-    ]
-  ) {
-    near(assign(shifted), assign(reward), 1e-12);
-  }
-  near(groupZscore(scaled, group, 0), groupZscore(reward, group, 0), 1e-12);
-  near(groupCenter(scaled, group), groupCenter(reward, group).map((a) => 7 * a), 1e-12);
-});
-
-Deno.test("leaveOneOut() is groupCenter() times G / (G - 1)", () => {
-  const reward = [1, 0, 4, 2, 0, 7];
-  const group = [0, 0, 1, 1, 1, 2];
-  near(leaveOneOut(reward, group), groupCenter(reward, group).map((a, i) => a * [2, 2, 1.5, 1.5, 1.5, 1][i]!), 1e-15);
-});
 
 Deno.test("rewardToGo() discounts what comes after a token", () => {
   deepStrictEqual(rewardToGo([[1, 2, 4], [], [3]], 0.5), [[3, 4, 4], [], [3]]);
@@ -127,11 +91,6 @@ Deno.test("overlongPenalty() rises over the buffer and is whole at the end", () 
   const c = { overlong_length_max: 10, overlong_buffer: 4, overlong_factor: 2 };
   deepStrictEqual(overlongPenalty([1, 6, 7, 8, 10, 12], c), [0, 0, -0.5, -1, -2, -2]);
   deepStrictEqual(overlongPenalty([1, 100], { ...c, overlong_buffer: 0 }), [0, 0]);
-});
-
-Deno.test("roundMean() is exact where all are equal", () => {
-  strictEqual(roundMean([0.1, 0.1, 0.1]), 0.1);
-  strictEqual(roundMean([1, 2, 6]), 3);
 });
 
 Deno.test("explainedVariance() is 1 for perfect values and 0 for constant ones", () => {

@@ -10,18 +10,13 @@ import {
   evaluate,
   type EvaluatedStep,
   klCoef,
-  klNeeds,
-  klReward,
   klSettings,
   klTerm,
-  lessKl,
-  steeredKl,
   stepSum,
   traceAlgorithm,
 } from "../../algs/mod.ts";
 
 const Settings = z.strictObject(klSettings()).superRefine(checkKl);
-const settings = (given: z.input<typeof Settings>) => Settings.parse({ kl_coef: 1, ...given });
 const messages = (given: z.input<typeof Settings>) => Settings.safeParse(given).error?.issues.map((i) => i.message);
 const near = (a: number, b: number, tolerance: number) =>
   ok(Math.abs(a - b) <= tolerance * Math.max(1, Math.abs(b)), `${a} is not near ${b}`);
@@ -100,6 +95,9 @@ Deno.test("klSettings refuse estimators that are wrong where they stand", () => 
   deepStrictEqual(messages({ kl_in: "reward", kl_estimator: "k2" }), [
     "k2 in the reward is biased as a reward: use k1 or k3",
   ]);
+  deepStrictEqual(messages({ kl_in: "advantage", kl_estimator: "k2" }), [
+    "k2 in the advantage is biased as a reward: use k1 or k3",
+  ]);
   deepStrictEqual(messages({ kl_in: "reward", kl_estimator: "k3_k2" })?.length, 1);
   deepStrictEqual(messages({ kl_in: "reward", kl_estimator: "k3_weighted" })?.length, 1);
   deepStrictEqual(messages({ kl_target: 6 }), [
@@ -127,59 +125,9 @@ Deno.test("a KL in the reward under a group's standard deviation needs kl_scaled
   }
   // Those whose advantages do not change where rewards are scaled.
   const scaled = Object.values(ALGORITHMS as Record<string, AnyAlgorithm>).filter(({ config }) =>
-    "std_epsilon" in config.shape
+    "std_epsilon" in config.shape && "kl_in" in config.shape
   );
   deepStrictEqual(refused.sort(), scaled.map(({ name }) => name).sort());
-});
-
-Deno.test("lessKl() takes the KL of a token and of those after it from the advantage, whatever the rewards", () => {
-  const after = settings({ kl_coef: 0.1, kl_in: "advantage", kl_estimator: "k1" });
-  // d is 0.5 and -1 in the first completion, 0 in the second.
-  const taken = lessKl([2, -2], round, after) as number[][];
-  [[2 - 0.1 * (0.5 - 1), 2 + 0.1], [-2]].forEach((row, i) => row.forEach((x, t) => near(taken[i]![t]!, x, 1e-15)));
-  deepStrictEqual(klReward(round, after), [[0, 0], [0]]);
-  deepStrictEqual(lessKl([2, -2], round, settings({ kl_coef: 0.1 })), [2, -2]);
-  deepStrictEqual(messages({ kl_in: "advantage", kl_estimator: "k2" }), [
-    "k2 in the advantage is biased as a reward: use k1 or k3",
-  ]);
-});
-
-Deno.test("klNeeds() asks for log-probabilities only where credit has something to do with them", () => {
-  deepStrictEqual(klNeeds(Settings.parse({})), []);
-  deepStrictEqual(klNeeds(settings({})), []);
-  deepStrictEqual(klNeeds(settings({ kl_in: "reward" })), ["old_logp", "ref_logp"]);
-  deepStrictEqual(klNeeds(settings({ kl_in: "advantage" })), ["old_logp", "ref_logp"]);
-  deepStrictEqual(klNeeds(settings({ kl_target: 6 })), ["old_logp", "ref_logp", "coef"]);
-});
-
-const round = {
-  reward: [1, 0],
-  group: [0, 0],
-  stop: ["stop" as const, "length" as const],
-  length: [2, 1],
-  old_logp: [[-1, -2], [-0.5]],
-  ref_logp: [[-1.5, -1], [-0.5]],
-  coef: { kl: 0.2 },
-};
-
-Deno.test("klReward() takes the weighted estimate of each token, with the steered weight where there is one", () => {
-  deepStrictEqual(klReward(round, settings({ kl_coef: 0.1, kl_in: "reward", kl_estimator: "k1" })), [
-    [-0.05, 0.1],
-    [-0],
-  ]);
-  const k3 = klReward(round, settings({ kl_coef: 0.1, kl_in: "reward", kl_target: 1 }));
-  near(k3[0]![0]!, -0.2 * (Math.exp(-0.5) - 0.5), 1e-15);
-  deepStrictEqual(klReward(round, settings({ kl_coef: 0.1 })), [[0, 0], [0]]);
-});
-
-Deno.test("steeredKl() is Ziegler's controller, and nothing where no weight is steered", () => {
-  deepStrictEqual(steeredKl(round, settings({})), {});
-  // The KL of a completion is (0.5 - 1 + 0) / 2 = -0.25: the error is clipped at -0.2.
-  const slow = steeredKl(round, settings({ kl_target: 6, kl_horizon: 10 }));
-  near(slow.coef!.kl!, 0.2 * (1 - 0.2 * 2 / 10), 1e-15);
-  strictEqual(slow.metrics!["policy/kl_ref_completion"], -0.25);
-  const above = { ...round, ref_logp: [[-2, -3], [-0.7]] }; // (1 + 1 + 0.2) / 2 = 1.1
-  near(steeredKl(above, settings({ kl_target: 1, kl_horizon: 10 })).coef!.kl!, 0.2 * (1 + 0.1 * 2 / 10), 1e-15);
 });
 
 Deno.test("klTerm() reads the steered weight only where there is one", () => {
