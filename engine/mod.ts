@@ -33,6 +33,7 @@ export type { Backoff } from "./retry.ts";
 export { checkRunId, hasRunId, isRunId, newRunId, RUN_ID, RunId, shown } from "./run_id.ts";
 export { hasEnded } from "./run_life.ts";
 export * from "./serve_queues.ts";
+export { SqliteJournal } from "./sqlite_journal.ts";
 export { SqliteStore } from "./sqlite_store.ts";
 export * from "./stage.ts";
 export type * from "./store.ts";

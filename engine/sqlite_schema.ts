@@ -41,11 +41,14 @@ function checksum(statements: readonly string[]): string {
   return sha256Hex([...statements].sort().join(";\n"));
 }
 
+let known: string[] | undefined;
+
 /**
  * The checksum of each version from 0, the empty file: SQLite's own words for the tables after each
  * list of changes.
  */
 function checksums(): string[] {
+  if (known) return known;
   const db = new DatabaseSync(":memory:");
   const found = [checksum([])];
   for (const statements of VERSIONS) {
@@ -53,7 +56,12 @@ function checksums(): string[] {
     found.push(checksum(statementsOf(db)));
   }
   db.close();
-  return found;
+  return known = found;
+}
+
+/** Creates the tables in a database that nobody else sees, and that is never opened again. */
+export function createTables(db: DatabaseSync): void {
+  db.exec(VERSIONS.flat().join(";"));
 }
 
 /**

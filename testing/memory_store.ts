@@ -1,16 +1,10 @@
 /** A store in memory that can crash, for tests of graphs and stages. */
 import {
   type Appended,
-  checkRunId,
   type Claimed,
   type ClaimOptions,
   type Clock,
   type DequeueOptions,
-  type FinalStatus,
-  hasRunId,
-  InvalidInputError,
-  isRunId,
-  JOURNAL_VERSION,
   type JournalRow,
   type NewRow,
   type NewRun,
@@ -18,12 +12,19 @@ import {
   type ReadQuery,
   type RequestKind,
   type RunHead,
+  SqliteJournal,
   type Store,
   type StoreIdentity,
   systemClock,
 } from "../engine/mod.ts";
 
-type Shared = { identity: StoreIdentity; heads: Map<string, RunHead>; journals: Map<string, JournalRow[]> };
+/** What every store over one memory sees: the database, and rows that `rows` has read from it. */
+type Shared = {
+  db: SqliteJournal["options"]["db"];
+  read: Map<string, { rows: JournalRow[]; changes: number }>;
+  /** How often rows were written. */
+  changes: number;
+};
 /** The clock of a {@linkcode MemoryStore}, and where it crashes. */
 export type MemoryStoreOptions = {
   clock?: Clock;
@@ -41,225 +42,141 @@ export class Crashed extends Error {
   }
 }
 
-/** Keeps everything in memory, as deep copies. */
+/** SQLite in memory, for one process: an operation is carried out at the moment it is asked for. */
 export class MemoryStore implements Store {
   /** Appends since this store (not what it shares) was made. */
   appends = 0;
   readonly #shared: Shared;
-  readonly #clock: Clock;
-  readonly #limit: number;
-  readonly #isLast: (rows: readonly JournalRow[]) => boolean;
+  readonly #journal: SqliteJournal;
+  readonly #options: MemoryStoreOptions;
   #crashed: boolean;
 
   /** Empty, unless {@linkcode MemoryStore.restarted} hands it what another store wrote. */
   constructor(options: MemoryStoreOptions = {}, shared?: Shared) {
-    this.#clock = options.clock ?? systemClock;
-    const identity = { id: crypto.randomUUID(), since_ms: this.#clock.now() };
-    this.#shared = shared ?? { identity, heads: new Map(), journals: new Map() };
-    this.#limit = options.crash_after_appends ?? Infinity;
-    this.#isLast = options.crash_after ?? (() => false);
-    this.#crashed = this.#limit <= 0;
+    const { clock = systemClock, crash_after_appends: limit = Infinity } = options;
+    this.#journal = shared
+      ? new SqliteJournal({ db: shared.db, where: "memory", clock })
+      : SqliteJournal.inMemory(clock);
+    this.#shared = shared ?? { db: this.#journal.options.db, read: new Map(), changes: 0 };
+    this.#options = options;
+    this.#crashed = limit <= 0;
   }
 
   /** The same data for a new engine, as a new process would find it: owners are gone. */
   restarted(options: MemoryStoreOptions = {}): MemoryStore {
-    for (const head of this.#shared.heads.values()) head.owner = null;
-    return new MemoryStore({ clock: this.#clock, ...options }, this.#shared);
+    this.#journal.prepare("UPDATE runs SET owner = NULL").run();
+    return new MemoryStore({ clock: this.#options.clock, ...options }, this.#shared);
   }
 
   /** All rows of a run. */
   rows(run: string): readonly JournalRow[] {
-    return this.#shared.journals.get(run) ?? [];
+    const { read, changes } = this.#shared;
+    const known = read.get(run) ?? { rows: [], changes: -1 };
+    if (known.changes < changes) {
+      const after_seq = known.rows.at(-1)?.seq ?? 0;
+      known.rows = known.rows.concat(this.#journal.read(run, { after_seq }));
+    }
+    read.set(run, { rows: known.rows, changes });
+    return known.rows;
   }
 
-  create(run: NewRun, rows: NewRow[] = []): Promise<RunHead> {
-    return this.#do(() => {
-      if (this.#shared.heads.has(run.id)) {
-        throw new InvalidInputError(`Cannot create run '${run.id}' because there is one of that id`, { run: run.id });
-      }
-      const now = this.#clock.now();
-      const none = { epoch: 0, last_seq: rows.length, owner: null, lease_until_ms: 0, requests: [], error: null };
-      const usual = { queue: null, priority: 0, needs: {}, parent: null, home: null, journal: JOURNAL_VERSION };
-      const head: RunHead = { ...usual, ...run, status: "created", ...none, created_ms: now, updated_ms: now };
-      this.#shared.heads.set(run.id, head);
-      this.#shared.journals.set(run.id, rows.map((row, i) => ({ ...row, seq: i + 1, epoch: 0, at_ms: now })));
-      return structuredClone(head);
-    });
+  /** Puts another value in the place of a row's, as a damaged file has it. */
+  damage(run: string, { seq, value }: { seq: number; value: string }): void {
+    const of_run = "run_no = (SELECT no FROM runs WHERE id = ?)";
+    this.#journal.prepare(`UPDATE journal SET value = ? WHERE ${of_run} AND seq = ?`)
+      .run(value, run, seq);
+    this.#shared.read.delete(run);
+  }
+
+  create(run: NewRun, rows?: NewRow[]): Promise<RunHead> {
+    return this.#alone((journal) => journal.create(run, rows));
   }
 
   identity(): Promise<StoreIdentity> {
-    return this.#do(() => ({ ...this.#shared.identity }));
+    return this.#do((journal) => journal.identity());
   }
 
   head(run: string): Promise<RunHead | null> {
-    return this.#do(() => structuredClone(this.#shared.heads.get(checkRunId(run)) ?? null));
+    return this.#do((journal) => journal.head(run));
   }
 
   misnamed(): Promise<string[]> {
-    return this.#do(() => [...this.#shared.heads.keys()].reverse().filter((id) => !isRunId(id)));
+    return this.#do((journal) => journal.misnamed());
   }
 
-  heads({ limit = Infinity }: { limit?: number } = {}): Promise<RunHead[]> {
-    return this.#do(() => structuredClone([...this.#shared.heads.values()].reverse().slice(0, limit).filter(hasRunId)));
+  heads(filter?: { limit?: number }): Promise<RunHead[]> {
+    return this.#do((journal) => journal.heads(filter));
   }
 
   claim(run: string, owner: Owner, options: ClaimOptions): Promise<Claimed> {
-    return this.#do(() => this.#claim(checkRunId(run), owner, options));
+    return this.#do((journal) => journal.claim(run, owner, options));
   }
 
-  dequeue(owner: Owner, { lease_ms, choose }: DequeueOptions): Promise<RunHead | null> {
-    return this.#do(() => {
-      const open = [...this.#shared.heads.values()].filter(({ status }) =>
-        status === "created" || status === "running"
-      );
-      const unfinished = open.filter(hasRunId);
-      const chosen = choose(structuredClone(unfinished), this.#clock.now());
-      if (chosen === null) return null;
-      const { claimed, head } = this.#claim(chosen.run, owner, { lease_ms, force: chosen.force });
-      return claimed ? head : null;
-    });
-  }
-
-  #claim(run: string, owner: Owner, { lease_ms, force, seen_epoch, ended = false }: ClaimOptions): Claimed {
-    const head = this.#known(run);
-    const others = head.owner !== null && head.owner.boot_id !== owner.boot_id;
-    const held = others && head.lease_until_ms > this.#clock.now() && !force;
-    const over = isOver(head) && !ended;
-    const late = seen_epoch !== undefined && seen_epoch !== head.epoch;
-    const newer = head.journal > JOURNAL_VERSION;
-    if (held || over || late || newer) return { claimed: false, head: structuredClone(head) };
-    head.requests = head.requests.filter((kind) => kind !== "drain");
-    if (head.status === "created") head.status = "running";
-    const claimed = { owner, epoch: head.epoch + 1, lease_until_ms: this.#clock.now() + lease_ms };
-    Object.assign(head, claimed, { journal: JOURNAL_VERSION });
-    return { claimed: true, head: structuredClone(head) };
+  dequeue(owner: Owner, options: DequeueOptions): Promise<RunHead | null> {
+    return this.#do((journal) => journal.dequeue(owner, options));
   }
 
   renew(run: string, epoch: number, lease_ms: number): ReturnType<Store["renew"]> {
-    return this.#do(() => {
-      const head = this.#owned(run, epoch);
-      if (!head) return { fenced: true as const };
-      head.lease_until_ms = this.#clock.now() + lease_ms;
-      return { fenced: false as const, requests: [...head.requests] };
-    });
+    return this.#do((journal) => journal.renew(run, epoch, lease_ms));
   }
 
   append(run: string, epoch: number, rows: NewRow[]): Promise<Appended> {
-    return this.#do((): Appended => {
-      const head = this.#owned(run, epoch);
-      if (!head) return { fenced: true };
-      this.appends++;
-      const at_ms = this.#clock.now();
-      const journal = this.#shared.journals.get(run)!;
-      const added = rows.map((row) => ({ ...row, seq: ++head.last_seq, epoch, at_ms }));
-      journal.push(...added);
-      this.#crashed = this.#isLast(added) || this.appends >= this.#limit;
-      return { fenced: false, last_seq: head.last_seq };
+    return this.#alone((journal) => {
+      const answer = journal.append(run, epoch, rows);
+      if (!answer.fenced) this.#crashed = this.#isLast(run, answer.last_seq - rows.length);
+      return answer;
     });
   }
 
   remove(run: string, epoch: number, seqs: number[]): Promise<Appended> {
-    return this.#do((): Appended => {
-      const head = this.#owned(run, epoch);
-      if (!head) return { fenced: true };
-      const gone = new Set(seqs);
-      this.#shared.journals.set(run, this.rows(run).filter(({ seq }) => !gone.has(seq)));
-      return { fenced: false, last_seq: head.last_seq };
-    });
+    this.#shared.read.delete(run);
+    return this.#alone((journal) => journal.remove(run, epoch, seqs));
   }
 
-  read(run: string, query: ReadQuery = {}): Promise<JournalRow[]> {
-    return this.#do(() => {
-      const { kinds, prefix = "", after_seq = 0, limit = Infinity, newest_first } = query;
-      const found = this.rows(run).filter((row) =>
-        row.seq > after_seq && row.key.startsWith(prefix) && (!kinds || kinds.includes(row.kind))
-      );
-      return (newest_first ? found.reverse() : found).slice(0, limit).map((row) => ({ ...row }));
-    });
+  read(run: string, query?: ReadQuery): Promise<JournalRow[]> {
+    return this.#do((journal) => journal.read(run, query));
   }
 
   request(run: string, kind: RequestKind): Promise<RunHead> {
-    return this.#do(() => {
-      checkRunId(run);
-      const head = this.#known(run);
-      const open = head.status === "created" || head.status === "running";
-      if (open && head.owner === null && kind === "cancel") head.status = "cancelled";
-      else if (!isOver(head) && head.owner !== null && !head.requests.includes(kind)) head.requests.push(kind);
-      return structuredClone(head);
-    });
+    return this.#do((journal) => journal.request(run, kind));
   }
 
   signal(run: string, name: string, value: string): Promise<RunHead> {
-    return this.#do(() => {
-      const head = this.#known(run);
-      const given = this.rows(run).some(({ kind, key }) => kind === "signal" && key === name);
-      if (!isOver(head) && !given) {
-        const row = { kind: "signal" as const, key: name, value };
-        const { epoch } = head;
-        this.#shared.journals.get(run)!.push({ ...row, seq: ++head.last_seq, epoch, at_ms: this.#clock.now() });
-      }
-      return structuredClone(head);
-    });
+    return this.#alone((journal) => journal.signal(run, name, value));
   }
 
-  finish(run: string, epoch: number, status: FinalStatus, error?: string): ReturnType<Store["finish"]> {
-    return this.#do(() => {
-      const head = this.#owned(run, epoch);
-      if (!head || isOver(head)) return this.#endedAs(run, epoch);
-      head.status = head.requests.includes("cancel") ? "cancelled" : status;
-      head.error = head.status === "failed" ? error ?? null : null;
-      Object.assign(head, { owner: null, lease_until_ms: 0, requests: [] });
-      return { fenced: false as const, status: head.status };
-    });
-  }
-
-  #endedAs(run: string, epoch: number): Awaited<ReturnType<Store["finish"]>> {
-    const { epoch: current, status } = this.#known(run);
-    if (current !== epoch || status === "created" || status === "running") return { fenced: true };
-    return { fenced: false, status };
+  finish(...ending: Parameters<Store["finish"]>): ReturnType<Store["finish"]> {
+    return this.#do((journal) => journal.finish(...ending));
   }
 
   release(run: string, epoch: number): Promise<void> {
-    return this.#do(() => {
-      const head = this.#owned(run, epoch);
-      if (!head) return;
-      if (head.requests.includes("cancel") && head.status !== "done") head.status = "cancelled";
-      Object.assign(head, { owner: null, lease_until_ms: 0, requests: [] });
-    });
+    return this.#do((journal) => journal.release(run, epoch));
   }
 
   reopen(run: string, epoch: number): Promise<Appended> {
-    return this.#do((): Appended => {
-      const head = this.#owned(run, epoch);
-      if (!head || isOver(head)) return { fenced: true };
-      Object.assign(head, { status: "running", error: null });
-      return { fenced: false, last_seq: head.last_seq };
-    });
+    return this.#do((journal) => journal.reopen(run, epoch));
   }
 
   close(): Promise<void> {
     return Promise.resolve();
   }
 
-  #known(run: string): RunHead {
-    const head = this.#shared.heads.get(run);
-    if (!head) throw new InvalidInputError(`Cannot find run '${run}' because there is none of that id`, { run });
-    return head;
-  }
-
-  #owned(run: string, epoch: number): RunHead | undefined {
-    const head = this.#known(run);
-    return head.epoch === epoch && head.owner !== null ? head : undefined;
+  /** Whether this append, of the rows after `after_seq`, is the last before the crash. */
+  #isLast(run: string, after_seq: number): boolean {
+    const { crash_after, crash_after_appends: limit = Infinity } = this.#options;
+    const crashes = crash_after?.(this.#journal.read(run, { after_seq })) ?? false;
+    return ++this.appends >= limit || crashes;
   }
 
   // deno-lint-ignore require-await -- async, so that every error is a rejection
-  async #do<T>(body: () => T): Promise<T> {
+  async #do<T>(body: (journal: SqliteJournal) => T): Promise<T> {
     if (this.#crashed) throw new Crashed();
-    return body();
+    return body(this.#journal);
   }
-}
 
-/** Ended permanently: a failed run can be opened again. */
-function isOver({ status }: RunHead): boolean {
-  return status === "done" || status === "cancelled";
+  /** Several statements: all of them or none. */
+  #alone<T>(body: (journal: SqliteJournal) => T): Promise<T> {
+    this.#shared.changes++;
+    return this.#do((journal) => journal.alone(() => body(journal)));
+  }
 }

@@ -3,11 +3,11 @@ import * as fc from "fast-check";
 import { ManualClock } from "../../engine/clock.ts";
 import { SqliteStore } from "../../engine/sqlite_store.ts";
 import type { Store } from "../../engine/store.ts";
-import { MemoryStore } from "../../testing/mod.ts";
 import { follow, NOW_SQL, POSTGRES_MISSING, testSchema } from "../postgres.ts";
+import { ModelStore } from "./model_store.ts";
 import { OPERATIONS, perform, snapshot } from "./store_operations.ts";
 
-/** Every driver does what the memory store does, answer by answer and row by row. */
+/** Every driver does what the model does, answer by answer and row by row. */
 async function differential(clock: ManualClock, { oracle, drivers, runs }: Drivers): Promise<void> {
   let sequence = 0;
   await fc.assert(
@@ -28,12 +28,12 @@ async function differential(clock: ManualClock, { oracle, drivers, runs }: Drive
 
 type Drivers = { oracle: Store; drivers: Record<string, Store>; runs: number };
 
-Deno.test("SQLite answers and holds what the memory store does, whatever the operations", async () => {
+Deno.test("SQLite answers and holds what the model does, whatever the operations", async () => {
   const clock = new ManualClock();
   const dir = await Deno.makeTempDir();
   const sqlite = new SqliteStore(`${dir}/holdfast.db`, { clock });
   try {
-    await differential(clock, { oracle: new MemoryStore({ clock }), drivers: { sqlite }, runs: 200 });
+    await differential(clock, { oracle: new ModelStore(clock), drivers: { sqlite }, runs: 200 });
   } finally {
     await sqlite.close();
     await Deno.remove(dir, { recursive: true });
@@ -41,7 +41,7 @@ Deno.test("SQLite answers and holds what the memory store does, whatever the ope
 });
 
 Deno.test({
-  name: "PostgreSQL answers and holds what the memory store does, whatever the operations",
+  name: "PostgreSQL answers and holds what the model does, whatever the operations",
   ignore: POSTGRES_MISSING !== null,
   async fn() {
     const clock = new ManualClock();
@@ -49,7 +49,7 @@ Deno.test({
     await follow(clock, schema);
     try {
       const drivers = { postgres: schema.open({ now_sql: NOW_SQL }) };
-      await differential(clock, { oracle: new MemoryStore({ clock }), drivers, runs: 25 });
+      await differential(clock, { oracle: new ModelStore(clock), drivers, runs: 25 });
     } finally {
       await schema.dispose();
     }

@@ -2,6 +2,7 @@ import { deepStrictEqual, match, ok, strictEqual } from "node:assert/strict";
 import { z } from "zod";
 import { defineStage, graph } from "../../engine/mod.ts";
 import { cancelAndEnd, createRun, executeRun, type Home, removeLeftovers } from "../../runs/mod.ts";
+import type { MemoryStore } from "../../testing/mod.ts";
 import { createFakeRun, executeFake, freshFakeHome } from "./fake_home.ts";
 
 const WEIGHTS = "0123456789abcdef";
@@ -95,13 +96,12 @@ Deno.test("checkpoints that rows name stay, and all of them where a row cannot b
     const recorded = `checkpoints/RUN/${JSON.parse(row!.value).dir.split("/").at(-1)}/weights.json`;
     const stray = `${STRAY}/weights.json`;
     await put(home, "a", [recorded, stray]);
-    const rows = (home.store as unknown as { rows(run: string): { kind: string; value: string }[] }).rows("a");
-    const note = rows.findLast(({ kind }) => kind === "note/checkpoint")!;
-    const { value } = note;
-    note.value = "garbage";
+    const store = home.store as MemoryStore;
+    const { seq, value } = store.rows("a").findLast(({ kind }) => kind === "note/checkpoint")!;
+    store.damage("a", { seq, value: "garbage" });
     await removeLeftovers(home, "a", (text) => ok(false, text));
     deepStrictEqual(await there(home, "a", [recorded, stray]), [recorded, stray]);
-    note.value = value;
+    store.damage("a", { seq, value });
     await removeLeftovers(home, "a", (text) => ok(false, text));
     deepStrictEqual(await there(home, "a", [recorded, stray]), [recorded]);
   } finally {

@@ -103,8 +103,9 @@ Deno.test("a damaged value of the journal: the run ends as if it were whole, or 
   for (let at = 0; at < calm.rows; at += LOOKED_AT) {
     await check(
       (home) => {
-        const row = (home.store as MemoryStore).rows("run")[at]!;
-        Object.assign(row, { value: "\0\u{fffd}garbage" });
+        const store = home.store as MemoryStore;
+        const row = store.rows("run")[at]!;
+        store.damage("run", { seq: row.seq, value: "\0\u{fffd}garbage" });
         return `${row.kind} ${row.key}`;
       },
       calm.digest,
