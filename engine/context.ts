@@ -20,7 +20,7 @@ export type Emission = {
    * step's result. What comes after that, or of an attempt that fails, is shown only.
    */
   metrics?: Record<string, number>;
-  /** What the metrics are of, such as a policy's version. */
+  /** What the metrics are of, such as the version of a model. */
   version?: string;
   log?: string;
   progress?: { done: number; total?: number; phase?: string };
@@ -104,7 +104,7 @@ export interface Context {
    * @throws {FencedError} If another engine has claimed the run.
    */
   owned(): Promise<void>;
-  /** Counts for the round's ledger, added with this stage's result. */
+  /** Counts that the round adds up, recorded with this stage's result. */
   tally(counts: Record<string, number>): void;
   /**
    * Recorded rows of this run. What they hold may differ on replay: decide by them only inside a
@@ -132,9 +132,6 @@ export interface Context {
    */
   resource<T>(token: Resource<T>): T;
 }
-
-/** What a stage is part of; fault tests draw kill points by it. */
-export type Phase = "generation" | "publication" | "training" | "checkpoint" | "other";
 
 /**
  * `error`: stop and show the difference. `rerun`: drop what was recorded, run again. `accept`: keep
@@ -176,7 +173,7 @@ export interface Stage<I = unknown, O = unknown> {
   /** Slots that a task holds, all or none; one of `runs_on` by default. */
   readonly slots?: Needs;
   /** What it is part of; fault tests draw kill points by it. */
-  readonly phase: Phase;
+  readonly phase: string;
   /** Limit of one attempt. */
   readonly timeout_ms?: number;
   /** Limit between two signs of progress of one attempt. */

@@ -97,8 +97,8 @@ export class ReplayDriftError extends EngineError {
   readonly cause_kind = "user_code";
 }
 
-/** A redone optimizer step did not reproduce the recorded numbers. */
-export class RedoDriftError extends EngineError {
+/** What was made again differs from what is recorded of it. */
+export class RemadeDifferentlyError extends EngineError {
   readonly code = "redo_drift";
   readonly cause_kind = "infrastructure";
 }
@@ -213,7 +213,7 @@ export class DrainedError extends EngineError {
 const CLASSES = {
   fenced: FencedError,
   replay_drift: ReplayDriftError,
-  redo_drift: RedoDriftError,
+  redo_drift: RemadeDifferentlyError,
   ambiguous_key: AmbiguousKeyError,
   stage_failed: StageFailedError,
   timeout: TimeoutError_,

@@ -1,7 +1,7 @@
 /** Runs one stage to its recorded result: replay, attempts, limits, retries. */
 import { z } from "zod";
 import { canonicalJson } from "./canonical.ts";
-import { BadDataError, type ErrorJson, errorToJson, NoProgressError, RedoDriftError } from "./errors.ts";
+import { BadDataError, type ErrorJson, errorToJson, NoProgressError, RemadeDifferentlyError } from "./errors.ts";
 import { TimeoutError_, UserCodeError } from "./errors.ts";
 import { errorFromJson, StageFailedError } from "./errors.ts";
 import { type Execution, quietly } from "./executor.ts";
@@ -63,12 +63,12 @@ async function settled(execution: Execution, checked: Checked): Promise<unknown>
   }
 }
 
-/** @throws {RedoDriftError} If it is not what the run went on from. */
+/** @throws {RemadeDifferentlyError} If it is not what the run went on from. */
 function checkMadeAgain({ stage: { leaves }, entry, recorded }: Checked, output: unknown): void {
   if (!leaves || recorded === undefined) return;
   const [before, now] = [leaves.identity(recorded), leaves.identity(output)];
   if (before === now) return;
-  throw new RedoDriftError(
+  throw new RemadeDifferentlyError(
     `Cannot make what '${entry.key}' left again because it came out differently: ${now}, recorded ${before}. Fix: put its ` +
       "files back from a copy, or resume on the same hardware and package versions",
     { key: entry.key, recorded: before, found: now },

@@ -8,7 +8,6 @@ export * from "./directory_owner.ts";
 export * from "./engine.ts";
 export * from "./errors.ts";
 export type * from "./events.ts";
-export * from "./faults.ts";
 export * from "./prefix_of.ts";
 export * from "./reachable_artifacts.ts";
 export { removeRows } from "./remove_rows.ts";

@@ -11,7 +11,7 @@ export type RecordedMetrics = {
   /** Null outside loops. */
   loop: string | null;
   round: number | null;
-  /** What the numbers are of, as the stage named it: a policy's version. */
+  /** What the numbers are of, as the stage named it. */
   version: string | null;
   metrics: Record<string, number>;
 };

@@ -1,5 +1,5 @@
 /**
- * Typed tokens for what stages need from the outside world (worker groups, samplers, files) without
+ * Typed tokens for what stages need from the outside world (worker groups, files) without
  * importing it.
  */
 

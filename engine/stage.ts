@@ -3,11 +3,11 @@
  * body.
  */
 import type { z } from "zod";
-import type { AttemptsMax, Context, Leaves, Phase, ReplayPolicy, Stage } from "./context.ts";
+import type { AttemptsMax, Context, Leaves, ReplayPolicy, Stage } from "./context.ts";
 import type { Cause } from "./errors.ts";
 import type { Needs } from "./slots.ts";
 
-export type { AttemptsMax, Leaves, Phase, ReplayPolicy, Stage } from "./context.ts";
+export type { AttemptsMax, Leaves, ReplayPolicy, Stage } from "./context.ts";
 
 /** `user_code` and `bad_data` would fail the same way again; the others come from the machine. */
 const ATTEMPTS_DEFAULT: Record<Cause, number> = {
@@ -29,11 +29,12 @@ export type StageOptions<In extends z.ZodType, Out extends z.ZodType> = {
   output: Out;
   runs_on?: string;
   /**
-   * Slots of worker groups that a task holds at once, for one that needs several: `{ trainer: 1,
-   * sampler: 2 }`.
+   * Slots of worker groups that a task holds at once, for one that needs several: `{ cpu: 1,
+   * gpu: 2 }`.
    */
   slots?: Needs;
-  phase?: Phase;
+  /** What it is part of, in the words of its graph: recorded, and told to observers and faults. */
+  phase?: string;
   /** Limit of one attempt. */
   timeout_ms?: number;
   /**

@@ -56,7 +56,6 @@ export {
   type Owner,
   type OwnershipOptions,
   type Parent,
-  type Phase,
   PostgresStore,
   provide,
   type Provided,

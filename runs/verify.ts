@@ -7,7 +7,7 @@ import {
   type ArtifactStore,
   InvalidInputError,
   type JournalRow,
-  RedoDriftError,
+  RemadeDifferentlyError,
   removeTree,
   type RunHead,
   type Store,
@@ -97,7 +97,7 @@ async function verifyOne({ policy, group, round, digest }: Recorded, options: Ve
     const detail = equal === "different" ? "the weights are others, though loss and gradient norm are equal" : null;
     return { ...known, steps: "equal", digest: equal, redone_digest: redone, detail };
   } catch (error) {
-    if (!(error instanceof RedoDriftError)) throw error;
+    if (!(error instanceof RemadeDifferentlyError)) throw error;
     return { ...known, steps: "different", digest: "not_recorded", redone_digest: null, detail: error.message };
   } finally {
     await removeTree(dir, { home: options.dir, named: OWN_NAMES.weights, owner: null });

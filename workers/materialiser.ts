@@ -1,5 +1,5 @@
 import { stepCut } from "../data/mod.ts";
-import { BadDataError, type Clock, InfrastructureError, RedoDriftError } from "../engine/mod.ts";
+import { BadDataError, type Clock, InfrastructureError, RemadeDifferentlyError } from "../engine/mod.ts";
 import {
   asidePath,
   type FileProblem,
@@ -269,10 +269,10 @@ function sameStep(a: StepRecord, b: StepRecord): boolean {
  * The redone step gave other bits than the recorded one: the weights would differ from those that
  * were rolled out.
  */
-function redoDrift(version: string, recorded: StepRecord[], redone: StepRecord[]): RedoDriftError {
+function redoDrift(version: string, recorded: StepRecord[], redone: StepRecord[]): RemadeDifferentlyError {
   const show = (steps: StepRecord[]) =>
     steps.map(({ loss, grad_norm }) => `loss ${loss}, grad_norm ${grad_norm}`).join("; ");
-  return new RedoDriftError(
+  return new RemadeDifferentlyError(
     `Cannot redo version ${version.slice(0, 12)} because the redone step differs from the recorded one: recorded ${
       show(recorded)
     }; ` +

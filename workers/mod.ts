@@ -2,6 +2,7 @@
 export { causesPage, causesTable, FAILURES_PAGE_URL } from "./causes_page.ts";
 export * from "./environments.ts";
 export * from "./failures.ts";
+export { Faults } from "./faults.ts";
 export { ask, askResident } from "./ask.ts";
 export * from "./call.ts";
 export { type GroupSpec, WorkerGroup } from "./group.ts";

@@ -6,7 +6,7 @@ import {
   InfrastructureError,
   ManualClock,
   OutOfMemoryError,
-  RedoDriftError,
+  RemadeDifferentlyError,
   WorkerLostError,
 } from "../../engine/mod.ts";
 import {
@@ -212,7 +212,7 @@ Deno.test("PolicyTrainer: a redone loss that differs by one bit is redo_drift, a
   (row.value as VersionNote).steps[1]!.loss = bits[0]!;
   bench.ranks.forget();
   bench.opened();
-  await rejects(bench.digest(versions[4]!), (error: RedoDriftError) => {
+  await rejects(bench.digest(versions[4]!), (error: RemadeDifferentlyError) => {
     strictEqual(error.code, "redo_drift");
     strictEqual(error.facts.version, versions[3]!.version);
     return true;

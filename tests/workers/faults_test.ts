@@ -8,7 +8,7 @@ import {
   Faults,
   parseFaults,
   printFault,
-} from "../../engine/faults.ts";
+} from "../../workers/faults.ts";
 import type { InvalidInputError } from "../../engine/errors.ts";
 
 async function withDirectory(body: (dir: string) => Promise<void> | void): Promise<void> {

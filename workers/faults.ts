@@ -1,6 +1,5 @@
 import { appendFileSync, closeSync, fsyncSync, mkdirSync, openSync, writeSync } from "node:fs";
-import { InfrastructureError, InvalidInputError } from "./errors.ts";
-import { PRIVATE_FILE } from "./private_files.ts";
+import { InfrastructureError, InvalidInputError, PRIVATE_FILE } from "../engine/mod.ts";
 
 export const FAULT_KINDS = ["kill", "stop", "drop", "disk_full", "oom"] as const;
 export const FAULT_PLACES = ["engine", "agent", "trainer", "sampler"] as const;

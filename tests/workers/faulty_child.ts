@@ -1,5 +1,5 @@
 /** Counts appends under HOLDFAST_FAULT and says each on stdout. Arguments: faults directory. */
-import { Faults } from "../../engine/faults.ts";
+import { Faults } from "../../workers/faults.ts";
 
 const faults = Faults.parse(Deno.env.get("HOLDFAST_FAULT"), { dir: Deno.args[0]!, place: "engine" });
 for (let n = 1; n <= 5; n++) {
