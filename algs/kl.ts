@@ -45,7 +45,9 @@ export type KlSettings = {
  * reward is the place.
  */
 export const LOSS_OR_REWARD = ["loss", "reward"] as const;
-type FirstKl = Partial<KlSettings> & { kl_places?: readonly (typeof PLACES)[number][] };
+type FirstKl = Partial<Pick<KlSettings, "kl_coef" | "kl_in" | "kl_estimator">> & {
+  kl_places?: readonly (typeof PLACES)[number][];
+};
 
 /** Settings of the KL; the first values are the algorithm's own. */
 export function klSettings(

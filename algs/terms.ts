@@ -13,7 +13,7 @@ import { truncationSettings } from "./truncation.ts";
 /** First values of the settings; `kl_places`: where the KL may be. */
 export type FirstTerms =
   & Pick<AggregationSettings, "aggregation">
-  & Partial<KlSettings>
+  & Partial<Pick<KlSettings, "kl_coef" | "kl_in" | "kl_estimator">>
   & { kl_places?: readonly KlSettings["kl_in"][] };
 
 /** The settings of all of them; the first values are the algorithm's own. */
