@@ -6,14 +6,14 @@ type Labels = { title: string; x: string; y: string };
 const WIDTH = 640;
 const HEIGHT = 300;
 const PLOT = { left: 56, right: 16, top: 34, bottom: 44 };
-/** Told apart without red and green (Okabe and Ito, 2008). */
+/** Distinguishable without red and green (Okabe and Ito, 2008). */
 const COLOURS = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00"];
-/** Points on either side that a bold point is the mean of. */
+/** Points on either side that a bold point averages. */
 const HALF_WINDOW = 2;
 const Y_TICKS = 5;
 const X_TICKS = 6;
 
-/** One faint line for each series as it is, a bold one for its running mean of five. y runs from 0 to 1. */
+/** One faint line for each series, a bold one for its running mean of five. y runs from 0 to 1. */
 export function curvesSvg(series: readonly Series[], labels: Labels): string {
   const last = Math.max(...series.flatMap(({ points }) => points.map(({ x }) => x)), 0);
   const step = niceStep(last / X_TICKS);

@@ -1,4 +1,7 @@
-/** DBOS-TS in a process of its own, under Node, with its dependencies in a folder of its own: no part of Holdfast. */
+/**
+ * DBOS-TS in a separate process, under Node, with its dependencies in a separate folder: not part
+ * of Holdfast.
+ */
 import { ROOT } from "./quickstart_run.ts";
 
 const SOURCE = `${ROOT}bench/peers/dbos`;
@@ -15,7 +18,7 @@ export class DbosPeer {
     this.#stdin = child.stdin.getWriter();
   }
 
-  /** Installs what its lock file says, where that has not been done, and starts it on an empty database. */
+  /** Installs what its lock file says, once, and starts it on an empty database. */
   static async start(database: string): Promise<DbosPeer> {
     await install();
     const child = new Deno.Command("node", {
@@ -31,7 +34,7 @@ export class DbosPeer {
     return peer;
   }
 
-  /** Steps per second of workflows that are started at once. */
+  /** Steps per second of workflows that start together. */
   async stepsPerSecond({ workflows, steps }: { workflows: number; steps: number }): Promise<number> {
     await this.#stdin.write(new TextEncoder().encode(`${JSON.stringify({ workflows, steps })}\n`));
     const { seconds } = await this.#answer() as { seconds: number };

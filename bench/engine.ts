@@ -7,7 +7,7 @@ import { ArtifactStore, type Context, defineStage, Engine, graph, SqliteStore, t
 const SERIAL_STEPS = 2000;
 const REPLAYED_STEPS = 10_000;
 const STAGES = 2000;
-/** Steps of one burst share a commit: filling the journal is not what is measured. */
+/** Steps of one burst share a commit: filling the journal is not measured. */
 const BURST = 500;
 
 type Measured = Record<string, number | null>;
@@ -71,7 +71,7 @@ function engineOn(store: Store, dir: string): Engine {
   return new Engine({ store, artifacts: new ArtifactStore(`${dir}/artifacts`) });
 }
 
-/** One step after the other: each is durable before the next begins. */
+/** One step after the other: each is durable before the next starts. */
 async function serialSteps(dir: string): Promise<Measured> {
   const times_ms: number[] = [];
   const definition = sole(async (ctx) => {

@@ -8,8 +8,9 @@ import { commandOutput, idleShare, mean, median, numberFlags, type Operation } f
 import { quickstartPython, ROOT, rounded, timedRun, trlPython, withBenchHome } from "./quickstart_run.ts";
 
 /**
- * What both sides are told. `steps`: of one run; the first two and the last are not counted. `threads`: CPU threads that a side
- * may use at a time. The peer gives all of them to each operation; ours so trains, and generates with a sampler on each.
+ * What both sides receive. `steps`: of one run; the first two and the last are not counted.
+ * `threads`: CPU threads that a side may use at a time. The peer gives all of them to each
+ * operation; ours does so in training, and generates with a sampler on each.
  */
 const SIZES = { steps: 23, repeats: 5, prompts: 8, samples: 8, tokens: 32, threads: 2 };
 type Sizes = typeof SIZES;

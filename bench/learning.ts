@@ -1,8 +1,9 @@
 /**
- * Whether every algorithm learns: its shipped configuration on the quickstart's task, several seeds, and for the online ones
- * one number of samples for all. Criterion: the last five rounds' mean is 0.2 above that of the first five, in every seed:
- * of the reward, of the share of pairs told apart, or of a token's probability. Runs that are done are kept in
- * `.holdfast/bench/learning` and not run again while their configuration is the same.
+ * Whether every algorithm learns: its shipped configuration on the quickstart's task, several
+ * seeds, and for the online ones one number of samples for all. Criterion: the last five rounds'
+ * mean is 0.2 above that of the first five, in every seed: of the reward, of the share of pairs
+ * told apart, or of a token's probability. Finished runs stay in `.holdfast/bench/learning` and do
+ * not run again while their configuration is the same.
  */
 import { ALGORITHMS, ONLINE_ALGORITHMS } from "../algs/mod.ts";
 import { sha256Hex } from "../engine/mod.ts";
@@ -39,7 +40,7 @@ export async function benchLearning(args: readonly string[]): Promise<Record<str
   return { budget_samples: budget, gain_wanted: GAIN_MIN, all_learn: learn, algorithms: results };
 }
 
-/** @throws {RangeError} At what is no flag, or names no algorithm. */
+/** @throws {RangeError} At an unknown flag or algorithm. */
 export function asked(args: readonly string[]): Asked {
   const known = Object.keys(ALGORITHMS);
   const found: Asked = { seeds: [1, 2, 3], algorithms: known, budget: BUDGET, write: args.includes("--write") };

@@ -9,7 +9,7 @@ type SeedResult = { first: number; last: number; gain: number; seconds: number; 
 /** `docs/learning/NAME.json`. `seeds`: the curves, `results` by seed what the criterion reads. */
 type Recorded = { algorithm: string; columns: string[]; results: Record<string, SeedResult> };
 
-/** Rounds whose mean is told, at either end. */
+/** Rounds at either end whose mean is shown. */
 const ENDS = 5;
 const PAGE = `${ROOT}docs/benchmarks.md`;
 const REGION = /(<!-- Written by `deno task bench learning --write`. -->\n)[^]*?(\n<!-- End. -->)/;

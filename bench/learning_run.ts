@@ -1,4 +1,4 @@
-/** One run of a shipped algorithm's configuration, as far as its curve goes. */
+/** One run of a shipped algorithm's configuration, for its curve. */
 import { fileURLToPath } from "node:url";
 import { ONLINE_ALGORITHMS } from "../algs/mod.ts";
 import { type Config, loadConfig, PreferenceConfig, QuickstartConfig } from "../configs/mod.ts";
@@ -17,7 +17,7 @@ type Learned = {
   loop: string;
   /** What the values are, for a reader. */
   label: string;
-  /** Of a stage's metrics; undefined: they do not tell. */
+  /** From a stage's metrics; undefined: they lack it. */
   value(metrics: Record<string, number>): number | undefined;
   /** Rows that a round trains on; null: its samples are those that were generated. */
   rows(config: Config): number | null;
@@ -26,7 +26,7 @@ type Learned = {
 const PAIRS: Omit<Learned, "config"> = {
   loop: "round",
   label: "pairs told apart",
-  value: (metrics) => metrics["reward/accuracy"], // Of pairs that were not seen before: no two rounds have one in common.
+  value: (metrics) => metrics["reward/accuracy"], // Of unseen pairs: no two rounds share one.
   rows: (config) => PreferenceConfig.parse(config).pairs_per_round,
 };
 
@@ -55,7 +55,8 @@ function shipped(name: string): string {
 }
 
 /**
- * Runs the file as it is but for its seeds, and ends it with the round that uses the budget up, or with the loop's last one.
+ * Runs the file unchanged except its seeds, and ends it with the round that uses up the budget, or
+ * with the loop's last one.
  * @throws {Error} If the run fails, or is over before the budget is.
  */
 export async function learningCurve(

@@ -1,6 +1,6 @@
 /**
- * Memory of a training step's logits: in chunks, and all at once in the same run. Each case is a process of its own, whose peak is
- * read from its own counter.
+ * Memory of a training step's logits: in chunks, and all at once in the same run. Each case is a
+ * separate process, whose peak is read from its own counter.
  */
 import { numberFlags, quickstartPython, ROOT, rounded } from "./quickstart_run.ts";
 

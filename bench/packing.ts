@@ -1,4 +1,7 @@
-/** Supervised steps on packed rows, and on padded ones by turns in the same process: trained tokens per second. */
+/**
+ * Supervised steps, alternately on packed and on padded rows in the same process: trained tokens
+ * per second.
+ */
 import { expressionsOf } from "../algs/mod.ts";
 import { Optimizer } from "../data/mod.ts";
 import { TrainerConfig, trainerGroup } from "../workers/mod.ts";

@@ -1,6 +1,7 @@
 /**
- * Durable steps on PostgreSQL (`synchronous_commit=on`): the engine, the bare fenced append over the same driver, and
- * DBOS-TS in a process of its own on the same server. Each repeat measures all of them one after the other.
+ * Durable steps on PostgreSQL (`synchronous_commit=on`): the engine, the bare fenced append over
+ * the same driver, and DBOS-TS in a separate process on the same server. Each repeat measures all
+ * of them in turn.
  */
 import postgres from "postgres";
 import { z } from "zod";
@@ -27,7 +28,7 @@ const BARE_APPEND = `WITH head AS (
   SELECT no, last_seq, $2, (extract(epoch FROM clock_timestamp()) * 1000)::bigint, $4, $5, NULL, $6 FROM head
   RETURNING seq`;
 
-/** All null, with a word on standard error, where there is no PostgreSQL. */
+/** All null, with a message on standard error, if there is no PostgreSQL. */
 export async function postgresSteps(dir: string, { repeats, steps }: PostgresSizes): Promise<Measured> {
   const admin = postgres(SERVER, { max: 1, onnotice() {}, connect_timeout: 5 });
   try {
@@ -48,7 +49,7 @@ export async function postgresSteps(dir: string, { repeats, steps }: PostgresSiz
   }
 }
 
-/** Another database of the server. */
+/** A different database of the server. */
 function beside(name: string): string {
   const url = new URL(SERVER);
   url.pathname = `/${name}`;

@@ -16,7 +16,7 @@ import {
 import { quickstartPython, ROOT, rounded, withBenchHome } from "./quickstart_run.ts";
 
 type Measured = Record<string, number | null>;
-/** Rounds whose mean reward is told, at either end. */
+/** Rounds at either end whose mean reward is shown. */
 const ENDS = 5;
 /** The `tiny_qwen` recipe of the trainer's `create_model.py`. */
 const TINY_QWEN = {
@@ -39,7 +39,7 @@ export async function benchQuickstart(args: readonly string[]): Promise<Measured
   });
 }
 
-/** The command line in a process of its own; what took how long is in its journal. */
+/** The command line in a separate process; its journal has the durations. */
 async function ownRun(dir: string, overrides: readonly string[]): Promise<Measured> {
   const begun_ms = Date.now();
   const args = ["run", "-A", "--quiet", "cli/main.ts", "run", CONFIG, "--home", dir, "--id", "bench", ...overrides];

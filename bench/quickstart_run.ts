@@ -33,7 +33,10 @@ export function numberFlags<K extends string>(args: readonly string[], known: Re
 
 const HOME = `${ROOT}.holdfast`;
 
-/** The quickstart's interpreter, in the repository's own home. Made on first use, which takes minutes. */
+/**
+ * The quickstart's interpreter, in the repository's own home. Created on first use, which takes
+ * minutes.
+ */
 export async function quickstartPython(): Promise<string> {
   return await ensureEnvironment(environmentKind("torch"), { home: HOME, onProgress: say });
 }
@@ -137,7 +140,7 @@ export function rounded(value: number): number | null {
   return Number.isFinite(value) ? Math.round(value * 1000) / 1000 : null;
 }
 
-/** Standard output of a command. @throws {Error} With what it said, if it fails. */
+/** Standard output of a command. @throws {Error} With its output, if it fails. */
 export async function commandOutput(
   command: string,
   args: string[],

@@ -1,6 +1,7 @@
 /**
- * What each failure costs: `quickstart_small` is hit once at a seeded event, and its journal says how long it took until a worker had
- * done something new. Beside them, in the same bench, a start from nothing.
+ * What each failure costs: `quickstart_small` is hit once at a seeded event, and its journal says
+ * how long it took until a worker did something new. For comparison, the same bench measures a cold
+ * start.
  */
 import type { JournalRow } from "../engine/mod.ts";
 import { Home } from "../runs/mod.ts";
@@ -16,7 +17,7 @@ type Failure = {
   kind: "kill" | "stop";
   place: string;
   phase: Phase;
-  /** Groups whose work stands still. */
+  /** Groups whose work stops. */
   waiting: readonly string[];
   /** The workers die with their engine: the next one finds an empty machine. */
   machine?: true;
@@ -24,7 +25,10 @@ type Failure = {
 
 const CONFIG = "configs/quickstart_small.yaml";
 const RUN = "bench";
-/** Seconds without progress after which a rank is taken for hung. The default is minutes; this is for a model that steps in milliseconds. */
+/**
+ * Seconds without progress after which a rank counts as hung. The default is minutes; this is for a
+ * model that steps in milliseconds.
+ */
 const HANG_DEADLINE_S = 5;
 const BOTH = ["trainer", "sampler"];
 
@@ -37,10 +41,10 @@ const FAILURES: Record<string, Failure> = {
   machine_started_again: { kind: "kill", place: "engine", phase: "training", waiting: BOTH, machine: true },
 };
 
-/** A stage that often has nothing to do is no sign of work. */
+/** A stage that often has nothing to do does not show progress. */
 const IDLE_STAGES = new Set(["checkpoint_policy"]);
 
-/** `args`: `--repeats N` runs of each failure, 3 by default; medians are told. */
+/** `args`: `--repeats N` runs of each failure, 3 by default; medians are reported. */
 export async function benchRecovery(args: readonly string[]): Promise<Measured> {
   const { repeats } = numberFlags(args, { repeats: 3 });
   await quickstartPython();
@@ -92,7 +96,7 @@ async function hit(failure: Failure, { calm, at }: { calm: Calm; at: number }): 
     let from_ms = fault_ms;
     if (ended.signal === "SIGKILL") {
       if (machine) await killWorkers(dir);
-      if (machine) from_ms = Date.now(); // What the machine takes to start is not ours.
+      if (machine) from_ms = Date.now(); // The start of the machine does not count.
       ended = await rl(["resume", RUN, "--home", dir], {});
     }
     if (ended.code !== 0) throw new Error(`Cannot measure ${fault} because its run failed:\n${ended.output}`);
@@ -126,7 +130,7 @@ function groupsOf(rows: JournalRow[]): number {
   return rows.filter(({ kind }) => kind === "note/generation").reduce((sum, row) => sum + groups(row), 0);
 }
 
-/** Groups that were asked for and not delivered at a moment: what may be sampled again. */
+/** Groups requested but not delivered at a moment: they may be sampled again. */
 export function groupsInFlight(rows: JournalRow[], at_ms: number): number {
   const before = rows.filter((row) => row.at_ms <= at_ms);
   const delivered = new Set(before.filter(({ kind }) => kind === "note/generated").map(({ key }) => key));
@@ -149,7 +153,7 @@ async function journal(dir: string): Promise<JournalRow[]> {
 
 type Ended = { code: number; signal: string | null; output: string };
 
-/** The command line in a process of its own. */
+/** The command line in a separate process. */
 async function rl(args: string[], env: Record<string, string>): Promise<Ended> {
   const command = new Deno.Command(Deno.execPath(), {
     args: ["run", "-A", "--quiet", "cli/main.ts", ...args],
@@ -164,7 +168,7 @@ async function rl(args: string[], env: Record<string, string>): Promise<Ended> {
   return { code, signal, output: text.decode(stdout) + text.decode(stderr) };
 }
 
-/** Ends every process of this home, as a machine that stops does, and waits until none is left. */
+/** Ends every process of this home, as a machine failure does, and waits until none is left. */
 async function killWorkers(dir: string): Promise<void> {
   for (let pids = carriers(dir); pids.length > 0; pids = carriers(dir)) {
     for (const pid of pids) {

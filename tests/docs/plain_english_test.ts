@@ -8,7 +8,8 @@ const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 /** Rooms whose messages people read. */
 const ROOMS = ["algs", "cli", "configs", "data", "engine", "flows", "rewards", "rollouts", "runs", "workers"];
 /** Rooms whose comments are in plain English; the others' are still to be rewritten. */
-const ROOMS_WITH_COMMENTS = ["cli", "configs", "data", "rewards", "rollouts"];
+const ROOMS_WITH_COMMENTS = ["bench", "cli", "configs", "data", "rewards", "rollouts"];
+const PYTHON_WITH_COMMENTS = ["rewards", "sampler"].map((room) => `workers/python/holdfast_worker/${room}`);
 
 const read = (path: string): string => Deno.readTextFileSync(`${ROOT}${path}`);
 const shown = (found: Finding[]): string[] =>
@@ -64,6 +65,9 @@ Deno.test("the comments of finished rooms are written in plain English", () => {
   const files = ROOMS_WITH_COMMENTS.flatMap((room) => filesUnder(room, ".ts"));
   ok(files.length > 90, `only ${files.length} files`);
   deepStrictEqual(shown(files.flatMap((path) => findings(path, comments(read(path))))), []);
+  const python = PYTHON_WITH_COMMENTS.flatMap((room) => filesUnder(room, ".py"));
+  ok(python.length > 20, `only ${python.length} files`);
+  deepStrictEqual(shown(python.flatMap((path) => findings(path, pythonComments(read(path))))), []);
 });
 
 Deno.test("the lint of words reads comments, and no code", () => {

@@ -1,7 +1,8 @@
-"""Rewards imported before a run begins, as their processes would: `python -m holdfast_worker.rewards.check`.
+"""Imports rewards before a run starts, as their processes would: `python -m
+holdfast_worker.rewards.check`.
 
-Reads [{function, process}] as JSON and writes for each {needs}, the columns of a row that it takes by name, or {error}
-with the user's frames if it cannot be imported.
+Reads [{function, process}] as JSON and writes for each {needs}, the columns of a row that it takes
+by name, or {error} with the user's frames if it cannot be imported.
 """
 
 from __future__ import annotations

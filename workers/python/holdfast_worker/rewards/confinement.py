@@ -1,8 +1,9 @@
-"""How a reward's process is kept to itself.
+"""Isolates a reward's process.
 
-It becomes two: a supervisor, which runs no user code and ends everything below it when the pool or the user's process
-ends; and the process for user code, with namespaces of its own where the machine allows that, and with limits. The
-supervisor is a subreaper, so what leaves its parent by `setsid` and double forks stays below it.
+It becomes two: a supervisor, which runs no user code and ends everything below it when the pool or
+the user's process ends; and the process for user code, with limits and, if the machine
+allows it, separate namespaces. The supervisor is a subreaper, so processes that detach by `setsid`
+and double forks stay below it.
 """
 
 from __future__ import annotations
@@ -26,8 +27,9 @@ GIB, MIB = 1 << 30, 1 << 20
 
 
 def isolation_works() -> str | None:
-    """None if a process can have namespaces of its own here; else why not. Tried in a child, for half of it is no way
-    back."""
+    """None if a process can have separate namespaces here; else why not. Tried in a child, because
+    half of it cannot be undone.
+    """
     if sys.platform != "linux":
         return f"{sys.platform} has no process namespaces"
     reading, writing = os.pipe()
@@ -51,8 +53,9 @@ def isolation_works() -> str | None:
 
 
 def confine(code: RewardCode, *, channel_fd: int) -> bool:
-    """Returns only in the process that is to run user code: whether it is isolated. Its standard input, which the pool
-    holds open, stays with the supervisor. Must run before any thread starts."""
+    """Returns only in the process that runs user code: whether it is isolated. Its standard input,
+    which the pool holds open, stays with the supervisor. Must run before any thread starts.
+    """
     isolated = code.isolate and isolation_works() is None
     linux.prctl(linux.PR_SET_CHILD_SUBREAPER, 1)
     if isolated:
@@ -73,8 +76,8 @@ def confine(code: RewardCode, *, channel_fd: int) -> bool:
 
 
 def _unshare() -> None:
-    """
-    The next child is the first process of a namespace. It sees no process of ours, and dies with it whatever it does.
+    """The next child is the first process of a namespace. User code there sees no process of ours,
+    and always dies with the namespace.
     """
     uid, gid = os.getuid(), os.getgid()
     linux.unshare(linux.CLONE_NEWPID | (linux.CLONE_NEWUSER if uid != 0 else 0))
@@ -85,8 +88,9 @@ def _unshare() -> None:
 
 
 def _mount_proc() -> None:
-    """In the first process of a namespace: its own /proc, for it and what is below it. What the machine mounts later is
-    still seen."""
+    """In the first process of a namespace: mounts a separate /proc for it and its children. Later
+    mounts of the machine stay visible.
+    """
     linux.unshare(linux.CLONE_NEWNS)
     linux.mount(None, b"/", linux.MS_REC | linux.MS_SLAVE)
     linux.mount(b"proc", b"/proc", linux.MS_NOSUID | linux.MS_NODEV | linux.MS_NOEXEC)
@@ -107,7 +111,7 @@ def _fork_below(channel_fd: int) -> None:
 
 
 def _watch(child: int) -> int:
-    """Without a thread: a process whose children are to have a namespace may have none."""
+    """Without a thread: a process whose children get a namespace must have none."""
     woken, wake = os.pipe()
     os.set_blocking(wake, False)
     signal.signal(signal.SIGCHLD, lambda *_: None)  # It must be caught, or no byte is written.
@@ -141,7 +145,7 @@ def _limit(code: RewardCode) -> None:
 
 
 def _at_most(kind: int, value: int) -> None:
-    """A lower limit that is there already stays."""
+    """Keeps an existing lower limit."""
     _, hard = resource.getrlimit(kind)
     bound = value if hard == resource.RLIM_INFINITY else min(value, hard)
     resource.setrlimit(kind, (bound, bound))

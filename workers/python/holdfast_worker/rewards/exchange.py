@@ -1,7 +1,8 @@
-"""The pool's end of a process's channel: one request and its answer at a time, within one time limit.
+"""The pool's end of a process's channel: one request and its answer at a time, within one time
+limit.
 
-Each request has a nonce which its answer repeats. What else comes is an answer to nothing: somebody writes to the
-channel who may not (a fork of the user's code), so no byte of it can be trusted any more.
+Each request has a nonce which its answer repeats. Anything else comes from an unauthorised writer
+(a fork of the user's code), so no byte of the channel can be trusted any more.
 """
 
 from __future__ import annotations
@@ -19,15 +20,15 @@ CHUNK_BYTES = 1 << 16
 
 
 class Silent(Exception):
-    """No answer, or no whole one, in time."""
+    """No complete answer in time."""
 
 
 class BadAnswer(Exception):
-    """What came is not the answer to the request."""
+    """The received bytes are not the answer to the request."""
 
 
 class Exchange:
-    """Over one end of a socket pair. After any exception it is of no use."""
+    """Over one end of a socket pair. After any exception it is unusable."""
 
     def __init__(self, sock: socket.socket) -> None:
         sock.setblocking(False)
@@ -35,7 +36,7 @@ class Exchange:
         self._poll = select.poll()
 
     def is_idle(self) -> bool:
-        """Nothing has come that nobody asked for, and the other end is there."""
+        """Nothing unrequested was received, and the other end exists."""
         self._poll.register(self._sock, select.POLLIN)
         return not self._poll.poll(0)
 

@@ -46,9 +46,12 @@ class RewardPool:
     def score(
         self, items: list[Item], *, timeout_ms: float, between: Callable[[int], None] = lambda done: None
     ) -> list[Result]:
-        """Results in the order of `items`. `between(done)` is called now and then; what it raises ends the work.
+        """Results in the order of `items`. `between(done)` is called regularly; what it raises ends
+        the work.
 
-        Raises UserCodeError if the function cannot be imported, or if its first calls all take too long."""
+        Raises UserCodeError if the function cannot be imported, or if its first calls all take too
+        long.
+        """
         self.load(lambda _: between(0))  # A function that cannot be imported is one error, not one for every sample.
         work = [lambda stop, item=item: self._scored(stop, item, timeout_ms) for item in items]
         results = self._run(work, between)
@@ -90,8 +93,8 @@ class RewardPool:
         return result
 
     def _judge(self, outcome: str, timeout_ms: float) -> None:
-        """
-        If each process has waited for a call in vain, and none was ever answered, the rest would be waited for too.
+        """Stops if each process has timed out once and no call was ever answered: the rest would
+        time out too.
         """
         if outcome == "timeout":
             self._timeouts += 1

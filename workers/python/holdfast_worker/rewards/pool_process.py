@@ -1,4 +1,6 @@
-"""One process of the reward pool as the pool holds it: started when it is needed, ended whole, started again."""
+"""One process of the reward pool, as the pool sees it: started on demand, ended completely,
+restarted.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ from holdfast_worker.rewards.reward_code import RewardCode
 
 IMPORT_TIMEOUT_S = 120.0  # A grader may import torch on a busy machine.
 END_S = 5.0
-OUTPUT_BYTES_MAX = 64 << 10  # Of what one call prints, as much reaches the log.
+OUTPUT_BYTES_MAX = 64 << 10  # Limit of what one call may print to the log.
 STDERR = 2
 
 # What every reward inherits of our environment. docs/rewards.md says so.
@@ -30,7 +32,7 @@ INHERITED = {
     *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TMPDIR", "XDG_CACHE_HOME"),
     *("LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE"),
     *("HF_HOME", "HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "TOKENIZERS_PARALLELISM"),
-    *("HOLDFAST_NONCE", "HOLDFAST_GROUP"),  # By these a later engine finds what was left.
+    *("HOLDFAST_NONCE", "HOLDFAST_GROUP"),  # A later engine finds leftover processes by these.
 }
 INHERITED_PREFIXES = ("LC_", "PYTHON", "OMP_", "MKL_", "OPENBLAS_", "NUMEXPR_")
 
@@ -54,7 +56,7 @@ class PoolProcess:
         """Imports the function: {needs: columns that it takes of a row, isolated}. Raises UserCodeError with the user's
         frames if that fails."""
         if self._exchange and not self._exchange.is_idle():
-            self.end()  # It has died, or somebody wrote who was not asked: nobody is to be blamed for that now.
+            self.end()  # It has died, or received an unrequested write: this call is not to blame.
         if self._loaded:
             return self._loaded
         source = self._code.function
@@ -93,14 +95,16 @@ class PoolProcess:
         return {"outcome": outcome, "score": None, "metrics": {}, "error": text, "ms": ms}
 
     def bound(self, tree: Tree) -> None:
-        """Ends the process if it and what it started are too many. From any thread."""
+        """Ends the process if it has started too many. From any thread."""
         popen, count = self._popen, self._code.processes_max
         if popen and len(descendants(popen.pid, tree)) > count + 2:  # Itself, and a namespace's first process.
             self._stopped_for = f"it had started more than {count} processes (processes_max)"
             self.interrupt()
 
     def interrupt(self) -> None:
-        """Ends what runs there. From any thread: who waits for an answer sees the channel close."""
+        """Ends what runs there. From any thread: a thread that waits for an answer sees the channel
+        close.
+        """
         popen = self._popen
         if popen and popen.returncode is None:
             end_below(popen.pid)
@@ -120,8 +124,10 @@ class PoolProcess:
         self._loaded, self._stopped_for = None, None
 
     def _started(self) -> Exchange:
-        """Its standard input is a pipe that nobody writes to: it ends when ours closes. In a session of its own, so
-        that it outlives a kill of our process group for as long as it needs to end what is below it."""
+        """Its standard input is a pipe that nobody writes to: it ends when ours closes. In a
+        separate session, so that it outlives a kill of our process group long enough to end what
+        is below it.
+        """
         if self._exchange:
             return self._exchange
         ours, theirs = socket.socketpair()
@@ -141,7 +147,7 @@ class PoolProcess:
         return self._exchange
 
     def _fate(self) -> str:
-        """How the process ended. It has closed its channel, so it is about to."""
+        """How the process ended. It has closed its channel, so it is about to end."""
         if self._popen is None:
             return "unknown"
         try:
@@ -156,13 +162,15 @@ class PoolProcess:
 
 
 def reward_environment(base: Mapping[str, str], names: tuple[str, ...]) -> dict[str, str]:
-    """What user code sees of our environment: what it cannot do without, and what the reward's settings name."""
+    """The part of our environment that user code sees: what it needs, and what the reward's
+    settings name.
+    """
     kept = {n: v for n, v in base.items() if n in INHERITED or n in names or n.startswith(INHERITED_PREFIXES)}
     return {**kept, "PYTHONUNBUFFERED": "1"}  # What it printed is in the log when it is killed.
 
 
 def _checked(answer: dict[str, Any]) -> Result:
-    """A call's answer, if it is one: user code can reach whatever writes it."""
+    """A call's answer, checked: user code can reach whatever writes it."""
     outcome, score, metrics, error = (answer.get(name) for name in ("outcome", "score", "metrics", "error"))
     numbers = {"score": score} if outcome == "ok" else {}
     numbers |= metrics if isinstance(metrics, dict) else {"metrics": None}
@@ -175,7 +183,7 @@ def _checked(answer: dict[str, Any]) -> Result:
 
 
 class _Output:
-    """Copies what a process prints to our log, as much as a call may print."""
+    """Copies what a process prints to our log, up to the limit of a call."""
 
     def __init__(self, popen: subprocess.Popen[bytes]) -> None:
         assert popen.stdout

@@ -56,7 +56,7 @@ def _load_file(path: Path) -> Any:
     if not path.is_file():
         raise FileNotFoundError(f"Cannot import a reward from {path} because there is no such file")
     if str(path.parent) not in sys.path:
-        sys.path.insert(0, str(path.parent))  # So that it can import what lies beside it.
+        sys.path.insert(0, str(path.parent))  # So that it can import its neighbours.
     spec = importlib.util.spec_from_file_location(f"holdfast_reward_{path.stem}", path)
     assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)
@@ -98,8 +98,9 @@ class Parameters:
 
 
 def checked(returned: Any) -> tuple[float | None, dict[str, float]]:
-    """(score, metrics) of what a function returned: a number, or a dict with `score` and numbers beside it. None in
-    place of a score: there is nothing to grade by, and nothing beside it counts."""
+    """(score, metrics) of what a function returned: a number, or a dict with `score` and numbers
+    beside it. None as the score: there is nothing to grade by, and the other numbers are ignored.
+    """
     if returned is None or (isinstance(returned, dict) and returned.get("score", 0) is None):
         return None, {}
     if not isinstance(returned, dict):
@@ -143,7 +144,7 @@ def user_traceback(error: BaseException) -> str:
 
 
 def printable(text: str, chars_max: int) -> str:
-    """A text that can be sent: half of a surrogate pair is no UTF-8."""
+    """A text that can be sent: half of a surrogate pair is not UTF-8."""
     return text[:chars_max].encode("utf-8", "backslashreplace").decode()
 
 
@@ -170,7 +171,7 @@ class Process:
             message = self._channel.receive()
             answer = handlers[message["type"]](message)
             if _getpid() != self._pid:
-                _exit(0)  # A child that the user's code forked, and that came back as if it were its parent.
+                _exit(0)  # A child that the user's code forked and that returned as if it were its parent.
             is_clear = self._clear_up(keep=message["type"] == "load")
             self._channel.send({**answer, "nonce": message["nonce"]})
             if not is_clear:
@@ -195,7 +196,7 @@ class Process:
                 if score is None:
                     outcome, text = "none", NOTHING_TO_GRADE_BY
             finally:
-                # An alarm that is left behind would kill this process while it waits.
+                # A leftover alarm would kill this process while it waits.
                 _setitimer(signal.ITIMER_REAL, 0)
         except BadReturn as error:
             outcome, text = "bad_return", printable(str(error), ERROR_CHARS_MAX)
@@ -208,7 +209,9 @@ class Process:
         return self._awaited(returned) if inspect.isawaitable(returned) else returned
 
     def _awaited(self, awaitable: Any) -> Any:
-        """One loop for all calls, as clients that a module keeps belong to theirs. Tasks end with their call."""
+        """One loop for all calls, because clients that a module keeps belong to it. Tasks end with
+        their call.
+        """
         if self._loop.is_closed():
             self._loop = asyncio.new_event_loop()
         try:
@@ -221,7 +224,7 @@ class Process:
                 self._loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
 
     def _allow_cpu(self) -> None:
-        """So much from now on: the system's limit counts from the process's start."""
+        """This much from now on: the system's limit counts from the process's start."""
         if self._code.cpu_s is None:
             return
         used = resource.getrusage(resource.RUSAGE_SELF)
@@ -230,12 +233,14 @@ class Process:
         resource.setrlimit(resource.RLIMIT_CPU, (soft if hard == resource.RLIM_INFINITY else min(soft, hard), hard))
 
     def _clear_up(self, *, keep: bool) -> bool:
-        """What a call leaves behind does not reach the next one: its directory, and what it started. What the import
-        started stays (`keep`). False: something is left that cannot be caught, and must end with this process."""
+        """Removes what a call leaves behind, its directory and its processes, before the next one.
+        What the import started stays (`keep`). False: something is left that cannot be caught, and
+        must end with this process.
+        """
         try:
             _chdir(self._cwd)
         except OSError:
-            pass  # Removed by whoever; the next call finds itself there, too.
+            pass  # The user's code removed it; the next call works there, too.
         if not _has_children():
             return True
         if keep:

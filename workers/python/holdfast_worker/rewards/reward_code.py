@@ -1,4 +1,4 @@
-"""A reward function and what its processes may use: what the `process` part of a reward's settings says."""
+"""A reward function and what its processes may use: the `process` part of a reward's settings."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from typing import Any
 
 @dataclass(frozen=True)
 class RewardCode:
-    """`function`: path.py:function, or package.module:function. `env`: names that its processes inherit beside the
-    usual ones. Sizes are of one process, `cpu_s` of one call, `processes_max` of what a call may have started at once;
-    None: no limit."""
+    """`function`: path.py:function, or package.module:function. `env`: names that its processes
+    inherit beside the usual ones. Sizes are per process, `cpu_s` per call; `processes_max` limits
+    the processes that a call has at one time. None: no limit.
+    """
 
     function: str
     env: tuple[str, ...]

@@ -11,16 +11,16 @@ from holdfast_worker.operation import BadDataError
 from holdfast_worker.prompts import encode_prompt, encode_supervised, turn_end
 from holdfast_worker.sampler.stopping import decode, end_tokens
 
-SEED = 0  # Nothing is left to chance: for whatever torch draws by itself.
+SEED = 0  # For anything that torch draws by itself.
 Item = dict[str, Any]
 Result = dict[str, Any]
 
 
 class RewardModel:
-    """
-    The model of a directory that ends in one number. `settings`: {path, dtype, device, threads, batch_tokens_max,
-    template_arguments, turn_end}. A sample is encoded as the rows that it was trained on: the prompt by its own chat
-    template, the completion, the token that ends it, of which the score is read.
+    """The model of a directory that ends in one number. `settings`: {path, dtype, device, threads,
+    batch_tokens_max, template_arguments, turn_end}. A sample is encoded like the rows that the
+    model was trained on: the prompt by the model's chat template, the completion, and the token
+    that ends it, at which the score is read.
     """
 
     def __init__(self, settings: dict[str, Any]) -> None:
@@ -68,9 +68,9 @@ class RewardModel:
         return [result for result in results if result is not None]
 
     def encode(self, item: Item) -> list[int]:
-        """
-        Tokens of a sample. Those that were sampled stand for the completion where they spell it in this vocabulary, as
-        with the policy's own tokenizer; else its text is encoded. A completion that was cut ends like any other.
+        """Tokens of a sample. The sampled tokens are used if they spell the completion in this
+        vocabulary, as with the policy's own tokenizer; else its text is encoded. A completion that
+        was cut ends like any other.
         """
         prompt, text = item["prompt"], item["completion"]
         end = turn_end(self.tokenizer, prompt, self.chat)

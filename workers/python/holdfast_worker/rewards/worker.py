@@ -1,4 +1,6 @@
-"""The `reward` role: scores samples with a function of the user, in separate processes, or with a reward model."""
+"""The `reward` role: scores samples with a user's function, in separate processes, or with a reward
+model.
+"""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ VLLM_RANKS = (8, 16, 32, 64, 128, 256, 320, 512)
 
 
 def check_base(base: Mapping[str, Any]) -> None:
-    """An adapter means something beside the model that it was trained beside, and beside no other."""
+    """An adapter is meaningful only with the model that it was trained with."""
     found = weights.digest_of_directory(base["dir"])
     if found != base["digest"]:
         raise BadDataError(
@@ -28,9 +28,9 @@ def check_base(base: Mapping[str, Any]) -> None:
 
 
 def with_adapter(model: Any, directory: str, *, noise: Any = None) -> Any:
-    """
-    `model` as PEFT wraps it, with an adapter of the shape of the one in `directory`. `noise(tensor)` fills it, so that
-    a tensor which a publication misses shows; None: with the directory's own.
+    """`model` as PEFT wraps it, with an adapter of the shape of the one in `directory`.
+    `noise(tensor)` fills it, so that a tensor missing from a publication is noticed; None: the
+    directory's tensors fill it.
     """
     try:
         from peft import LoraConfig, PeftModel, get_peft_model
@@ -71,7 +71,7 @@ def write_noise(directory: str, target: str, seed: int) -> None:
 
 
 def vllm_rank(directory: str) -> int:
-    """The smallest rank that vLLM offers and the adapter in `directory` fits."""
+    """The smallest rank that vLLM offers and that fits the adapter in `directory`."""
     rank = int(json.loads((Path(directory) / weights.ADAPTER_CONFIG_NAME).read_text())["r"])
     fitting = [offered for offered in VLLM_RANKS if offered >= rank]
     if not fitting:

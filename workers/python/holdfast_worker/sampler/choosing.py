@@ -1,4 +1,4 @@
-"""From logits to a token: the distribution that is sampled from, and the draw from it by inverse CDF."""
+"""From logits to a token: the sampling distribution, and the draw from it by inverse CDF."""
 
 from __future__ import annotations
 

@@ -100,11 +100,11 @@ def _turned(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
 
 
 def decoder_of(model: Any) -> Decoder | None:
-    """A decoder that was seen to give this model's own bits; None where there is none."""
+    """A decoder that was tested to have this model's own bits; None if there is none."""
     if type(model).__name__ not in ARCHITECTURES or model.config._attn_implementation != "sdpa":
         return None
     linears = (part for name, part in model.named_modules() if name.endswith("_proj") or name == "lm_head")
-    if any(type(linear) is not nn.Linear for linear in linears):  # An adapter sits in it: it does more than its weight.
+    if any(type(linear) is not nn.Linear for linear in linears):  # An adapter wraps it and changes its output.
         return None
     decoder = Decoder(model)
     return decoder if all(_agrees(decoder, model, padded) for padded in (False, True)) else None

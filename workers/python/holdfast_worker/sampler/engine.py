@@ -1,4 +1,6 @@
-"""What an engine behind the sampler's `Worker` does. `huggingface.py` and `vllm_engine.py` are the two."""
+"""The interface of an engine behind the sampler's `Worker`; `huggingface.py` and `vllm_engine.py`
+implement it.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ from holdfast_worker.wire_types import Publication
 
 @dataclass(frozen=True)
 class Watch:
-    """How a long operation is followed (tokens so far, at most in all) and stopped (`check` raises if cancelled)."""
+    """How a long operation reports progress (tokens so far, and at most) and stops (`check` raises
+    if cancelled).
+    """
 
     progress: Callable[[int, int], None] = lambda tokens, total: None
     check: Callable[[], None] = lambda: None
@@ -36,7 +40,9 @@ class Engine(Protocol):
         """Opens the architecture of `model_path` with noise for weights, and its tokenizer."""
 
     def open_adapter(self, publication: Publication) -> None:
-        """Opens the base model of an adapter with its own weights, and beside it noise, or nothing yet."""
+        """Opens the base model of an adapter with its own weights, with noise as the adapter or
+        without one yet.
+        """
 
     def replace(self, publication: Publication) -> int:
         """Replaces all weights in place, checking the hash of each tensor handed over. Returns how many there were."""

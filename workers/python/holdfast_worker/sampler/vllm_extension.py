@@ -50,7 +50,9 @@ class PublicationExtension:
             yield name, tensor
 
     def _publication_reload(self, model: Any, tensors: Iterator[tuple[str, Any]]) -> set[str] | None:
-        """vLLM's own reload. It only warns of parameters that got nothing, so what was loaded is caught here."""
+        """vLLM's own reload. It only warns about parameters that received nothing, so the loaded
+        names are captured here.
+        """
         loaded: list[set[str] | None] = []
         load_weights = model.load_weights
 

@@ -23,7 +23,7 @@ SAMPLING = (
     "top_k",
     "tokens_max",
     "stop",
-)  # The order that they have in a slab, whose bytes are hashed.
+)  # Their order in a slab, whose bytes are hashed.
 
 
 def make_engine(spec: SamplerSpec) -> Engine:
@@ -41,11 +41,11 @@ def make_engine(spec: SamplerSpec) -> Engine:
 
 
 class Worker:
-    """Holds one version's weights, or none: it samples at no version that was not proved."""
+    """Holds one version's weights, or none: it samples only at proved versions."""
 
     def __init__(self, context: RankContext) -> None:
         self.engine = make_engine(SamplerSpec.of(context.spec))
-        self.opened: str | None = None  # Of which model, or adapter's base, the engine can take publications.
+        self.opened: str | None = None  # The model, or adapter's base, whose publications the engine accepts.
         self.version: str | None = None  # The resident version; None from the first byte of a load until its proof.
         self.proof: publications.Proof | None = None  # Of what is in the engine now; None: not known.
         self.loaded: dict[str, Any] | None = None  # The answer that the resident version's load gave.
@@ -73,7 +73,7 @@ class Worker:
         opened = self._open(args.model_path, publication)
         previous = self.proof or publications.take_proof(self.engine, None)
         io.progress("load", 1, 3)
-        # Whatever fails from here on leaves weights of no version: the next load opens the model again.
+        # A failure from here on leaves weights of no version: the next load opens the model again.
         self.version = self.proof = self.loaded = self.opened = None
         count = self.engine.replace(publication)
         io.progress("load", 2, 3)
@@ -105,7 +105,7 @@ class Worker:
         return wanted
 
     def generate(self, args: SamplerGenerate, io: OperationIO) -> dict[str, Any]:
-        """Samples one slab at exactly the version asked for; its bytes are blob 0."""
+        """Samples one slab at exactly the requested version; its bytes are blob 0."""
         version = args.version
         if self.version is None or self.version != version:
             return {"not_resident": self.version}
