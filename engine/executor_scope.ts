@@ -25,24 +25,20 @@ type ScopeOptions = {
   round?: { loop: LoopRun; number: number };
 };
 
+/**
+ * A node's value: `staged` once its rows are durable or on their way, which a closing round may
+ * already count on; `durable` settles when they are.
+ */
+type Cell = { staged: unknown; durable: Promise<unknown> };
+
 export class ScopeRun {
   /** Sum of the tallies recorded in this scope. */
   readonly tally: Record<string, number> = {};
-  readonly #values = new Map<number, Promise<unknown>>();
+  readonly #cells = new Map<number, Cell>();
   readonly #streams = new Map<number, ItemStream>();
   readonly #loops = new Map<number, LoopRun>();
-  /**
-   * Values of nodes whose rows are durable or on their way: what a closing round may already count
-   * on.
-   */
-  readonly #staged = new Map<number, unknown>();
-  readonly #unstaged: Set<number>;
-  readonly #done: Promise<unknown>[] = [];
 
-  constructor(readonly execution: Execution, readonly options: ScopeOptions) {
-    const own = options.scope.nodes.filter((node) => node.kind !== "flat");
-    this.#unstaged = new Set(own.map((node) => node.id));
-  }
+  constructor(readonly execution: Execution, readonly options: ScopeOptions) {}
 
   get in_round(): InRound | null {
     const { round, parent } = this.options;
@@ -52,14 +48,15 @@ export class ScopeRun {
   /** Starts every node; settles when all are recorded. */
   start(): Promise<void> {
     for (const node of this.options.scope.nodes) this.#startNode(node);
-    return quietly(Promise.all(this.#done).then(() => {}));
+    const all = [...this.#cells.values()].map(({ durable }) => durable);
+    return quietly(Promise.all(all).then(() => {}));
   }
 
   #startNode(node: GraphNode): void {
-    const value = quietly(this.#run(node));
-    this.#values.set(node.id, value);
-    value.catch((error) => this.execution.fail(error));
-    this.#done.push(value);
+    const cell = { staged: MISSING } as Cell;
+    this.#cells.set(node.id, cell); // First: a map over nothing is staged at once.
+    cell.durable = quietly(this.#run(node));
+    cell.durable.catch((error) => this.execution.fail(error));
   }
 
   #run(node: GraphNode): Promise<unknown> {
@@ -140,13 +137,19 @@ export class ScopeRun {
   #stage(id: number, value: unknown): NewRow | undefined {
     this.#stageSilently(id, value);
     const { round } = this.options;
-    return round && this.#unstaged.size === 0 ? round.loop.closingRow(this, round.number) : undefined;
+    return round && this.#isStaged ? round.loop.closingRow(this, round.number) : undefined;
   }
 
   #stageSilently(id: number, value: unknown): unknown {
-    this.#staged.set(id, value);
-    this.#unstaged.delete(id);
+    this.#cells.get(id)!.staged = value;
     return value;
+  }
+
+  get #isStaged(): boolean {
+    return this.options.scope.nodes.every(({ id, kind }) => {
+      const cell = this.#cells.get(id);
+      return kind === "flat" || (cell !== undefined && cell.staged !== MISSING);
+    });
   }
 
   /**
@@ -172,9 +175,9 @@ export class ScopeRun {
         return loop.carried(number, source);
       }
       case "loop":
-        return this.#holder(source.node).#values.get(source.node)!.then((value) => fieldOf(value, [source.carried]));
+        return this.#durable(source.node).then((value) => fieldOf(value, [source.carried]));
       case "node":
-        return this.#holder(source.node).#values.get(source.node)!;
+        return this.#durable(source.node);
     }
   }
 
@@ -212,8 +215,13 @@ export class ScopeRun {
     }
   }
 
+  #durable(id: number): Promise<unknown> {
+    return this.#holder(id).#cells.get(id)!.durable;
+  }
+
   #peekNode(id: number): unknown {
-    if (this.#staged.has(id)) return this.#staged.get(id);
+    const { staged } = this.#cells.get(id)!;
+    if (staged !== MISSING) return staged;
     const node = this.options.scope.nodes.find((node) => node.id === id);
     if (node?.kind !== "flat") return MISSING;
     const lists = this.peek(node.list);
@@ -230,7 +238,7 @@ export class ScopeRun {
 
   /** The scope, this one or one around it, that has the node. */
   #holder(id: number): ScopeRun {
-    if (this.#values.has(id)) return this;
+    if (this.#cells.has(id)) return this;
     if (!this.options.parent) throw new RangeError(`Cannot read node ${id} because no scope holds it`);
     return this.options.parent.#holder(id);
   }
