@@ -42,8 +42,8 @@ export type StepContext = {
 };
 
 /**
- * What a stage's body has beside its input: smaller durable units, child stages, signals, recorded
- * time, artifacts and resources.
+ * What a stage's body has beside its input: smaller durable units, child stages, recorded time,
+ * artifacts and resources.
  */
 export interface Context {
   /** The run's id. */
@@ -52,13 +52,6 @@ export interface Context {
   readonly key: string;
   /** 1 for the first start of this body. */
   readonly attempt: number;
-  /**
-   * The first attempt without a recorded end: what an engine that died in it asked of workers is
-   * still this attempt's.
-   */
-  readonly since_attempt: number;
-  /** The engine's claim on the run: each later one has a higher epoch. */
-  readonly epoch: number;
   /**
    * Aborted when the attempt timed out, the run was cancelled, drained to its end, or taken over.
    */
@@ -72,7 +65,11 @@ export interface Context {
    * A smaller durable unit: `fn` runs once, its result is recorded and returned ever after. No
    * steps inside `fn`.
    */
-  step<T>(name: string, fn: (step: StepContext) => Promise<T> | T, options?: CallOptions): Promise<T>;
+  step<T>(
+    name: string,
+    fn: (step: StepContext) => Promise<T> | T,
+    options?: CallOptions,
+  ): Promise<T>;
   /** Runs another stage as a child of this one. The caller must run on the engine. */
   call<I, O>(stage: Stage<I, O>, input: NoInfer<I>, options?: CallOptions): Promise<O>;
 
@@ -81,13 +78,45 @@ export interface Context {
    * progress resets `no_progress_ms`.
    */
   emit(emission: Emission): void;
+  /** Counts that the round adds up, recorded with this stage's result. */
+  tally(counts: Record<string, number>): void;
+  /** A fact recorded now; durable when the promise settles. */
+  record(kind: "recovery" | `note/${string}`, key: string, value: unknown): Promise<void>;
+
+  /** Sleeps until a recorded moment: a restart does not start the wait again. */
+  sleep(ms: number, options?: CallOptions): Promise<void>;
+  /** The recorded time of the first call: the same on replay. Milliseconds. */
+  now(options?: CallOptions): Promise<number>;
+  /** A stream of numbers in [0, 1) derived from (seed, key, name): the same for every attempt. */
+  random(name?: string): () => number;
+  /** Waits until a person (or another program) gives the signal; returns its value. */
+  signalled(name: string): Promise<unknown>;
+
+  /**
+   * What the engine was given under this token: workers, rows, paths. @throws {InvalidInputError}
+   * If nothing.
+   */
+  resource<T>(token: Resource<T>): T;
+}
+
+/**
+ * What stages that ship with their own recovery have beyond `Context`: their place in the journal,
+ * its rows, and when they are durable. Write it as the type of `ctx` to get it.
+ */
+export interface RecordingContext extends Context {
+  /**
+   * The first attempt without a recorded end: what an engine that died in it asked of workers is
+   * still this attempt's.
+   */
+  readonly since_attempt: number;
+  /** The engine's claim on the run: each later one has a higher epoch. */
+  readonly epoch: number;
+
   /** Reports that the body is alive: `no_progress_ms` restarts. */
   progressed(): void;
 
   /** A fact of kind `note/<name>`, recorded in the same append as this stage's result. */
   note(name: string, key: string, value: unknown): void;
-  /** A fact recorded now; durable when the promise settles. */
-  record(kind: "recovery" | `note/${string}`, key: string, value: unknown): Promise<void>;
   /**
    * Settles when all that this body was given is durable. Bodies of stages that are not `eager`
    * start after it.
@@ -104,8 +133,6 @@ export interface Context {
    * @throws {FencedError} If another engine has claimed the run.
    */
   owned(): Promise<void>;
-  /** Counts that the round adds up, recorded with this stage's result. */
-  tally(counts: Record<string, number>): void;
   /**
    * Recorded rows of this run. What they hold may differ on replay: decide by them only inside a
    * step.
@@ -116,21 +143,6 @@ export interface Context {
   checkpoint(value: unknown): Promise<void>;
   /** What `checkpoint` recorded so far, oldest first. */
   checkpoints(): Promise<unknown[]>;
-
-  /** Sleeps until a recorded moment: a restart does not start the wait again. */
-  sleep(ms: number, options?: CallOptions): Promise<void>;
-  /** The recorded time of the first call: the same on replay. Milliseconds. */
-  now(options?: CallOptions): Promise<number>;
-  /** A stream of numbers in [0, 1) derived from (seed, key, name): the same for every attempt. */
-  random(name?: string): () => number;
-  /** Waits until a person (or another program) gives the signal; returns its value. */
-  signalled(name: string): Promise<unknown>;
-
-  /**
-   * What the engine was given under this token: workers, rows, paths. @throws {InvalidInputError}
-   * If nothing.
-   */
-  resource<T>(token: Resource<T>): T;
 }
 
 /**
@@ -191,7 +203,7 @@ export interface Stage<I = unknown, O = unknown> {
   /** The files that it leaves beside its output. */
   readonly leaves?: Leaves;
   /** Does the work. May run again after a crash: `Context.idempotency_key` is the same then. */
-  body(input: unknown, ctx: Context): Promise<unknown>;
+  body(input: unknown, ctx: RecordingContext): Promise<unknown>;
   /** Never set: carries the types. */
   readonly types?: { input: I; output: O };
 }

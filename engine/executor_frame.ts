@@ -1,7 +1,7 @@
 /** One attempt of a body, as the body sees it: the context. */
 import type { ArtifactStore } from "./artifacts.ts";
 import { canonicalJson } from "./canonical.ts";
-import type { CallOptions, Context, Emission, Recorded, StepContext } from "./context.ts";
+import type { CallOptions, Emission, Recorded, RecordingContext, StepContext } from "./context.ts";
 import { AmbiguousKeyError, FencedError, InfrastructureError, InvalidInputError, UserCodeError } from "./errors.ts";
 import { type Execution, quietly } from "./executor.ts";
 import type { StageTask, Stoppable } from "./executor_task.ts";
@@ -21,7 +21,7 @@ type Named = { calls: number; open: number };
 type RunStage = (execution: Execution, task: StageTask) => Promise<unknown>;
 type FrameOptions = { task: StageTask; attempt: number; run_stage: RunStage };
 
-export class Frame implements Context {
+export class Frame implements RecordingContext {
   readonly run: string;
   readonly key: string;
   readonly attempt: number;

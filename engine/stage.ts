@@ -3,7 +3,7 @@
  * body.
  */
 import type { z } from "zod";
-import type { AttemptsMax, Context, Leaves, ReplayPolicy, Stage } from "./context.ts";
+import type { AttemptsMax, Context, Leaves, RecordingContext, ReplayPolicy, Stage } from "./context.ts";
 import type { Cause } from "./errors.ts";
 import type { Needs } from "./slots.ts";
 
@@ -60,6 +60,7 @@ export type StageOptions<In extends z.ZodType, Out extends z.ZodType> = {
    * recorded identity, or the run fails.
    */
   leaves?: Leaves<z.output<Out>>;
+  /** Its body. One that needs more of the engine writes `ctx: RecordingContext`. */
   run(input: z.output<In>, ctx: Context): Promise<z.input<Out>> | z.input<Out>;
 };
 
@@ -88,7 +89,7 @@ export function defineStage<In extends z.ZodType, Out extends z.ZodType>(
     ...(failed && { failed: (output: unknown) => failed(output as z.output<Out>) }),
     ...(leaves && { leaves: leaves as Leaves }),
     // `async` turns a synchronous throw into a rejection like any other.
-    async body(input: unknown, ctx: Context): Promise<unknown> {
+    async body(input: unknown, ctx: RecordingContext): Promise<unknown> {
       return await run(input as z.output<In>, ctx);
     },
   };

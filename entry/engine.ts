@@ -61,6 +61,7 @@ export {
   type Provided,
   type ReadQuery,
   type Recorded,
+  type RecordingContext,
   type ReplayPolicy,
   type RequestKind,
   type Resource,

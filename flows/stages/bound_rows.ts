@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { Row } from "../../data/mod.ts";
-import { BadDataError, type Context, defineStage, type Failure } from "../../engine/mod.ts";
+import { BadDataError, defineStage, type Failure, type RecordingContext } from "../../engine/mod.ts";
 import { Trainer } from "../resources.ts";
 import { OpenedSplit, openedTable, tableOf } from "./open_data.ts";
 
@@ -49,7 +49,7 @@ export const boundRows = defineStage({
   input: Input,
   output: OpenedSplit,
   runs_on: "trainer",
-  async run(given, ctx) {
+  async run(given, ctx: RecordingContext) {
     const data = await repaired(given.data, ctx);
     const input = { ...given, data };
     const { use, model_path, on_long_prompt } = input;
@@ -85,7 +85,7 @@ export const boundRows = defineStage({
  * The split as it is now, if this stage or the one before it of this split has refused it as it was: nothing was drawn from it
  * since, and repairing a named row lets the run resume. What is noted holds for the stages that bound it again later.
  */
-async function repaired(data: OpenedSplit, ctx: Context): Promise<OpenedSplit> {
+async function repaired(data: OpenedSplit, ctx: RecordingContext): Promise<OpenedSplit> {
   const { size: rows, digest } = tableOf(data.split, ctx);
   if (digest === data.digest) return data;
   const known = await ctx.read({ kinds: ["note/rows_repaired"], prefix: data.split });
@@ -103,7 +103,11 @@ function isTooLong(failure: unknown): boolean {
 
 type Measured = Pick<Input, "use" | "model_path" | "data">;
 
-async function measured(rows: Row[], { use, model_path, data: { chat } }: Measured, ctx: Context) {
+async function measured(
+  rows: Row[],
+  { use, model_path, data: { chat } }: Measured,
+  ctx: RecordingContext,
+) {
   const asked = rows.map(({ row_id, prompt, completion, rejected }) => ({ row_id, prompt, completion, rejected }));
   const ref = await ctx.artifacts.putJson(asked);
   return await ctx.resource(Trainer).measureRows({ model_path, use, rows: ref, chat: chat ?? null }, ctx);

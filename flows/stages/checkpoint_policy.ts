@@ -3,10 +3,10 @@ import { z } from "zod";
 import { CheckpointsConfig } from "../../configs/mod.ts";
 import { Policy } from "../../data/mod.ts";
 import {
-  type Context,
   defineStage,
   isNamed,
   type RecordedMetrics,
+  type RecordingContext,
   type Resource,
   type Stage,
 } from "../../engine/mod.ts";
@@ -40,7 +40,7 @@ function checkpointing(name: string, own: Resource<PolicyTrainer>) {
     runs_on: own.name,
     phase: "checkpoint",
     eager: true,
-    async run({ policy, beside, round, last, lag, ...checkpoints }, ctx) {
+    async run({ policy, beside, round, last, lag, ...checkpoints }, ctx: RecordingContext) {
       const trainer = ctx.resource(own);
       const known = trainer.checkpoints();
       const due = (round % checkpoints.every_rounds === 0 || round === last) &&
@@ -68,14 +68,17 @@ export const checkpointPolicy: Stage<Input, Policy> = checkpointing("checkpoint_
 /** Saves the value model every so many rounds, and drops what retention no longer keeps. */
 export const checkpointCritic: Stage<Input, Policy> = checkpointing("checkpoint_critic", Critic);
 
-function nameOf({ number, version }: Policy, { epoch, attempt }: Context): string {
+function nameOf({ number, version }: Policy, { epoch, attempt }: RecordingContext): string {
   return `${String(number).padStart(6, "0")}-${version.slice(0, 12)}-${epoch}-${attempt}`;
 }
 
 type Wanted = { round: number; models: Policy[]; wanted: string | null };
 
 /** The value of a metric in this round, from what is recorded; null if nothing recorded has it. */
-async function metricOf(ctx: Context, { round, models, wanted }: Wanted): Promise<number | null> {
+async function metricOf(
+  ctx: RecordingContext,
+  { round, models, wanted }: Wanted,
+): Promise<number | null> {
   if (wanted === null) return null;
   await ctx.durable(); // Else the round's rows may not be there yet.
   const scope = ctx.key.split("/").slice(0, -1).join("/");
@@ -102,14 +105,14 @@ async function metricOf(ctx: Context, { round, models, wanted }: Wanted): Promis
  * Names of directories that stay: checkpoints, those being written, damaged ones even if the engine
  * died before it moved one.
  */
-async function untouched(ctx: Context): Promise<Set<string>> {
+async function untouched(ctx: RecordingContext): Promise<Set<string>> {
   const aside = await ctx.read({ kinds: ["note/checkpoint_set_aside"] });
   const damaged = aside.map(({ value }) => basename((value as { dir: string }).dir));
   return new Set([ASIDE, ...damaged, ...inUse(ctx)]);
 }
 
 /** Names of directories that hold a checkpoint of any trainer, or one that is being written now. */
-function inUse(ctx: Context): Set<string> {
+function inUse(ctx: RecordingContext): Set<string> {
   const dirs = ctx.resource(Trainers).flatMap((one) => [...one.checkpoints().map(({ dir }) => dir), ...one.writing]);
   return new Set(dirs.map((dir) => basename(dir)));
 }
@@ -118,7 +121,7 @@ function inUse(ctx: Context): Set<string> {
  * Removes what is no checkpoint: dropped ones, and those that a dead engine or attempt had started and never recorded. An
  * engine that was frozen since then does not know what its successor has saved, and leaves everything.
  */
-async function removeOthers(ctx: Context, stays: Set<string>): Promise<void> {
+async function removeOthers(ctx: RecordingContext, stays: Set<string>): Promise<void> {
   const { checkpoints } = ctx.resource(Paths);
   for await (const { name } of Deno.readDir(checkpoints)) {
     const checkpoint = name.replace(TWIN, "");

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { AlgorithmChoice, OpenedAlgorithm } from "../../algs/mod.ts";
 import { ArtifactRef, Batch, Policy } from "../../data/mod.ts";
-import { defineStage, type Stage } from "../../engine/mod.ts";
+import { defineStage, type RecordingContext, type Stage } from "../../engine/mod.ts";
 import { Trainer } from "../resources.ts";
 import { lossOf } from "./train_policy.ts";
 
@@ -39,7 +39,10 @@ export const evaluatePairs: Stage<Input, { policy: Policy; evaluation: PairEvalu
   input: Input,
   output: z.strictObject({ policy: Policy, evaluation: PairEvaluation }),
   runs_on: "trainer",
-  async run({ name, set, batch, policy, algorithm, opened, micro_batch_tokens_max }, ctx) {
+  async run(
+    { name, set, batch, policy, algorithm, opened, micro_batch_tokens_max },
+    ctx: RecordingContext,
+  ) {
     const read = Batch.parse(await ctx.artifacts.getJson(batch));
     const loss = opened?.loss ?? await ctx.artifacts.put(lossOf(algorithm));
     const told = await ctx.resource(Trainer).evaluate({ policy, batch, loss, micro_batch_tokens_max }, ctx);

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { Policy } from "../../data/mod.ts";
-import { defineStage, type Resource, RUN_ID, type Stage } from "../../engine/mod.ts";
+import { defineStage, type RecordingContext, type Resource, RUN_ID, type Stage } from "../../engine/mod.ts";
 import { type PolicyTrainer, Publication, type PublishTarget } from "../../workers/mod.ts";
 import { holds } from "../own_directories.ts";
 import { Critic, Paths, Trainer } from "../resources.ts";
@@ -32,7 +32,7 @@ function exporting(name: string, trainer: Resource<PolicyTrainer>, form: Publish
       areThere: ({ dir, files }, ctx) => holds(dir, { ctx, files }),
       identity: ({ digest }) => `digest ${digest}`,
     },
-    async run({ policy, name }, ctx) {
+    async run({ policy, name }, ctx: RecordingContext) {
       const dir = `${ctx.resource(Paths).run}/${name}`;
       const exported = await ctx.resource(trainer).publish(policy, { dir, form }, ctx);
       ctx.note("exported", name, { policy, publication: exported });

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { GroupRef, Row, Sampling, Slab } from "../../data/mod.ts";
-import { defineStage, type Stage } from "../../engine/mod.ts";
+import { defineStage, type RecordingContext, type Stage } from "../../engine/mod.ts";
 import { Sampler } from "../resources.ts";
 import { decodeAhead } from "./decoded_slabs.ts";
 import { Published } from "./publish_policy.ts";
@@ -39,7 +39,7 @@ export const generateSlab: Stage<Input, GeneratedGroup[]> = defineStage({
   runs_on: "sampler",
   phase: "generation",
   eager: true,
-  async run({ item: slab, published, samples_per_prompt, sampling, seed }, ctx) {
+  async run({ item: slab, published, samples_per_prompt, sampling, seed }, ctx: RecordingContext) {
     const samples = slab.draws.length * samples_per_prompt;
     const onNew = () => ctx.record("note/generation", ctx.key, { groups: slab.draws.length, samples });
     const work = { published, slab, samples_per_prompt, sampling, seed };

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { Optimizer, Policy } from "../../data/mod.ts";
-import { defineStage, type Resource, type Stage } from "../../engine/mod.ts";
+import { defineStage, type RecordingContext, type Resource, type Stage } from "../../engine/mod.ts";
 import type { PolicyTrainer } from "../../workers/mod.ts";
 import { Critic, Trainer } from "../resources.ts";
 
@@ -20,7 +20,7 @@ function preparing(name: string, trainer: Resource<PolicyTrainer>) {
     output: Policy,
     runs_on: trainer.name,
     phase: "other",
-    async run({ model_path, optimizer }, ctx) {
+    async run({ model_path, optimizer }, ctx: RecordingContext) {
       const { policy, note } = await ctx.resource(trainer).base(model_path, optimizer, ctx);
       ctx.note("version", policy.version, note);
       return policy;
@@ -44,7 +44,7 @@ export const prepareReference: Stage<Input, Policy> = defineStage({
   output: Policy,
   runs_on: "trainer",
   phase: "other",
-  async run({ model_path, optimizer }, ctx) {
+  async run({ model_path, optimizer }, ctx: RecordingContext) {
     const { policy, note } = await ctx.resource(Trainer).base(model_path, optimizer, ctx);
     ctx.note("version", policy.version, { ...note, group: "reference" });
     return policy;

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { Policy } from "../../data/mod.ts";
-import { defineStage, isNamed, type Stage } from "../../engine/mod.ts";
+import { defineStage, isNamed, type RecordingContext, type Stage } from "../../engine/mod.ts";
 import { Publication } from "../../workers/mod.ts";
 import { OWN_NAMES, removeOwn } from "../own_files.ts";
 import { Paths, Sampler, Trainer } from "../resources.ts";
@@ -29,7 +29,7 @@ export const publishPolicy: Stage<{ policy: Policy }, Published> = defineStage({
   runs_on: "trainer",
   phase: "publication",
   eager: true,
-  async run({ policy }, ctx) {
+  async run({ policy }, ctx: RecordingContext) {
     const { publications } = ctx.resource(Paths);
     const dir = `${publications}/${policy.version.slice(0, 16)}`;
     const publication = await ctx.resource(Trainer).publish(policy, dir, ctx);

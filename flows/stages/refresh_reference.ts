@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { Policy } from "../../data/mod.ts";
-import { type Context, defineStage, isNamed, type Stage } from "../../engine/mod.ts";
+import { type Context, defineStage, isNamed, type RecordingContext, type Stage } from "../../engine/mod.ts";
 import { OWN_NAMES, removeOwn } from "../own_files.ts";
 import { Paths, Trainer } from "../resources.ts";
 import { unlessMissing } from "../unless_missing.ts";
@@ -26,7 +26,7 @@ export const refreshReference: Stage<Input, Policy> = defineStage({
   output: Policy,
   runs_on: "trainer",
   phase: "other",
-  async run({ policy, reference, round, refresh_rounds }, ctx) {
+  async run({ policy, reference, round, refresh_rounds }, ctx: RecordingContext) {
     if (round % refresh_rounds !== 0 || policy.version === reference.version) return reference;
     const path = await referencePath(policy, ctx);
     ctx.note("reference", policy.version, { round, number: policy.number, dir: path });

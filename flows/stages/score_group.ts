@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { GroupRef, StopReason } from "../../data/mod.ts";
-import { defineStage, type Stage } from "../../engine/mod.ts";
+import { defineStage, type RecordingContext, type Stage } from "../../engine/mod.ts";
 import { RewardConfig, rightOfAll, scoringFunctions } from "../../rewards/mod.ts";
 import { UNGRADED } from "../../rollouts/mod.ts";
 import { Rewards } from "../resources.ts";
@@ -63,7 +63,7 @@ export const scoreGroup: Stage<Input, ScoredGroup> = defineStage({
   phase: "generation",
   eager: true,
   failed: ({ detail }) => detail !== null,
-  async run({ item, rewards, on_failed_sample }, ctx) {
+  async run({ item, rewards, on_failed_sample }, ctx: RecordingContext) {
     const made = (await decodedSlab(item.group.slab, ctx.artifacts)).groups[item.group.index]!;
     const trajectories = item.group.samples.map((sample) => made.trajectories[sample]!);
     const functions = scoringFunctions(rewards);

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { BadDataError, defineStage, type Stage } from "../../engine/mod.ts";
+import { BadDataError, defineStage, type RecordingContext, type Stage } from "../../engine/mod.ts";
 import { UNGRADED } from "../../rollouts/mod.ts";
 import { sampledBy, ScoredGroup } from "./score_group.ts";
 
@@ -51,7 +51,7 @@ export const summariseEvaluation: Stage<Input, Evaluation> = defineStage({
   version: 1,
   input: Input,
   output: Evaluation,
-  run(input, ctx) {
+  run(input, ctx: RecordingContext) {
     const { name, scored, greedy } = input;
     const { asked, failed, ungraded, failures } = counted(scored);
     checkGraded(input, { samples: asked * scored.length, failed });

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { AlgorithmChoice, expressionsOf, OpenedAlgorithm, ratioBounds, type TracedAlgorithm } from "../../algs/mod.ts";
 import { ArtifactRef, Optimizer, Policy } from "../../data/mod.ts";
-import { canonicalJson, defineStage, type Resource, type Stage } from "../../engine/mod.ts";
+import { canonicalJson, defineStage, type RecordingContext, type Resource, type Stage } from "../../engine/mod.ts";
 import type { PolicyTrainer, VersionNote } from "../../workers/mod.ts";
 import { Critic, Trainer } from "../resources.ts";
 
@@ -29,7 +29,10 @@ function training(name: string, trainer: Resource<PolicyTrainer>, loss: keyof Tr
     runs_on: trainer.name,
     phase: "training",
     eager: true,
-    async run({ batch, policy, algorithm, opened, optimizer, micro_batch_tokens_max }, ctx) {
+    async run(
+      { batch, policy, algorithm, opened, optimizer, micro_batch_tokens_max },
+      ctx: RecordingContext,
+    ) {
       if (batch === null) return policy;
       const recorded = opened?.[loss] ?? await ctx.artifacts.put(lossOf(algorithm, loss));
       // What the value model says is of no policy.

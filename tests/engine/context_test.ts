@@ -1,6 +1,6 @@
 import { deepStrictEqual, match, notDeepStrictEqual, ok, strictEqual } from "node:assert/strict";
 import { z } from "zod";
-import { type Context, defineStage, type EngineEvent, graph } from "../../engine/mod.ts";
+import { defineStage, type EngineEvent, graph, type RecordingContext } from "../../engine/mod.ts";
 import { Crashed, MemoryStore } from "../../testing/mod.ts";
 import { bench, runOnce, soleStage } from "./fixtures.ts";
 
@@ -9,10 +9,12 @@ const child = defineStage({
   version: 1,
   input: z.number(),
   output: z.number(),
-  run: (n, ctx) => ctx.step("wait", () => n),
+  run: (n, ctx: RecordingContext) => ctx.step("wait", () => n),
 });
 
-async function outcomeOf(run: (input: unknown, ctx: Context) => unknown): Promise<unknown> {
+async function outcomeOf(
+  run: (input: unknown, ctx: RecordingContext) => unknown,
+): Promise<unknown> {
   const outcome = await runOnce(bench(), soleStage(run).definition);
   return outcome.status === "done" ? outcome.output : (outcome as { error: unknown }).error;
 }
@@ -41,10 +43,10 @@ Deno.test("steps and calls are keyed by name and occurrence, or by id", async ()
 Deno.test("a second call of one name while one is open is ambiguous_key, at once", async () => {
   for (
     const clash of [
-      (ctx: Context) => [ctx.step("one", () => 1), ctx.step("one", () => 2)],
-      (ctx: Context) => [ctx.call(child, 1), ctx.call(child, 2)],
-      (ctx: Context) => [ctx.call(child, 1, { id: "a" }), ctx.call(child, 2)],
-      (ctx: Context) => [ctx.call(child, 1, { id: "a" }), ctx.call(child, 2, { id: "a" })],
+      (ctx: RecordingContext) => [ctx.step("one", () => 1), ctx.step("one", () => 2)],
+      (ctx: RecordingContext) => [ctx.call(child, 1), ctx.call(child, 2)],
+      (ctx: RecordingContext) => [ctx.call(child, 1, { id: "a" }), ctx.call(child, 2)],
+      (ctx: RecordingContext) => [ctx.call(child, 1, { id: "a" }), ctx.call(child, 2, { id: "a" })],
     ]
   ) {
     const error = await outcomeOf((_, ctx) => Promise.all(clash(ctx))) as { message: string; facts: unknown };
@@ -103,7 +105,7 @@ Deno.test("random() depends on seed, key and name, not on run, attempt or order"
   const draw = async (seed: number, id: string) => {
     const stage = defineStage({
       ...{ name: "draw", version: 1, input: z.strictObject({ item: z.number() }), output: z.array(z.number()) },
-      run: (_, ctx) => [ctx.random()(), ctx.random()(), ctx.random("other")()],
+      run: (_, ctx: RecordingContext) => [ctx.random()(), ctx.random()(), ctx.random("other")()],
     });
     const definition = graph("r", z.strictObject({ seed: z.number() }), (g) => g.map(stage, g.constant([1, 2])));
     const { engine } = bench();
@@ -121,7 +123,7 @@ Deno.test("random() depends on seed, key and name, not on run, attempt or order"
 
 Deno.test("checkpoints survive attempts and engines", async () => {
   const seen: unknown[][] = [];
-  const { definition, built } = soleStage(async (_, ctx) => {
+  const { definition, built } = soleStage(async (_, ctx: RecordingContext) => {
     seen.push(await ctx.checkpoints());
     await ctx.checkpoint({ at: ctx.attempt });
     if (ctx.attempt < 3) throw new TypeError("on purpose");
@@ -139,7 +141,7 @@ Deno.test("checkpoints survive attempts and engines", async () => {
 
 Deno.test("notes and tallies are recorded with the result, and not by a failed attempt; record() is at once", async () => {
   const used = bench({ backoff: { first_ms: 0, max_ms: 0 } });
-  const { definition } = soleStage(async (_, ctx) => {
+  const { definition } = soleStage(async (_, ctx: RecordingContext) => {
     ctx.note("version", "v1", { loss: ctx.attempt });
     ctx.tally({ read: ctx.attempt });
     await ctx.record("recovery", "trainer", { attempt: ctx.attempt });

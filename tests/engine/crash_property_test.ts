@@ -1,7 +1,13 @@
 import { deepStrictEqual, ok, strictEqual } from "node:assert/strict";
 import fc from "fast-check";
 import { z } from "zod";
-import { type Context, defineStage, graph, type GraphDefinition, InfrastructureError } from "../../engine/mod.ts";
+import {
+  defineStage,
+  graph,
+  type GraphDefinition,
+  InfrastructureError,
+  type RecordingContext,
+} from "../../engine/mod.ts";
 import { Crashed, MemoryStore, type MemoryStoreOptions, SimulatedWorld } from "../../testing/mod.ts";
 import { onceDurable, watched } from "../flows/deaths.ts";
 import { bench, NoConfig } from "./fixtures.ts";
@@ -66,18 +72,18 @@ function stagesOf(plan: Plan, watch: Watch) {
   const child = defineStage({
     ...{ name: "child", version: 1, input: z.strictObject({ n: z.number() }), output: z.number(), runs_on: "sampler" },
     attempts_max: ATTEMPTS_MAX,
-    run: ({ n }, ctx) => {
+    run: ({ n }, ctx: RecordingContext) => {
       failSometimes(ctx);
       ctx.tally({ children: 1 });
       return n * 10;
     },
   });
-  const failSometimes = (ctx: Context) => {
+  const failSometimes = (ctx: RecordingContext) => {
     const recorded = watch.start(ctx.key);
     const failures = plan.failures[keyNumber(ctx.key) % plan.failures.length]!;
     if (recorded <= failures) throw new InfrastructureError(`on purpose ${recorded}`);
   };
-  const work = async (n: number, ctx: Context): Promise<number> => {
+  const work = async (n: number, ctx: RecordingContext): Promise<number> => {
     failSometimes(ctx);
     let sum = n;
     for (let step = 0; step < plan.steps; step++) {
@@ -94,7 +100,7 @@ function stagesOf(plan: Plan, watch: Watch) {
   const draw = defineStage({
     ...{ name: "draw", version: 1, output: z.array(z.array(z.number())), attempts_max: ATTEMPTS_MAX },
     input: z.strictObject({ round: z.number() }),
-    run: ({ round }, ctx) => {
+    run: ({ round }, ctx: RecordingContext) => {
       failSometimes(ctx);
       return plan.lists.map((length, list) => Array.from({ length }, (_, place) => round * 100 + list * 10 + place));
     },
@@ -102,12 +108,12 @@ function stagesOf(plan: Plan, watch: Watch) {
   const each = defineStage({
     ...{ name: "each", version: 1, output: z.number(), attempts_max: ATTEMPTS_MAX },
     input: z.strictObject({ item: z.number(), policy: z.number() }),
-    run: async ({ item, policy }, ctx) => policy + await work(item, ctx),
+    run: async ({ item, policy }, ctx: RecordingContext) => policy + await work(item, ctx),
   });
   const echo = defineStage({
     ...{ name: "echo", version: 1, output: z.array(z.number()), attempts_max: ATTEMPTS_MAX },
     input: z.strictObject({ item: z.array(z.number()) }),
-    run: ({ item }, ctx) => {
+    run: ({ item }, ctx: RecordingContext) => {
       failSometimes(ctx);
       return item;
     },
@@ -115,7 +121,7 @@ function stagesOf(plan: Plan, watch: Watch) {
   const fold = defineStage({
     ...{ name: "fold", version: 1, output: z.number(), runs_on: "trainer", attempts_max: ATTEMPTS_MAX },
     input: z.strictObject({ values: z.array(z.number()), policy: z.number() }),
-    run: ({ values, policy }, ctx) => {
+    run: ({ values, policy }, ctx: RecordingContext) => {
       failSometimes(ctx);
       return values.reduce((sum, value) => (sum * 31 + value) % 10007, policy);
     },

@@ -1,16 +1,16 @@
 import { deepStrictEqual, ok, rejects, strictEqual } from "node:assert/strict";
 import { z } from "zod";
-import { type Context, defineStage, graph } from "../../engine/mod.ts";
+import { defineStage, graph, type RecordingContext } from "../../engine/mod.ts";
 import { Crashed, MemoryStore } from "../../testing/mod.ts";
 import { bench, NoConfig } from "./fixtures.ts";
 
-type Body = (n: number, ctx: Context) => Promise<number> | number;
+type Body = (n: number, ctx: RecordingContext) => Promise<number> | number;
 
 /** Adds what `body` says; `eager` or not. */
 const counting = (name: string, eager: boolean, body: Body = (n) => n + 1) =>
   defineStage({
     ...{ name, version: 1, input: z.strictObject({ n: z.number() }), output: z.number(), eager },
-    run: ({ n }, ctx) => body(n, ctx),
+    run: ({ n }, ctx: RecordingContext) => body(n, ctx),
   });
 
 /** Three stages, each fed by the one before. */
@@ -37,7 +37,7 @@ Deno.test("a body that is not eager, and an eager one after ctx.durable(), finds
     const store = new MemoryStore();
     const results = () => store.rows("run").filter(({ kind }) => kind === "result").map(({ key }) => key);
     const seen: Record<string, string[]> = {};
-    const look = async (n: number, ctx: Context) => {
+    const look = async (n: number, ctx: RecordingContext) => {
       seen.early = results();
       await ctx.durable();
       seen.durable = results();

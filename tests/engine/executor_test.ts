@@ -1,6 +1,6 @@
 import { deepStrictEqual, match, ok, strictEqual } from "node:assert/strict";
 import { z } from "zod";
-import { defineStage, graph } from "../../engine/mod.ts";
+import { defineStage, graph, type RecordingContext } from "../../engine/mod.ts";
 import { bench, NoConfig, runOnce, Sampler, soleStage } from "./fixtures.ts";
 
 const numbers = (values: number[]) =>
@@ -38,7 +38,7 @@ const add = defineStage({
   version: 1,
   input: z.strictObject({ to: z.number(), n: z.number() }),
   output: z.number(),
-  run: ({ to, n }, ctx) => {
+  run: ({ to, n }, ctx: RecordingContext) => {
     ctx.tally({ added: n });
     return to + n;
   },
@@ -211,7 +211,7 @@ Deno.test("a result is seen only when it is durable", async () => {
 Deno.test("values over 64 KiB move to artifacts and come back", async () => {
   const long = "x".repeat(70_000);
   const used = bench();
-  const { definition, built } = soleStage(async (_, ctx) => {
+  const { definition, built } = soleStage(async (_, ctx: RecordingContext) => {
     await ctx.checkpoint(long);
     return [await ctx.step("one", () => long), ...await ctx.checkpoints()];
   });

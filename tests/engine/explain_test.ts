@@ -8,6 +8,7 @@ import {
   graph,
   InfrastructureError,
   keysRead,
+  type RecordingContext,
   type StageOptions,
 } from "../../engine/mod.ts";
 import { Crashed, MemoryStore } from "../../testing/mod.ts";
@@ -123,7 +124,7 @@ Deno.test("why: failures, a resume's new budget, and the error of each", async (
 
 Deno.test("why: an engine that ended in the middle, and what the next one brought back first", async () => {
   const first = new MemoryStore();
-  const definition = pair(async (_, ctx) => {
+  const definition = pair(async (_, ctx: RecordingContext) => {
     await ctx.step("one", () => 1);
     if (ctx.epoch > 1) await ctx.record("recovery", ctx.key, { cause: "engine_lost", action: "load_checkpoint" });
     await ctx.step("two", () => 2);

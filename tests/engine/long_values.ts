@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { defineStage, graph } from "../../engine/mod.ts";
+import { defineStage, graph, type RecordingContext } from "../../engine/mod.ts";
 import { NoConfig } from "./fixtures.ts";
 
 /** Longer than what stays in a row. */
@@ -12,7 +12,7 @@ export function longValues(starts: Map<string, number>) {
   const base = { version: 1, output: Text };
   const make = defineStage({
     ...{ ...base, name: "make", input: z.strictObject({ of: Text }) },
-    run: async ({ of }, ctx) => {
+    run: async ({ of }, ctx: RecordingContext) => {
       started(ctx.key);
       const step = await ctx.step("step", ({ key }) => (started(key), `${of[0]}s`.repeat(LONG)));
       return `${step[0]}m`.repeat(LONG);
@@ -20,7 +20,7 @@ export function longValues(starts: Map<string, number>) {
   });
   const task = defineStage({
     ...{ ...base, name: "task", input: z.strictObject({ of: Text }), runs_on: "trainer" },
-    run: async ({ of }, ctx) => {
+    run: async ({ of }, ctx: RecordingContext) => {
       started(ctx.key);
       const kept = (await ctx.checkpoints()) as string[];
       if (kept.length === 0) await ctx.checkpoint(`${of[0]}c`.repeat(LONG));

@@ -1,12 +1,18 @@
 import { deepStrictEqual, ok, strictEqual } from "node:assert/strict";
 import { z } from "zod";
-import { defineStage, graph, InfrastructureError, type RecordedMetrics } from "../../engine/mod.ts";
+import {
+  defineStage,
+  graph,
+  InfrastructureError,
+  type RecordedMetrics,
+  type RecordingContext,
+} from "../../engine/mod.ts";
 import { Crashed, MemoryStore } from "../../testing/mod.ts";
 import { bench, NoConfig, soleStage } from "./fixtures.ts";
 
 const child = defineStage({
   ...{ name: "child", version: 1, input: z.number(), output: z.number() },
-  run: (n, ctx) => {
+  run: (n, ctx: RecordingContext) => {
     ctx.emit({ metrics: { child: n }, version: `v${n}` });
     return n;
   },
@@ -14,7 +20,7 @@ const child = defineStage({
 /** Emits in its body, between steps, in a step, around a checkpoint, and by a child. Its first attempt fails in the end. */
 const work = defineStage({
   ...{ name: "work", version: 1, input: z.strictObject({ item: z.number() }), output: z.number(), attempts_max: 3 },
-  run: async ({ item }, ctx) => {
+  run: async ({ item }, ctx: RecordingContext) => {
     const saved = await ctx.checkpoints();
     if (saved.length === 0) {
       ctx.emit({ metrics: { before_checkpoint: item } });
@@ -32,7 +38,7 @@ const work = defineStage({
 const planned = graph("planned", NoConfig, (g) => {
   const sum = defineStage({
     ...{ name: "sum", version: 1, input: z.array(z.number()), output: z.number() },
-    run: (values, ctx) => {
+    run: (values, ctx: RecordingContext) => {
       ctx.emit({ metrics: { sum: values.length, "not/finite": NaN }, log: "x" });
       return values.length;
     },

@@ -4,7 +4,13 @@ import { online } from "../../flows/online.ts";
 import { Paths, Trainer, Trainers } from "../../flows/resources.ts";
 import { checkpointPolicy } from "../../flows/stages/checkpoint_policy.ts";
 import { FakeTrainer } from "../../testing/mod.ts";
-import { type Context, type DirectoryOwner, OutOfMemoryError, type RowKind, writeOwner } from "../../engine/mod.ts";
+import {
+  type DirectoryOwner,
+  OutOfMemoryError,
+  type RecordingContext,
+  type RowKind,
+  writeOwner,
+} from "../../engine/mod.ts";
 import type { CheckpointNote, PolicyTrainer } from "../../workers/mod.ts";
 import { execute, onlineConfig, stores } from "./fixtures.ts";
 
@@ -101,7 +107,7 @@ async function stageBench({ known = () => [], owned = () => {}, owner = null }: 
     read: () => Promise.resolve([]),
     owned: () => Promise.resolve(owned()),
     emit: ({ log }: { log: string }) => void logs.push(log),
-  } as unknown as Context;
+  } as unknown as RecordingContext;
   const policy = { version: VERSION, record: { sha256: VERSION, bytes: 1 }, number: 1, model_path: dir };
   const run = async (overrides: Record<string, unknown> = {}) =>
     await checkpointPolicy.body(checkpointPolicy.input.parse({ policy, round: 1, last: 1, ...overrides }), ctx);

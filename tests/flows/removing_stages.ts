@@ -1,6 +1,6 @@
 /** The stages that remove what a run no longer needs, run on its directories without workers. */
 import type { Policy } from "../../data/mod.ts";
-import type { Context, RunHead } from "../../engine/mod.ts";
+import type { RecordingContext, RunHead } from "../../engine/mod.ts";
 import type { Home } from "../../runs/mod.ts";
 import { claimDirectories, refuseOtherHome } from "../../runs/run_directories.ts";
 import { Paths, Sampler, Trainer, Trainers } from "../../flows/resources.ts";
@@ -41,7 +41,7 @@ export async function removeByStage(home: Home, head: RunHead, stage: RemovingSt
   }
 }
 
-function contextOf(paths: Record<string, unknown>, notes: CheckpointNote[]): Context {
+function contextOf(paths: Record<string, unknown>, notes: CheckpointNote[]): RecordingContext {
   const made = (target: string | { dir: string }) => {
     const dir = typeof target === "string" ? target : target.dir;
     Deno.mkdirSync(dir, { recursive: true });
@@ -73,5 +73,5 @@ function contextOf(paths: Record<string, unknown>, notes: CheckpointNote[]): Con
     read: () => Promise.resolve([]),
     owned: () => Promise.resolve(),
     emit: () => {},
-  } as unknown as Context;
+  } as unknown as RecordingContext;
 }

@@ -1,12 +1,12 @@
 /** The graphs that are simulated: every construct of the engine, put together by a plan that is drawn from a seed. */
 import { z } from "zod";
 import {
-  type Context,
   defineResource,
   defineStage,
   graph,
   type GraphDefinition,
   InfrastructureError,
+  type RecordingContext,
   type Stage,
 } from "../../engine/mod.ts";
 import { randomStream } from "../../engine/random.ts";
@@ -54,7 +54,11 @@ export function planOf(seed: number): Plan {
 }
 
 /** Does an operation of a worker group: doubles, later. */
-export type Operate = (group: string, args: { n: number }, ctx: Context) => Promise<number>;
+export type Operate = (
+  group: string,
+  args: { n: number },
+  ctx: RecordingContext,
+) => Promise<number>;
 /** Resource of the stages that run on workers. */
 export const Operator = defineResource<Operate>("operator");
 /** The signal that the graph waits for, if the plan says so. */
@@ -104,7 +108,7 @@ export function workload(plan: Plan, started: Started): Workload {
 }
 
 function stagesOf(plan: Plan, started: Started) {
-  const failSometimes = (ctx: Context) => {
+  const failSometimes = (ctx: RecordingContext) => {
     const starts = started(ctx);
     const failures = plan.failures[keyNumber(ctx.key) % plan.failures.length]!;
     if (starts <= failures) throw new InfrastructureError(`on purpose ${starts}`);
@@ -112,7 +116,7 @@ function stagesOf(plan: Plan, started: Started) {
   const base = { version: 1, output: Value, attempts_max: ATTEMPTS_MAX, eager: plan.eager };
   const child = defineStage({
     ...{ ...base, name: "child", input: N, runs_on: "sampler" },
-    run: async (args, ctx) => {
+    run: async (args, ctx: RecordingContext) => {
       failSometimes(ctx);
       ctx.tally({ children: 1 });
       return await ctx.resource(Operator)("sampler", args, ctx);
@@ -120,26 +124,26 @@ function stagesOf(plan: Plan, started: Started) {
   });
   const each = defineStage({
     ...{ ...base, name: "each", input: Item },
-    run: async ({ item, policy }, ctx) => {
+    run: async ({ item, policy }, ctx: RecordingContext) => {
       failSometimes(ctx);
       return policy + await work({ plan, child, started }, { n: item, ctx });
     },
   });
   const draw = defineStage({
     ...{ ...base, name: "draw", output: Lists, input: Round },
-    run: ({ round }, ctx) => {
+    run: ({ round }, ctx: RecordingContext) => {
       failSometimes(ctx);
       return plan.lists.map((length, list) => Array.from({ length }, (_, place) => round * 100 + list * 10 + place));
     },
   });
   const echo = defineStage({
     ...{ ...base, name: "echo", output: Numbers, input: List },
-    run: ({ item }, ctx) => (failSometimes(ctx), item),
+    run: ({ item }, ctx: RecordingContext) => (failSometimes(ctx), item),
   });
   const fold = defineStage({
     ...{ ...base, name: "fold", input: Fold },
     runs_on: "trainer",
-    run: async ({ values, policy }, ctx) => {
+    run: async ({ values, policy }, ctx: RecordingContext) => {
       failSometimes(ctx);
       const folded = values.reduce((sum, value) => (sum * 31 + value) % 10007, policy);
       return (await ctx.resource(Operator)("trainer", { n: folded }, ctx)) % 10007;
@@ -147,7 +151,7 @@ function stagesOf(plan: Plan, started: Started) {
   });
   const isLast = defineStage({
     ...{ ...base, name: "is_last", output: Flag, input: Round },
-    run: ({ round }, ctx) => (started(ctx), round >= plan.until),
+    run: ({ round }, ctx: RecordingContext) => (started(ctx), round >= plan.until),
   });
   return { draw, each, echo, fold, isLast, ...slowStages(plan, started) };
 }
@@ -155,7 +159,7 @@ function stagesOf(plan: Plan, started: Started) {
 /** A body of steps and calls, the calls at once. */
 async function work(
   { plan, child, started }: { plan: Plan; child: Stage<{ n: number }, number>; started: Started },
-  { n, ctx }: { n: number; ctx: Context },
+  { n, ctx }: { n: number; ctx: RecordingContext },
 ): Promise<number> {
   let sum = n + Math.floor(ctx.random("salt")() * 10);
   for (let step = 0; step < plan.steps; step++) {
@@ -176,7 +180,7 @@ function slowStages(plan: Plan, started: Started) {
   const slow = defineStage({
     ...{ ...base, name: "slow", input: N, timeout_ms: SLOW_LIMIT_MS + plan.sleep_ms },
     attempts_max: { timeout: 20 }, // Time that a frozen engine missed counts too.
-    run: async ({ n }, ctx) => {
+    run: async ({ n }, ctx: RecordingContext) => {
       started(ctx);
       if (plan.hangs && ctx.attempt === 1) await new Promise(() => {});
       const [first, second] = [await ctx.now({ id: "a" }), plan.sleep_ms && await ctx.sleep(plan.sleep_ms)];
@@ -185,14 +189,14 @@ function slowStages(plan: Plan, started: Started) {
   });
   const waits = defineStage({
     ...{ ...base, name: "waits", input: Config },
-    run: async (_, ctx) => {
+    run: async (_, ctx: RecordingContext) => {
       started(ctx);
       return await ctx.signalled(SIGNAL) as number;
     },
   });
   const task = defineStage({
     ...{ ...base, name: "task", input: N, runs_on: "trainer", phase: "training" },
-    run: async ({ n }, ctx) => {
+    run: async ({ n }, ctx: RecordingContext) => {
       started(ctx);
       const kept = await ctx.checkpoints() as { place: number; sum: number }[];
       let sum = kept.at(-1)?.sum ?? n;
