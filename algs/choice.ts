@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { type AlgorithmDescription, beforeItWas, type RatioBounds, type ScoredColumn } from "../data/mod.ts";
+import { type AlgorithmDescription, type RatioBounds, saidOf, type ScoredColumn } from "../data/mod.ts";
 import type { Algorithm, AnyAlgorithm, Assigned, CreditNeeds, CreditRound, Refill } from "./algorithm.ts";
 import { traceAlgorithm, type TracedAlgorithm } from "./algorithm.ts";
 import { inPython, PythonAlgorithm, unopened } from "./python.ts";
@@ -37,7 +37,7 @@ function choiceOf<Table extends Record<string, AnyAlgorithm>>(
 function asRecorded(shape: z.ZodRawShape): z.ZodRawShape {
   const fields = Object.entries(shape) as [string, z.ZodDefault<z.ZodType>][];
   return Object.fromEntries(fields.map(([name, field]) => {
-    const before = beforeItWas.get(field);
+    const { before } = saidOf(field);
     return [name, before === undefined ? field : field.unwrap().default(before.value)];
   }));
 }

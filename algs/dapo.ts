@@ -25,7 +25,7 @@
  * rl4llm draw again, NeMo-RL at most 10 times.
  */
 import { z } from "zod";
-import { beforeItWas } from "../data/mod.ts";
+import { setting } from "../data/mod.ts";
 import { SURPLUS } from "./algorithm.ts";
 import { groupZscore } from "./baselines.ts";
 import { checkOverlong, overlongPenalty, overlongSettings } from "./overlong.ts";
@@ -41,10 +41,10 @@ export const dapo = policyGradient({
     ...overlongSettings,
     refill_batches_max: z.int().min(0).default(10).describe(
       "The most prompts drawn per round to replace groups of equal rewards, in multiples of a round; 0: such groups are not replaced.",
-    ),
+    ).register(setting, { unit: "rounds of prompts" }),
     surplus: z.enum(SURPLUS).default("discard").describe(
       "Usable groups past the end of a round: discard them, reuse them in the next round, or reuse and rescore them.",
-    ).register(beforeItWas, { value: "rescore" }),
+    ).register(setting, { before: { value: "rescore" } }),
   },
   check: checkOverlong,
   refill: ({ refill_batches_max: batches_max, surplus }) => (batches_max === 0 ? null : { batches_max, surplus }),

@@ -22,7 +22,7 @@
  *     coefficient ← coefficient · (1 + clip(KL ÷ kl_target − 1, −0.2, 0.2) · N ÷ kl_horizon)
  */
 import { z } from "zod";
-import { beforeItWas } from "../data/mod.ts";
+import { setting } from "../data/mod.ts";
 import { type Expr, k1, k2, k3, type LossInputs } from "./language/mod.ts";
 
 const /** @internal */ PLACES = ["loss", "reward", "advantage"] as const;
@@ -63,8 +63,9 @@ export function klSettings(
     kl_estimator: z.enum(ESTIMATORS).default(kl_estimator).describe("The estimator of a token's KL."),
     kl_target: z.number().positive().nullable().default(null).describe(
       "Target KL per completion: the weight starts at kl_coef and adapts towards it; null: the weight is fixed.",
-    ),
-    kl_horizon: z.number().positive().default(10_000).describe("Completions over which the weight adapts."),
+    ).register(setting, { unit: "nats" }),
+    kl_horizon: z.number().positive().default(10_000).describe("Completions over which the weight adapts.")
+      .register(setting, { unit: "completions" }),
   };
 }
 
@@ -72,7 +73,7 @@ export function klSettings(
 export const klScaled = {
   kl_scaled: z.boolean().default(false).describe(
     "Confirms that a KL in the reward is intentionally divided by the group's standard deviation with it.",
-  ).register(beforeItWas, { value: true }),
+  ).register(setting, { before: { value: true } }),
 };
 
 /** The first value of the steered weight. */

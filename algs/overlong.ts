@@ -1,13 +1,14 @@
 import { z } from "zod";
+import { setting } from "../data/mod.ts";
 
 /** Settings of the overlong penalty. */
 export const overlongSettings = {
   overlong_buffer: z.int().min(0).default(0).describe(
     "Tokens before overlong_length_max over which the penalty grows from 0; 0: no penalty.",
-  ),
+  ).register(setting, { unit: "tokens" }),
   overlong_length_max: z.int().positive().nullable().default(null).describe(
     "Length with the full penalty, usually sampler.tokens_max; required if overlong_buffer is above 0.",
-  ),
+  ).register(setting, { unit: "tokens" }),
   overlong_factor: z.number().min(0).default(1).describe("The full penalty, subtracted from the reward."),
 };
 /** From which length on a completion is punished, and how much. */

@@ -1,10 +1,10 @@
 /**
- * Writes what is generated from the code: the JSON Schemas, the table of failures, the files and
- * profiles that the algorithms' pages show, and the page and configuration of a new algorithm.
- * `deno task schema`; tests fail if one is stale.
+ * Writes what is generated from the code: the JSON Schemas, the page of settings, the table of
+ * failures, the files and profiles that the algorithms' pages show, and the page and configuration
+ * of a new algorithm. `deno task schema`; tests fail if one is stale.
  */
 import { ALGORITHMS } from "../algs/mod.ts";
-import { configSchemaText } from "../configs/mod.ts";
+import { configSchemaText, SETTINGS_PAGE_URL, settingsPage } from "../configs/mod.ts";
 import {
   causesPage,
   FAILURES_PAGE_URL,
@@ -17,6 +17,7 @@ import { algorithmPage, algorithmPageUrl, listPage, withFiles } from "./algorith
 import { writeMissing } from "./algorithm_stubs.ts";
 
 await Deno.writeTextFile(new URL("../configs/holdfast.schema.json", import.meta.url), configSchemaText());
+await Deno.writeTextFile(SETTINGS_PAGE_URL, settingsPage());
 await Deno.writeTextFile(PROTOCOL_SCHEMA_URL, protocolSchemaText());
 await Deno.writeTextFile(PYTHON_TYPES_URL, pythonTypesText());
 await Deno.writeTextFile(FAILURES_PAGE_URL, causesPage(await Deno.readTextFile(FAILURES_PAGE_URL)));

@@ -1,15 +1,27 @@
 import { z } from "zod";
-import { beforeItWas, chatSettings, mayChange, SourceConfig } from "../data/mod.ts";
+import { chatSettings, setting, type SettingFacts, SourceConfig } from "../data/mod.ts";
+
+/** Of every block that says what a run starts from. */
+const START: SettingFacts = {
+  numerics: false,
+  fork: { fixed: "start", why: "every version of the prefix descends from it" },
+  resume: "refused",
+  since: "0.1.0",
+};
 
 export const ModelConfig = z.strictObject({
-  path: z.string().min(1).describe("A Hugging Face model directory: config.json, tokenizer and safetensors."),
+  path: z.string().min(1).describe(
+    "A Hugging Face model directory: config.json, tokenizer and safetensors.",
+  ),
   ...chatSettings,
-});
+}).register(setting, START);
 
 const /** @internal */ recipeConfigSchema = z.strictObject({
-  recipe: z.enum(["tiny_qwen", "tiny_qwen_untied"]).default("tiny_qwen").describe("The small model to create."),
+  recipe: z.enum(["tiny_qwen", "tiny_qwen_untied"]).default("tiny_qwen").describe(
+    "The small model to create.",
+  ),
   seed: z.int().nonnegative().default(0).describe("Seed of its random weights."),
-});
+}).register(setting, START);
 /** A model that is created instead of read. */
 export type RecipeConfig = z.infer<typeof recipeConfigSchema>;
 /** Schema of {@linkcode RecipeConfig}. */
@@ -17,13 +29,13 @@ export const RecipeConfig: typeof recipeConfigSchema = recipeConfigSchema;
 
 /** A model that is read, or created. */
 export const ModelOrRecipe = z.strictObject({
-  path: ModelConfig.shape.path.optional(),
+  path: ModelConfig.shape.path.optional().describe(ModelConfig.shape.path.description!),
   recipe: RecipeConfig.shape.recipe.unwrap().optional().describe(
     "A small model, created when the run starts, in place of a path.",
   ),
   seed: RecipeConfig.shape.seed,
   ...chatSettings,
-});
+}).register(setting, START);
 export type ModelOrRecipe = z.infer<typeof ModelOrRecipe>;
 
 const EVAL =
@@ -33,19 +45,31 @@ const EVAL =
 const promptBounds = {
   prompt_tokens_max: z.int().positive().nullable().default(null).describe(
     "Maximum tokens per prompt; null: the model's limit, less one token for the completion.",
-  ),
+  ).register(setting, { unit: "tokens" }),
   on_long_prompt: z.enum(["error", "drop", "truncate_left", "unchecked"]).default("error")
-    .register(beforeItWas, { value: "unchecked" }).describe(
+    .register(setting, { before: { value: "unchecked" } }).describe(
       "What to do with a longer prompt. error: stop before generating anything. drop: skip its row, and count it. " +
         "truncate_left: keep its last tokens. unchecked: fail the round that draws it.",
     ),
+};
+
+/** Of every block that says what rows there are. */
+const ROWS: SettingFacts = {
+  numerics: false,
+  fork: {
+    fixed: "round_1",
+    why: "the draws of the prefix came from it, and the next ones continue from there",
+  },
+  resume: "refused",
+  since: "0.1.0",
+  rows: true,
 };
 
 const /** @internal */ trainingDataSchema = z.strictObject({
   train: z.array(SourceConfig).min(1).describe("Rows to train on, reshuffled for every epoch."),
   eval: z.array(SourceConfig).default([]).describe(EVAL),
   ...promptBounds,
-});
+}).register(setting, ROWS);
 /** Where the rows of training and of evaluation come from. */
 export type TrainingData = z.infer<typeof trainingDataSchema>;
 /** Schema of {@linkcode TrainingData}. */
@@ -53,7 +77,7 @@ export const TrainingData: typeof trainingDataSchema = trainingDataSchema;
 export const EvaluationData = z.strictObject({
   eval: z.array(SourceConfig).min(1).describe(EVAL),
   ...promptBounds,
-});
+}).register(setting, ROWS);
 
 /** The reference of a KL; read only if the algorithm has one. */
 export const ReferenceConfig = z.strictObject({
@@ -62,51 +86,65 @@ export const ReferenceConfig = z.strictObject({
   ),
   refresh_rounds: z.int().positive().nullable().default(null).describe(
     "Rounds between updates of the reference to the current policy; null: never.",
-  ),
+  ).register(setting, { unit: "rounds" }),
   offload: z.boolean().default(false).describe("Keep it in CPU memory between uses."),
-});
+}).register(setting, { numerics: false, fork: "free", resume: "refused", since: "0.1.0" });
 export type ReferenceConfig = z.infer<typeof ReferenceConfig>;
 
 /** How an evaluation judges its rewards. */
 export const judging = {
   right_at: z.number().nullable().default(null).describe(
     "Score of the first reward from which a sample counts as right; null: decided by the first reward that defines right.",
-  ).register(beforeItWas, { value: 1 }),
+  ).register(setting, { before: { value: 1 } }),
   failed_fraction_max: z.number().min(0).max(1).default(0.1).describe(
     "The run fails if the grader fails on more than this share of an evaluation's samples.",
-  ).register(beforeItWas, { value: 1 }).register(mayChange, { read_by: "stages" }),
+  ).register(setting, { unit: "fraction", resume: "stages", before: { value: 1 } }),
 };
 
 const files = z.enum(["apart", "together"]).default("apart").describe(
   "apart: one result per file of data.eval, called by its `name` or else its file name. together: one result for all.",
-).register(beforeItWas, { value: "together" });
+).register(setting, { before: { value: "together" } });
 
 /** Evaluation of one policy. Training evaluates its first and its last policy. */
 export const EvaluationConfig = z.strictObject({
-  problems: z.int().positive().nullable().default(null).describe("Only the first problems of each result; null: all."),
+  problems: z.int().positive().nullable().default(null).describe(
+    "Only the first problems of each result; null: all.",
+  )
+    .register(setting, { unit: "problems", rows: true }),
   samples_per_prompt: z.int().positive().default(1).describe(
     "Samples per problem: avg@k, and pass@k for every k up to it.",
-  ),
+  ).register(setting, { unit: "samples" }),
   greedy: z.boolean().default(true).describe("Also measure greedy accuracy."),
   files,
   ...judging,
-});
+}).register(setting, { numerics: false, fork: "free", resume: "refused", since: "0.1.0" });
 export type EvaluationConfig = z.infer<typeof EvaluationConfig>;
 
 export const CheckpointsConfig = z.strictObject({
-  every_rounds: z.int().positive().default(10).describe("Rounds between checkpoints; the last round always has one."),
+  every_rounds: z.int().positive().default(10).describe(
+    "Rounds between checkpoints; the last round always has one.",
+  )
+    .register(setting, { unit: "rounds" }),
   keep_last: z.int().positive().default(2).describe(
     "Newest checkpoints to keep; older ones are deleted unless still needed.",
-  ),
+  ).register(setting, { unit: "checkpoints" }),
   keep_every: z.int().positive().nullable().default(null).describe(
     "Never delete the checkpoint of every n-th round; a multiple of every_rounds. null: none.",
-  ),
+  ).register(setting, { unit: "rounds" }),
   keep_best: z.strictObject({
-    metric: z.string().min(1).describe("A metric of each round: reward/mean, policy/loss, or one from the loss."),
-    mode: z.enum(["max", "min"]).default("max").describe("Whether the highest or the lowest is best."),
-    count: z.int().positive().default(1).describe("How many to keep."),
-  }).nullable().default(null).describe("Keep the checkpoints with the best value of a metric. null: none."),
-}).register(mayChange, { read_by: "stages" });
+    metric: z.string().min(1).describe(
+      "A metric of each round: reward/mean, policy/loss, or one from the loss.",
+    ),
+    mode: z.enum(["max", "min"]).default("max").describe(
+      "Whether the highest or the lowest is best.",
+    ),
+    count: z.int().positive().default(1).describe("How many to keep.").register(setting, {
+      unit: "checkpoints",
+    }),
+  }).nullable().default(null).describe(
+    "Keep the checkpoints with the best value of a metric. null: none.",
+  ),
+}).register(setting, { numerics: false, fork: "free", resume: "stages", since: "0.1.0" });
 export type CheckpointsConfig = z.infer<typeof CheckpointsConfig>;
 
 export const RecoveryConfig = z.strictObject({
@@ -114,14 +152,19 @@ export const RecoveryConfig = z.strictObject({
     "Whether to continue with smaller micro-batches after running out of device memory: from there on the gradient is the same to " +
       "rounding, not bit-identical. false: the run stops with an error.",
   ),
-}).register(mayChange, { read_by: "workers" });
+}).register(setting, { numerics: false, fork: "free", resume: "workers", since: "0.1.0" });
 export type RecoveryConfig = z.infer<typeof RecoveryConfig>;
 
 /** Evaluation on held-out pairs: how often, and by how much, the better completion is preferred. */
 export const PairEvaluationConfig = z.strictObject({
   pairs: z.int().positive().nullable().default(null).describe(
     "Only the first pairs of each result; null: all. Of a task: 128.",
-  ),
+  ).register(setting, { unit: "pairs" }),
   files,
+}).register(setting, {
+  numerics: false,
+  fork: { fixed: "round_1", why: "the start was evaluated on them" },
+  resume: "refused",
+  since: "0.1.0",
 });
 export type PairEvaluationConfig = z.infer<typeof PairEvaluationConfig>;

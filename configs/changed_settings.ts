@@ -1,12 +1,13 @@
 /**
- * What differs between two configurations of one schema, and which of it a resume may change
- * (`mayChange`).
+ * What differs between two configurations of one schema, and which of it a resume may change, as
+ * its settings say.
  */
 import { z } from "zod";
-import { mayChange } from "../data/mod.ts";
+import { saidOf, type SettingFacts } from "../data/mod.ts";
 import { canonicalJson } from "../engine/mod.ts";
 import { setAt, stepsOf } from "./overrides.ts";
-import { optionsOf } from "./schema_walk.ts";
+import { bare, optionsOf } from "./schema_walk.ts";
+import { settingsOf } from "./settings_of.ts";
 import { isFields } from "./short_forms.ts";
 
 type ReadBy = "workers" | "stages";
@@ -30,14 +31,20 @@ type ChangedSetting = Omit<SettingChange, "read_by"> & { read_by: ReadBy | null 
 type Sides = { path: string; from: unknown; to: unknown; read_by: ReadBy | null };
 
 /** The settings in which `to` differs from `from`, both resolved by the schema. */
-export function settingChanges(schema: z.ZodType, { from, to }: { from: unknown; to: unknown }): ChangedSetting[] {
+export function settingChanges(
+  schema: z.ZodType,
+  { from, to }: { from: unknown; to: unknown },
+): ChangedSetting[] {
   return changesIn(schema, { path: "", from, to, read_by: null });
 }
 
-function changesIn(schema: z.ZodType | undefined, { path, from, to, read_by }: Sides): ChangedSetting[] {
+function changesIn(
+  schema: z.ZodType | undefined,
+  { path, from, to, read_by }: Sides,
+): ChangedSetting[] {
   if (text(from) === text(to)) return [];
-  const own = schema && declared(schema);
-  const may = own?.read_by ?? read_by;
+  const resume = schema && saidOf(schema).resume;
+  const may = resume === undefined ? read_by : readBy(resume);
   const below = (name: string | number, inner: z.ZodType | undefined) =>
     changesIn(inner, {
       path: path === "" ? String(name) : `${path}.${name}`,
@@ -45,30 +52,30 @@ function changesIn(schema: z.ZodType | undefined, { path, from, to, read_by }: S
       to: (to as Record<string, unknown>)[name],
       read_by: may,
     });
-  const here = own && optionAt(own.bare, { from, to });
+  const here = schema && optionAt(bare(schema), { from, to });
   if (here instanceof z.ZodObject && isFields(from) && isFields(to)) {
     const names = new Set([...Object.keys(from), ...Object.keys(to)]);
     return [...names].sort().flatMap((name) => below(name, here.shape[name] as z.ZodType | undefined));
   }
-  if (here instanceof z.ZodArray && here.element instanceof z.ZodDiscriminatedUnion && isPair(from, to)) {
+  if (
+    here instanceof z.ZodArray && here.element instanceof z.ZodDiscriminatedUnion &&
+    isPair(from, to)
+  ) {
     return from.flatMap((_, i) => below(i, here.element as z.ZodType));
   }
-  return [{ path, read_by: may, ...(from !== undefined && { from }), ...(to !== undefined && { to }) }];
-}
-
-/** A setting's declarations, and its schema without defaults. */
-function declared(schema: z.ZodType): { read_by?: ReadBy; bare: z.ZodType } {
-  const own = mayChange.get(schema)?.read_by;
-  const wraps = schema instanceof z.ZodDefault || schema instanceof z.ZodPrefault ||
-    schema instanceof z.ZodOptional || schema instanceof z.ZodNullable;
-  if (!wraps) return { read_by: own, bare: schema };
-  const inner = declared(schema.unwrap() as z.ZodType);
-  return { ...inner, read_by: own ?? inner.read_by };
+  return [{
+    path,
+    read_by: may,
+    ...(from !== undefined && { from }),
+    ...(to !== undefined && { to }),
+  }];
 }
 
 /** The option of a union that both sides use; the union itself if they use different ones. */
 function optionAt(schema: z.ZodType, { from, to }: { from: unknown; to: unknown }): z.ZodType {
-  if (!(schema instanceof z.ZodDiscriminatedUnion) || !isFields(from) || !isFields(to)) return schema;
+  if (!(schema instanceof z.ZodDiscriminatedUnion) || !isFields(from) || !isFields(to)) {
+    return schema;
+  }
   const name = schema.def.discriminator;
   const option = from[name] === to[name] ? optionsOf(schema).get(String(from[name])) : undefined;
   return option ?? schema;
@@ -87,25 +94,16 @@ function text(value: unknown): string {
  * list.
  */
 export function changeable(schema: z.ZodType): { path: string; read_by: ReadBy }[] {
-  const paths = leavesOf(schema, { path: "", read_by: null });
-  return [...new Map(paths.map((leaf) => [leaf.path, leaf])).values()];
+  const found = settingsOf(schema).flatMap(({ path, block, facts }) => {
+    const read_by = readBy(facts.resume);
+    return block || read_by === null ? [] : [{ path, read_by }];
+  });
+  return [...new Map(found.map((one) => [one.path, one])).values()];
 }
 
-type Leaf = { path: string; read_by: ReadBy };
-
-function leavesOf(schema: z.ZodType, { path, read_by }: Pick<Sides, "path" | "read_by">): Leaf[] {
-  const { bare, ...own } = declared(schema);
-  const may = own.read_by ?? read_by;
-  const below = (name: string, inner: z.ZodType) =>
-    leavesOf(inner, { path: path === "" ? name : `${path}.${name}`, read_by: may });
-  if (bare instanceof z.ZodObject) {
-    return Object.entries(bare.shape).flatMap(([name, field]) => below(name, field as z.ZodType));
-  }
-  if (bare instanceof z.ZodDiscriminatedUnion) {
-    return [...optionsOf(bare).values()].flatMap((option) => leavesOf(option, { path, read_by: may }));
-  }
-  if (bare instanceof z.ZodArray && bare.element instanceof z.ZodDiscriminatedUnion) return below("*", bare.element);
-  return may === null ? [] : [{ path, read_by: may }];
+/** What reads the new value of a setting that a resume may change; null: it may not. */
+function readBy(resume: SettingFacts["resume"] | undefined): ReadBy | null {
+  return resume === "workers" || resume === "stages" ? resume : null;
 }
 
 /** A configuration with these changes, in their order. */
@@ -118,5 +116,8 @@ export function withSettings<Config>(config: Config, changes: readonly SettingCh
 
 /** A configuration from before these changes. */
 export function withoutSettings<Config>(config: Config, changes: readonly SettingChange[]): Config {
-  return withSettings(config, changes.toReversed().map((change) => ({ ...change, to: change.from })));
+  return withSettings(
+    config,
+    changes.toReversed().map((change) => ({ ...change, to: change.from })),
+  );
 }

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { saidOf, type SettingFacts } from "../data/mod.ts";
 import { Config } from "./schema.ts";
 
 /** @internal */
@@ -6,14 +7,27 @@ type Json = Record<string, unknown>;
 
 /**
  * The JSON Schema (draft-7) of what people write, for editors: short forms are allowed, fields with
- * defaults are optional. It cannot express rules between fields.
+ * defaults are optional. It cannot express rules between fields. The facts of a setting have keys
+ * with `x-`; those of a block hold for everything in it.
  */
 export function configJsonSchema(): Json {
-  const schema = z.toJSONSchema(Config, { target: "draft-7", io: "input" }) as Json;
+  const schema = z.toJSONSchema(Config, {
+    target: "draft-7",
+    io: "input",
+    override: ({ zodSchema, jsonSchema }) =>
+      void Object.assign(jsonSchema, factKeys(saidOf(zodSchema as unknown as z.ZodType))),
+  }) as Json;
   const definitions: Record<string, Json> = {};
   const flows = (schema.oneOf ?? schema.anyOf) as Json[];
   for (const flow of flows) withShortForms(flow.properties as Record<string, Json>, definitions);
   return dropSafeBounds({ ...schema, title: "Holdfast configuration", definitions }) as Json;
+}
+
+function factKeys({ unit, numerics, fork, resume, since }: Partial<SettingFacts>): Json {
+  const said = { unit, numerics, fork, resume, since };
+  return Object.fromEntries(
+    Object.entries(said).flatMap(([name, fact]) => fact === undefined ? [] : [[`x-${name}`, fact]]),
+  );
 }
 
 /** Without the bounds of a double's whole numbers, which say nothing to people. */
@@ -37,7 +51,10 @@ function withShortForms(fields: Record<string, Json>, definitions: Record<string
     return { $ref: `#/definitions/${name}` };
   };
   if (fields.reward) {
-    fields.reward = oneOrMany(fields.reward, entry("reward", rewardEntry(fields.reward.items as Json)));
+    fields.reward = oneOrMany(
+      fields.reward,
+      entry("reward", rewardEntry(fields.reward.items as Json)),
+    );
   }
   const sources = (fields.data?.properties ?? {}) as Record<string, Json>;
   for (const [part, list] of Object.entries(sources)) {
@@ -47,7 +64,11 @@ function withShortForms(fields: Record<string, Json>, definitions: Record<string
   }
 }
 
-const PYTHON_FILE = { type: "string", pattern: "\\.py$", description: "The path of a Python file." };
+const PYTHON_FILE = {
+  type: "string",
+  pattern: "\\.py$",
+  description: "The path of a Python file.",
+};
 
 /** The settings of a Python file are next to its name; only the file knows them. */
 function algorithmBlock(union: Json): Json {
@@ -78,7 +99,12 @@ function rewardEntry(entry: Json): Json {
   };
   const description = "A reward's name, or `path.py:function`.";
   return {
-    anyOf: [{ type: "string", enum: names, description }, { ...PYTHON, description }, named, ...optionsOf(entry)],
+    anyOf: [
+      { type: "string", enum: names, description },
+      { ...PYTHON, description },
+      named,
+      ...optionsOf(entry),
+    ],
   };
 }
 

@@ -11,6 +11,8 @@ export { ConfigError, type ConfigProblem } from "./problem.ts";
 export * from "./schema.ts";
 export { namedFiles } from "./files.ts";
 export { fieldPaths, valueAt } from "./schema_walk.ts";
+export { type Setting, settingsOf } from "./settings_of.ts";
+export { SETTINGS_PAGE_URL, settingsPage } from "./settings_page.ts";
 export { holds, type ShippedFile, type ShippedFiles, shippedFiles } from "./shipped_files.ts";
 export { didYouMean } from "./suggest.ts";
 export type { Position } from "./yaml_file.ts";

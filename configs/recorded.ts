@@ -1,10 +1,10 @@
 import { z } from "zod";
-import { beforeItWas } from "../data/mod.ts";
+import { saidOf } from "../data/mod.ts";
 import { isFields } from "./short_forms.ts";
 import { bare, optionsOf } from "./schema_walk.ts";
 
 /**
- * A recorded configuration with what its absent settings meant then (`beforeItWas`). The schema
+ * A recorded configuration with what its absent settings meant then (`before`). The schema
  * fills in settings whose default is unchanged. Returns a new value, which is equal if nothing is
  * absent.
  */
@@ -28,7 +28,7 @@ export function restoreRecorded(schema: z.ZodType, recorded: unknown): unknown {
 function restoreFields(schema: z.ZodObject, recorded: Record<string, unknown>): Record<string, unknown> {
   const out = { ...recorded };
   for (const [name, field] of Object.entries(schema.shape) as [string, z.ZodType][]) {
-    const before = beforeItWas.get(field); // Unlike `has`, it sees what was registered before `describe`.
+    const { before } = saidOf(field);
     if (name in out) out[name] = restoreRecorded(field, out[name]);
     else if (before) out[name] = before.value;
     else if (field instanceof z.ZodPrefault) {

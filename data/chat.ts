@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { beforeItWas } from "./before_it_was.ts";
+import { setting } from "./setting.ts";
 
 /** Arguments that the worker itself passes when it renders a template. */
 const OWN = [
@@ -14,18 +14,30 @@ const OWN = [
 /** How a model's chat template is used; written next to the model. */
 export const chatSettings = {
   template_arguments: z.record(
-    z.string().refine((name) => !OWN.includes(name), "is given by the worker that renders the template; leave it out"),
+    z.string().refine(
+      (name) => !OWN.includes(name),
+      "is given by the worker that renders the template; leave it out",
+    ),
     z.unknown(),
-  ).default({}).describe("Arguments of the model's chat template, e.g. { enable_thinking: false }."),
-  turn_end: z.enum(["template", "eos_token"]).default("template").register(beforeItWas, { value: "eos_token" })
+  ).default({}).describe(
+    "Arguments of the model's chat template, e.g. { enable_thinking: false }.",
+  ),
+  turn_end: z.enum(["template", "eos_token"]).default("template").register(setting, {
+    before: { value: "eos_token" },
+  })
     .describe(
       "What ends the model's turn in a chat. template: what its chat template writes there. eos_token: the tokenizer's " +
         "end-of-sequence token, as in runs recorded before there was a choice.",
     ),
 };
-export type ChatSettings = { template_arguments?: Record<string, unknown>; turn_end?: "template" | "eos_token" };
+export type ChatSettings = {
+  template_arguments?: Record<string, unknown>;
+  turn_end?: "template" | "eos_token";
+};
 
-const /** @internal */ chatSchema = z.strictObject({ template_arguments: z.record(z.string(), z.unknown()) });
+const /** @internal */ chatSchema = z.strictObject({
+  template_arguments: z.record(z.string(), z.unknown()),
+});
 /**
  * How the chats of rows are rendered, as it travels with them. Rows without one end turns with the
  * end-of-sequence token.

@@ -2,11 +2,17 @@ import { createHash } from "node:crypto";
 import { z } from "zod";
 import { permute, roundKeys } from "./order.ts";
 import type { Row } from "./prompt.ts";
+import { setting } from "./setting.ts";
 import type { RowTable } from "./sources.ts";
 
 const /** @internal */ digitsTaskSchema = z.strictObject({
-  name: z.enum(["sort_digits", "reverse_digits"]).default("sort_digits").describe("What the completion must be."),
-  digits: z.int().min(2).max(9).default(5).describe("Digits per problem; there are 10^digits problems."),
+  name: z.enum(["sort_digits", "reverse_digits"]).default("sort_digits").describe(
+    "What the completion must be.",
+  ),
+  digits: z.int().min(2).max(9).default(5).describe(
+    "Digits per problem; there are 10^digits problems.",
+  )
+    .register(setting, { unit: "digits" }),
 });
 /**
  * A task that a tiny model learns on a CPU in a minute: sorting or reversing the digits of a
@@ -34,7 +40,9 @@ export type DigitsSplit = DigitsTask & {
 export function digitsTables(split: DigitsSplit): { train: RowTable; eval: RowTable } {
   const all = 10 ** split.digits;
   if (split.eval_problems < 1 || split.eval_problems >= all) {
-    throw new RangeError(`Cannot hold out ${split.eval_problems} of ${all} problems: keep some for training too`);
+    throw new RangeError(
+      `Cannot hold out ${split.eval_problems} of ${all} problems: keep some for training too`,
+    );
   }
   const keys = roundKeys(split.seed, 0);
   const table = (part: string, { from, size }: { from: number; size: number }): RowTable => ({
@@ -45,7 +53,9 @@ export function digitsTables(split: DigitsSplit): { train: RowTable; eval: RowTa
       }
       return digitsRow(permute(from + place, { rows: all, keys }), split);
     },
-    digest: createHash("sha256").update(JSON.stringify([part, split.name, split.digits, split.seed, size])).digest(
+    digest: createHash("sha256").update(
+      JSON.stringify([part, split.name, split.digits, split.seed, size]),
+    ).digest(
       "hex",
     ),
   });

@@ -1,7 +1,5 @@
 export * from "./artifact_ref.ts";
 export * from "./batch.ts";
-export { beforeItWas } from "./before_it_was.ts";
-export { mayChange } from "./may_change.ts";
 export * from "./chat.ts";
 export * from "./codec.ts";
 export * from "./content_id.ts";
@@ -18,6 +16,7 @@ export { isPreference, pairOf, PreferencePair } from "./preference.ts";
 export * from "./prompt.ts";
 export * from "./python_algorithm.ts";
 export * from "./ratio_bounds.ts";
+export { type InFork, inside, saidOf, setting, type SettingFacts } from "./setting.ts";
 export * from "./source_config.ts";
 export * from "./sources.ts";
 export * from "./trajectory.ts";

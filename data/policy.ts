@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { ArtifactRef } from "./artifact_ref.ts";
 import { leftOut, recorded } from "./left_out.ts";
+import { setting } from "./setting.ts";
 
 /** Low-rank adapters in place of all weights: how they are created, and what they compute. */
 const LoraShape = z.strictObject({
@@ -18,7 +19,9 @@ type LoraShape = z.infer<typeof LoraShape>;
  * configuration.
  */
 export const StepCut = z.strictObject({
-  logits_chunk_tokens: leftOut(z.int().positive().nullable(), 4096).describe("null: never in chunks."),
+  logits_chunk_tokens: leftOut(z.int().positive().nullable(), 4096).describe(
+    "null: never in chunks.",
+  ),
   packing: leftOut(z.boolean(), false).describe(
     "Sequences are packed into rows, with a group's common prefix stored once; false: they are padded.",
   ),
@@ -46,7 +49,9 @@ export const Numerics = z.strictObject({
 export type Numerics = z.infer<typeof Numerics>;
 
 /** For a model with padded rows and no vocabulary to cut, trained whole and without dropout. */
-export const PLAIN_NUMERICS: Pick<Numerics, "logits_chunk_tokens" | "packing" | "dropout"> & { lora: null } = Numerics
+export const PLAIN_NUMERICS: Pick<Numerics, "logits_chunk_tokens" | "packing" | "dropout"> & {
+  lora: null;
+} = Numerics
   .pick({
     logits_chunk_tokens: true,
     packing: true,
@@ -66,23 +71,36 @@ export const Schedule = z.strictObject({
   ),
   warmup_steps: z.int().nonnegative().default(0).describe(
     "Optimizer steps over which the learning rate rises from 0 to lr.",
-  ),
+  ).register(setting, { unit: "steps" }),
   total_steps: z.int().positive().nullable().default(null).describe(
     "Total optimizer steps; required by linear and cosine.",
-  ),
+  ).register(setting, { unit: "steps" }),
   min_ratio: z.number().min(0).max(1).default(0).describe("Factor of lr at total_steps."),
 });
 
 const /** @internal */ optimizerSchema = z.strictObject({
   lr: z.number().positive().default(1e-6).describe("The learning rate."),
-  betas: z.tuple([z.number(), z.number()]).default([0.9, 0.999]).describe("AdamW's decay of its two moments."),
+  betas: z.tuple([z.number(), z.number()]).default([0.9, 0.999]).describe(
+    "AdamW's decay of its two moments.",
+  ),
   eps: z.number().positive().default(1e-8).describe("Added to the root of the second moment."),
-  weight_decay: z.number().nonnegative().default(0).describe("Decoupled from the gradient, as in AdamW."),
+  weight_decay: z.number().nonnegative().default(0).describe(
+    "Decoupled from the gradient, as in AdamW.",
+  ).register(
+    setting,
+    {
+      fork: {
+        fixed: "round_1",
+        why: "turning it on or off changes what the optimizer's state is made of",
+        on_or_off: true,
+      },
+    },
+  ),
   clip_grad_norm: z.number().positive().nullable().default(1).describe(
     "Gradients are scaled down to this norm; null: never.",
   ),
   schedule: Schedule.prefault({}).describe("How the learning rate changes over optimizer steps."),
-});
+}).register(setting, { numerics: false, fork: "free", resume: "refused", since: "0.1.0" });
 /** AdamW, with its schedule and its clip. */
 export type Optimizer = z.infer<typeof optimizerSchema>;
 /** Schema of {@linkcode Optimizer}. */

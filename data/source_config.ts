@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { setting } from "./setting.ts";
 
 const /** @internal */ sourceConfigSchema = z.strictObject({
   path: z.string().min(1).describe("A JSONL file: one JSON object per line."),
@@ -6,7 +7,8 @@ const /** @internal */ sourceConfigSchema = z.strictObject({
     "Put before every row id (`name/id`), for files whose ids would collide; of an evaluation file also what its results are " +
       "called.",
   ),
-  limit: z.int().positive().optional().describe("Read only the first rows of the file."),
+  limit: z.int().positive().optional().describe("Read only the first rows of the file.")
+    .register(setting, { unit: "rows" }),
   duplicates: z.enum(["refuse", "skip"]).default("refuse").describe(
     "What to do with a second row with the same id: reject the file, or skip the row.",
   ),

@@ -1,24 +1,45 @@
 import { z } from "zod";
+import { setting } from "./setting.ts";
 
-const /** @internal */ stopReasonSchema = z.enum(["stop", "length", "max_turns", "timeout", "error", "abort"]);
+const /** @internal */ stopReasonSchema = z.enum([
+  "stop",
+  "length",
+  "max_turns",
+  "timeout",
+  "error",
+  "abort",
+]);
 /** Why a trajectory ended. `stop`: a stop token or string; `length`: the token limit cut it. */
 export type StopReason = z.infer<typeof stopReasonSchema>;
 /** Schema of {@linkcode StopReason}. */
 export const StopReason: typeof stopReasonSchema = stopReasonSchema;
 
-const /** @internal */ versionSpanSchema = z.strictObject({ version: z.string(), start: z.int(), end: z.int() });
+const /** @internal */ versionSpanSchema = z.strictObject({
+  version: z.string(),
+  start: z.int(),
+  end: z.int(),
+});
 /** Tokens [start, end) of a trajectory were sampled at policy `version`. */
 export type VersionSpan = z.infer<typeof versionSpanSchema>;
 /** Schema of {@linkcode VersionSpan}. */
 export const VersionSpan: typeof versionSpanSchema = versionSpanSchema;
 
 const /** @internal */ samplingSchema = z.strictObject({
-  temperature: z.number().nonnegative().default(1).describe("Logits are divided by it; 0 is greedy."),
+  temperature: z.number().nonnegative().default(1).describe(
+    "Logits are divided by it; 0 is greedy.",
+  ),
   top_p: z.number().positive().max(1).default(1).describe(
     "Sample from the smallest set of tokens with this total probability.",
   ),
-  top_k: z.int().min(-1).default(-1).describe("-1: the whole vocabulary."),
-  tokens_max: z.int().positive().default(128).describe("Maximum tokens per completion."),
+  top_k: z.int().min(-1).default(-1).describe("-1: the whole vocabulary.").register(setting, {
+    unit: "tokens",
+  }),
+  tokens_max: z.int().positive().default(128).describe("Maximum tokens per completion.").register(
+    setting,
+    {
+      unit: "tokens",
+    },
+  ),
   stop: z.array(z.string()).default([]).describe(
     "Strings that end a completion, in addition to the end-of-sequence token.",
   ),
@@ -55,7 +76,12 @@ export type Trajectory = {
 };
 
 /** All samples of one draw. */
-export type Group = { draw: number; row_id: string; prompt_text: string; trajectories: Trajectory[] };
+export type Group = {
+  draw: number;
+  row_id: string;
+  prompt_text: string;
+  trajectories: Trajectory[];
+};
 
 /** What one `generate` operation delivers: one artifact. */
 export type GeneratedSlab = { slab: string; version: string; sampling: Sampling; groups: Group[] };

@@ -1,11 +1,13 @@
 import { z } from "zod";
+import { setting } from "../data/mod.ts";
 import { defineReward, type Reward } from "./define.ts";
 
 /** @internal */
 type Reads = { completion: string; tokens: number };
 const /** @internal */ config = z.strictObject({
   unit: z.enum(["characters", "tokens"]).default("characters").describe("What to count."),
-  max: z.int().positive().default(2000).describe("The length from which the score stays constant."),
+  max: z.int().positive().default(2000).describe("The length from which the score stays constant.")
+    .register(setting, { unit: "characters or tokens" }),
   prefer: z.enum(["short", "long"]).default("short").describe("Which end scores 1."),
 });
 

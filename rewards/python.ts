@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { mayChange } from "../data/mod.ts";
+import { setting } from "../data/mod.ts";
 
 const SHAPE = /^(.+\.py):([A-Za-z_]\w*)$/;
 
@@ -10,12 +10,19 @@ export function parsePythonReward(text: string): { path: string; function: strin
 }
 
 /** What the processes of a reward may use by default. */
-const USUAL = { env: [] as string[], memory_gib: 8, cpu_s: 60, file_mib: 1024, processes_max: 64, isolate: true };
+const USUAL = {
+  env: [] as string[],
+  memory_gib: 8,
+  cpu_s: 60,
+  file_mib: 1024,
+  processes_max: 64,
+  isolate: true,
+};
 
 /** A limit; null lifts it. The default is not recorded, so that older runs keep their inputs. */
-const limit = (usual: number, text: string) =>
+const limit = (usual: number, unit: string, text: string) =>
   z.number().positive().nullable().optional().describe(`${text}. null: no limit; absent: ${usual}.`)
-    .register(mayChange, { read_by: "stages" });
+    .register(setting, { unit, resume: "stages" });
 
 /** The store's address and password: they never leave the engine. */
 const OF_THE_STORE = /^(HOLDFAST_.*|DATABASE_URL|PG[A-Z]+)$/;
@@ -28,12 +35,12 @@ const ofProcess = {
   env: z.array(VariableName).optional().describe(
     "Environment variables its processes inherit besides the usual ones, such as HF_TOKEN. Absent: none.",
   ),
-  memory_gib: limit(USUAL.memory_gib, "Memory that one of its processes may fill"),
-  cpu_s: limit(USUAL.cpu_s, "CPU time of one call, over all its threads"),
-  file_mib: limit(USUAL.file_mib, "The largest file that it may write"),
+  memory_gib: limit(USUAL.memory_gib, "GiB", "Memory that one of its processes may fill"),
+  cpu_s: limit(USUAL.cpu_s, "s", "CPU time of one call, over all its threads"),
+  file_mib: limit(USUAL.file_mib, "MiB", "The largest file that it may write"),
   processes_max: z.int().positive().optional().describe(
     `Processes that a call may run concurrently. Absent: ${USUAL.processes_max}.`,
-  ).register(mayChange, { read_by: "stages" }),
+  ).register(setting, { unit: "processes", resume: "stages" }),
   isolate: z.boolean().optional().describe(
     "Whether it sees only its own processes, if this machine allows that (Linux namespaces). Absent: true.",
   ),
@@ -43,10 +50,16 @@ const ofProcess = {
  * A reward function in a Python file. It runs in a pool of processes; this is only its description.
  */
 export const PythonRewardConfig = z.strictObject({
-  name: z.literal("python").describe("A function in a Python file. Written short: `path.py:function`."),
-  source: z.string().regex(SHAPE, "must be path.py:function").describe("`path.py:function`: where the function is."),
-  timeout_ms: z.int().positive().default(10_000).describe("A call that takes longer fails its sample.")
-    .register(mayChange, { read_by: "stages" }),
+  name: z.literal("python").describe(
+    "A function in a Python file. Written short: `path.py:function`.",
+  ),
+  source: z.string().regex(SHAPE, "must be path.py:function").describe(
+    "`path.py:function`: where the function is.",
+  ),
+  timeout_ms: z.int().positive().default(10_000).describe(
+    "A call that takes longer fails its sample.",
+  )
+    .register(setting, { unit: "ms", resume: "stages" }),
   needs: z.array(z.string().min(1)).optional().describe(
     "Columns that it reads of `row`: each row must have them. Absent: those that it takes by name.",
   ),

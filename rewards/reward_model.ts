@@ -1,19 +1,28 @@
 import { z } from "zod";
-import { chatSettings } from "../data/mod.ts";
+import { chatSettings, setting } from "../data/mod.ts";
 
 /** A trained reward model. It runs in the reward worker; this is only its description. */
 export const RewardModelConfig = z.strictObject({
-  name: z.literal("reward_model").describe("The score of a trained reward model for prompt and completion."),
+  name: z.literal("reward_model").describe(
+    "The score of a trained reward model for prompt and completion.",
+  ),
   path: z.string().min(1).describe(
     "A model directory that ends in one number, as `algorithm: reward_model` exports it.",
   ),
-  dtype: z.enum(["float32", "bfloat16"]).default("float32").describe("Type of its weights and activations."),
+  dtype: z.enum(["float32", "bfloat16"]).default("float32").describe(
+    "Type of its weights and activations.",
+  ),
   device: z.enum(["auto", "cpu", "cuda"]).default("cpu").describe(
     "Where it runs; cuda: the first GPU visible to the reward worker, which it may share.",
   ),
-  threads: z.int().positive().default(1).describe("CPU threads it uses."),
+  threads: z.int().positive().default(1).describe("CPU threads it uses.").register(setting, {
+    unit: "threads",
+  }),
   ...chatSettings,
-  batch_tokens_max: z.int().positive().default(8192).describe("Maximum tokens per scored batch, including padding."),
+  batch_tokens_max: z.int().positive().default(8192).describe(
+    "Maximum tokens per scored batch, including padding.",
+  )
+    .register(setting, { unit: "tokens" }),
 });
 export type RewardModelConfig = z.infer<typeof RewardModelConfig>;
 

@@ -1,10 +1,10 @@
 import { z } from "zod";
-import { mayChange } from "../data/mod.ts";
+import { setting } from "../data/mod.ts";
 
 const /** @internal */ rolloutsConfigSchema = z.strictObject({
   slab_groups: z.int().positive().nullable().default(null).describe(
     "Groups generated as one batch. null: the round divided by the configured number of samplers.",
-  ),
+  ).register(setting, { unit: "groups" }),
   straddle: z.literal(false).default(false).describe(
     "Whether a group may span two policy versions; not supported yet.",
   ),
@@ -13,13 +13,15 @@ const /** @internal */ rolloutsConfigSchema = z.strictObject({
   ),
   failed_fraction_max: z.number().min(0).max(1).default(0.1).describe(
     "The run fails if more than this share of its draws fails.",
-  ).register(mayChange, { read_by: "stages" }),
+  ).register(setting, { unit: "fraction", resume: "stages" }),
   allow_truncated_sampling: z.boolean().default(false).describe(
     "Train on samples drawn with top_p < 1 or top_k > 0, although their log-probabilities are renormalised.",
   ),
-  reward_processes: z.int().positive().default(2).describe("Processes that run rewards written in Python.")
-    .register(mayChange, { read_by: "workers" }),
-});
+  reward_processes: z.int().positive().default(2).describe(
+    "Processes that run rewards written in Python.",
+  )
+    .register(setting, { unit: "processes", resume: "workers" }),
+}).register(setting, { numerics: false, fork: "free", resume: "refused", since: "0.1.0" });
 /** The `rollouts:` block: how prompts become trajectories. */
 export type RolloutsConfig = z.infer<typeof rolloutsConfigSchema>;
 /** Schema of {@linkcode RolloutsConfig}. */

@@ -20,8 +20,7 @@ import {
   type RunHead,
   writeOwner,
 } from "../engine/mod.ts";
-import { AlgorithmChoice, type Refill, refillOf } from "../algs/mod.ts";
-import { type Config, overridden, parseConfig, parseOverride, valueAt, withSettings } from "../configs/mod.ts";
+import { type Config, overridden, parseConfig, parseOverride, withSettings } from "../configs/mod.ts";
 import {
   CheckpointNote,
   recordedRows,
@@ -31,6 +30,7 @@ import {
   VersionChain,
 } from "../workers/mod.ts";
 import { closedRound } from "./carried_versions.ts";
+import { type Changing, fixedByPrefix, readsOtherRows } from "./fixed_by_prefix.ts";
 import type { Home } from "./home.ts";
 import { ancestors, residentRows } from "./lineage.ts";
 import { OWN_NAMES, SHIPPED } from "../flows/mod.ts";
@@ -114,11 +114,13 @@ export async function planFork(
   const config = await childConfig(run, { recorded, overrides, cwd: options.cwd ?? Deno.cwd() });
   const graph = definition.build(config);
   const loop = forkedLoop({ run, graph, loop: options.loop }).name;
-  refuseFixed(run, { before, after: graph.config as Record<string, unknown>, loop, round });
+  const after = graph.config as Record<string, unknown>;
+  const changing = { schema: definition.config, before, after, loop, round };
+  refuseFixed(run, changing);
   const reading = { store: home.store, artifacts: home.artifacts };
   const prefix = await prefixOf(reading, {
     ...{ run, graph, resolved: before, earlier: earlierConfigs(before, changed), loop, round },
-    ...{ keeps: KEEPS, anew: ANEW, fresh: readsOtherRows(before, graph.config) ? OPENS_ROWS : [], overrides },
+    ...{ keeps: KEEPS, anew: ANEW, fresh: readsOtherRows(changing) ? OPENS_ROWS : [], overrides },
   });
   const settings = changed.filter(({ path, read_by }) => read_by === "workers" && !isSaid(path, overrides));
   return { definition, config, prefix, loop, settings };
@@ -173,140 +175,17 @@ function refuseFlow(run: RunHead, { before, overrides }: { before: { flow?: unkn
   );
 }
 
-type Changing = { before: Record<string, unknown>; after: Record<string, unknown>; loop: string; round: number };
-type Fixed = { path: string; why: string; when?: (changing: Changing) => boolean };
-
-const DATA = "the draws of the prefix came from it, and the next ones continue from there";
-const COUNT = "the next draw depends on it";
-const REDO = "the prefix's versions are rebuilt with it, bit for bit";
-/** Which parameters are decayed is part of the optimizer state's layout. */
-const decays = (config: unknown, block: string) => valueAt(config, [...block.split("."), "weight_decay"]) !== 0;
-const turnsDecay = (block: string, loop?: string) => ({ before, after, ...at }: Changing) =>
-  at.round > 0 && (loop ?? at.loop) === at.loop && decays(before, block) !== decays(after, block);
-const inPrefix = ({ round }: Changing) => round > 0;
-const inLoop = (name: string) => ({ loop, round }: Changing) => loop === name && round > 0;
-
-const inPreference = ({ before, round }: Changing) => before.flow === "preference" && round > 0;
-/** The rounds of a warm-up are part of any prefix of the rounds after it. */
-const isTaught = ({ before, loop, round }: Changing) => round > 0 || (loop === "round" && "warmup" in before);
-
-/** How rounds are filled, if they are. A custom graph may mean something else by `algorithm`. */
-function refillIn({ algorithm }: Record<string, unknown>): Refill | null {
-  const { data } = AlgorithmChoice.safeParse(algorithm);
-  return data === undefined ? null : refillOf(data);
-}
-
-/** Whether rounds hand groups on to the next. */
-function handsOn(config: Record<string, unknown>): boolean {
-  const refill = refillIn(config);
-  return refill !== null && refill.surplus !== "discard";
-}
-
-function refreshes(config: Record<string, unknown>): boolean {
-  return typeof valueAt(config, ["reference", "refresh_rounds"]) === "number";
-}
-
-function steers(config: Record<string, unknown>): boolean {
-  return typeof valueAt(config, ["algorithm", "kl_target"]) === "number";
-}
-
-/** What a prefix has fixed, and why. With nothing trained in it, only what the start was made of. */
-const FIXED: readonly Fixed[] = [
-  { path: "seed", why: "everything random in the prefix came from it" },
-  { path: "model", why: "every version of the prefix descends from it" },
-  { path: "data", why: DATA, when: inPrefix },
-  { path: "task", why: DATA, when: isTaught },
-  {
-    path: "evaluate.problems",
-    why: "they were held out of the rows to train on",
-    when: (changing) => "task" in changing.before && isTaught(changing),
-  },
-  { path: "evaluate", why: "the start was evaluated on them", when: inPreference },
-  { path: "reference", why: "held-out pairs were scored with it", when: inPreference },
-  { path: "warmup", why: "the warm-up is part of the prefix", when: ({ loop }) => loop === "round" },
-  { path: "warmup.rows_per_round", why: COUNT, when: inLoop("step") },
-  { path: "online.prompts_per_round", why: COUNT, when: inLoop("round") },
-  { path: "pairs_per_round", why: COUNT, when: inLoop("round") },
-  { path: "prompts_per_round", why: COUNT, when: inPrefix },
-  {
-    path: "algorithm",
-    why: "its rounds drew until they were full, and only an algorithm that does so too can continue their draws",
-    when: (changing) =>
-      inLoop("round")(changing) && refillIn(changing.before) !== null && refillIn(changing.after) === null,
-  },
-  { path: "rows_per_round", why: COUNT, when: inPrefix },
-  ...[
-    ["trainer.optimizer"],
-    ["value_model.optimizer"],
-    ["warmup.optimizer", "step"],
-    ["online.optimizer", "round"],
-  ].map(([block, loop]) => ({
-    path: `${block}.weight_decay`,
-    why: "turning it on or off changes what the optimizer's state is made of",
-    when: turnsDecay(block!, loop),
-  })),
-  ...["dropout", "offload", ...["rank", "alpha", "dropout", "targets", "quantize"].map((name) => `lora.${name}`)].map(
-    (name) => ({ path: `trainer.${name}`, why: REDO, when: inPrefix }),
-  ),
-  {
-    path: "reference.path",
-    why: "its rounds hand a reference on that was refreshed, or is to be",
-    when: (changing) => inLoop("round")(changing) && refreshes(changing.before) && refreshes(changing.after),
-  },
-  {
-    path: "algorithm.kl_coef",
-    why: "its rounds carry the steered weight; set algorithm.kl_target: null to use a fixed weight",
-    when: (changing) => inLoop("round")(changing) && steers(changing.before) && steers(changing.after),
-  },
-  ...["trainer", "value_model"].flatMap((block) =>
-    ["engine", "zero", "dtype", "threads", "device", "gradient_checkpointing"].map((name) => ({
-      path: `${block}.${name}`,
-      why: REDO,
-      when: inPrefix,
-    }))
-  ),
-  { path: "value_model.path", why: "every version of the prefix's value model descends from it", when: inPrefix },
-];
-
-function textAt(config: unknown, path: string): string {
-  return canonicalJson(valueAt(config, path.split(".")) ?? null);
-}
-
-/** Where a configuration says what rows there are. */
-function readsOtherRows(before: unknown, after: unknown): boolean {
-  return ["data", "task", "evaluate.problems"].some((path) => textAt(before, path) !== textAt(after, path));
-}
-
 /** @throws {InvalidInputError} Naming everything that the prefix has fixed and the child would have otherwise. */
 function refuseFixed(run: RunHead, changing: Changing): void {
-  const { before, after, loop, round } = changing;
-  const changed = FIXED.filter(({ path, when }) =>
-    (when?.(changing) ?? true) && textAt(before, path) !== textAt(after, path)
-  );
-  const lines = changed.map(({ path, why }) => `  ${path}: ${why}`);
-  const rounds = roundsOf(after, loop);
-  if (rounds !== undefined && rounds.value !== roundsOf(before, loop)?.value) {
-    const { path, value } = rounds;
-    if (value < round) lines.push(`  ${path}: is ${value}, and the prefix has ${round} rounds already`);
-    if (value === round && handsOn(before)) lines.push(`  ${path}: is ${value}, and round ${round} may hand groups on`);
-  }
-  if (lines.length === 0) return;
+  const fixed = fixedByPrefix(changing);
+  if (fixed.length === 0) return;
+  const { round, loop } = changing;
   throw new InvalidInputError(
-    `Cannot fork run '${run.id}' at round ${round} of '${loop}' because its prefix has fixed:\n${lines.join("\n")}\n` +
+    `Cannot fork run '${run.id}' at round ${round} of '${loop}' because its prefix has fixed:\n` +
+      `${fixed.map(({ path, why }) => `  ${path}: ${why}`).join("\n")}\n` +
       "Leave it as it is, or start a new run",
-    { run: run.id, fixed: changed.map(({ path }) => path) },
+    { run: run.id, fixed: fixed.map(({ path }) => path) },
   );
-}
-
-/** Where a configuration says how many rounds a loop has. */
-function roundsOf(config: Record<string, unknown>, loop: string): { path: string; value: number } | undefined {
-  const block = { step: "warmup", round: "online" }[loop];
-  const paths = [...(block ? [`${block}.rounds`] : []), "rounds"];
-  for (const path of paths) {
-    const value = valueAt(config, path.split("."));
-    if (typeof value === "number") return { path, value };
-  }
-  return undefined;
 }
 
 /** Links the checkpoints from which the child's first versions are rebuilt. Returns their rows. */

@@ -1,26 +1,34 @@
 import { z } from "zod";
+import { saidOf } from "../data/mod.ts";
 import { InvalidInputError } from "../engine/mod.ts";
 import { TrainerConfig } from "./trainer_config.ts";
+import { ValueModelConfig } from "./value_model_config.ts";
 
-/** What a replan may change: nothing else of a run's numerics may. */
-export const /** @internal */ REPLAN_FIELDS = [
-  "trainer.micro_batch_tokens_max",
-  "trainer.ranks",
-  "trainer.devices",
-  "value_model.micro_batch_tokens_max",
-  "value_model.ranks",
-  "value_model.devices",
-] as const;
-/** A field of the numerics that a replan may change. */
-export type ReplanField = typeof REPLAN_FIELDS[number];
 /**
  * The block of the configuration that a trainer's numerics are in: the policy's, or the value
  * model's.
+ * @internal
  */
 export type TrainerBlock = "trainer" | "value_model";
+/** @internal */
+type Planned = Pick<TrainerConfig, "engine" | "ranks" | "devices" | "micro_batch_tokens_max">;
+/** A field of the numerics that a replan may change. */
+export type ReplanField = `${TrainerBlock}.${Exclude<keyof Planned, "engine">}`;
+
+/** What a replan may change, as the settings say: nothing else of a run's numerics may. */
+export const /** @internal */ REPLAN_FIELDS: readonly ReplanField[] = Object.entries({
+  trainer: TrainerConfig.shape,
+  value_model: ValueModelConfig.shape,
+}).flatMap(([block, shape]) =>
+  Object.entries(shape).flatMap(([name, field]) =>
+    saidOf(field).resume === "replan" ? [`${block}.${name}` as ReplanField] : []
+  )
+);
 
 const /** @internal */ replanSchema = z.strictObject({
-  round: z.int().nullable().describe("The round it happened in; null: at a resume, before any round."),
+  round: z.int().nullable().describe(
+    "The round it happened in; null: at a resume, before any round.",
+  ),
   cause: z.string().describe("out_of_memory; asked: requested at a resume."),
   field: z.enum(REPLAN_FIELDS),
   from: z.union([z.int(), z.array(z.int())]).nullable(),
@@ -36,7 +44,6 @@ export const Replan: typeof replanSchema = replanSchema;
 
 /** What a person asked for at a resume. */
 export type AskedReplan = Partial<Record<ReplanField, unknown>>;
-type Planned = Pick<TrainerConfig, "engine" | "ranks" | "devices" | "micro_batch_tokens_max">;
 
 /** A trainer's block after these replans. */
 export function replanned<T extends object>(
@@ -45,7 +52,10 @@ export function replanned<T extends object>(
   block: TrainerBlock = "trainer",
 ): T {
   const own = replans.filter(({ field }) => field.startsWith(`${block}.`));
-  return { ...trainer, ...Object.fromEntries(own.map(({ field, to }) => [field.slice(block.length + 1), to])) };
+  return {
+    ...trainer,
+    ...Object.fromEntries(own.map(({ field, to }) => [field.slice(block.length + 1), to])),
+  };
 }
 
 /**
@@ -62,11 +72,14 @@ export function askedReplans(
   const own = Object.entries(asked).filter(([name]) => name.startsWith(`${block}.`));
   const rows = own.flatMap(([name, value]): Replan[] => {
     const field = name as ReplanField;
-    const key = field.slice(block.length + 1) as "ranks" | "devices" | "micro_batch_tokens_max";
+    const key = field.slice(block.length + 1) as Exclude<keyof Planned, "engine">;
     const parsed = TrainerConfig.shape[key].safeParse(value);
     if (!parsed.success) {
       const why = parsed.error.issues[0]!.message;
-      throw new InvalidInputError(`Cannot resume with ${field}=${JSON.stringify(value)}: ${why}`, { field, value });
+      throw new InvalidInputError(`Cannot resume with ${field}=${JSON.stringify(value)}: ${why}`, {
+        field,
+        value,
+      });
     }
     if (JSON.stringify(parsed.data) === JSON.stringify(now[key])) return [];
     return [{ round: null, cause: "asked", field, from: now[key], to: parsed.data }];

@@ -1,27 +1,44 @@
 import { z } from "zod";
-import { Optimizer } from "../data/mod.ts";
+import { Optimizer, saidOf, setting } from "../data/mod.ts";
 import { TrainerConfig } from "./trainer_config.ts";
 
 /** A setting of `trainer:` that the value model may have otherwise. */
-function own<Type extends z.ZodType>(name: string, field: z.ZodDefault<Type>): z.ZodDefault<z.ZodNullable<Type>> {
-  return z.nullable(field.unwrap()).default(null as never).describe(
+function own<Type extends z.ZodType>(
+  name: string,
+  field: z.ZodDefault<Type>,
+): z.ZodDefault<z.ZodNullable<Type>> {
+  const owned = z.nullable(field.unwrap()).default(null as never).describe(
     `As trainer.${name}, for the value model; null: the trainer's.`,
   );
+  setting.add(owned, saidOf(field));
+  return owned;
 }
 
-const { engine, ranks, zero, dtype, micro_batch_tokens_max, gradient_checkpointing, threads, device } =
-  TrainerConfig.shape;
+const {
+  engine,
+  ranks,
+  zero,
+  dtype,
+  micro_batch_tokens_max,
+  gradient_checkpointing,
+  threads,
+  device,
+} = TrainerConfig.shape;
 
 /** The `value_model:` block: a second trainer, read where the algorithm has a value loss. */
 export const ValueModelConfig = z.strictObject({
   path: z.string().min(1).nullable().default(null).describe(
     "A model directory to start from: a language model, or a trained value model. null: the policy's model.",
-  ),
+  ).register(setting, {
+    fork: { fixed: "round_1", why: "every version of the prefix's value model descends from it" },
+  }),
   warmup_rounds: z.int().nonnegative().default(0).describe(
     "First rounds in which only the value model is trained and the policy stays fixed.",
-  ),
+  ).register(setting, { unit: "rounds" }),
   optimizer: Optimizer.extend({
-    lr: Optimizer.shape.lr.unwrap().default(1e-5).describe("The learning rate, higher than a policy's."),
+    lr: Optimizer.shape.lr.unwrap().default(1e-5).describe(
+      "The learning rate, higher than a policy's.",
+    ),
   }).prefault({}).describe("AdamW, its schedule and its gradient clipping."),
   engine: own("engine", engine),
   ranks: own("ranks", ranks),
@@ -35,7 +52,7 @@ export const ValueModelConfig = z.strictObject({
     "GPUs of the value model's ranks, one each; null: those the trainer does not use, or else the trainer's.",
   ),
   python: own("python", TrainerConfig.shape.python),
-});
+}).register(setting, { numerics: false, fork: "free", resume: "refused", since: "0.1.0" });
 export type ValueModelConfig = z.infer<typeof ValueModelConfig>;
 
 type Block = Omit<TrainerConfig, "optimizer">;

@@ -1,11 +1,11 @@
 import { deepStrictEqual } from "node:assert/strict";
 import { z } from "zod";
 import { changeable, settingChanges, withoutSettings, withSettings } from "../../configs/mod.ts";
-import { mayChange } from "../../data/mod.ts";
+import { setting } from "../../data/mod.ts";
 
-const limit = z.number().nullable().optional().register(mayChange, { read_by: "stages" }).describe("D");
+const limit = z.number().nullable().optional().register(setting, { resume: "stages" }).describe("D");
 const Block = z.strictObject({ port: z.int().default(0), devices: z.array(z.int()).nullable().default(null) })
-  .register(mayChange, { read_by: "workers" });
+  .register(setting, { resume: "workers" });
 const Kind = z.discriminatedUnion("name", [
   z.strictObject({ name: z.literal("a"), limit }),
   z.strictObject({ name: z.literal("b"), limit, text: z.string().default("") }),

@@ -1,9 +1,10 @@
 import { deepStrictEqual, strictEqual } from "node:assert/strict";
 import { z } from "zod";
 import { restoreRecorded } from "../../configs/mod.ts";
-import { beforeItWas } from "../../data/mod.ts";
+import { setting } from "../../data/mod.ts";
 
-const surplus = z.enum(["reuse", "discard"]).default("discard").register(beforeItWas, { value: "reuse" }).describe("D");
+const surplus = z.enum(["reuse", "discard"]).default("discard").register(setting, { before: { value: "reuse" } })
+  .describe("D");
 const Block = z.strictObject({ kept: z.number().default(1), surplus });
 const Kind = z.discriminatedUnion("name", [
   z.strictObject({ name: z.literal("old") }),

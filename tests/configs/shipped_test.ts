@@ -11,7 +11,8 @@ import { RewardScorer } from "../../rollouts/mod.ts";
 const ROOM = decodeURIComponent(new URL("../../configs", import.meta.url).pathname);
 const FIXTURES = decodeURIComponent(new URL("./bad", import.meta.url).pathname);
 const SHIPPED = [...Deno.readDirSync(ROOM)].map(({ name }) => name).filter((name) => name.endsWith(".yaml")).sort();
-const validate = new Ajv({ allErrors: true }).compile(configJsonSchema());
+const FACTS = ["unit", "numerics", "fork", "resume", "since"].map((fact) => `x-${fact}`);
+const validate = new Ajv({ allErrors: true }).addVocabulary(FACTS).compile(configJsonSchema());
 
 /** What a person adds to run it: the model and the data, which do not ship. */
 const LOCAL: Record<string, string[]> = {

@@ -48,6 +48,6 @@ Deno.test("preference: a fork may go on with other settings of the loss, and not
   const overrides = ["pairs_per_round=4", "model.seed=5", "evaluate.pairs=2", "reference.offload=true"];
   const other = fork(home, { round: 3, id: "other", overrides });
   const fixed =
-    /has fixed:\n +model: every[^]*evaluate: the start[^]*reference: held-out[^]*pairs_per_round: the next draw/;
+    /has fixed:\n +pairs_per_round: the next draw[^]*model: every[^]*reference: held-out[^]*evaluate: the start/;
   await rejects(other, fixed);
 });

@@ -1,129 +1,297 @@
 /**
- * Each setting of a block that worker processes read, changed alone, changes what they receive: how they are started, or the arguments of
- * their operations. What they receive is whole (`wire_types.py`), so no default of a worker can stand in for a setting's.
+ * Each setting of each block of each flow, changed alone, changes what is received: how workers are
+ * started, the arguments of their operations, the rows, and what stages are given. What workers
+ * receive is whole (`wire_types.py`), so no default of a worker can stand in for a setting's.
  */
-import { deepStrictEqual, notStrictEqual, ok, strictEqual } from "node:assert/strict";
-import { z } from "zod";
-import { ModelConfig } from "../../configs/mod.ts";
-import { online } from "../../flows/online.ts";
-import { writeFakeModel } from "../../testing/mod.ts";
+import { deepStrictEqual, doesNotMatch, notStrictEqual, rejects, strictEqual } from "node:assert/strict";
+import { ALGORITHMS } from "../../algs/mod.ts";
+import { type Config, type Flow, FLOWS, parseConfig, valueAt } from "../../configs/mod.ts";
+import { ArtifactStore, Engine, OutOfMemoryError, provide } from "../../engine/mod.ts";
+import { Critic, flowDefinition, Paths, Rewards, Rows, Sampler, Trainer, Trainers } from "../../flows/mod.ts";
+import { FLOW_GRAPHS } from "../../flows/table.ts";
+import { rowTables } from "../../runs/row_tables.ts";
+import { workerBlocks } from "../../runs/session.ts";
+import { WorkerGroups } from "../../runs/worker_groups.ts";
+import { type FakeHook, FakeSampler, FakeTrainer, MemoryStore, writeFakeModel } from "../../testing/mod.ts";
 import {
+  type CallOptions,
+  type GroupSpec,
+  type Operator,
   placeGpus,
-  SamplerConfig,
   samplerGroup,
-  TrainerConfig,
   trainerGroup,
-  ValueModelConfig,
+  valueTrainer,
+  Workers,
 } from "../../workers/mod.ts";
-import { valueTrainer } from "../../workers/mod.ts";
-import { execute, onlineConfig, rowsOf, stores } from "./fixtures.ts";
+import { changedAt, type Leaf, leaves, otherValues } from "../configs/each_setting.ts";
+import { scratch } from "./fixtures.ts";
 
-const MACHINE = { env: {}, devices: ["nvidia0", "nvidia1", "nvidia2", "nvidia3", "nvidia4", "nvidia5"] };
+type Fields = Record<string, unknown>;
+type Settings = Config & Fields;
 
-/** It has a value model, and scores what a reference says. */
-const ALGORITHM = { name: "ppo", kl_coef: 0.1 };
+const MACHINE = { env: {}, devices: [0, 1, 2, 3, 4, 5].map((n) => `nvidia${n}`) };
+/** Hashes have paths in them, so all runs lie in one directory, one after the other. */
+const DIR = await scratch();
 
-/** What the workers of a run receive, as text; where it lies is left out. */
-async function received(overrides: Record<string, unknown>): Promise<string> {
-  const { store, artifacts, dir, model } = await stores();
-  await writeFakeModel(`${dir}/other`, 0.25);
-  const given = JSON.parse(JSON.stringify(overrides).replaceAll(OTHER, `${dir}/other`)) as Record<string, object>;
-  const config = onlineConfig(model, {
-    ...{ rounds: 2, algorithm: ALGORITHM, trainer: {}, ...given },
-    model: { path: model, ...given.model },
+const here = (name: string) => `${DIR}/${name}`;
+
+/** Stands for another file or directory than the one that is there. */
+const OTHER = "other";
+
+/** Answers what the reward worker is asked. */
+const scoring: Operator = {
+  call(_op, args) {
+    const { items } = args as { items: { id: string }[] };
+    const results = items.map(({ id }) => ({ id, outcome: "ok", score: Number(id) / 2 }));
+    return Promise.resolve({ outputs: [{ results }], blobs: [], generation: 1 });
+  },
+};
+
+function row(n: number, file: string): string {
+  const answers = { answer: String(n), completion: `${n} good`, chosen: `${n} good` };
+  const others = { rejected: `${n} bad`, margin: 1, other: `${file} ${n}` };
+  return JSON.stringify({ id: `${file}-${n}`, prompt: `say ${n}`, ...answers, ...others });
+}
+
+/** What a run finds when it starts. */
+async function writeFiles(): Promise<void> {
+  await Deno.remove(DIR, { recursive: true }).catch(() => {});
+  for (const [name, weight] of [["model", 0.5], [OTHER, 0.25]] as const) {
+    await writeFakeModel(`${DIR}/${name}`, weight);
+  }
+  const write = (name: string, rows: string[]) => Deno.writeTextFile(`${DIR}/${name}`, `${rows.join("\n")}\n`);
+  for (const name of ["train.jsonl", "eval.jsonl", "held.jsonl", "other.jsonl"]) {
+    await write(name, Array.from({ length: 12 }, (_, n) => row(n, name)));
+  }
+  await write("twice.jsonl", [row(0, "twice"), row(0, "twice"), row(1, "twice")]);
+}
+
+/** Without room for the first step that a trainer is asked to take. */
+function roomless(): FakeHook {
+  let steps = 0;
+  return ({ op }, phase) => {
+    if (op !== "train" || phase !== "begin" || steps++ > 0) return;
+    throw new OutOfMemoryError("no room", { run: "run", exception: "E", signal: null });
+  };
+}
+
+/** A run's groups, of fakes; `told`: how hub, agent and groups are started, and what they do. */
+function groupsOf(config: Fields, { artifacts, told, hook }: Asked) {
+  const fakes = (group: string) => {
+    if (group === "reward") return scoring;
+    return group.startsWith("sampler") ? new FakeSampler() : new FakeTrainer({ artifacts, hook });
+  };
+  const group = (spec: GroupSpec) => {
+    told.push(JSON.stringify(spec));
+    const fake = fakes(spec.group);
+    return {
+      call: (op: string, args: unknown, options: CallOptions) => {
+        // Which stage finds that a model must be loaded is a matter of time.
+        told.push(JSON.stringify([spec.group, op === "load" ? null : options.key, op, args]));
+        return fake.call(op, args, options);
+      },
+      holds: () => Promise.resolve(false),
+      ready: async () => ({
+        info: { numerics: fake instanceof FakeTrainer ? await fake.numerics(1) : null },
+      }),
+    };
+  };
+  Workers.start = ({ artifacts: _, ...options }) => {
+    told.push(JSON.stringify(options));
+    return Promise.resolve({ group, dismissLeft() {}, stop() {} } as unknown as Workers);
+  };
+  return new WorkerGroups({
+    ...{ run: "run", home: DIR, blocks: workerBlocks(config)!, artifacts, recorded: [] },
+    python: (kind, own) => Promise.resolve(own ?? kind),
   });
-  const rows = rowsOf(16);
-  const { trainer, critic, samplers } = await execute(online, config, {
-    ...{ store, artifacts, dir, rows: { train: rows } },
-    nonFiniteMax: config.trainer.non_finite_max,
-  });
-  const value = valueTrainer(config.trainer, config.value_model);
-  const places = placeGpus({ trainer: config.trainer, critic: value, sampler: config.sampler }, MACHINE);
-  const options = { seed: config.seed };
-  const python = (own: string | null) => own ?? "managed";
-  const specs = [
-    trainerGroup(config.trainer, { ...options, python: python(config.trainer.python), gpus: places.trainer }),
-    trainerGroup(value, {
-      ...{ ...options, python: python(value.python), gpus: places.critic },
-      ...{ group: "critic", head: "value" },
-    }),
-    ...places.samplers.map((gpus, replica) =>
-      samplerGroup(config.sampler, { ...options, python: python(config.sampler.python), replica, gpus })
-    ),
+}
+
+/** How each trainer and sampler is started on a machine with GPUs. */
+function specs(config: Fields): unknown[] {
+  const { trainer, sampler, value_model, seed, head } = workerBlocks(config)!;
+  const values = value_model ? valueTrainer(trainer, value_model) : null;
+  const places = placeGpus({ trainer, ...(values && { critic: values }), sampler }, MACHINE);
+  const own = (python: string | null) => ({ seed, python: python ?? "managed" });
+  return [
+    trainerGroup(trainer, { ...own(trainer.python), head, gpus: places.trainer }),
+    ...(values === null ? [] : [
+      trainerGroup(values, {
+        ...own(values.python),
+        gpus: places.critic,
+        group: "critic",
+        head: "value",
+      }),
+    ]),
+    ...places.samplers.map((gpus, replica) => samplerGroup(sampler, { ...own(sampler.python), replica, gpus })),
   ];
-  const calls = [trainer, critic, ...samplers].map((one) =>
-    one.calls.map(({ op, args, key }) => JSON.stringify([key, op, args])).toSorted()
+}
+
+type Asked = { artifacts: ArtifactStore; told: string[]; hook?: FakeHook };
+
+/** What the workers of a run and its stages receive, and its rows. @throws If the run is not done. */
+async function received(config: Settings, hook?: FakeHook): Promise<string> {
+  await writeFiles();
+  const [store, artifacts] = [new MemoryStore(), new ArtifactStore(`${DIR}/artifacts`)];
+  const told: string[] = [];
+  const rows = await rowTables(config);
+  const start = Workers.start;
+  const groups = groupsOf(config, { artifacts, told, hook });
+  const dirs = { publications: here("p"), checkpoints: here("checkpoints/run"), run: here("r") };
+  const resources = [
+    ...[provide(Rows, rows), provide(Paths, { home: DIR, owner: null, ...dirs })],
+    ...[provide(Trainer, groups.trainer), provide(Trainers, groups.trainers)],
+    ...(groups.critic ? [provide(Critic, groups.critic)] : []),
+    ...[provide(Sampler, groups.sampler), provide(Rewards, groups.rewards)],
+  ];
+  const engine = new Engine({ store, artifacts, resources });
+  const definition = flowDefinition(config.flow);
+  await engine.create(definition, config, { id: "run" });
+  groups.start({ epoch: 1 });
+  const outcome = await engine.execute("run", definition.build(config));
+  await groups.stop();
+  Workers.start = start;
+  strictEqual(outcome.status, "done", JSON.stringify(outcome));
+  const read = Object.entries(rows).map((
+    [split, { size, digest, row }],
+  ) => [split, size, digest, row(0)]);
+  const stages = store.rows("run").flatMap(({ kind, key, input_hash }) =>
+    kind === "intent" || kind === "result" ? [`${kind} ${key} ${input_hash}`] : []
   );
-  return JSON.stringify({ specs, calls }).replaceAll(dir, "DIR");
+  return JSON.stringify([specs(config), read, [...new Set(told)].toSorted(), stages.toSorted()]);
 }
 
-/** Stands for another model's directory. */
-const OTHER = "other model's directory";
-
-/** Other values to try, in this order, where a type alone suggests none. */
-const OTHERS = [true, 3, 0.5, OTHER, [3], ["###"], [0.5, 0.6], { rank: 2 }, { x: 1 }, "linear", "nf4"];
-
-function candidates(value: unknown): unknown[] {
-  if (typeof value === "boolean") return [!value];
-  if (typeof value === "number") return [value + 1, value / 2, value * 2, ...OTHERS];
-  return OTHERS;
-}
-
-/** A value of the schema that is not `value`. */
-function otherThan(schema: z.ZodType, value: unknown): unknown {
-  const own = schema instanceof z.ZodDefault ? schema.unwrap() as z.ZodType : schema;
-  const bare = own instanceof z.ZodNullable ? own.unwrap() as z.ZodType : own;
-  const named = bare instanceof z.ZodEnum ? bare.options.filter((option) => option !== value).toReversed() : [];
-  return [...named, ...candidates(value)].find((one) => {
-    const read = schema.safeParse(one);
-    return read.success && JSON.stringify(read.data) !== JSON.stringify(value);
-  });
-}
-
-type Leaf = { path: string[]; schema: z.ZodType; value: unknown };
-
-/** The settings of a block, those of blocks within it too. */
-function leaves(schema: z.ZodObject, value: Record<string, unknown>, before: string[] = []): Leaf[] {
-  return Object.entries(schema.shape).flatMap(([name, field]) => {
-    const of = field as z.ZodType;
-    const path = [...before, name];
-    const inner = of instanceof z.ZodDefault || of instanceof z.ZodPrefault ? of.unwrap() : of;
-    if (inner instanceof z.ZodObject) return leaves(inner, value[name] as Record<string, unknown>, path);
-    return [{ path, schema: of, value: value[name] }];
-  });
-}
-
-const nested = (path: string[], value: unknown): Record<string, unknown> =>
-  path.reduceRight((inner: unknown, name) => ({ [name]: inner }), value) as Record<string, unknown>;
-
-const BLOCKS: [string, z.ZodObject, Record<string, unknown>][] = [
-  ["trainer", TrainerConfig, {}],
-  ["sampler", SamplerConfig, {}],
-  ["value_model", ValueModelConfig, {}],
-  ["model", ModelConfig, { path: OTHER }],
+const held = ["eval", "held"].map((name) => ({ path: here(`${name}.jsonl`) }));
+const data = { train: [{ path: here("train.jsonl") }], eval: held };
+const reward = [
+  { name: "length", max: 8 },
+  { name: "gsm8k" },
+  { name: "exact_match" },
+  { name: "characters_in_place" },
+  { name: "python", source: "a.py:f", label: "f" },
+  { name: "reward_model", path: here(OTHER) },
 ];
+const checkpoints = { every_rounds: 1, keep_best: { metric: "reward/mean" } };
+const whole = { trainer: { lora: {} }, checkpoints };
+const sizes = { rounds: 2, prompts_per_round: 2, samples_per_prompt: 2 };
+const warmup = { rounds: 2, rows_per_round: 2 };
+const model = { path: here("model") };
+/** It has a value model, and scores what a reference says. */
+const PPO = { name: "ppo", kl_coef: 0.1 };
 
-Deno.test("the same configuration is received alike, whichever directory it lies in", async () => {
-  strictEqual(await received({}), await received({}));
+const evaluate = { samples_per_prompt: 2 };
+const CONFIGS: Record<Flow, Fields> = {
+  online: { ...sizes, model, data, algorithm: PPO, reward, evaluate, ...whole },
+  supervised: { rounds: 2, rows_per_round: 2, model, data, reward, evaluate, ...whole },
+  evaluate: { model, data: { eval: data.eval }, reward, evaluate, trainer: { lora: {} } },
+  quickstart: {
+    warmup,
+    online: sizes,
+    algorithm: PPO,
+    reward,
+    evaluate: { problems: 4 },
+    ...whole,
+  },
+  preference: { rounds: 2, pairs_per_round: 2, model, data, evaluate: {}, checkpoints },
+};
+
+function configOf(flow: Flow, more: Fields = {}): Settings {
+  return FLOWS[flow].parse({ flow, ...CONFIGS[flow], ...more }) as unknown as Settings;
+}
+
+/** Configurations in which one setting is another; none: it has no other value. */
+function otherConfigs(config: Settings, leaf: Leaf): Settings[] {
+  const files = [here("other.jsonl"), here(OTHER)].filter((path) => leaf.schema.safeParse(path).success);
+  const values = leaf.path.at(-1) === "path" ? files : otherValues(leaf);
+  return values.map((value) => changedAt(config, leaf.path, value))
+    .filter((changed) => FLOWS[config.flow].safeParse(changed).success);
+}
+
+/** What reads a setting needs more of a configuration, or of what happens. */
+type Case = { only?: string; more?: Fields; hook?: () => FakeHook };
+
+/** The settings of a flow that, changed alone, change nothing that is received. */
+async function silent(flow: Flow, { only = "", more = {}, hook }: Case = {}): Promise<string[]> {
+  const config = configOf(flow, more);
+  const plain = await received(config, hook?.());
+  const found: string[] = [];
+  for (const leaf of leaves(FLOWS[flow], config)) {
+    const path = leaf.path.join(".");
+    const [changed] = path.startsWith(only) ? otherConfigs(config, leaf) : [];
+    // A run that fails of it has read it.
+    const now = changed && await received(changed, hook?.()).catch(() => "");
+    if (now === plain) found.push(path);
+  }
+  return found;
+}
+
+const ALL = Object.keys(FLOW_GRAPHS) as Flow[];
+
+Deno.test("the same configuration is received alike, however often", async () => {
+  for (const flow of ALL) {
+    strictEqual(await received(configOf(flow)), await received(configOf(flow)), flow);
+  }
 });
 
-for (const [block, schema, usual] of BLOCKS) {
-  Deno.test(`every setting of ${block}, changed alone, reaches a worker`, async () => {
-    const plain = await received({});
-    const silent: string[] = [];
-    for (const { path, schema: field, value } of leaves(schema, schema.parse(usual))) {
-      const name = [block, ...path].join(".");
-      const other = otherThan(field, value);
-      ok(other !== undefined, `no other value is known for ${name}: add one to OTHERS`);
-      const changed = await received(nested([block, ...path], other));
-      if (changed === plain) silent.push(name);
-    }
-    deepStrictEqual(silent, []);
+const PAIRS = { name: "reward_model" };
+const TWICE = { train: [{ path: here("twice.jsonl"), duplicates: "skip" }], eval: held };
+type Work = [Flow, string, Case];
+/** Settings that need more of a run than most. */
+const MORE: Work[] = [
+  ...ALL.filter((flow) => flow !== "evaluate").map((
+    flow,
+  ): Work => [flow, "recovery.", { hook: roomless }]),
+  ["preference", "task.", { more: { task: {}, data: undefined } }],
+  ["preference", "model.", { more: { model: { recipe: "tiny_qwen" } } }],
+  ["preference", "trainer.lora.", { more: { algorithm: PAIRS, trainer: { lora: {} } } }],
+  ["preference", "warmup.", { more: { algorithm: PAIRS, warmup } }],
+  ["online", "data.train.0.duplicates", { more: { data: TWICE } }],
+];
+
+/** What no worker and no stage is given: the run's head has the name, a rule reads the other. */
+const ELSEWHERE = ["name", "rollouts.allow_truncated_sampling"];
+/** It takes no step, so nothing reads how steps are taken. */
+const UNTRAINED = [
+  "recovery.allow_replan",
+  ...["micro_batch_tokens_max", "non_finite_max", "updates_per_batch", "epochs_per_batch"].map((
+    name,
+  ) => `trainer.${name}`),
+];
+
+for (const flow of ALL) {
+  Deno.test(`every setting of ${flow}, changed alone, reaches what reads it`, async () => {
+    const elsewhere = ELSEWHERE.filter((path) => valueAt(configOf(flow), path.split(".").slice(0, -1)));
+    const left = [...elsewhere, ...(flow === "evaluate" ? UNTRAINED : [])];
+    const below = MORE.filter(([of]) => of === flow).map(([, only]) => only);
+    const found = (await silent(flow)).filter((path) => !below.some((only) => path.startsWith(only)));
+    deepStrictEqual(found.toSorted(), left.toSorted());
   });
 }
 
-Deno.test("a setting that reaches no worker would be found", async () => {
-  const plain = await received({});
-  strictEqual(await received({ recovery: { allow_replan: false } }), plain, "the engine alone reads it");
-  notStrictEqual(await received({ seed: 4 }), plain);
+for (const [flow, only, more] of MORE) {
+  Deno.test(`every setting of ${flow} below ${only}, changed alone, reaches what reads it`, async () => {
+    deepStrictEqual(await silent(flow, { only, ...more }), []);
+  });
+}
+
+for (const [name, { config }] of Object.entries(ALGORITHMS)) {
+  const flow = ALL.find((one) => FLOWS[one].safeParse({ flow: one, ...CONFIGS[one], algorithm: { name } }).success)!;
+  Deno.test(`every setting of ${name}, changed alone, reaches what reads it`, async () => {
+    const found = await silent(flow, { only: "algorithm.", more: { algorithm: { name } } });
+    deepStrictEqual(found, [], `of ${Object.keys(config.shape).length}`);
+  });
+}
+
+Deno.test("rollouts.allow_truncated_sampling reaches the rule that reads it", async () => {
+  const text = JSON.stringify(configOf("online", { sampler: { top_p: 0.9 } }));
+  const parsed = (allowed: boolean) =>
+    parseConfig(text, { file: "f", overrides: [`rollouts.allow_truncated_sampling=${allowed}`] });
+  await rejects(parsed(false), /allow_truncated_sampling/);
+  const why = await parsed(true).then(() => "", String);
+  doesNotMatch(why, /allow_truncated_sampling/);
+});
+
+Deno.test("a setting that reaches nothing would be found", async () => {
+  const plain = await received(configOf("online"));
+  strictEqual(await received(configOf("online", { recovery: { allow_replan: false } })), plain);
+  notStrictEqual(await received(configOf("online", { seed: 4 })), plain);
 });

@@ -1,7 +1,7 @@
 import { deepStrictEqual, rejects, strictEqual } from "node:assert/strict";
 import { z } from "zod";
 import { defineStage, type EngineEvent, graph, InvalidInputError } from "../../engine/mod.ts";
-import { mayChange } from "../../data/mod.ts";
+import { setting } from "../../data/mod.ts";
 import { Home, resumeRun, runGraph, runView } from "../../runs/mod.ts";
 import { workerBlocks } from "../../runs/session.ts";
 
@@ -44,7 +44,7 @@ export const bounded = graph(
   "bounded",
   z.strictObject({
     n: z.number().default(0),
-    limits: Limits.register(mayChange, { read_by: "stages" }).prefault({}),
+    limits: Limits.register(setting, { resume: "stages" }).prefault({}),
   }),
   (g, { limits: { most } }) => {
     const first = g.stage(limited, { most, after: 0 }, { as: "first" });

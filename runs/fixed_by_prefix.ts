@@ -1,0 +1,140 @@
+/** What a fork's prefix has fixed, as the settings say where they are declared. */
+import type { z } from "zod";
+import { AlgorithmChoice, type Refill, refillOf } from "../algs/mod.ts";
+import { FLOWS, type Setting, settingsOf, valueAt } from "../configs/mod.ts";
+import { canonicalJson } from "../engine/mod.ts";
+
+type Fields = Record<string, unknown>;
+/** A fork at a round of a loop, with the configurations of parent and child. */
+export type Changing = {
+  schema: z.ZodType;
+  before: Fields;
+  after: Fields;
+  loop: string;
+  round: number;
+};
+type Fixed = { path: string; why: string };
+
+/** Everything that a child would have otherwise and the prefix has fixed. */
+export function fixedByPrefix(changing: Changing): Fixed[] {
+  const own = rulesOf(changing.schema).flatMap(({ path, facts, said: { fork } }) =>
+    typeof fork === "object" && differs(changing, { path, fork }) &&
+      isFixed(changing, { fork, loop: facts.loop })
+      ? [{ path, why: fork.why }]
+      : []
+  );
+  const related = RELATED.filter(({ path, when }) => differs(changing, { path }) && when(changing));
+  return [...own, ...related.map(({ path, why }) => ({ path, why })), ...fewerRounds(changing)];
+}
+
+/** Whether the child reads other rows than its parent. */
+export function readsOtherRows(changing: Pick<Changing, "schema" | "before" | "after">): boolean {
+  return rulesOf(changing.schema).some(({ path, said }) => said.rows === true && differs(changing, { path }));
+}
+
+/**
+ * The settings that say something about themselves. A custom graph may have settings of the shipped
+ * flows in a schema of its own: what it says nothing of means what it means there.
+ */
+function rulesOf(schema: z.ZodType): Setting[] {
+  const own = settingsOf(schema).filter(({ said }) => said.fork !== undefined || said.rows !== undefined);
+  const shipped = Object.values<z.ZodType>(FLOWS);
+  if (shipped.includes(schema)) return own;
+  const known = new Map(own.map((one) => [one.path, one]));
+  for (const one of shipped.flatMap(settingsOf)) {
+    if (!known.has(one.path) && one.facts.fork !== undefined) known.set(one.path, one);
+  }
+  return [...known.values()];
+}
+
+type ForkRule = Exclude<Setting["said"]["fork"], string | undefined>;
+
+function isFixed(
+  { before, loop, round }: Changing,
+  { fork, loop: own }: { fork: ForkRule; loop?: string },
+): boolean {
+  switch (fork.fixed) {
+    case "start":
+      return true;
+    case "round_1":
+      return round > 0 && (own ?? loop) === loop;
+    case "rows":
+      return round > 0 || hasWarmup(before, loop);
+    case "after_warmup":
+      return loop === "round";
+  }
+}
+
+/** The rounds of a warm-up are part of any prefix of the rounds after it. */
+function hasWarmup(config: Fields, loop: string): boolean {
+  return loop === "round" && "warmup" in config;
+}
+
+function differs(
+  { before, after }: Pick<Changing, "before" | "after">,
+  { path, fork }: { path: string; fork?: ForkRule },
+): boolean {
+  const [a, b] = [before, after].map((config) => valueAt(config, path.split(".")) ?? null);
+  return fork?.on_or_off ? (a === 0) !== (b === 0) : canonicalJson(a) !== canonicalJson(b);
+}
+
+/** What several settings decide together. */
+const RELATED: readonly (Fixed & { when: (changing: Changing) => boolean })[] = [
+  {
+    path: "evaluate.problems",
+    why: "they were held out of the rows to train on",
+    when: ({ before, loop, round }) => "task" in before && (round > 0 || hasWarmup(before, loop)),
+  },
+  {
+    path: "algorithm",
+    why: "its rounds drew until they were full, and only an algorithm that does so too can continue their draws",
+    when: (changing) => inRound(changing) && refillIn(changing.before) !== null && refillIn(changing.after) === null,
+  },
+  {
+    path: "reference.path",
+    why: "its rounds hand a reference on that was refreshed, or is to be",
+    when: (changing) => inRound(changing) && bothHave(changing, ["reference", "refresh_rounds"]),
+  },
+  {
+    path: "algorithm.kl_coef",
+    why: "its rounds carry the steered weight; set algorithm.kl_target: null to use a fixed weight",
+    when: (changing) => inRound(changing) && bothHave(changing, ["algorithm", "kl_target"]),
+  },
+];
+
+function inRound({ loop, round }: Changing): boolean {
+  return loop === "round" && round > 0;
+}
+
+function bothHave({ before, after }: Changing, path: string[]): boolean {
+  return [before, after].every((config) => typeof valueAt(config, path) === "number");
+}
+
+/** How rounds are filled, if they are. A custom graph may mean something else by `algorithm`. */
+function refillIn({ algorithm }: Fields): Refill | null {
+  const { data } = AlgorithmChoice.safeParse(algorithm);
+  return data === undefined ? null : refillOf(data);
+}
+
+/** Whether rounds hand groups on to the next. */
+function handsOn(config: Fields): boolean {
+  const refill = refillIn(config);
+  return refill !== null && refill.surplus !== "discard";
+}
+
+function fewerRounds({ schema, before, after, loop, round }: Changing): Fixed[] {
+  const counts = rulesOf(schema).filter(({ facts }) => facts.fork === "rounds" && (facts.loop ?? loop) === loop);
+  // That of the loop's own block comes before one that any loop may have.
+  const found = counts.toSorted((a, b) => Number(b.facts.loop === loop) - Number(a.facts.loop === loop))
+    .find(({ path }) => typeof valueAt(after, path.split(".")) === "number");
+  if (found === undefined) return [];
+  const { path } = found;
+  const [then, value] = [before, after].map((config) => valueAt(config, path.split(".")) as number);
+  if (value! === then) return [];
+  return [
+    ...(value! < round ? [{ path, why: `is ${value}, and the prefix has ${round} rounds already` }] : []),
+    ...(value === round && handsOn(before)
+      ? [{ path, why: `is ${value}, and round ${round} may hand groups on` }]
+      : []),
+  ];
+}
