@@ -1,3 +1,4 @@
+import { createLogUpdate } from "log-update";
 import pc from "picocolors";
 import type { EngineEvent } from "../engine/mod.ts";
 import { type Evaluation, type PairEvaluation, untrainedText } from "../flows/mod.ts";
@@ -55,7 +56,8 @@ export class LiveView {
   /** Generated at `at` by work that started at `since`. */
   readonly #tokens: { at: number; since: number; tokens: number }[] = [];
   #loop: Loop | null = null;
-  #drawn = 0;
+  readonly #part: ReturnType<typeof createLogUpdate>;
+  #drawn = false;
   /** The last round trained nothing. */
   #idle = false;
 
@@ -63,6 +65,7 @@ export class LiveView {
     this.#screen = options.screen;
     this.#now = options.now;
     this.#colors = pc.createColors(options.screen.color);
+    this.#part = createLogUpdate(asStream(options.screen), { showCursor: true });
   }
 
   on(event: EngineEvent): void {
@@ -111,16 +114,14 @@ export class LiveView {
   /** Shows a step of the setup. On a terminal, the next line replaces a passing one. */
   setup({ text, passing }: { text: string; passing: boolean }): void {
     if (!passing || !this.#screen.tty) return this.note(text);
-    this.#clear();
-    this.#screen.write(`  ${text.slice(0, this.#screen.columns - 4)}\n`);
-    this.#drawn = 1;
+    this.#draw([`  ${text.slice(0, this.#screen.columns - 4)}`]);
   }
 
   /** Leaves the last progress and the reward curve on the screen, below the permanent lines. */
   end(): void {
-    const drawn = this.#drawn > 0;
+    if (!this.#drawn) return;
     this.#clear();
-    if (drawn) this.#screen.write(this.#summary().map((line) => `${line}\n`).join(""));
+    this.#screen.write(this.#summary().map((line) => `${line}\n`).join(""));
   }
 
   #take({ key, metrics }: { key: string; metrics: Record<string, number> }): void {
@@ -182,11 +183,8 @@ export class LiveView {
 
   #redraw(): void {
     if (!this.#screen.tty) return;
-    this.#clear();
     const stages = [...new Set([...this.#running.values()].map(({ stage }) => stage))].join(", ") || "waiting";
-    const lines = [this.#colors.dim(this.#cut(`  now      ${stages}`)), ...this.#summary()];
-    this.#screen.write(lines.map((line) => `${line}\n`).join(""));
-    this.#drawn = lines.length;
+    this.#draw([this.#colors.dim(this.#cut(`  now      ${stages}`)), ...this.#summary()]);
   }
 
   /** Progress, on as many lines as the terminal's width needs, and the rewards so far. */
@@ -208,10 +206,27 @@ export class LiveView {
     return line.slice(0, this.#screen.columns);
   }
 
-  #clear(): void {
-    if (this.#drawn > 0) this.#screen.write(`\x1b[${this.#drawn}F\x1b[J`);
-    this.#drawn = 0;
+  #draw(lines: string[]): void {
+    this.#part(lines.join("\n"));
+    this.#drawn = true;
   }
+
+  #clear(): void {
+    if (this.#drawn) this.#part.clear();
+    this.#drawn = false;
+  }
+}
+
+/** What log-update asks of the stream that it draws on. */
+function asStream(screen: Screen): NodeJS.WritableStream {
+  const stream = {
+    write: (text: string) => screen.write(text),
+    get columns() {
+      return screen.columns;
+    },
+    isTTY: screen.tty,
+  };
+  return stream as unknown as NodeJS.WritableStream;
 }
 
 /** Only the cause: a worker's log lines are printed only if the run fails because of it. */
