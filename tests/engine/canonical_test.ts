@@ -1,10 +1,30 @@
 import { deepStrictEqual, match, notStrictEqual, strictEqual, throws } from "node:assert/strict";
+import canonicalize from "canonicalize";
 import fc from "fast-check";
 import { canonicalJson, hashJson, sha256Hex } from "../../engine/canonical.ts";
 import { BadDataError } from "../../engine/errors.ts";
 
 /** Any JSON value without -0, which JSON itself cannot tell from 0. */
 const json = () => fc.jsonValue().map((value) => JSON.parse(JSON.stringify(value)));
+
+/** Any number that JSON has, of every size and with every exponent. */
+const number = () => {
+  const double = fc.double({ noNaN: true, noDefaultInfinity: true });
+  return fc.oneof(double, fc.integer(), fc.constant(-0));
+};
+
+/** Values as they are recorded: all of Unicode in keys and texts, fields that are undefined. */
+const recorded = () => {
+  const text = fc.string({ unit: "binary" });
+  return fc.letrec((tie) => ({
+    value: fc.oneof(
+      { depthSize: "medium", withCrossShrink: true },
+      fc.oneof(text, number(), fc.boolean(), fc.constant(null)),
+      fc.array(tie("value"), { maxLength: 4 }),
+      fc.dictionary(text, fc.oneof(tie("value"), fc.constant(undefined)), { maxKeys: 5 }),
+    ),
+  })).value;
+};
 
 /** The same value with every object's properties in another order. */
 function reversed(value: unknown): unknown {
@@ -33,6 +53,18 @@ Deno.test("canonicalJson() of two values is equal exactly if the values are", ()
     strictEqual(canonicalJson(a) === canonicalJson(b), equal);
     strictEqual(hashJson(a) === hashJson(b), equal);
   }));
+});
+
+Deno.test("canonicalJson() writes what a library of RFC 8785 writes", () => {
+  const same = (value: unknown) => strictEqual(canonicalJson(value), canonicalize(value));
+  fc.assert(fc.property(recorded(), same), { numRuns: 1000 });
+});
+
+Deno.test("canonicalJson() writes half a surrogate pair, which RFC 8785 refuses", () => {
+  const row = { "\ud800": "\udfff a" };
+  strictEqual(canonicalJson(row), '{"\\ud800":"\\udfff a"}');
+  deepStrictEqual(JSON.parse(canonicalJson(row)), row);
+  throws(() => canonicalize(row), /Lone surrogate/);
 });
 
 Deno.test("canonicalJson() sorts keys by UTF-16 unit, writes numbers as JSON does and leaves out undefined fields", () => {

@@ -1,0 +1,119 @@
+"""What /proc says of processes, and what a library's reading of it would lose."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from holdfast_worker.process_table import (
+    alive_in_group,
+    carriers,
+    descendants,
+    end_below,
+    process_start,
+    process_state,
+    reap,
+)
+
+FOREVER = "import signal; print('there', flush=True); signal.pause()"
+# Starts one below itself and tells its pid.
+PARENT = f"""
+import subprocess, sys, signal
+child = subprocess.Popen([sys.executable, "-c", {FOREVER!r}], stdout=subprocess.PIPE)
+child.stdout.readline()
+print(child.pid, flush=True)
+signal.pause()
+"""
+Start = Callable[[str], "subprocess.Popen[str]"]
+
+
+@pytest.fixture
+def start() -> Iterator[Start]:
+    """Starts Python in a group of its own."""
+    started: list[subprocess.Popen[str]] = []
+
+    def run(code: str) -> subprocess.Popen[str]:
+        command = [sys.executable, "-c", code]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
+        started.append(process)
+        return process
+
+    yield run
+    for process in started:
+        end_below(process.pid)
+        process.kill()
+        process.wait()
+
+
+def first_line(process: subprocess.Popen[str]) -> str:
+    assert process.stdout
+    return process.stdout.readline().strip()
+
+
+def test_a_name_with_brackets_and_blanks_hides_neither_state_nor_start(tmp_path: Path) -> None:
+    hostile = tmp_path / "a) Z 1 2"
+    shutil.copy("/bin/sleep", hostile)
+    process = subprocess.Popen([hostile, "60"])
+    try:
+        assert psutil.Process(process.pid).name() == hostile.name
+        assert process_state(process.pid) == "sleeping"
+        ticks = process_start(process.pid)
+        assert ticks is not None
+        since_boot = psutil.Process(process.pid).create_time() - psutil.boot_time()
+        assert abs(int(ticks) / os.sysconf("SC_CLK_TCK") - since_boot) < 0.02
+    finally:
+        process.kill()
+        process.wait()
+    assert (process_state(process.pid), process_start(process.pid)) == ("gone", None)
+
+
+def test_a_process_that_has_ended_is_dead_until_it_is_reaped(start: Start) -> None:
+    process = start(FOREVER)
+    first_line(process)
+    assert alive_in_group(process.pid)
+    os.kill(process.pid, signal.SIGKILL)
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+    assert process_state(process.pid) == "dead"
+    assert not alive_in_group(process.pid)
+    reap(process.pid)
+    assert process_state(process.pid) == "gone"
+    reap(process.pid)
+
+
+def test_an_empty_entry_hides_no_assignment() -> None:
+    pid = os.fork()
+    if pid == 0:  # Python drops such an entry: the system call is made by itself.
+        import ctypes
+
+        arguments = (ctypes.c_char_p * 3)(b"sleep", b"60", None)
+        environment = (ctypes.c_char_p * 4)(b"FIRST=1", b"", b"HOLDFAST_TESTED=yes", None)
+        ctypes.CDLL(None).execve(b"/bin/sleep", arguments, environment)
+        os._exit(1)
+    try:
+        while psutil.Process(pid).name() != "sleep":
+            os.sched_yield()
+        assert pid in carriers(b"HOLDFAST_TESTED=yes")
+        assert pid not in carriers(b"HOLDFAST_TESTED=ye")
+        assert psutil.Process(pid).environ() == {"FIRST": "1"}  # Why this is not psutil's.
+    finally:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+
+
+def test_end_below_spares_who_is_named_and_the_process_itself(start: Start) -> None:
+    parent = start(PARENT)
+    child = int(first_line(parent))
+    assert descendants(parent.pid) == [child]
+    assert end_below(parent.pid, spared=[child])
+    assert process_state(child) == "sleeping"
+    assert end_below(parent.pid)
+    assert process_state(child) in ("dead", "gone")
+    assert process_state(parent.pid) == "sleeping"
