@@ -1,29 +1,24 @@
 import { deepStrictEqual, match, strictEqual } from "node:assert/strict";
+import { createFakeRun, executeFake, freshFakeHome } from "../runs/fake_home.ts";
 import { afterFailure } from "../../cli/after_failure.ts";
-import { OnlineConfig } from "../../configs/mod.ts";
-import { advisedSettings } from "../../cli/advised_settings.ts";
 import { BadDataError, sha256Hex, UserCodeError } from "../../engine/mod.ts";
 import { forkRun, type Home } from "../../runs/mod.ts";
 import { resumeOverrides } from "../../cli/resume_overrides.ts";
 import { FakeTrainer } from "../../testing/mod.ts";
-import { createFakeRun, executeFake, freshFakeHome } from "../runs/fake_home.ts";
-
-Deno.test("advisedSettings() finds what a message tells people to change, its value, and whether a resume may", () => {
-  const text =
-    "Cannot pack because trainer.ranks is 2 and data.train: row 3 is odd, in trainer.json: set trainer.packing: false, " +
-    "lower sampler.tokens_max, or checkpoints.keep_last. Use trainer.nothing";
-  deepStrictEqual(advisedSettings(OnlineConfig, text), [
-    { path: "trainer.packing", value: "false", resume: false },
-    { path: "sampler.tokens_max", value: null, resume: false },
-    { path: "checkpoints.keep_last", value: null, resume: true },
-  ]);
-});
 
 async function after(home: Home, message: string): Promise<string[]> {
   const head = (await home.store.head("a"))!;
   const error = new BadDataError(`Cannot continue. ${message}`).toJSON();
   return (await afterFailure(home, { head, error })).split("\n");
 }
+
+const ALGORITHM = `
+def credit(round, c):
+    return {"advantage": round.reward - round.reward.mean()}
+
+def loss(x, c):
+    return {"loss": ("token_mean", -x.advantage * x.logp)}
+`;
 
 Deno.test("a failed run whose error advises a setting of which results follow says which fork has it, and it runs", async () => {
   const home = await freshFakeHome();
@@ -51,14 +46,6 @@ Deno.test("a failed run whose error advises what a resume takes, or nothing, adv
   const [, early] = await after(home, "Fix: start a new run with data.on_long_prompt: drop or truncate_left");
   match(early!, /a fork can: deno task rl fork a --round 0 data\.on_long_prompt=drop --home/);
 });
-
-const ALGORITHM = `
-def credit(round, c):
-    return {"advantage": round.reward - round.reward.mean()}
-
-def loss(x, c):
-    return {"loss": ("token_mean", -x.advantage * x.logp)}
-`;
 
 Deno.test("a run that fails in an algorithm's file says which fork has the file as it is now, and settings may change all the same", async () => {
   const home = await freshFakeHome();

@@ -1,7 +1,10 @@
-import { ok } from "node:assert/strict";
+import { deepStrictEqual, match, ok } from "node:assert/strict";
 import type { Check } from "../../runs/mod.ts";
 import { findPython } from "../../workers/mod.ts";
-import { ROOT } from "./fixtures.ts";
+import { endAll, json, rl, ROOT } from "./fixtures.ts";
+import { at } from "./data_home.ts";
+
+Deno.test.afterAll(endAll);
 
 Deno.test("doctor tries isolation with the Python that makes environments, whatever is on PATH", async () => {
   const dir = await Deno.makeTempDir({ prefix: "cli_doctor_" });
@@ -18,4 +21,16 @@ Deno.test("doctor tries isolation with the Python that makes environments, whate
   } finally {
     await Deno.remove(dir, { recursive: true });
   }
+});
+
+Deno.test("doctor gives each part of the machine a verdict, and a mend where it is not well", async () => {
+  const checks = await json<{ name: string; verdict: string; says: string; fix: string | null }[]>(["doctor", ...at]);
+  deepStrictEqual(checks.map(({ name }) => name).slice(0, 3), ["deno", "python", "torch"]);
+  ok(checks.every(({ verdict, fix }) => (verdict === "OK") === (fix === null)));
+  match((await rl(["doctor", ...at])).out, /^OK {4}deno /);
+  const bare = await rl(["doctor", ...at], { PATH: "/nowhere", HOLDFAST_PYTHON: "" });
+  deepStrictEqual([
+    bare.code,
+    /^FAIL {2}python +.*Python 3\.11 to 3\.14 is needed: none was found on PATH.*Fix: install one/m.test(bare.out),
+  ], [3, true]);
 });

@@ -1,7 +1,5 @@
 import { deepStrictEqual, match, notStrictEqual, rejects, strictEqual } from "node:assert/strict";
-import { DataError, digestFile, drawRows, loadRows, normalise, SourceConfig } from "../../data/mod.ts";
-
-const source = (options = {}) => SourceConfig.parse({ path: "unused.jsonl", ...options });
+import { DataError, drawRows, loadRows } from "../../data/mod.ts";
 
 async function file(text: string | Uint8Array): Promise<string> {
   const path = await Deno.makeTempFile({ suffix: ".jsonl" });
@@ -10,60 +8,6 @@ async function file(text: string | Uint8Array): Promise<string> {
 }
 
 const lines = (...rows: unknown[]) => rows.map((row) => JSON.stringify(row)).join("\n") + "\n";
-
-Deno.test("normalise() reads GSM8K: the number after #### is the answer, the whole text the completion", () => {
-  const columns = { question: "How many?", answer: "2+2 = <<2+2=4>>4\n#### 1,004" };
-  const row = normalise(columns, source());
-  strictEqual(row.prompt, "How many?");
-  strictEqual(row.answer, "1,004");
-  strictEqual(row.completion, columns.answer);
-  deepStrictEqual(row.columns, columns);
-  match(row.row_id, /^[0-9a-f]{20}$/);
-});
-
-Deno.test("normalise() takes the last assistant turn of messages as the completion, and drops other keys of a message", () => {
-  const messages = [
-    { role: "user", content: "a", name: "x" },
-    { role: "assistant", content: "b" },
-    { role: "user", content: "c" },
-    { role: "assistant", content: "d" },
-  ];
-  const row = normalise({ id: 7, messages }, source());
-  strictEqual(row.row_id, "7");
-  strictEqual(row.completion, "d");
-  deepStrictEqual(row.prompt, [
-    { role: "user", content: "a" },
-    { role: "assistant", content: "b" },
-    { role: "user", content: "c" },
-  ]);
-});
-
-Deno.test("normalise() keeps prompt, completion and answer of plain and chat rows", () => {
-  const plain = normalise({ prompt: "p", completion: "c", answer: 27.5, extra_info: { index: 3 } }, source());
-  deepStrictEqual([plain.prompt, plain.completion, plain.answer, plain.row_id], ["p", "c", "27.5", "3"]);
-  const prompt = [{ role: "user", content: "p" }];
-  const chat = normalise({ prompt, completion: [{ role: "assistant", content: "c" }] }, source());
-  deepStrictEqual([chat.prompt, chat.completion], [prompt, "c"]);
-});
-
-Deno.test("normalise() reads configured and nested fields", () => {
-  const row = normalise(
-    { q: { text: "?" }, reward_model: { ground_truth: "4" }, key: "k" },
-    source({ fields: { prompt: "q.text", id: "key" }, name: "set" }),
-  );
-  deepStrictEqual([row.prompt, row.answer, row.row_id], ["?", "4", "set/k"]);
-});
-
-Deno.test("normalise() dresses a text prompt as a chat with system message and instruction", () => {
-  const row = normalise(
-    { prompt: "2+2?" },
-    source({ prompt_as: "chat", system: "Be brief.", instruction: "End with ####." }),
-  );
-  deepStrictEqual(row.prompt, [
-    { role: "system", content: "Be brief." },
-    { role: "user", content: "2+2?\nEnd with ####." },
-  ]);
-});
 
 Deno.test("loadRows() gives a row without an id the same id whatever the order of its fields", async () => {
   const one = await loadRows([{ path: await file(lines({ prompt: "p", answer: "a" })) }]);
@@ -165,13 +109,6 @@ Deno.test("loadRows() refuses a missing file, a directory and a file without row
   );
   await rejects(loadRows([{ path: await Deno.makeTempDir() }]), /it is a directory/);
   await rejects(loadRows([{ path: await file("\n") }]), /there is no row in it/);
-});
-
-Deno.test("digestFile() is the sha256 of the file's bytes", async () => {
-  deepStrictEqual(await digestFile(await file("abc")), {
-    sha256: "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad",
-    bytes: 3,
-  });
 });
 
 Deno.test("drawRows() numbers draws on from the place asked for", async () => {

@@ -1,19 +1,15 @@
 import { deepStrictEqual, ok, strictEqual } from "node:assert/strict";
-import { Ajv } from "ajv";
 import { parse } from "yaml";
 import { creditOf, ONLINE_ALGORITHMS } from "../../algs/mod.ts";
-import { configJsonSchema, configSchemaText, holds, loadConfig, namedFiles, shippedFiles } from "../../configs/mod.ts";
+import { holds, loadConfig, namedFiles, shippedFiles } from "../../configs/mod.ts";
 import type { Trajectory } from "../../data/mod.ts";
 import { ArtifactStore } from "../../engine/mod.ts";
 import { scoringFunctions } from "../../rewards/mod.ts";
 import { RewardScorer } from "../../rollouts/mod.ts";
+import { ROOM, validate } from "./shipped.ts";
 
-const ROOM = decodeURIComponent(new URL("../../configs", import.meta.url).pathname);
 const FIXTURES = decodeURIComponent(new URL("./bad", import.meta.url).pathname);
 const SHIPPED = [...Deno.readDirSync(ROOM)].map(({ name }) => name).filter((name) => name.endsWith(".yaml")).sort();
-const FACTS = ["unit", "numerics", "fork", "resume", "since"].map((fact) => `x-${fact}`);
-const validate = new Ajv({ allErrors: true }).addVocabulary(FACTS).compile(configJsonSchema());
-
 /** What a person adds to run it: the model and the data, which do not ship. */
 const LOCAL: Record<string, string[]> = {
   "gsm8k_grpo.yaml": ["data.train.0.path=rows.jsonl", "data.eval.0.path=rows.jsonl", "model.path=model"],
@@ -28,6 +24,17 @@ function trajectory(text: string): Trajectory {
 }
 
 const caller = { key: "k", attempt: 1, signal: new AbortController().signal, record: () => Promise.resolve() };
+
+/** Wrong answers to a row whose answer is 72, of many forms and lengths. */
+const WRONG = [
+  "",
+  "?",
+  "I do not know.",
+  "so #### 13",
+  "#### none",
+  "because ".repeat(30),
+  `${"and ".repeat(400)}#### 4`,
+];
 
 Deno.test("the four configurations ship", () => {
   deepStrictEqual(SHIPPED, ["gsm8k_grpo.yaml", "quickstart.yaml", "quickstart_small.yaml", "sft.yaml"]);
@@ -56,17 +63,6 @@ Deno.test("'fetch' knows all that shipped configurations read and the repository
   const files = known.flatMap(({ dir, files }) => [dir, ...files.map(({ path }) => path)]);
   deepStrictEqual(read.filter((path) => !files.includes(path)), []);
 });
-
-/** Wrong answers to a row whose answer is 72, of many forms and lengths. */
-const WRONG = [
-  "",
-  "?",
-  "I do not know.",
-  "so #### 13",
-  "#### none",
-  "because ".repeat(30),
-  `${"and ".repeat(400)}#### 4`,
-];
 
 Deno.test("no shipped configuration prefers one wrong answer to another: form is paid to right ones only", async () => {
   const files = [...SHIPPED, ...[...Deno.readDirSync(`${ROOM}/algorithms`)].map(({ name }) => `algorithms/${name}`)];
@@ -129,46 +125,4 @@ Deno.test("every algorithm that learns from rewards has a configuration of its o
     budgets.add(JSON.stringify([config.task, config.warmup, rounds, prompts_per_round, samples_per_prompt]));
   }
   strictEqual(budgets.size, 1);
-});
-
-Deno.test("holdfast.schema.json is fresh", () => {
-  strictEqual(Deno.readTextFileSync(`${ROOM}/holdfast.schema.json`), configSchemaText(), "run deno task schema");
-});
-
-Deno.test("the schema accepts every short form", () => {
-  const online = {
-    flow: "online",
-    rounds: 1,
-    prompts_per_round: 1,
-    samples_per_prompt: 2,
-    model: { path: "m" },
-    algorithm: "grpo",
-  };
-  const python = { name: "python", source: "my.py", settings: { clip: 0.1 } };
-  for (const algorithm of ["grpo", "my.py", { name: "my.py", clip: 0.1 }, python, { ...python, clip: 0.2 }]) {
-    const block = { ...online, algorithm, reward: "gsm8k", data: { train: "a.jsonl" } };
-    ok(validate(block), JSON.stringify([algorithm, validate.errors]));
-  }
-  for (const reward of ["gsm8k", "my.py:f", { name: "my.py:f", weight: 2 }, [{ name: "length" }, "my.py:f"]]) {
-    for (const train of ["a.jsonl", ["a.jsonl"], { path: "a.jsonl" }, [{ path: "a.jsonl" }]]) {
-      ok(validate({ ...online, reward, data: { train } }), JSON.stringify([reward, train, validate.errors]));
-    }
-  }
-});
-
-Deno.test("every field of the schema has a description", () => {
-  const bare: string[] = [];
-  const visit = (node: unknown, path: string) => {
-    if (node === null || typeof node !== "object") return;
-    const { properties = {}, ...rest } = node as {
-      properties?: Record<string, { description?: string; $ref?: string }>;
-    };
-    for (const [name, field] of Object.entries(properties)) {
-      if (!field.description) bare.push(`${path}.${name}`);
-      visit(field, `${path}.${name}`);
-    }
-    for (const [key, part] of Object.entries(rest)) if (typeof part === "object") visit(part, `${path}/${key}`);
-  };
-  visit(configJsonSchema(), "");
-  deepStrictEqual(bare, []);
 });

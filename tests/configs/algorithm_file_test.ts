@@ -1,0 +1,33 @@
+import { deepStrictEqual, strictEqual } from "node:assert/strict";
+import { changedAlgorithm } from "../../configs/mod.ts";
+import { sha256Hex } from "../../engine/mod.ts";
+import { DIR, ONLINE, online } from "./parsed.ts";
+
+Deno.test("parseConfig() takes an algorithm in a Python file by its path, with settings beside it or in settings", async () => {
+  const source = `${DIR}/my_algorithm.py`;
+  const sha256 = sha256Hex(await Deno.readFile(source));
+  const long = (settings: Record<string, number>) => ({
+    name: "python",
+    source,
+    settings,
+    value_model: false,
+    mask_truncated: false,
+    sha256,
+  });
+  const algorithm = async (text: string, overrides: string[] = []) => {
+    const written = await online(overrides, ONLINE.replace("algorithm: grpo", `algorithm: ${text}`));
+    return written.algorithm as unknown;
+  };
+  deepStrictEqual(await algorithm("my_algorithm.py"), long({}));
+  deepStrictEqual(await algorithm("{ name: my_algorithm.py, clip: 0.1 }"), long({ clip: 0.1 }));
+  const whole = "{ name: python, source: my_algorithm.py, settings: { clip: 0.1 } }";
+  deepStrictEqual(await algorithm(whole, ["algorithm.clip=0.2", "algorithm.kl=1"]), long({ clip: 0.2, kl: 1 }));
+});
+
+Deno.test("changedAlgorithm() names the file of a recorded configuration that is another one by now", async () => {
+  const recorded = await online([], ONLINE.replace("algorithm: grpo", "algorithm: my_algorithm.py"));
+  strictEqual(await changedAlgorithm(recorded), null);
+  strictEqual(await changedAlgorithm(await online()), null);
+  const edited = { ...recorded, algorithm: { ...recorded.algorithm, sha256: "0".repeat(64) } };
+  strictEqual(await changedAlgorithm(edited), `${DIR}/my_algorithm.py`);
+});

@@ -1,0 +1,7 @@
+/** What the tests of the schema and of the shipped files read. */
+import { Ajv } from "ajv";
+import { configJsonSchema } from "../../configs/mod.ts";
+
+export const ROOM = decodeURIComponent(new URL("../../configs", import.meta.url).pathname);
+const FACTS = ["unit", "numerics", "fork", "resume", "since"].map((fact) => `x-${fact}`);
+export const validate = new Ajv({ allErrors: true }).addVocabulary(FACTS).compile(configJsonSchema());

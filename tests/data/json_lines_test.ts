@@ -1,0 +1,33 @@
+import { deepStrictEqual, rejects } from "node:assert/strict";
+import { digestFile } from "../../data/mod.ts";
+import { readJsonLines } from "../../data/json_lines.ts";
+
+async function file(text: string | Uint8Array): Promise<string> {
+  const path = await Deno.makeTempFile({ suffix: ".jsonl" });
+  await Deno.writeFile(path, typeof text === "string" ? new TextEncoder().encode(text) : text);
+  return path;
+}
+
+Deno.test("digestFile() is the sha256 of the file's bytes", async () => {
+  deepStrictEqual(await digestFile(await file("abc")), {
+    sha256: "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad",
+    bytes: 3,
+  });
+});
+
+Deno.test("readJsonLines() numbers lines as an editor does, blank ones too, and hands on every byte in order", async () => {
+  const text = `{"a":1}\r\n\n  {"a":"é"}`;
+  const path = await file(text);
+  const bytes: number[] = [];
+  const lines = await Array.fromAsync(readJsonLines(path, (line) => bytes.push(...line)));
+  deepStrictEqual(lines, [{ line: 1, value: { a: 1 } }, { line: 3, value: { a: "é" } }]);
+  deepStrictEqual(
+    bytes.filter((byte) => byte !== 10),
+    [...new TextEncoder().encode(text)].filter((byte) => byte !== 10),
+  );
+});
+
+Deno.test("readJsonLines() names file and line of what is no object", async () => {
+  const path = await file(`{"a":1}\n[2]\n`);
+  await rejects(Array.fromAsync(readJsonLines(path)), (error: Error) => error.message.includes(`${path}:2`));
+});
