@@ -45,7 +45,7 @@ export async function tryAlgorithm(home: Home, head: RunHead, options: TryOption
   try {
     await Deno.writeTextFile(path, JSON.stringify(job));
     const child = new Deno.Command(python, {
-      args: ["-m", "holdfast_worker.algorithm.try_batch", path],
+      args: ["-m", "holdfast_worker.trainer.try_batch", path],
       clearEnv: true,
       env: { ...workerEnvironment(), PYTHONPATH: PYTHON_ROOT, OMP_NUM_THREADS: "1" },
       stdin: "inherit",

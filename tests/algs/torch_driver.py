@@ -14,7 +14,7 @@ import printed_module
 import python_probe
 from answer_lines import answer_lines
 from holdfast_worker.algorithm import inputs
-from holdfast_worker.loss import LossProgram, MicroBatch, count_step, run_step, step
+from holdfast_worker.loss import LossProgram, MicroBatch, count_step, program, run_step
 from holdfast_worker.loss.interpreter import MicroBatchValues
 from simulated_ranks import in_ranks
 
@@ -38,7 +38,7 @@ class Recorded(MicroBatchValues):
         Recorded.last = self
 
 
-step.MicroBatchValues = Recorded  # type: ignore[misc]
+program.MicroBatchValues = Recorded  # type: ignore[misc]
 
 
 class Case:

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -14,8 +13,6 @@ from holdfast_worker import agent as agent_module
 from holdfast_worker import agent_group
 from holdfast_worker.agent import Agent
 from holdfast_worker.agent_group import Group, Task
-from holdfast_worker.agent_process import rank_environment
-from holdfast_worker.failures import log_tail, report_of_exit
 
 
 class Sink:
@@ -57,6 +54,25 @@ def start_message(tmp_path: Path, **fields: Any) -> dict[str, Any]:
 
 def task(op: str, **args: Any) -> Task:
     return Task("t", "sampler/0", 3, "k", 1, 1, op, {"json": json.dumps(args)}, "hash-of-the-args")
+
+
+class HeldGroup:
+    """A generation that ends when it is told to, and whose stacks are written when the test says so."""
+
+    def __init__(self, start: dict[str, Any], **_: Any) -> None:
+        self.generation: int = start["generation"]
+        self.state = "ready"
+        self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.written = asyncio.Event()
+        self.ranks = self
+
+    async def write_stacks(self) -> None:
+        await self.written.wait()
+
+    def stop(self, _: float) -> None:
+        self.state = "stopped"
+        if not self.done.done():
+            self.done.set_result(None)
 
 
 def test_an_operation_that_does_not_heed_its_cancel_costs_the_group_its_life(
@@ -113,25 +129,6 @@ def test_a_group_stopped_while_it_starts_answers_its_tasks_and_leaves_nothing(tm
     asyncio.run(asyncio.wait_for(run(), 30))
 
 
-class HeldGroup:
-    """A generation that ends when it is told to, and whose stacks are written when the test says so."""
-
-    def __init__(self, start: dict[str, Any], **_: Any) -> None:
-        self.generation: int = start["generation"]
-        self.state = "ready"
-        self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self.written = asyncio.Event()
-        self.ranks = self
-
-    async def write_stacks(self) -> None:
-        await self.written.wait()
-
-    def stop(self, _: float) -> None:
-        self.state = "stopped"
-        if not self.done.done():
-            self.done.set_result(None)
-
-
 def test_a_wish_that_a_later_one_has_overtaken_stops_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(agent_module, "Group", HeldGroup)
 
@@ -151,27 +148,3 @@ def test_a_wish_that_a_later_one_has_overtaken_stops_nothing(tmp_path: Path, mon
         assert (groups["sampler/0"].generation, groups["sampler/0"].state) == (3, "ready")
 
     asyncio.run(asyncio.wait_for(run(), 30))
-
-
-def test_report_of_exit_names_the_signal_or_the_code() -> None:
-    assert [report_of_exit(0, code)[key] for code, key in [(-9, "signal"), (-9, "cause"), (3, "exit_code")]] == [
-        "SIGKILL",
-        "signal",
-        3,
-    ]
-
-
-def test_rank_environment_lets_the_message_win_and_no_secret_through() -> None:
-    base = {"A": "base", "PGPASSWORD": "x", "HOLDFAST_STORE": "x", "VIRTUAL_ENV": "/agent", "PYTHONPATH": "/base"}
-    given = {"A": "given", "PYTHONPATH": "/mine", "URL": "postgresql://u:p@h/d"}
-    env = rank_environment(base, given, {"RANK": "0"})
-    assert (env["A"], env["RANK"], env["PYTHONPATH"].split(os.pathsep)[1:]) == ("given", "0", ["/mine"])
-    assert not {"PGPASSWORD", "HOLDFAST_STORE", "VIRTUAL_ENV", "URL"} & set(env)
-
-
-def test_log_tail_gives_the_last_lines_and_nothing_for_no_file(tmp_path: Path) -> None:
-    path = tmp_path / "log"
-    path.write_bytes(b"".join(b"line %d\n" % i for i in range(10_000)) + b"\xff no newline")
-    assert log_tail(str(path))[-2:] == ["line 9999", "\ufffd no newline"]
-    assert len(log_tail(str(path))) == 20
-    assert log_tail(str(tmp_path / "none")) == []

@@ -11,8 +11,8 @@ import torch
 
 from holdfast_worker.loss import LossProgram
 from loss_expressions import likelihood
+from loss_model import LENGTHS, WHOLE, Model
 from simulated_ranks import in_ranks
-from test_loss_step import LENGTHS, WHOLE, Model
 
 PPO = {"low": 0.2, "high": 0.2, "ratio": "token"}
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
-from holdfast_worker import flight_recorder
 from holdfast_worker.machine import gpu_number, kernel_lines
 
 KILL = "3,812,5000000,-;Out of memory: Killed process 4242 (python) total-vm:8000kB\n"
@@ -42,19 +40,3 @@ def test_kernel_lines_tells_a_broken_gpu_only_to_those_that_use_it(tmp_path: Pat
     assert len(lines(None)) == 1
     assert lines("0", tmp_path / "none")[0].endswith("off the bus.")  # Which one cannot be told: all hear of it.
     assert gpu_number("0000:ff:00", directory=str(gpus)) is None
-
-
-def test_flight_recorder_asks_only_ranks_that_listen(tmp_path: Path) -> None:
-    place = {"generation": 2, "ranks": 2}
-    assert not flight_recorder.ask(str(tmp_path), "trainer", **place)
-    pipe = f"{flight_recorder.prefix(str(tmp_path), 'trainer', 2)}1.pipe"
-    os.mkfifo(pipe)
-    assert not flight_recorder.ask(str(tmp_path), "trainer", **place)  # torch made it, and has died.
-    listener = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
-    try:
-        assert flight_recorder.ask(str(tmp_path), "trainer", **place)
-        assert os.read(listener, 10) == b"1"
-    finally:
-        os.close(listener)
-    flight_recorder.clean(str(tmp_path), "trainer", **place)
-    assert not os.path.exists(pipe)

@@ -8,7 +8,7 @@ import stat
 import pytest
 
 from holdfast_worker import private_files
-from test_trainer_lora import adapted, published
+from test_trainer_adapter import adapted, published
 
 
 @pytest.fixture(params=[0o022, 0o027], ids=oct)

@@ -13,10 +13,7 @@ from typing import Any
 import pytest
 
 from fake_engine import PACKAGES, ROOT, alive
-from holdfast_worker import operation
 from holdfast_worker.channel import CHANNEL_VARIABLE, GUARD_VARIABLE, Channel
-from holdfast_worker.failures import REPORTS_BYTES_MAX, cause_of, fitting, report, report_of_exception
-from holdfast_worker.operation import BadDataError, OperationIO, TooLargeError, UserCodeError
 
 SOURCE = """
 import sys, os
@@ -189,74 +186,3 @@ def test_rank_and_its_children_die_with_the_agent_whatever_the_rank_does(agent: 
     while any(map(alive, children)) and time.monotonic() < deadline:
         time.sleep(0.01)
     assert not any(map(alive, children))
-
-
-def test_read_artifact_checks_name_presence_and_hash(tmp_path: Path) -> None:
-    import hashlib
-
-    sha256 = hashlib.sha256(b"data").hexdigest()
-    io = OperationIO.alone(str(tmp_path))
-    with pytest.raises(BadDataError, match="is not there"):
-        io.read_artifact({"sha256": sha256, "bytes": 4})
-    (tmp_path / sha256[:2]).mkdir()
-    (tmp_path / sha256[:2] / sha256).write_bytes(b"data")
-    assert io.read_artifact({"sha256": sha256, "bytes": 4}) == b"data"
-    (tmp_path / sha256[:2] / sha256).write_bytes(b"dat4")
-    with pytest.raises(BadDataError, match="holds 4 bytes with sha256"):
-        io.read_artifact({"sha256": sha256, "bytes": 4})
-    with pytest.raises(BadDataError, match="not a sha256"):
-        io.read_artifact({"sha256": "../../etc/passwd", "bytes": 4})
-
-
-class OutOfMemoryError(RuntimeError):
-    pass
-
-
-@pytest.mark.parametrize(
-    ("error", "booting", "cause"),
-    [
-        (ModuleNotFoundError("No module named 'torch'"), True, "import_error"),
-        (ModuleNotFoundError("No module named 'sympy'"), False, "other"),
-        (OutOfMemoryError("Tried to allocate 2.00 GiB"), False, "out_of_memory"),
-        (MemoryError(), False, "out_of_memory"),
-        (RuntimeError("CUDA error: out of memory"), True, "other"),
-        (UserCodeError("x"), False, "user_code"),
-        (BadDataError("x"), False, "bad_data"),
-        (RuntimeError("[gloo/pair.cc:553] Connection closed by peer [127.0.0.1]:1"), False, "other"),
-        (ConnectionResetError("Connection reset by peer"), False, "other"),
-        (ValueError("x"), False, "other"),
-    ],
-)
-def test_cause_of(error: BaseException, booting: bool, cause: str) -> None:
-    assert cause_of(error, booting=booting) == cause
-
-
-def test_fitting_keeps_every_ranks_report_and_drops_what_says_least_first() -> None:
-    long = {"traceback": "t" * 12_000, "log_tail": ["x" * 2_000] * 20, "log_errors": ["y" * 500] * 40}
-    few, many, crowd = (
-        [report(rank, cause="other", message="m", **long) for rank in range(n)] for n in (2, 200, 2_000)
-    )
-    assert fitting(few) == few
-    for reports in (many, crowd):
-        kept = fitting(reports)
-        assert [item["rank"] for item in kept] == [item["rank"] for item in reports]
-        assert len(json.dumps(kept)) <= REPORTS_BYTES_MAX
-        assert all(item["message"] == "m" and item["log_errors"] == [] for item in kept)
-
-
-def test_an_exception_that_cannot_tell_its_text_is_reported_all_the_same() -> None:
-    class Mute(Exception):
-        def __str__(self) -> str:
-            raise RuntimeError("no words")
-
-    found = report_of_exception(0, Mute())
-    assert found["exception"] == "Mute" and "Mute, whose text cannot be read (RuntimeError)" in found["message"]
-
-
-def test_a_blob_too_many_is_refused_where_it_is_added(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(operation, "ANSWER_BYTES_MAX", 10)
-    io = OperationIO.alone()
-    assert io.blob(b"12345") == 0
-    with pytest.raises(TooLargeError, match="at most 1024 blobs of 10 bytes together. Fix: "):
-        io.blob(b"123456")
-    assert io.blobs == [b"12345"]

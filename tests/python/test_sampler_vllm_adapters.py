@@ -15,8 +15,8 @@ import sampler_fixtures as fixtures
 from holdfast_worker.operation import BadDataError
 from holdfast_worker.sampler.adapters import vllm_rank
 from holdfast_worker.sampler.publication import probe_sequences
-from test_sampler_vllm import python_path
-from test_trainer_lora import adapted, train
+from test_sampler_vllm_engine import python_path
+from test_trainer_adapter import adapted, train
 
 PYTHON = os.environ.get("HOLDFAST_TEST_VLLM_PYTHON")
 needs_vllm = pytest.mark.skipif(

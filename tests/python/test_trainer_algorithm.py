@@ -10,9 +10,9 @@ import msgpack
 import numpy as np
 import pytest
 
+from algorithm_files import P3O, PLAIN, loss_of
 from holdfast_worker.loss.mismatch import NAMES as MISMATCH
 from loss_expressions import preference
-from test_algorithm import P3O, PLAIN, loss_of
 from test_trainer_heads import LOSSES, opened, value_batch
 from test_trainer_pairs import PAIRS, ready
 from trainer_harness import (

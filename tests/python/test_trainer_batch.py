@@ -9,17 +9,15 @@ import pytest
 from chat_templates import tokenizer_for
 from holdfast_worker.operation import BadDataError
 from holdfast_worker.trainer.batch import cut, read_sequences, updates_of
-from holdfast_worker.trainer.micro_batches import check_columns, micro_batch
-from trainer_harness import Artifacts, io_of, trajectory_batch
+from recorded_batches import sequences_of
+from trainer_harness import Artifacts, trajectory_batch
+
+PROMPT = [{"role": "user", "content": "hi"}]
 
 
 @pytest.fixture
 def artifacts(tmp_path):
     return Artifacts(tmp_path)
-
-
-def sequences_of(artifacts, batch):
-    return read_sequences(batch, io_of(artifacts).read_artifact, None)
 
 
 @pytest.mark.parametrize("world_size", [1, 2, 3])
@@ -97,28 +95,6 @@ def test_updates_of_hold_no_masked_sequence_and_refuse_a_step_of_nothing_else(ar
     assert [update.sequences for update in updates_of(batch, sequences)] == [[0, 5], [2, 3]]
     with pytest.raises(BadDataError, match="hold no sequence to train"):
         updates_of({**batch, "masked": [2, 3]}, sequences)
-
-
-def test_micro_batch_pads_on_the_right_and_masks_a_filler_whole(artifacts):
-    sequences = sequences_of(artifacts, trajectory_batch(artifacts, [[4, 6]]))
-    part = micro_batch(sequences, [1, 0], columns={"advantage", "staleness"}, device="cpu")
-    assert part.tokens.shape == part.mask.shape == part.columns["advantage"].shape == (2, 6)
-    assert part.columns["staleness"].tolist() == [0, 0]
-    assert part.mask[1].tolist() == [False, False, False, True, False, False]
-    assert (part.sequences, part.groups) == ([1, 0], [0, 0])
-    filler = micro_batch(sequences, [], columns={"advantage"}, device="cpu")
-    assert (filler.sequences, filler.mask.any().item()) == ([-1], False)
-
-
-def test_check_columns_names_what_the_batch_lacks(artifacts):
-    sequences = sequences_of(artifacts, trajectory_batch(artifacts, [[4]]))
-    with pytest.raises(
-        BadDataError, match="reads 'ref_logp' .*current columns are .'advantage', 'behaviour_logp', 'staleness'"
-    ):
-        check_columns({"ref_logp"}, sequences)
-
-
-PROMPT = [{"role": "user", "content": "hi"}]
 
 
 @pytest.mark.parametrize(

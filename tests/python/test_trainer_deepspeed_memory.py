@@ -7,8 +7,8 @@ from peft import PeftModel
 from transformers import AutoModelForCausalLM
 
 from holdfast_worker import weights
-from test_trainer_deepspeed import LENGTHS, TOKENS_MAX, broken, needs_deepspeed, script, torch_steps, whole
-from test_trainer_lora import LORA
+from test_trainer_adapter import LORA
+from test_trainer_engine_deepspeed import LENGTHS, TOKENS_MAX, broken, needs_deepspeed, script, torch_steps, whole
 from test_trainer_packing import supervised
 from trainer_harness import OPTIMIZER, SUPERVISED_LOSS, Trainer, trajectory_batch
 

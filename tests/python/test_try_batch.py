@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast_worker.algorithm.try_batch import Trial, report
+from holdfast_worker.trainer.try_batch import Trial, report
 from trainer_harness import POLICY_LOSS, Artifacts, trajectory_batch
 
 LENGTHS = [[6, 9], [7, 5], [8, 8]]

@@ -1,4 +1,4 @@
-"""Runs vLLM samplers and writes down what they said, for `test_sampler_vllm.py`, which judges it.
+"""Runs vLLM samplers and writes down what they said, for `test_sampler_vllm_engine.py`, which judges it.
 
 Run by the python that has vLLM: `vllm_evidence.py VARIANT FOLDER`. FOLDER has the models `base`, `first`, `second`,
 `third`. An engine takes about 20 s to start, so one is used for all that it can show, and the cold load is the second.

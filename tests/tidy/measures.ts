@@ -43,6 +43,23 @@ function filesInCycles(tree: Tree): string[] {
   });
 }
 
+/** Python folders whose files import each other's; a file that is in none stands for itself. */
+function pythonRoomsInCycles(tree: Tree): string[] {
+  const room = (path: string): string => {
+    const parts = path.slice(PYTHON_PACKAGE.length).split("/");
+    return parts.length > 1 ? `${parts[0]}/` : parts[0]!;
+  };
+  const ours = [...tree.modules.keys()].filter((path) => path.startsWith(PYTHON_PACKAGE));
+  const rooms = new Map<string, SourceModule>();
+  for (const path of ours) {
+    const imports = edges(tree, path).filter((to) => to.startsWith(PYTHON_PACKAGE) && room(to) !== room(path));
+    const known = rooms.get(room(path));
+    const all = [...(known?.imports ?? []), ...imports.map((to) => ({ from: room(to), names: [] }))];
+    rooms.set(room(path), { ...tree.modules.get(path)!, imports: all });
+  }
+  return filesInCycles({ ...tree, modules: rooms });
+}
+
 function longFunctions({ modules }: Tree): string[] {
   return [...modules.values()].flatMap(({ path, functions }) =>
     functions.filter(({ lines }) => lines > FUNCTION_LINES_MAX).map(({ name, line, lines }) =>
@@ -137,6 +154,7 @@ function importsPastMod(tree: Tree): string[] {
 /** By the name that the record has. */
 export const MEASURES: Record<string, (tree: Tree) => string[]> = {
   files_in_import_cycles: filesInCycles,
+  python_rooms_in_import_cycles: pythonRoomsInCycles,
   functions_over_70_lines: longFunctions,
   files_over_400_lines: longFiles,
   lines_over_100_columns: longLines,

@@ -55,6 +55,26 @@ const FOUND: { measure: string; what: string; change: Record<string, string>; fi
     findings: [`${PACKAGE}/x/y.py with ${PACKAGE}/x/z.py`, `${PACKAGE}/x/z.py with ${PACKAGE}/x/y.py`],
   },
   {
+    measure: "files_in_import_cycles",
+    what: "a Python package whose __init__.py runs before the module that is imported",
+    change: {
+      [`${PACKAGE}/x/__init__.py`]: `from holdfast_worker.w import v\n`,
+      [`${PACKAGE}/w/v.py`]: `from holdfast_worker.x import z\n`,
+      "tests/python/test_v.py": "",
+    },
+    findings: [`${PACKAGE}/w/v.py with ${PACKAGE}/x/__init__.py`, `${PACKAGE}/x/__init__.py with ${PACKAGE}/w/v.py`],
+  },
+  {
+    measure: "python_rooms_in_import_cycles",
+    what: "two folders that import each other by different files",
+    change: {
+      [`${PACKAGE}/x/y.py`]: `from holdfast_worker.w import v\n`,
+      [`${PACKAGE}/w/v.py`]: "import os\n",
+      [`${PACKAGE}/w/u.py`]: `def late():\n    import holdfast_worker.x.z\n`,
+    },
+    findings: ["w/ with x/", "x/ with w/"],
+  },
+  {
     measure: "functions_over_70_lines",
     what: "71 lines, none of 70",
     change: {

@@ -15,14 +15,25 @@ def spans(tree):
             yield {"name": node.name, "line": first, "lines": node.end_lineno - first + 1}
 
 
+def packages(dotted, package):
+    """Those around a module: an import runs them first, but for those that the importing module is in itself."""
+    inside = f".{'.'.join(package)}."
+    parts = dotted.split(".")
+    around = [".".join(parts[:i]) for i in range(1, len(parts))]
+    return [name for name in around if f".{name}." not in inside]
+
+
 def imported(tree, package):
     """Dotted names: every module that an import may lead to, as `from a import b` may name the module `a.b`."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            for alias in node.names:
+                yield from packages(alias.name, package)
+                yield alias.name
         elif isinstance(node, ast.ImportFrom):
             above = package[: len(package) - node.level + 1] if node.level else []
             base = ".".join([*above, *([node.module] if node.module else [])])
+            yield from packages(base, package)
             yield base
             yield from (f"{base}.{alias.name}" for alias in node.names)
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from holdfast_worker.algorithm.program import Algorithm, untouched_randomness
+from holdfast_worker.algorithm.algorithm import Algorithm
 from holdfast_worker.algorithm.source import AlgorithmError, did_you_mean, telling_line
+from holdfast_worker.rng_state import untouched_randomness
 
 # Always there, and what is computed first where a file reads it or lists it in NEEDS.
 GIVEN = ("reward", "group", "stop", "length", "token_reward")

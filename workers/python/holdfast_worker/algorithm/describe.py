@@ -7,8 +7,9 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
+from holdfast_worker.algorithm.algorithm import Algorithm
 from holdfast_worker.algorithm.credit import group_min, needs_of
-from holdfast_worker.algorithm.program import Algorithm, PythonProgram
+from holdfast_worker.algorithm.program import PythonProgram
 from holdfast_worker.algorithm.source import AlgorithmError
 
 

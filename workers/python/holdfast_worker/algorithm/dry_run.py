@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from holdfast_worker.algorithm.algorithm import AlgorithmLoss
 from holdfast_worker.algorithm.inputs import KINDS, Inputs, kind_of
 from holdfast_worker.algorithm.source import AlgorithmError
-from holdfast_worker.loss.program import LIVE
-from holdfast_worker.loss.step import MicroBatch, StepOutcome, count_step, run_step
-
-if TYPE_CHECKING:
-    from holdfast_worker.algorithm.program import PythonProgram
+from holdfast_worker.algorithm.step import PythonStep
+from holdfast_worker.loss.expression import LIVE
+from holdfast_worker.loss.micro_batch import MicroBatch, count_step
+from holdfast_worker.loss.step import StepOutcome, run_step
 
 # Groups and pairs of unequal lengths; a hole in a mask.
 GROUPS = [0, 0, 0, 0, 1, 1]
@@ -38,7 +38,7 @@ class Found:
     has_pairs: bool
 
 
-def dry_run(program: PythonProgram) -> Found:
+def dry_run(program: AlgorithmLoss) -> Found:
     """Runs the loss on the step as a whole and in pieces. Raises AlgorithmError where it cannot be trained on."""
     step = SyntheticStep(program)
     whole = step.run(WHOLE, padding=0)
@@ -92,7 +92,7 @@ def _near(a: Any, b: Any) -> bool:
 class SyntheticStep:
     """Numbers of a plausible size for every input, all masked positions NaN. It remembers what was read."""
 
-    def __init__(self, program: PythonProgram) -> None:
+    def __init__(self, program: AlgorithmLoss) -> None:
         self.program = program
         self.read: set[str] = set()
         self.statistics_read: set[str] = set()
@@ -192,7 +192,5 @@ class Watched:
         self.step.given.append(x)
         return self.step.program.call_loss(x, s)
 
-    def open_step(self, *step: Any) -> Any:
-        from holdfast_worker.algorithm.step import PythonStep
-
-        return PythonStep(self, *step)  # type: ignore[arg-type]
+    def open_step(self, *step: Any) -> PythonStep:
+        return PythonStep(self, *step)

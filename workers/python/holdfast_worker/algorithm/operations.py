@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from holdfast_worker.algorithm.algorithm import Algorithm
 from holdfast_worker.algorithm.credit import assign, read_round
 from holdfast_worker.algorithm.describe import describe
-from holdfast_worker.algorithm.program import Algorithm
 from holdfast_worker.operation import OperationIO
 from holdfast_worker.wire_types import TrainerCredit, TrainerOpenAlgorithm
 

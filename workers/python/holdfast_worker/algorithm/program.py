@@ -4,56 +4,29 @@ from __future__ import annotations
 
 import pdb
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from holdfast_worker.algorithm.inputs import Inputs, Sums
-from holdfast_worker.algorithm.source import AlgorithmError, AlgorithmFile, settings_json
-from holdfast_worker.loss.program import COUNTS, LENGTHS, LIVE
-from holdfast_worker.trainer.numerics import restore_rng_state, rng_state
+from holdfast_worker.algorithm.algorithm import Algorithm, AlgorithmLoss
+from holdfast_worker.algorithm.dry_run import dry_run
+from holdfast_worker.algorithm.source import AlgorithmError
+from holdfast_worker.algorithm.step import PythonStep
+from holdfast_worker.loss.expression import COUNTS, LENGTHS, LIVE
+from holdfast_worker.loss.program import LossProgram
+from holdfast_worker.rng_state import untouched_randomness
 
 VERSION = 1
 
 
-class Algorithm:
-    """
-    A file with its settings. `recorded`: {file, source, settings}, as it is part of a recorded loss. `file` is what
-    errors call it.
-    """
-
-    def __init__(self, recorded: Mapping[str, Any]) -> None:
-        self.file = recorded["file"]
-        with untouched_randomness():
-            self.code = AlgorithmFile(recorded["source"], self.file)
-        self.config = self.code.settings(recorded["settings"])
-        self.settings = settings_json(self.config, self.file)
-
-    def first_coef(self) -> dict[str, float]:
-        """The coefficients that change during a run, each with its first value: `coef(c)` of the file."""
-        if not self.code.has("coef"):
-            return {}
-        found = self.code.call("coef", self.config)
-        if not isinstance(found, Mapping) or not all(isinstance(value, (int, float)) for value in found.values()):
-            raise AlgorithmError(f"Cannot use what coef() of {self.file} returned: return numbers by name")
-        return {str(name): float(value) for name, value in found.items()}
-
-
-class PythonProgram:
+class PythonProgram(AlgorithmLoss):
     """
     One loss of a file. What it reads is found by a dry run on a synthetic step, which also checks it. With
     `old_is_current` the batch serves one step of the version that sampled it: `old_logp` is then the detached `logp`.
     """
 
     def __init__(self, algorithm: Algorithm, part: str = "loss", old_is_current: bool = False) -> None:
-        from holdfast_worker.algorithm.dry_run import dry_run
-
-        self.algorithm = algorithm
-        self.file = algorithm.file
-        self.part = part
-        self.has_statistics = part == "loss" and algorithm.code.has("statistics")
-        self.old_is_current = False
-        self.inputs = self.live = self.statistics_live = None  # Unknown until the dry run, which may read all.
+        super().__init__(algorithm, part)
         with untouched_randomness(), without_breakpoints():
             found = dry_run(self)
         self.read = found.inputs  # By the names that the file uses.
@@ -70,24 +43,23 @@ class PythonProgram:
         return {"logp" if self.old_is_current and name == "old_logp" else name for name in names}
 
     def check_known(self, name: str) -> None:
-        if self.inputs is not None and name not in self.inputs:
+        if name not in self.inputs:
             raise AlgorithmError(
                 f"Cannot read '{name}' in {self.part}() of {self.file} "
                 "because it was not read when the file was opened: "
                 "what a loss reads may depend on settings, not on data"
             )
 
-    def call_statistics(self, x: Inputs) -> Any:
-        return self.algorithm.code.call("statistics", x, self.algorithm.config)
-
-    def call_loss(self, x: Inputs, s: Sums) -> Any:
-        return self.algorithm.code.call(self.part, x, self.algorithm.config, s)
-
     def open_step(self, *step: Any) -> Any:
         """This rank's part of a step, as `run_step` asks for it."""
-        from holdfast_worker.algorithm.step import PythonStep
-
         return PythonStep(self, *step)
+
+
+def program_of(recorded: Mapping[str, Any], *, old_is_current: bool = False) -> Any:
+    """A recorded loss: an expression, or a function of a file. `old_is_current`: of both."""
+    if "python" in recorded:
+        return recorded_program(recorded, old_is_current)
+    return LossProgram(recorded, old_is_current=old_is_current)
 
 
 def recorded_program(recorded: Mapping[str, Any], old_is_current: bool = False) -> PythonProgram:
@@ -103,17 +75,7 @@ def _nobody_to_ask(*_: Any, **__: Any) -> None:
 
 
 @contextmanager
-def untouched_randomness() -> Iterator[None]:
-    """Whatever draws random numbers inside, later draws are the same: opening a file twice must not move a run."""
-    state = rng_state()
-    try:
-        yield
-    finally:
-        restore_rng_state(state)
-
-
-@contextmanager
-def without_breakpoints() -> Iterator[None]:
+def without_breakpoints() -> Generator[None, None, None]:
     """`breakpoint()` is meant for real data, and in a worker there is nobody to ask."""
     hook, trace = sys.breakpointhook, pdb.set_trace
     sys.breakpointhook = pdb.set_trace = lambda *_, **__: None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -14,13 +14,29 @@ from holdfast_worker.algorithm.answer import REDUCTIONS, Answer, Term, read_answ
 from holdfast_worker.algorithm.first_not_finite import FirstNotFinite
 from holdfast_worker.algorithm.inputs import Inputs, Sums, kind_of, widened
 from holdfast_worker.algorithm.source import AlgorithmError
-from holdfast_worker.loss.program import COUNTS, LIVE
-from holdfast_worker.loss.step import Counts, Culprit, Forward, MicroBatch, StepOutcome, check_micro_batches, column
-
-if TYPE_CHECKING:
-    from holdfast_worker.algorithm.program import PythonProgram
+from holdfast_worker.loss.expression import COUNTS, LIVE
+from holdfast_worker.loss.micro_batch import Counts, MicroBatch, check_micro_batches, column
+from holdfast_worker.loss.step import Culprit, Forward, StepOutcome
 
 Parts = dict[int, float]
+
+
+class CalledProgram(Protocol):
+    """What a step asks of a loss: its functions, and what they read."""
+
+    file: str
+    part: str
+    has_statistics: bool
+    has_pairs: bool
+    old_is_current: bool
+    statistics_live: set[str]
+
+    def check_known(self, name: str) -> None:
+        """Raises if the loss did not read this input when it was opened."""
+
+    def call_statistics(self, x: Inputs) -> Any: ...
+
+    def call_loss(self, x: Inputs, s: Sums) -> Any: ...
 
 
 class PythonStep:
@@ -31,7 +47,7 @@ class PythonStep:
 
     def __init__(
         self,
-        program: PythonProgram,
+        program: CalledProgram,
         micro_batches: Sequence[MicroBatch],
         counts: Counts,
         coef: dict[str, float],

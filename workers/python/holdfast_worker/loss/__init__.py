@@ -1,9 +1,9 @@
 """The loss interpreter: one optimizer step's arithmetic, without any model code."""
 
+from holdfast_worker.loss.micro_batch import Counts, MicroBatch, count_step
 from holdfast_worker.loss.mismatch import BEHAVIOUR
 from holdfast_worker.loss.program import LossProgram
-from holdfast_worker.loss.recorded import program_of
-from holdfast_worker.loss.step import Counts, Culprit, MicroBatch, Program, StepOutcome, count_step, run_step, steepest
+from holdfast_worker.loss.step import Culprit, Program, StepOutcome, run_step, steepest
 
 __all__ = [
     "BEHAVIOUR",
@@ -14,7 +14,6 @@ __all__ = [
     "Program",
     "StepOutcome",
     "count_step",
-    "program_of",
     "run_step",
     "steepest",
 ]

@@ -8,9 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
-from holdfast_worker.loss.program import LossProgram, Node
-
-__all__ = ["LossProgram", "MicroBatchValues"]
+from holdfast_worker.loss.expression import LossExpression, Node
 
 ELEMENTWISE: dict[str, Callable[..., Tensor]] = {
     "add": torch.add,
@@ -40,7 +38,7 @@ class MicroBatchValues:
 
     def __init__(
         self,
-        program: LossProgram,
+        program: LossExpression,
         mask: Tensor,
         *,
         read: Callable[[str], Tensor],

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-if TYPE_CHECKING:
-    from holdfast_worker.loss.step import MicroBatch
+from holdfast_worker.loss.micro_batch import MicroBatch
 
 BEHAVIOUR = "behaviour_logp"  # The column with what the sampler said of each token.
 # With v = log pi - log pi_behaviour of a token that pi_behaviour sampled.

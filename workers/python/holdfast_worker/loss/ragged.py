@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from holdfast_worker.loss.program import LossProgram, Node
+from holdfast_worker.loss.expression import LossExpression, Node
 
 Value = Any  # token [n], sequence [S], pair [P] float64, or one float
 
@@ -74,7 +74,7 @@ class RaggedStep:
 class StepValues:
     """Values of a program's nodes over one whole step. Sums over the step are resolved over all ranks, once."""
 
-    def __init__(self, program: LossProgram, data: RaggedStep, gather: Callable[[Any], list[Any]]) -> None:
+    def __init__(self, program: LossExpression, data: RaggedStep, gather: Callable[[Any], list[Any]]) -> None:
         self.program = program
         self.data = data
         self.gather = gather

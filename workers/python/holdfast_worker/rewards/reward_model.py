@@ -7,9 +7,12 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from holdfast_worker import weights
 from holdfast_worker.operation import BadDataError
 from holdfast_worker.prompts import encode_prompt, encode_supervised, turn_end
 from holdfast_worker.sampler.stopping import decode, end_tokens
+from holdfast_worker.trainer import numerics
+from holdfast_worker.trainer.model_source import ModelSource
 
 SEED = 0  # For anything that torch draws by itself.
 Item = dict[str, Any]
@@ -24,9 +27,6 @@ class RewardModel:
     """
 
     def __init__(self, settings: dict[str, Any]) -> None:
-        from holdfast_worker.trainer import numerics
-        from holdfast_worker.trainer.model_source import ModelSource
-
         path = settings["path"]
         numerics.prepare_environment(settings["threads"])
         self.device = numerics.choose_device(settings["device"], 0)
@@ -108,8 +108,6 @@ class RewardModel:
 
 def require_head(path: str) -> None:
     """A language model would get a head of zeros, and every sample the same score."""
-    from holdfast_worker import weights
-
     heads = [tensor.shape for tensor in weights.locate_tensors(path) if tensor.name == "score.weight"]
     if not heads:
         raise BadDataError(

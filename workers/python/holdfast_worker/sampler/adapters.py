@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -56,8 +57,6 @@ def tensors_by_file_name(adapted: Any) -> dict[str, Any]:
 
 def write_noise(directory: str, target: str, seed: int) -> None:
     """A PEFT directory like the one in `directory`, with noise for its tensors."""
-    import shutil
-
     import torch
     from safetensors.torch import load_file, save_file
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from holdfast_worker.gpu_memory import drop_garbage, give_back
 from holdfast_worker.operation import BadDataError
+from holdfast_worker.sampler.adapters import tensors_by_file_name, with_adapter
 from holdfast_worker.sampler.engine import Watch
 from holdfast_worker.sampler.publication import read_tensors
 from holdfast_worker.sampler.randomness import uniforms
@@ -101,8 +102,6 @@ class HuggingFaceEngine:
         import torch
         from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 
-        from holdfast_worker.sampler.adapters import with_adapter
-
         self.model = self.decoder = None  # The old model goes before the new one comes.
         assert "base" in publication
         base = publication["base"]["dir"]
@@ -157,8 +156,6 @@ class HuggingFaceEngine:
         """What a publication replaces, by the names in its files: the whole model, or the adapter in it."""
         if self.base is None:
             return self.model.state_dict(keep_vars=True)
-        from holdfast_worker.sampler.adapters import tensors_by_file_name
-
         return tensors_by_file_name(self.model)
 
     def _copy(self, target: torch.Tensor, source: torch.Tensor) -> None:
@@ -184,8 +181,6 @@ class HuggingFaceEngine:
 
         model = AutoModelForCausalLM.from_pretrained(self.base or directory, dtype=self.dtype)
         if self.base is not None:
-            from holdfast_worker.sampler.adapters import with_adapter
-
             model = with_adapter(model, directory)
         model = model.to(self.device).eval()
         try:

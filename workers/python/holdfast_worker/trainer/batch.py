@@ -11,6 +11,7 @@ import msgpack
 import numpy as np
 
 from holdfast_worker.operation import BadDataError
+from holdfast_worker.prompts import encode_rows, encode_supervised
 
 ReadArtifact = Callable[[dict[str, Any]], bytes]
 
@@ -43,8 +44,6 @@ def read_sequences(batch: dict[str, Any], read: ReadArtifact, tokenizer: Any) ->
 
 
 def _supervised_sequences(batch: dict[str, Any], tokenizer: Any) -> list[SequenceData]:
-    from holdfast_worker.prompts import encode_rows
-
     sequences = []
     for place, row in enumerate(batch["rows"]):
         if row.get("completion") is None:
@@ -66,8 +65,6 @@ def _row_named(row: dict[str, Any]) -> Iterator[None]:
 
 def _pair_sequences(batch: dict[str, Any], read: ReadArtifact, tokenizer: Any) -> list[SequenceData]:
     """Chosen, rejected, chosen, ...; a pair is a group. Both sides of a pair have the same prompt tokens."""
-    from holdfast_worker.prompts import encode_supervised
-
     sequences = []
     for place, pair in enumerate(batch["pairs"]):
         for side in ("chosen", "rejected"):

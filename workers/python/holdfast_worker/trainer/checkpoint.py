@@ -15,7 +15,7 @@ from typing import Any
 
 from holdfast_worker import private_files, weights
 from holdfast_worker.operation import BadDataError
-from holdfast_worker.trainer import disk_room, numerics
+from holdfast_worker.trainer import disk_room
 from holdfast_worker.trainer.engine import TrainingEngine
 
 STATE_RECORD = "trainer.json"
@@ -79,6 +79,8 @@ def save(engine: TrainingEngine, source: Any, *, directory: Path, home: str, rec
 def _save(engine: TrainingEngine, source: Any, *, directory: Path, record: dict[str, Any]) -> dict[str, Any]:
     import torch
 
+    from holdfast_worker.rng_state import rng_state
+
     state = directory / "state"
     if engine.rank == 0:
         state.mkdir()
@@ -87,7 +89,7 @@ def _save(engine: TrainingEngine, source: Any, *, directory: Path, record: dict[
     disk_room.require_room(engine, directory, own_bytes)  # Nobody writes before the directory is there.
     write_hf(engine, source, directory=directory / "hf", dtype=record["numerics"]["dtype"], form=form)
     engine.save_state(state)
-    torch.save(numerics.rng_state(), state / f"rng_rank_{engine.rank}_.pt")
+    torch.save(rng_state(), state / f"rng_rank_{engine.rank}_.pt")
     if engine.rank == 0:
         (state / STATE_RECORD).write_text(json.dumps(record, indent=2, sort_keys=True) + "\n")
     engine.gather(None)  # All files of all ranks are written.
@@ -148,5 +150,7 @@ def restore_rng(engine: TrainingEngine, directory: Path, *, world_size: int) -> 
     """
     import torch
 
+    from holdfast_worker.rng_state import restore_rng_state
+
     path = directory / "state" / f"rng_rank_{engine.rank % world_size}_.pt"
-    numerics.restore_rng_state(torch.load(path, map_location="cpu", weights_only=True))
+    restore_rng_state(torch.load(path, map_location="cpu", weights_only=True))

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from holdfast_worker.trainer.output_head import target_values, values_in_chunks
+from holdfast_worker.trainer.packing import packed_row
 
 
 class Rows(Protocol):
@@ -69,8 +70,6 @@ def _packed(rows: Rows) -> Inputs:
     """
     As `_padded`, for one row: of its tokens only those before a trained one are asked, once for each that follows.
     """
-    from holdfast_worker.trainer.packing import packed_row
-
     row = packed_row(rows)
     trained = rows.mask.clone()
     trained[:, 0] = False  # Nothing stands before it.

@@ -148,33 +148,3 @@ def describe(spec: TrainerSpec, *, device: str, world_size: int) -> dict[str, An
 def _shape_of(lora: Lora, seed: int) -> dict[str, Any]:
     """What decides an adapter's bits: `publish` only says how it is written."""
     return {name: value for name, value in lora.items() if name != "publish"} | {"seed": seed}
-
-
-def rng_state() -> dict[str, Any]:
-    """Every random generator of this process. Plain values and tensors only: it loads without unpickling code."""
-    import numpy
-    import torch
-
-    version, internal, gauss = random.getstate()
-    name, keys, position, has_gauss, cached = numpy.random.get_state()
-    state: dict[str, Any] = {
-        "python": {"version": version, "internal": list(internal), "gauss": gauss},
-        "numpy": {"name": name, "keys": torch.from_numpy(keys.astype("int64")), "rest": [position, has_gauss, cached]},
-        "torch": torch.get_rng_state(),
-    }
-    if torch.cuda.is_available() and torch.cuda.is_initialized():
-        state["cuda"] = torch.cuda.get_rng_state()
-    return state
-
-
-def restore_rng_state(state: dict[str, Any]) -> None:
-    """The counterpart of `rng_state`."""
-    import numpy
-    import torch
-
-    python, numbers = state["python"], state["numpy"]
-    random.setstate((python["version"], tuple(python["internal"]), python["gauss"]))
-    numpy.random.set_state((numbers["name"], numbers["keys"].numpy().astype("uint32"), *numbers["rest"]))
-    torch.set_rng_state(state["torch"])
-    if "cuda" in state and torch.cuda.is_available():
-        torch.cuda.set_rng_state(state["cuda"])

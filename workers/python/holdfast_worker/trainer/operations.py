@@ -12,7 +12,8 @@ from typing import Any
 import msgpack
 import torch
 
-from holdfast_worker.loss import BEHAVIOUR, Program, StepOutcome, count_step, program_of, run_step, steepest
+from holdfast_worker.algorithm import program_of
+from holdfast_worker.loss import BEHAVIOUR, Program, StepOutcome, count_step, run_step, steepest
 from holdfast_worker.operation import OperationIO
 from holdfast_worker.trainer import numerics
 from holdfast_worker.trainer.batch import SequenceData, Update, cut, cut_pairs, read_sequences, updates_of
@@ -21,6 +22,7 @@ from holdfast_worker.trainer.families import Family, cut_packed, families_of
 from holdfast_worker.trainer.micro_batches import check_columns, micro_batch
 from holdfast_worker.trainer.model_digests import ModelDigests
 from holdfast_worker.trainer.model_source import ModelSource
+from holdfast_worker.trainer.packing import check_packing, use_packed_attention
 from holdfast_worker.trainer.references import References
 from holdfast_worker.trainer.scoring import FORWARDS, passes, score_rows
 from holdfast_worker.wire_types import ArtifactRef, TrainerEvaluate, TrainerScore, TrainerTrain
@@ -132,8 +134,6 @@ class TrainingOperations:
 
     def _pack(self, model: Any) -> None:
         """Packed attention for a model, after the proof that it keeps sequences apart. Once for each."""
-        from holdfast_worker.trainer.packing import check_packing, use_packed_attention
-
         module = self.engine.module if model is self.engine.model else model
         if getattr(module, "packs_rows", False):
             return

@@ -14,8 +14,12 @@ from holdfast_worker import weights
 from holdfast_worker.failures import cause_of
 from holdfast_worker.gpu_memory import give_back
 from holdfast_worker.operation import OperationIO, RankContext
-from holdfast_worker.trainer import numerics
+from holdfast_worker.trainer import checkpoint, numerics
+from holdfast_worker.trainer.adapter import adapted_source
+from holdfast_worker.trainer.create_model import create_model
 from holdfast_worker.trainer.model_digests import ModelDigests
+from holdfast_worker.trainer.model_source import ModelSource
+from holdfast_worker.trainer.schedule import check_schedule, factor
 from holdfast_worker.wire import typed
 from holdfast_worker.wire_types import (
     Optimizer,
@@ -135,8 +139,6 @@ class Worker:
 
     def create_model(self, args: TrainerCreateModel, io: OperationIO) -> Answer:
         """Rank 0 makes the model; a second run makes the same bits again."""
-        from holdfast_worker.trainer.create_model import create_model
-
         digest = ""
         if self.context.rank == 0:
             digest = create_model(args.recipe, seed=args.seed, directory=args.dir, home=self.context.home)
@@ -174,9 +176,6 @@ class Worker:
 
     def load(self, args: TrainerLoad, io: OperationIO) -> Answer:
         """Takes a version from a model directory or a checkpoint. Whatever was held before is gone, even on failure."""
-        from holdfast_worker.trainer import checkpoint
-        from holdfast_worker.trainer.schedule import check_schedule
-
         self.held, self.trained = None, None
         check_schedule(args.optimizer["schedule"])
         saved, steps_done, skipped, state = args.checkpoint, 0, 0, None
@@ -203,13 +202,9 @@ class Worker:
 
     def _source(self, base: Path, saved: Path | None) -> Any:
         """A checkpoint is a model by itself; one of an adapter belongs to its base."""
-        from holdfast_worker.trainer.model_source import ModelSource
-
         lora = self.spec.lora
         if lora is None:
             return ModelSource(saved or base, head=self.spec.head)
-        from holdfast_worker.trainer.adapter import adapted_source
-
         return adapted_source(lora, seed=self.spec.seed, path=base, saved=saved, engine=self.engine)
 
     def train(self, args: TrainerTrain, io: OperationIO) -> Answer:
@@ -241,8 +236,6 @@ class Worker:
         return answer
 
     def _change(self, optimizer: Optimizer) -> None:
-        from holdfast_worker.trainer.schedule import check_schedule
-
         if optimizer == self.optimizer:
             return
         check_schedule(optimizer["schedule"])
@@ -250,8 +243,6 @@ class Worker:
         self.optimizer = optimizer
 
     def _learning_rate(self) -> float:
-        from holdfast_worker.trainer.schedule import factor
-
         return self.optimizer["lr"] * factor(self.optimizer["schedule"], self.steps_done)
 
     def score(self, args: TrainerScore, io: OperationIO) -> Answer:
@@ -272,8 +263,6 @@ class Worker:
 
     def publish(self, args: TrainerPublish, io: OperationIO) -> Answer:
         """The weights as a plain Hugging Face directory, there whole or not at all. A second run writes the same."""
-        from holdfast_worker.trainer import checkpoint
-
         if self.held != args.version:
             return {"not_resident": self.held}
         form = args.form or (self.spec.lora["publish"] if self.spec.lora else "merged")
@@ -289,8 +278,6 @@ class Worker:
 
     def save(self, args: TrainerSave, io: OperationIO) -> Answer:
         """A checkpoint. Each rank answers the files it wrote; the engine commits their union."""
-        from holdfast_worker.trainer import checkpoint
-
         if self.held != args.version:
             return {"not_resident": self.held}
         record = {

@@ -2,53 +2,38 @@
 
 from __future__ import annotations
 
-import json
-import weakref
-from itertools import pairwise
-from pathlib import Path
-
 import msgpack
 import numpy as np
 import pytest
 import torch
-from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers import AutoModelForCausalLM
 
-from holdfast_worker import weights
 from holdfast_worker.loss.mismatch import NAMES as MISMATCH
 from holdfast_worker.operation import BadDataError, OperationIO
 from holdfast_worker.trainer.engine import NonFiniteError
-from holdfast_worker.trainer.model_source import ModelSource
+from torch_trainers import LENGTHS, published, steps
 from trainer_harness import (
     OPTIMIZER,
-    POLICY_LOSS,
     SUPERVISED_LOSS,
     Trainer,
-    run_ranks,
     trajectory_batch,
 )
 
-LENGTHS = [[16, 9, 12, 7]] * 3
+
+def broken(trainer, advantage=1e300, seed=0):
+    """A batch whose sequence 5 has an advantage that makes itself (1e300), the loss's sum or the norm not finite."""
+    batch = trajectory_batch(trainer.artifacts, LENGTHS, seed=seed)
+    batch["columns"]["advantage"]["values"][5] = advantage
+    return batch
 
 
-@pytest.fixture
-def trainer(tmp_path):
-    trainer = Trainer(tmp_path)
-    trainer.create()
-    trainer.load()
-    return trainer
-
-
-def steps(trainer, versions, **options):
-    """Trains from each version to the next; the batch depends on the version."""
-    answers = []
-    for before, after in pairwise(versions):
-        batch = trajectory_batch(trainer.artifacts, LENGTHS, seed=int(before[1:]))
-        answers.append(trainer.train(batch, between=(before, after), **options))
-    return [step for answer in answers for step in answer["steps"]]
-
-
-def published(trainer, version, name="out"):
-    return trainer.call("publish", version=version, dir=str(trainer.directory / name))
+def independent_logp(model, trajectory, *, temperature):
+    tokens = torch.tensor(np.frombuffer(trajectory["tokens"], "<i4").astype(np.int64))
+    mask = np.frombuffer(trajectory["action_mask"], np.uint8)
+    with torch.no_grad():
+        table = (model(tokens[None]).logits[0] / temperature).log_softmax(-1)
+    logp = table[:-1].gather(1, tokens[1:, None])[:, 0].numpy()
+    return np.concatenate([[0.0], logp]) * mask
 
 
 @pytest.mark.parametrize(
@@ -86,50 +71,6 @@ def test_weight_decay_cannot_be_turned_on_in_the_middle(tmp_path):
     with pytest.raises(BadDataError, match="without weight decay: start a new run"):
         trainer.train(batch, between=("v0", "v1"), optimizer={"weight_decay": 0.1})
     assert trainer.worker.held == "v0"
-
-
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-def test_training_from_a_checkpoint_in_a_new_process_gives_the_bits_of_training_on(tmp_path, dtype):
-    trainer = Trainer(tmp_path, dtype=dtype)
-    trainer.create()
-    trainer.load()
-    steps(trainer, ["v0", "v1", "v2", "v3"])
-    checkpoint = trainer.call("save", version="v3", dir=str(tmp_path / "checkpoint"))
-    expected = steps(trainer, ["v3", "v4", "v5"])
-    digest = published(trainer, "v5")["digest"]
-
-    batches = [trainer.artifacts.put_json(trajectory_batch(trainer.artifacts, LENGTHS, seed=k)) for k in (3, 4)]
-    loss = trainer.artifacts.put_json(POLICY_LOSS)
-    load = {"version": "v3", "model_path": "unused", "optimizer": OPTIMIZER, "checkpoint": checkpoint}
-    train = [
-        {
-            **{"from": f"v{k}", "to": f"v{k + 1}", "batch": batch, "loss": loss},
-            **{"optimizer": OPTIMIZER, "micro_batch_tokens_max": 64},
-        }
-        for k, batch in zip((3, 4), batches)
-    ]
-    script = [{"op": "load", "args": load}, *({"op": "train", "args": args} for args in train)]
-    script.append({"op": "publish", "args": {"version": "v5", "dir": str(tmp_path / "again")}})
-    answers = run_ranks(tmp_path, script, artifacts=trainer.artifacts, ranks=1, engine="torch", dtype=dtype)[0]
-    assert [step for answer in answers[2:4] for step in answer["steps"]] == expected
-    assert answers[4]["digest"] == digest
-
-
-def test_train_answers_not_resident_and_changes_nothing(trainer):
-    before = published(trainer, "v0")["digest"]
-    batch = trajectory_batch(trainer.artifacts, LENGTHS)
-    assert trainer.train(batch, between=("v7", "v8")) == {"not_resident": "v0"}
-    assert trainer.call("publish", version="v7", dir=str(trainer.directory / "no")) == {"not_resident": "v0"}
-    assert trainer.call("save", version="v7", dir=str(trainer.directory / "no")) == {"not_resident": "v0"}
-    assert published(trainer, "v0")["digest"] == before
-
-
-def test_train_answers_again_what_was_lost_on_the_way(trainer):
-    batch = trajectory_batch(trainer.artifacts, LENGTHS)
-    first = trainer.train(batch, between=("v0", "v1"))
-    digest = published(trainer, "v1")["digest"]
-    assert trainer.train(batch, between=("v0", "v1")) == first
-    assert published(trainer, "v1")["digest"] == digest
 
 
 def test_train_redone_from_the_base_repeats_loss_and_norm_bit_for_bit(trainer):
@@ -223,13 +164,6 @@ def test_supervised_rows_have_no_sampler_to_be_measured_by(trainer):
     clip = {"low": 0.2, "high": 0.2, "ratio": "token"}
     step = trainer.train(batch, between=("v0", "v1"), loss=SUPERVISED_LOSS, mismatch=clip)["steps"][0]
     assert step["metrics"] == {}
-
-
-def broken(trainer, advantage=1e300, seed=0):
-    """A batch whose sequence 5 has an advantage that makes itself (1e300), the loss's sum or the norm not finite."""
-    batch = trajectory_batch(trainer.artifacts, LENGTHS, seed=seed)
-    batch["columns"]["advantage"]["values"][5] = advantage
-    return batch
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
@@ -340,157 +274,3 @@ def test_a_reference_that_is_offloaded_between_uses_says_the_same(trainer):
         said.append(trainer.io.blobs)
     assert said[0] == said[1] == said[2]
     assert {parameter.device.type for parameter in trainer.worker.trainer.references.model.parameters()} == {"cpu"}
-
-
-def independent_logp(model, trajectory, *, temperature):
-    tokens = torch.tensor(np.frombuffer(trajectory["tokens"], "<i4").astype(np.int64))
-    mask = np.frombuffer(trajectory["action_mask"], np.uint8)
-    with torch.no_grad():
-        table = (model(tokens[None]).logits[0] / temperature).log_softmax(-1)
-    logp = table[:-1].gather(1, tokens[1:, None])[:, 0].numpy()
-    return np.concatenate([[0.0], logp]) * mask
-
-
-@pytest.mark.parametrize("recipe", ["tiny_qwen", "tiny_qwen_untied"])
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-def test_publish_writes_what_from_pretrained_opens(tmp_path, recipe, dtype):
-    trainer = Trainer(tmp_path, dtype=dtype)
-    model_dir = trainer.create(recipe)
-    trainer.load()
-    steps(trainer, ["v0", "v1"])
-    publication = published(trainer, "v1")
-    directory = Path(publication["dir"])
-    model = AutoModelForCausalLM.from_pretrained(directory)
-    assert str(model.dtype) == f"torch.{dtype}"
-    ours = trainer.worker.engine.module.state_dict()
-    assert all(torch.equal(ours[name], tensor) for name, tensor in model.state_dict().items())
-    assert AutoTokenizer.from_pretrained(directory).encode("a 1") == AutoTokenizer.from_pretrained(model_dir).encode(
-        "a 1"
-    )
-    names = [tensor.name for tensor in weights.locate_tensors(model_dir)]
-    assert [tensor["name"] for tensor in publication["tensors"]] == names
-    assert publication["digest"] == weights.digest_of_directory(directory)
-    assert publication["tensors"] == weights.manifest_of_directory(directory)[0]
-    weights.verify_files(directory, publication["files"])
-    assert published(trainer, "v1")["digest"] == publication["digest"]
-    assert sorted(path.name for path in directory.parent.iterdir() if path.name.startswith(".")) == []
-
-
-def test_publish_of_an_untrained_version_has_the_digest_of_the_model(trainer):
-    inspected = trainer.call("inspect_model", dir=str(trainer.directory / "model"))
-    assert published(trainer, "v0")["digest"] == inspected["digest"]
-    assert inspected["architecture"] == "Qwen2ForCausalLM"
-    assert inspected["parameters"] == sum(p.numel() for p in trainer.worker.engine.module.parameters())
-
-
-def test_save_answers_all_files_and_the_digest_of_its_model(trainer):
-    steps(trainer, ["v0", "v1"])
-    checkpoint = trainer.call("save", version="v1", dir=str(trainer.directory / "checkpoint"))
-    directory = Path(checkpoint["dir"])
-    assert [file["path"] for file in checkpoint["files"]] == [
-        path.relative_to(directory).as_posix() for path in weights.list_files(directory)
-    ]
-    assert checkpoint["digest"] == published(trainer, "v1")["digest"]
-    assert checkpoint["digest"] == weights.digest_of_directory(directory / "hf")
-    assert (checkpoint["version"], checkpoint["world_size"]) == ("v1", 1)
-
-
-@pytest.mark.parametrize("path", ["hf/model.safetensors", "state/torch_state.pt", "state/rng_rank_0_.pt"])
-def test_load_refuses_a_checkpoint_with_one_flipped_bit_and_names_the_file(trainer, path):
-    checkpoint = trainer.call("save", version="v0", dir=str(trainer.directory / "checkpoint"))
-    data = bytearray((trainer.directory / "checkpoint" / path).read_bytes())
-    data[len(data) // 2] ^= 4
-    (trainer.directory / "checkpoint" / path).write_bytes(data)
-    with pytest.raises(BadDataError, match=f"'{path}' is not the recorded one"):
-        trainer.load(checkpoint=checkpoint)
-    assert trainer.call("publish", version="v0", dir="unused") == {"not_resident": None}
-
-
-def test_load_refuses_a_checkpoint_of_another_trainer(trainer, tmp_path):
-    checkpoint = trainer.call("save", version="v0", dir=str(tmp_path / "checkpoint"))
-    other = Trainer(tmp_path, dtype="bfloat16")
-    with pytest.raises(BadDataError, match="dtype is bfloat16, saved float32"):
-        other.load(checkpoint=checkpoint)
-
-
-def test_load_from_a_checkpoint_takes_the_optimizer_that_is_asked_for(trainer):
-    steps(trainer, ["v0", "v1", "v2"])
-    checkpoint = trainer.call("save", version="v2", dir=str(trainer.directory / "checkpoint"))
-    trainer.load("v2", checkpoint, lr=0.5, betas=[0.5, 0.6])
-    taken = steps(trainer, ["v2", "v3"])
-    assert taken[0]["lr"] == 0.5
-    assert trainer.worker.engine.optimizer.param_groups[0]["betas"] == (0.5, 0.6)
-
-
-def test_load_frees_the_old_model_before_the_new_one_comes(trainer):
-    trainer.load()
-    old = [weakref.ref(parameter) for parameter in trainer.worker.engine.parameters]
-    open_model, alive = ModelSource.open_model, []
-
-    def counting(source, dtype, **options):
-        alive.append(sum(reference() is not None for reference in old))
-        return open_model(source, dtype, **options)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ModelSource, "open_model", counting)
-        trainer.load("v1")
-    assert alive == [0]
-
-
-def test_inspect_model_says_what_a_directory_lacks(trainer, tmp_path):
-    (tmp_path / "empty").mkdir()
-    with pytest.raises(BadDataError, match="lacks config.json"):
-        trainer.call("inspect_model", dir=str(tmp_path / "empty"))
-
-
-def test_boot_tells_device_packages_and_numerics(trainer):
-    numerics = trainer.load()["numerics"]
-    assert (numerics["engine"], numerics["zero"], numerics["world_size"]) == ("torch", 0, 1)
-    assert (numerics["dtype"], numerics["threads"]) == ("float32", 1)
-    assert numerics["packages"]["torch"] == torch.__version__
-    assert json.loads(json.dumps(numerics)) == numerics
-
-
-@pytest.mark.parametrize(
-    ("spec", "text"),
-    [({"engine": "jax"}, "use torch or deepspeed"), ({"dtype": "float16"}, "use float32 or bfloat16")],
-)
-def test_boot_refuses_what_it_cannot_run(tmp_path, spec, text):
-    with pytest.raises(ValueError, match=text):
-        Trainer(tmp_path, **spec)
-
-
-@pytest.mark.parametrize("op", ["train", "score"])
-def test_without_room_the_engine_is_told_the_cut_and_a_smaller_one_gives_the_same(trainer, monkeypatch, op):
-    """The device is a stub here: its room is counted in tokens of a forward."""
-    operations = trainer.worker.trainer
-    batch = trajectory_batch(trainer.artifacts, LENGTHS)
-    rows = {"version": "v0", "columns": ["old_logp"], "reference_path": None}
-    score = {**rows, "batch": trainer.artifacts.put_json(batch)}
-
-    def run(tokens_max):
-        if op == "train":
-            step = trainer.train(batch, between=("v0", "v1"), tokens_max=tokens_max)["steps"][0]
-            return [step["loss"], step["grad_norm"]]
-        trainer.call("score", **score, micro_batch_tokens_max=tokens_max)
-        return [
-            float(x) for value in msgpack.unpackb(trainer.io.blobs[0])["values"] for x in np.frombuffer(value, "<f4")
-        ]
-
-    expected = run(4096)
-    forward = operations.forward
-
-    def small(model, part, **options):
-        if part.tokens.numel() > 40:
-            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
-        return forward(model, part, **options)
-
-    monkeypatch.setattr(operations, "forward", small)
-    told = []
-    monkeypatch.setattr(OperationIO, "progress", lambda io, phase, *_, **metrics: told.append((phase, metrics)))
-    trainer.load()
-    with pytest.raises(torch.OutOfMemoryError):
-        run(4096)
-    assert told[-1] == ("no_room", {"longest_tokens": 16, "micro_batch_tokens": 12 * 16})
-    trainer.load()
-    assert run(40) == pytest.approx(expected, rel=1e-4, abs=1e-6)

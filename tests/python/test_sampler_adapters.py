@@ -9,7 +9,7 @@ import sampler_fixtures as fixtures
 from holdfast_worker import weights
 from holdfast_worker.operation import BadDataError
 from holdfast_worker.sampler.publication import probe_sequences
-from test_trainer_lora import LORA, adapted, published, train
+from test_trainer_adapter import LORA, adapted, published, train
 
 
 @pytest.fixture()

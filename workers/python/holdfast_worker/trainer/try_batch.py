@@ -1,7 +1,7 @@
 """
 An algorithm tried on a recorded batch, in one process, under a debugger if you like: credit, then loss and gradient.
 
-`python -m holdfast_worker.algorithm.try_batch JOB.json`, with standard input and output free for `breakpoint()`.
+`python -m holdfast_worker.trainer.try_batch JOB.json`, with standard input and output free for `breakpoint()`.
 """
 
 from __future__ import annotations
@@ -19,10 +19,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from holdfast_worker.algorithm import Algorithm, AlgorithmError, PythonProgram, program_of
 from holdfast_worker.algorithm.credit import assign, read_round
-from holdfast_worker.algorithm.program import Algorithm, PythonProgram
-from holdfast_worker.algorithm.source import AlgorithmError
-from holdfast_worker.loss import MicroBatch, StepOutcome, count_step, program_of, run_step
+from holdfast_worker.loss import MicroBatch, StepOutcome, count_step, run_step
 from holdfast_worker.operation import BadDataError, OperationIO
 from holdfast_worker.trainer.batch import SequenceData, Update, read_sequences, updates_of
 from holdfast_worker.trainer.forward import policy_forward

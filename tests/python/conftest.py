@@ -1,0 +1,6 @@
+"""Fixtures that several files ask for."""
+
+from reward_files import file, pool_of
+from torch_trainers import trainer
+
+__all__ = ["file", "pool_of", "trainer"]
