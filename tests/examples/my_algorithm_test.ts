@@ -122,7 +122,10 @@ const CHECKS: Record<string, string[]> = {
   "its types are right": ["check", "--quiet", "algs/mod.ts"],
   "the lint lets it be": ["lint", "--quiet", "algs"],
   "it has every property": testArgs("tests/algs/properties_test.ts", "/my_algorithm/"),
-  "its configuration is one like the others": testArgs("tests/configs/shipped_files_test.ts", "/configuration of its own/"),
+  "its configuration is one like the others": testArgs(
+    "tests/configs/shipped_files_test.ts",
+    "/configuration of its own/",
+  ),
   "its page is one like the others": testArgs("tests/docs/algorithm_pages_test.ts", "/^my_algorithm|the list/"),
   "what is asked of the whole table is asked of it": [
     ...["test", "-A", "--quiet", "--no-check"],
