@@ -21,7 +21,7 @@ export async function benchPacking(args: readonly string[]): Promise<Record<stri
   const { rows, tokens: tokens_max, repeats } = numberFlags(args, { rows: 64, tokens: 8192, repeats: 7 });
   const python = await quickstartPython();
   const optimizer = Optimizer.parse({ lr: 1e-4 });
-  const { spec } = trainerGroup(TrainerConfig.parse({ device: "cpu" }), { python, seed: 1 });
+  const { spec } = trainerGroup(TrainerConfig.parse({ device: "cpu" }), { seed: 1 });
   const dir = await Deno.makeTempDir({ prefix: "holdfast_bench_" });
   try {
     const places = { model: `${dir}/model`, artifacts: `${dir}/artifacts` };

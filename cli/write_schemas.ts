@@ -10,8 +10,8 @@ import {
   FAILURES_PAGE_URL,
   PROTOCOL_SCHEMA_URL,
   protocolSchemaText,
-  PYTHON_TYPES_URL,
-  pythonTypesText,
+  PYTHON_TYPES_URLS,
+  pythonTypesTexts,
 } from "../workers/mod.ts";
 import { algorithmPage, algorithmPageUrl, listPage, withFiles } from "./algorithm_pages.ts";
 import { writeMissing } from "./algorithm_stubs.ts";
@@ -19,7 +19,9 @@ import { writeMissing } from "./algorithm_stubs.ts";
 await Deno.writeTextFile(new URL("../configs/holdfast.schema.json", import.meta.url), configSchemaText());
 await Deno.writeTextFile(SETTINGS_PAGE_URL, settingsPage());
 await Deno.writeTextFile(PROTOCOL_SCHEMA_URL, protocolSchemaText());
-await Deno.writeTextFile(PYTHON_TYPES_URL, pythonTypesText());
+const { types, answers } = pythonTypesTexts();
+await Deno.writeTextFile(PYTHON_TYPES_URLS.types, types);
+await Deno.writeTextFile(PYTHON_TYPES_URLS.answers, answers);
 await Deno.writeTextFile(FAILURES_PAGE_URL, causesPage(await Deno.readTextFile(FAILURES_PAGE_URL)));
 
 await writeMissing();

@@ -11,6 +11,7 @@ import {
   problemText,
   type Publication,
   type RestartCause,
+  samplerRole,
 } from "../workers/mod.ts";
 
 /** A policy whose weights were written out for samplers. */
@@ -93,7 +94,7 @@ export class PolicySampler {
         const loss = operator.takeLoss?.() ?? (held === null ? { cause, seconds } : null);
         if (loss) await recordLoaded(caller, { ...loss, version: args.version });
       };
-      const generate = () => ask(operator, ["sampler", "generate"], args, caller);
+      const generate = () => ask(operator, [samplerRole, "generate"], args, caller);
       const { answers: [output], blobs: [slab] } = await askResident(generate, { bring });
       if (!slab) {
         throw new InfrastructureError("Cannot take a slab because the sampler sent no data with its result", {
@@ -113,7 +114,7 @@ export class PolicySampler {
     const { policy, publication } = published;
     if (!isThere(publication.dir)) await this.#writeAgain(published, caller, () => isThere(publication.dir));
     const args = { version: policy.version, model_path: policy.model_path, publication };
-    const load = () => ask(operator, ["sampler", "load"], args, caller);
+    const load = () => ask(operator, [samplerRole, "load"], args, caller);
     const { answers: [loaded] } = await load().catch(async (error) => {
       if (!mayBeDamage(error) || this.#republish === null) throw error;
       await this.#rewrite(published, caller);

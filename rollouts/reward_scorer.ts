@@ -1,7 +1,16 @@
-import { z } from "zod";
 import type { Row, Trajectory } from "../data/mod.ts";
 import { type ArtifactStore, InfrastructureError } from "../engine/mod.ts";
-import { argumentsOf, type Caller, callOptions, type Operator } from "../workers/mod.ts";
+import {
+  argumentsOf,
+  type Caller,
+  callOptions,
+  type Operator,
+  type RewardModelSettings,
+  type RewardProcess,
+  rewardRole,
+  RoleWorkers,
+  type ScoredItem,
+} from "../workers/mod.ts";
 
 /**
  * One configured reward as the scorer needs it; the rewards room creates it from a configuration
@@ -23,12 +32,12 @@ export interface ScoringFunction {
   /** For one sample. */
   readonly timeout_ms: number;
   /** With `source`: what the function's processes may use. */
-  readonly process?: unknown;
+  readonly process?: RewardProcess;
   /**
    * For `process` in place of `source`: a reward model, which receives prompt and sampled tokens
    * instead of a row.
    */
-  readonly model?: unknown;
+  readonly model?: RewardModelSettings;
   /** Scores one sample. Throws for a row that cannot be scored. */
   score(sample: ScoredSample): Promise<Given> | Given;
 }
@@ -57,11 +66,15 @@ export const UNGRADED = "reward_none";
  * What one reward function returned for one sample: a score, or why there is none. A failure is
  * never a zero.
  */
-type Outcome = { score: number; metrics?: Record<string, number> } | { failed: string; detail: string };
+type Outcome = { score: number; metrics?: Record<string, number> } | {
+  failed: string;
+  detail: string;
+};
 
 /**
- * A sample's reward is the sum of weight x score over what is paid; `parts` has each score, paid or not, and the numbers
- * beside it as NAME/NUMBER. It has no reward if a function gave no score; `failed` names the first that failed, else `UNGRADED`.
+ * A sample's reward is the sum of weight x score over what is paid; `parts` has each score, paid
+ * or not, and the numbers beside it as NAME/NUMBER. It has no reward if a function gave no score;
+ * `failed` names the first that failed, else `UNGRADED`.
  */
 export type SampleScore = {
   reward: number | null;
@@ -70,21 +83,12 @@ export type SampleScore = {
   detail: string | null;
 };
 
-/** What the reward worker answers for one item. */
-const PoolResult = z.object({
-  id: z.string(),
-  outcome: z.string(),
-  score: z.number().nullish(),
-  metrics: z.record(z.string(), z.number()).nullish(),
-  error: z.string().nullish(),
-});
-
 /**
  * Scores samples: engine rewards here and now, process rewards in the reward group's pool with a
  * hard time limit.
  */
 export class RewardScorer {
-  readonly #pool: Operator | null;
+  readonly #pool: RoleWorkers<typeof rewardRole> | null;
   readonly #artifacts: Pick<ArtifactStore, "put">;
 
   /**
@@ -92,7 +96,7 @@ export class RewardScorer {
    * for long rows.
    */
   constructor(options: { pool: Operator | null; artifacts: Pick<ArtifactStore, "put"> }) {
-    this.#pool = options.pool;
+    this.#pool = options.pool && new RoleWorkers(rewardRole, [options.pool]);
     this.#artifacts = options.artifacts;
   }
 
@@ -114,45 +118,74 @@ export class RewardScorer {
     const columns = await Promise.all(
       group.functions.map((f) => {
         if (f.runs_on === "engine") return here(f, samples);
-        return this.#pooled(f, f.model === undefined ? forFunction(group, samples) : forModel(group), options);
+        return this.#pooled(f, { ...group, samples }, options);
       }),
     );
     return samples.map((_, i) => combine(group.functions, columns.map((column) => column[i]!)));
   }
 
-  async #pooled(f: ScoringFunction, { shared: common, items }: Asked, options: Caller): Promise<Outcome[]> {
+  async #pooled(f: ScoringFunction, group: ForPool, options: Caller): Promise<Outcome[]> {
     if (this.#pool === null) {
-      throw new InfrastructureError(`Cannot score with '${f.name}' because no reward processes were started`, {
-        reward: f.name,
-      });
+      throw new InfrastructureError(
+        `Cannot score with '${f.name}' because no reward processes were started`,
+        {
+          reward: f.name,
+        },
+      );
     }
-    const { source, process, timeout_ms, model } = f;
-    const asked = model === undefined ? { function: source, process, timeout_ms } : { model };
-    const place = { op: "score", group: "reward", artifacts: this.#artifacts };
-    const args = { ...asked, shared: await argumentsOf(common, place), items };
-    const key = `${options.key}/${f.name}`;
-    const { outputs } = await this.#pool.call("score", args, { ...callOptions(options), key });
-    const loss = this.#pool.takeLoss?.() ?? null;
-    if (loss) {
-      await options.record("recovery", key, { ...loss, action: "restart", version: null, batches_redone: 0 });
-    }
-    const { results } = z.object({ results: z.array(PoolResult) }).parse(outputs[0]);
-    return items.map((item): Outcome => {
-      const result = results.find(({ id }) => id === item.id);
-      if (result?.outcome === "ok" && typeof result.score === "number") {
-        return { score: result.score, metrics: result.metrics ?? {} };
+    const caller = {
+      ...callOptions(options),
+      key: `${options.key}/${f.name}`,
+      record: (...row: Parameters<Caller["record"]>) => options.record(...row),
+    };
+    const results = await this.#answered(f, group, { pool: this.#pool, caller });
+    return group.samples.map((_, i): Outcome => {
+      const result = results.find(({ id }) => id === String(i));
+      if (result?.outcome === "ok" && result.score !== null) {
+        return { score: result.score, metrics: result.metrics };
       }
       const outcome = result?.outcome === "ok" ? "no_score" : result?.outcome ?? "missing";
       return { failed: `reward_${outcome}`, detail: `${f.name}: ${result?.error ?? "no detail"}` };
     });
   }
+
+  async #answered(
+    { name, source, process, timeout_ms, model }: ScoringFunction,
+    group: ForPool,
+    { pool, caller }: { pool: RoleWorkers<typeof rewardRole>; caller: Caller },
+  ): Promise<ScoredItem[]> {
+    const sharing = async (op: string, shared: unknown) =>
+      await argumentsOf(shared, { op, group: "reward", artifacts: this.#artifacts });
+    if (model !== undefined) {
+      const { shared, items } = forModel(group);
+      const args = { model, shared: await sharing("score_by_model", shared), items };
+      return (await pool.ask("score_by_model", args, caller)).answers[0].results;
+    }
+    if (source === null || process === undefined) {
+      throw new TypeError(
+        `Cannot score with '${name}' in a process because it has neither a function nor a model`,
+      );
+    }
+    const { shared, items } = forFunction(group);
+    const args = {
+      function: source,
+      process,
+      timeout_ms,
+      shared: await sharing("score", shared),
+      items,
+    };
+    return (await pool.ask("score", args, caller)).answers[0].results;
+  }
 }
 
-/** What the samples of a group share, which is sent once, and the rest of each. */
-type Asked = { shared: unknown; items: { id: string }[] };
+/** A group, and its trajectories as functions see them. */
+type ForPool = { prompt: string; row: Row; trajectories: Trajectory[]; samples: ScoredSample[] };
 
-/** What a Python function receives for each sample. */
-function forFunction({ prompt, row }: { prompt: string; row: Row }, samples: ScoredSample[]): Asked {
+/**
+ * What a Python function receives: what the samples have in common, which goes once, and the rest
+ * of each.
+ */
+function forFunction({ prompt, row, samples }: ForPool) {
   return {
     shared: { prompt, row: { ...row.columns, answer: row.answer } },
     items: samples.map(({ completion, tokens }, i) => ({ id: String(i), completion, tokens })),
@@ -163,7 +196,7 @@ function forFunction({ prompt, row }: { prompt: string; row: Row }, samples: Sco
  * What a reward model receives: the prompt before any template, because it has its own, and
  * everything after it.
  */
-function forModel({ row, trajectories }: { row: Row; trajectories: Trajectory[] }): Asked {
+function forModel({ row, trajectories }: ForPool) {
   const items = trajectories.map(({ text, tokens, action_mask }, i) => ({
     id: String(i),
     completion: text,
@@ -177,10 +210,15 @@ async function here(f: ScoringFunction, samples: ScoredSample[]): Promise<Outcom
   return await Promise.all(samples.map(async (sample): Promise<Outcome> => {
     try {
       const given = await f.score(sample);
-      if (given === null) return { failed: UNGRADED, detail: `${f.name}: the row has nothing to grade by` };
+      if (given === null) {
+        return { failed: UNGRADED, detail: `${f.name}: the row has nothing to grade by` };
+      }
       return typeof given === "number" ? { score: given } : given;
     } catch (error) {
-      return { failed: "reward_error", detail: `${f.name}: ${error instanceof Error ? error.message : String(error)}` };
+      return {
+        failed: "reward_error",
+        detail: `${f.name}: ${error instanceof Error ? error.message : String(error)}`,
+      };
     }
   }));
 }
@@ -192,7 +230,10 @@ function combine(functions: ScoringFunction[], outcomes: Outcome[]): SampleScore
   const scored = outcomes.flatMap((outcome) => ("score" in outcome ? [outcome] : []));
   const parts = functions.flatMap(({ name }, i): [string, number][] => {
     const { score, metrics = {} } = scored[i]!;
-    return [[name, score], ...Object.entries(metrics).map(([of, n]): [string, number] => [`${name}/${of}`, n])];
+    return [
+      [name, score],
+      ...Object.entries(metrics).map(([of, n]): [string, number] => [`${name}/${of}`, n]),
+    ];
   });
   const scoreOf = (name: string) => scored[functions.findIndex((f) => f.name === name)]!.score;
   return {

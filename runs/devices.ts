@@ -6,7 +6,6 @@ import {
   DeviceExcluded,
   type FailureFacts,
   type GpuPlace,
-  type GpuPlaces,
   type GroupSpec,
   type Machine,
   placeGpus,
@@ -32,8 +31,8 @@ export class Devices {
     }
   }
 
-  places(blocks: Parameters<typeof placeGpus>[0]): GpuPlaces {
-    return placeGpus(blocks, this.#machine, this.#excluded);
+  places(groups: Parameters<typeof placeGpus>[0]): Record<string, GpuPlace | null> {
+    return placeGpus(groups, this.#machine, this.#excluded);
   }
 
   /** A group's specification on these GPUs, and how it continues without one of them. */

@@ -7,14 +7,13 @@ import {
   serveQueues,
   type Verdict,
 } from "../engine/mod.ts";
-import { placeGpus } from "../workers/mod.ts";
+import { placeGpus, plannedGroups } from "../workers/mod.ts";
 import type { Home } from "./home.ts";
 import { refuseOtherHome } from "./run_directories.ts";
 import { type AnyDefinition, recordedDefinition } from "./run_graph.ts";
 import { executeRun, type SessionOptions, workerBlocks } from "./session.ts";
 import { changedSettings, graphConfig } from "./settings.ts";
 import { SHIPPED } from "../flows/mod.ts";
-import { groupBlocks } from "./worker_groups.ts";
 
 /** Which queues are served, and what each run is executed with. */
 export type ServeRunsOptions =
@@ -37,9 +36,8 @@ export type ServeRunsOptions =
 export function slotsOf(config: Record<string, unknown>): Record<string, number> {
   const blocks = workerBlocks(config);
   if (blocks === null) return {};
-  const places = placeGpus(groupBlocks(blocks));
-  const groups = [places.trainer, places.critic, ...places.samplers];
-  const gpu = new Set(groups.flatMap((place) => place?.visible ?? [])).size;
+  const places = Object.values(placeGpus([...plannedGroups(blocks).values()]));
+  const gpu = new Set(places.flatMap((place) => place?.visible ?? [])).size;
   return gpu > 0 ? { gpu } : {};
 }
 

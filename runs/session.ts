@@ -22,6 +22,7 @@ import {
   stillOwns,
 } from "../engine/mod.ts";
 import {
+  type AnyRole,
   type AskedReplan,
   askedReplans,
   type Caller,
@@ -29,14 +30,19 @@ import {
   Faults,
   type OnEnvironmentProgress,
   placeGpus,
+  plannedGroups,
   type PolicyTrainer,
   Replan,
   replanned,
   type RestartCause,
+  ROLES,
   SamplerConfig,
   TrainerConfig,
   ValueModelConfig,
+  valueTrainer,
+  type WorkerBlocks,
   WorkersConfig,
+  workersOf,
   type WorkersOptions,
 } from "../workers/mod.ts";
 import { checkRewards } from "./check_rewards.ts";
@@ -49,7 +55,7 @@ import { rowTables } from "./row_tables.ts";
 import { claimDirectories, refuseOtherHome, refuseUsed } from "./run_directories.ts";
 import { changedSettings, earlierConfigs, settingsRows } from "./settings.ts";
 import { Critic, Paths, Rewards, Rows, type RowTables, Sampler, Trainer, Trainers } from "../flows/mod.ts";
-import { groupBlocks, type WorkerBlocks, WorkerGroups } from "./worker_groups.ts";
+import { WorkerGroups } from "./worker_groups.ts";
 
 /** How a run is executed, by any engine. */
 export type SessionOptions = {
@@ -94,7 +100,10 @@ const NO_SAMPLERS: SamplerConfig = { ...SamplerConfig.parse({}), replicas: 0 };
  * Which worker processes a configuration asks for; null if it has no trainer. Without a sampler
  * block there are none of those.
  */
-export function workerBlocks(config: Record<string, unknown>): WorkerBlocks | null {
+export function workerBlocks(
+  config: Record<string, unknown>,
+  roles: readonly AnyRole[] = ROLES,
+): WorkerBlocks | null {
   if (!config.trainer) return null;
   const { seed, rollouts, recovery } = config as unknown as WorkerBlocks & { rollouts?: object; recovery?: object };
   const trainer = RecordedTrainer.parse(restoreRecorded(RecordedTrainer, config.trainer));
@@ -108,7 +117,9 @@ export function workerBlocks(config: Record<string, unknown>): WorkerBlocks | nu
   const head = algorithm.success ? headOf(algorithm.data) : null;
   const values = algorithm.success && hasValueModel(algorithm.data);
   const value_model = values ? ValueModelConfig.parse(config.value_model ?? {}) : null;
-  return { trainer, head, value_model, sampler, seed: seed ?? 0, reward_processes, allow_replan, workers };
+  const own = roles.filter(({ name, block }) => block !== null && config[name] !== undefined);
+  const others = Object.fromEntries(own.map(({ name, block }) => [name, block.parse(config[name])]));
+  return { trainer, head, value_model, sampler, seed: seed ?? 0, reward_processes, allow_replan, workers, others };
 }
 
 /** Records a new run. Nothing of it starts. */
@@ -147,11 +158,12 @@ export async function executeRun<T>(
   const faults = Faults.parse(Deno.env.get("HOLDFAST_FAULT"), {
     dir: `${home.runDir(run)}/faults`,
     place: "engine",
+    roles: ROLES.map(({ name }) => name),
     events: Deno.env.get("HOLDFAST_EVENTS"),
   });
   const recorded = await residentRows(home.store, head);
   const { blocks, asked } = plannedBlocks(workerBlocks(config), recorded, options.replan ?? {});
-  if (blocks && options.settings?.length) placeGpus(groupBlocks(blocks)); // As with replans: told at once.
+  if (blocks && options.settings?.length) placeGpus([...plannedGroups(blocks).values()]); // As with replans: told at once.
   const groups = blocks === null ? null : makeGroups(home, {
     run,
     blocks,
@@ -264,13 +276,14 @@ function plannedBlocks(
 ): { blocks: WorkerBlocks | null; asked: NewRow[] } {
   if (blocks === null) return { blocks, asked: [] };
   const earlier = recorded.filter(({ kind }) => kind === "note/replan").map((row) => Replan.parse(recordedValue(row)));
-  const { critic } = groupBlocks(blocks);
+  const { trainer, value_model } = blocks;
+  const critic = value_model ? valueTrainer(trainer, value_model) : null;
   const rows = [
-    ...askedReplans(blocks.trainer, earlier, asked),
+    ...askedReplans(trainer, earlier, asked),
     ...(critic ? askedReplans(critic, earlier, asked, "value_model") : []),
   ];
   const then = replannedBlocks(blocks, [...earlier, ...rows]);
-  if (rows.length > 0) placeGpus(groupBlocks(then)); // What this machine has not is bad input, told at once.
+  if (rows.length > 0) placeGpus([...plannedGroups(then).values()]); // What this machine has not is bad input, told at once.
   const note = (row: Replan): NewRow => ({ kind: "note/replan", key: "resume", value: JSON.stringify(row) });
   return { blocks: then, asked: rows.map(note) };
 }
@@ -323,7 +336,10 @@ type Making = {
   onLeaving: () => Promise<void>;
 };
 
-function makeGroups(home: Home, { run, blocks, recorded, faults, restart, options, onLeaving }: Making): WorkerGroups {
+function makeGroups(
+  home: Home,
+  { run, blocks, recorded, faults, restart, options, onLeaving }: Making,
+): WorkerGroups {
   return new WorkerGroups({
     run,
     home: home.dir,
@@ -361,5 +377,6 @@ function resourcesOf(
     ...(groups.critic ? [provide(Critic, groups.critic)] : []),
     provide(Sampler, groups.sampler),
     provide(Rewards, groups.rewards),
+    ...[...groups.byRole].map(([role, workers]) => provide(workersOf(role), workers)),
   ];
 }

@@ -1,13 +1,18 @@
 import { withSettings } from "../configs/mod.ts";
 import { checkJournal, InvalidInputError, removeTree, type RunHead } from "../engine/mod.ts";
-import { ensureEnvironment, type OnEnvironmentProgress, type WorkersOptions } from "../workers/mod.ts";
+import {
+  ensureEnvironment,
+  type OnEnvironmentProgress,
+  type WorkerBlocks,
+  type WorkersOptions,
+} from "../workers/mod.ts";
 import type { Home } from "./home.ts";
 import { OWN_NAMES } from "../flows/mod.ts";
 import { refuseOtherHome } from "./run_directories.ts";
 import { workerBlocks } from "./session.ts";
 import { changedSettings } from "./settings.ts";
 import { rowsToRedo, type Verified, type VerifiedVersion, verifyVersions } from "./verify.ts";
-import { type WorkerBlocks, WorkerGroups, type WorkerGroupsOptions } from "./worker_groups.ts";
+import { WorkerGroups, type WorkerGroupsOptions } from "./worker_groups.ts";
 
 /** Which versions are looked at, and who hears of them. */
 export type VerifyRunOptions = {
@@ -64,6 +69,7 @@ async function redone(home: Home, head: RunHead, { blocks, dir, ...options }: Re
     blocks: {
       ...blocks,
       sampler: { ...blocks.sampler, replicas: 0 },
+      others: {},
       workers: { ...blocks.workers, no_progress_s: Math.max(NO_PROGRESS_S, blocks.workers.no_progress_s) },
     },
     artifacts,

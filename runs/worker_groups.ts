@@ -1,4 +1,3 @@
-import type { Config } from "../configs/mod.ts";
 import { type ModelHead, Numerics } from "../data/mod.ts";
 import {
   type ArtifactStore,
@@ -10,45 +9,33 @@ import {
 } from "../engine/mod.ts";
 import { PolicySampler, RewardScorer } from "../rollouts/mod.ts";
 import {
+  type AnyRole,
   type Caller,
   type CallOptions,
   type CallResult,
   type EnvironmentKind,
-  environmentOf,
   type FailureFacts,
   type GpuPlace,
   type GroupSpec,
+  groupSpec,
   type Loss,
   type Operator,
+  plannedGroups,
   PolicyTrainer,
   recordedRows,
   type RestartCause,
-  type RewardSpec,
-  type SamplerConfig,
-  samplerGroup,
-  trainerGroup,
-  type ValueModelConfig,
+  rewardRole,
+  ROLES,
+  RoleWorkers,
+  samplerRole,
   valueTrainer,
+  type WorkerBlocks,
   type WorkerGroup,
   Workers,
   type WorkersEvent,
   type WorkersOptions,
 } from "../workers/mod.ts";
 import { Devices } from "./devices.ts";
-
-/** What of a configuration decides which processes a run has. */
-export type WorkerBlocks =
-  & Pick<Config, "seed" | "workers">
-  & { sampler: SamplerConfig }
-  & { trainer: Omit<Config["trainer"], "optimizer">; reward_processes: number; allow_replan: boolean }
-  & { head?: ModelHead | null; value_model?: ValueModelConfig | null };
-
-/** The blocks of the groups, each as it is after replans. `critic`: null where there is no value model. */
-export function groupBlocks(
-  { trainer, value_model, sampler }: Pick<WorkerBlocks, "trainer" | "value_model" | "sampler">,
-) {
-  return { trainer, critic: value_model ? valueTrainer(trainer, value_model) : null, sampler };
-}
 
 /** The groups that train, each with a separate chain of versions. */
 type TrainerName = "trainer" | "critic";
@@ -71,6 +58,8 @@ export type WorkerGroupsOptions = {
   run: string;
   home: string;
   blocks: WorkerBlocks;
+  /** Kinds of worker; those that ship by default. */
+  roles?: readonly AnyRole[];
   artifacts: ArtifactStore;
   /** What earlier engines recorded of versions and checkpoints. */
   recorded: Pick<JournalRow, "kind" | "key" | "value">[];
@@ -177,9 +166,11 @@ export class WorkerGroups {
   readonly critic: PolicyTrainer | null;
   readonly sampler: PolicySampler;
   readonly rewards: RewardScorer;
+  /** The workers of each role. */
+  readonly byRole: Map<AnyRole, RoleWorkers<AnyRole>>;
   readonly #options: WorkerGroupsOptions;
-  readonly #groups = new Map<string, LazyGroup>();
-  readonly #early: LazyGroup[];
+  readonly #planned: ReturnType<typeof plannedGroups>;
+  readonly #groups: Map<string, LazyGroup>;
   readonly #adoption: Adoption;
   readonly #devices: Devices;
   readonly #ready = Promise.withResolvers<Workers>();
@@ -190,21 +181,19 @@ export class WorkerGroups {
     this.#adoption = new Adoption(options.clock ?? systemClock);
     this.#devices = new Devices(options.recorded);
     this.#ready.promise.catch(() => undefined);
-    const { blocks, restart } = options;
+    const { blocks, restart, roles = ROLES } = options;
+    this.#planned = plannedGroups(blocks, roles);
+    this.#groups = new Map([...this.#planned.keys()].map((name) => [name, this.#lazy(name)]));
+    const operators = new Map(roles.map((role) => [role, this.#operatorsOf(role)]));
+    this.byRole = new Map([...operators].map(([role, all]) => [role, new RoleWorkers(role, all)]));
     this.trainer = this.#trainer("trainer");
-    this.critic = groupBlocks(blocks).critic ? this.#trainer("critic") : null;
-    const samplers = Array.from(
-      { length: blocks.sampler.replicas },
-      (_, i) => this.#lazy(`sampler/${i}`, () => this.#samplerSpec(i)),
-    );
-    this.#early = [...this.#groups.values()];
+    this.critic = this.#planned.has("critic") ? this.#trainer("critic") : null;
     this.sampler = new PolicySampler({
-      operators: samplers,
+      operators: operators.get(samplerRole)!,
       restart,
       republish: ({ policy, publication }, caller) => this.trainer.publish(policy, publication.dir, caller),
     });
-    const pool = this.#onFirstUse(this.#lazy("reward", () => this.#rewardSpec()));
-    this.rewards = new RewardScorer({ pool, artifacts: options.artifacts });
+    this.rewards = new RewardScorer({ pool: operators.get(rewardRole)![0]!, artifacts: options.artifacts });
   }
 
   /** All trainers. */
@@ -217,7 +206,9 @@ export class WorkerGroups {
     this.#adoption.begin();
     this.#workers = Promise.resolve(before).then(() => this.#boot(epoch));
     this.#workers.then(this.#ready.resolve, this.#ready.reject);
-    for (const group of this.#early) group.begin(this.#workers);
+    for (const [name, group] of this.#groups) {
+      if (this.#planned.get(name)!.role.starts === "with_the_run") group.begin(this.#workers);
+    }
   }
 
   /** Ends every process of the run. */
@@ -230,7 +221,7 @@ export class WorkerGroups {
     const { run, home, blocks, onFrame, onLeaving, clock, artifacts, isRecorded } = this.#options;
     const owns = this.#options.owns && (() => this.#options.owns!(epoch));
     const onEvent = (event: WorkersEvent) => this.#on(event);
-    const python = await this.#trainerPython();
+    const python = await this.#agentPython();
     const { grace_s, preempt_grace_s, silent_s, host, port, interface: named } = blocks.workers;
     const places = { run, home, artifacts, host, port, interface: named };
     const preemptGraceMs = Math.round(preempt_grace_s * 1000);
@@ -245,12 +236,13 @@ export class WorkerGroups {
   /** A trainer over the group of this name. */
   #trainer(name: TrainerName): PolicyTrainer {
     const { artifacts, recorded, restart, home, run, blocks, clock = systemClock } = this.#options;
-    const group = this.#lazy(name, () => this.#trainerSpec(name));
+    const group = this.#groups.get(name)!;
     const operator = Object.assign(group, {
       withRanks: (ranks: number, { signal }: CallOptions) => this.#onRanks(name, { ranks, signal }),
     });
     const head = headOf(name, blocks) ?? undefined;
-    const { non_finite_max: nonFiniteMax } = groupBlocks(blocks)[name]!;
+    const { trainer, value_model } = blocks;
+    const { non_finite_max: nonFiniteMax } = name === "critic" ? valueTrainer(trainer, value_model!) : trainer;
     return new PolicyTrainer({
       ...(name === "critic" ? { group: name, block: "value_model" as const, head } : { head }),
       ...{ operator, artifacts, clock, restart, nonFiniteMax, allowReplan: blocks.allow_replan },
@@ -263,11 +255,16 @@ export class WorkerGroups {
     });
   }
 
-  #lazy(name: string, spec: () => Promise<GroupSpec>): LazyGroup {
+  #lazy(name: string): LazyGroup {
     const { clock = systemClock } = this.#options;
-    const group = new LazyGroup(spec, { clock, adoption: this.#adoption, devices: this.#devices });
-    this.#groups.set(name, group);
-    return group;
+    return new LazyGroup(() => this.#spec(name), { clock, adoption: this.#adoption, devices: this.#devices });
+  }
+
+  /** The groups of a role, in their order. */
+  #operatorsOf(role: AnyRole): Operator[] {
+    const own = [...this.#planned.values()].filter((group) => group.role === role);
+    const groups = own.map(({ group }) => this.#groups.get(group)!);
+    return role.starts === "with_the_run" ? groups : groups.map((group) => this.#onFirstUse(group));
   }
 
   #onFirstUse(group: LazyGroup): Operator {
@@ -288,19 +285,23 @@ export class WorkerGroups {
     this.#options.onEvent?.(event);
   }
 
-  async #trainerPython(): Promise<string> {
-    const { trainer } = this.#options.blocks;
-    return await this.#options.python(environmentOf(trainer), trainer.python);
+  /** The agent's: what trains has its packages. */
+  async #agentPython(): Promise<string> {
+    const { environment, python } = this.#planned.get("trainer")!;
+    return await this.#options.python(environment, python);
   }
 
-  async #trainerSpec(group: TrainerName, changed: { ranks?: number; devices?: null } = {}): Promise<GroupSpec> {
-    const { blocks } = this.#options;
-    const all = groupBlocks(blocks);
-    const own = { ...all[group]!, ...changed };
-    const python = await this.#options.python(environmentOf(own), own.python);
-    const options = { group, head: headOf(group, blocks), python, ...startOf(blocks) };
-    const spec = (gpus: GpuPlace | null) => trainerGroup(own, { ...options, gpus });
-    return this.#devices.placed(this.#devices.places({ ...all, [group]: own })[group], spec);
+  async #spec(name: string, changed: { ranks?: number } = {}): Promise<GroupSpec> {
+    const own = this.#planned.get(name)!;
+    const gpus = changed.ranks === undefined || own.gpus === null
+      ? own.gpus
+      : { ...own.gpus, count: changed.ranks, devices: null };
+    const group = { ...own, ...changed, gpus };
+    const python = await this.#options.python(group.environment, group.python);
+    const spec = (place: GpuPlace | null) =>
+      groupSpec(own.role, group, { python, gpus: place, ...limitsOf(this.#options.blocks.workers) });
+    const all = [...this.#planned.values()].map((one) => one === own ? group : one);
+    return this.#devices.placed(this.#devices.places(all)[name] ?? null, spec);
   }
 
   /** A second group beside one that waits without a model, to redo what was trained on another number of ranks. */
@@ -309,7 +310,7 @@ export class WorkerGroups {
     { ranks, signal }: { ranks: number; signal?: AbortSignal },
   ): Promise<Operator & { end(): Promise<void> }> {
     const workers = await this.#ready.promise;
-    const spec = await this.#trainerSpec(name, { ranks, devices: null });
+    const spec = await this.#spec(name, { ranks });
     const group = workers.group({ ...spec, group: redoGroup(name) });
     const end = () => Promise.resolve(workers.dismiss(redoGroup(name)));
     await group.ready(signal).catch(async (error) => {
@@ -317,26 +318,6 @@ export class WorkerGroups {
       throw error;
     });
     return { call: (op, args, options) => group.call(op, args, options), end };
-  }
-
-  async #samplerSpec(replica: number): Promise<GroupSpec> {
-    const { sampler, ...rest } = this.#options.blocks;
-    const python = await this.#options.python(environmentOf(sampler), sampler.python);
-    const spec = (gpus: GpuPlace | null) => samplerGroup(sampler, { python, replica, gpus, ...startOf(rest) });
-    const places = this.#devices.places(groupBlocks(this.#options.blocks));
-    return this.#devices.placed(places.samplers[replica] ?? null, spec);
-  }
-
-  async #rewardSpec(): Promise<GroupSpec> {
-    return {
-      group: "reward",
-      role: "reward",
-      ranks: 1,
-      python: await this.#trainerPython(),
-      module: "holdfast_worker.rewards.worker",
-      spec: { processes: this.#options.blocks.reward_processes } satisfies RewardSpec,
-      ...limitsOf(this.#options.blocks.workers),
-    };
   }
 }
 
@@ -350,10 +331,6 @@ function headOf(name: TrainerName, { head }: WorkerBlocks): ModelHead | null {
 function lossOf({ cause_kind: cause, facts }: EngineError): Omit<Loss, "seconds"> {
   const { failure, evidence } = facts as { failure?: FailureFacts; evidence?: string };
   return { cause, ...(failure && { observed: failure.observed }), ...(evidence && { evidence }) };
-}
-
-function startOf({ seed, workers }: Pick<WorkerBlocks, "seed" | "workers">) {
-  return { seed, ...limitsOf(workers) };
 }
 
 function limitsOf({ start_timeout_s, no_progress_s }: WorkerBlocks["workers"]) {

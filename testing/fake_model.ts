@@ -21,10 +21,11 @@ import {
   type CallResult,
   Checkpoint,
   firstProblem,
-  OPERATIONS,
   type Operator,
   Publication,
+  samplerRole,
   StepRecord,
+  trainerRole,
 } from "../workers/mod.ts";
 import { badDataInWorker, unreadableText } from "./fake_failure.ts";
 import { digestOf, fraction, probe, read, writeFakeModel } from "./fake_weights.ts";
@@ -113,7 +114,7 @@ export class FakeTrainer extends FakeWorker {
   }
 
   protected async operate(op: string, { args, blobs }: { args: unknown; blobs: Uint8Array[] }): Promise<unknown> {
-    const { trainer } = OPERATIONS;
+    const { operations: trainer } = trainerRole;
     switch (op) {
       case "create_model": {
         const { recipe, seed, dir } = trainer.create_model.args.parse(args);
@@ -282,11 +283,11 @@ const FAKE_DESCRIPTION: AlgorithmDescription = {
   live_statistics: false,
 };
 
-type FakeCredit = z.infer<typeof OPERATIONS.trainer.credit.args>;
-type FakeLoad = z.infer<typeof OPERATIONS.trainer.load.args>;
-type FakeTrain = z.infer<typeof OPERATIONS.trainer.train.args>;
-type FakeEvaluate = z.infer<typeof OPERATIONS.trainer.evaluate.args>;
-type FakeScore = z.infer<typeof OPERATIONS.trainer.score.args>;
+type FakeCredit = z.infer<typeof trainerRole.operations.credit.args>;
+type FakeLoad = z.infer<typeof trainerRole.operations.load.args>;
+type FakeTrain = z.infer<typeof trainerRole.operations.train.args>;
+type FakeEvaluate = z.infer<typeof trainerRole.operations.evaluate.args>;
+type FakeScore = z.infer<typeof trainerRole.operations.score.args>;
 
 /** What a fake sampler says for one sample; a text of 1 to 8 digits unless the test says otherwise. */
 export type Complete = (sample: { draw: number; sample: number; seed: number; weights: number }) => string;
@@ -312,7 +313,7 @@ export class FakeSampler extends FakeWorker {
   }
 
   protected async operate(op: string, { args, blobs }: { args: unknown; blobs: Uint8Array[] }): Promise<unknown> {
-    const { sampler } = OPERATIONS;
+    const { operations: sampler } = samplerRole;
     if (op === "load") {
       const { version, publication } = sampler.load.args.parse(args);
       await verify(publication);

@@ -1,7 +1,8 @@
 import { decode } from "@msgpack/msgpack";
 import { BadDataError, type Clock, InfrastructureError } from "../engine/mod.ts";
 import { BlobAssembly } from "./blob_assembly.ts";
-import { operationPhase, type Phase } from "./operation_phase.ts";
+import type { Phase } from "./roles/role.ts";
+import { operationPhase } from "./roles/table.ts";
 import { LIMITS } from "./limits.ts";
 import { AgentMessage, type EngineMessage, type HeldTask } from "./protocol.ts";
 

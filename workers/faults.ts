@@ -2,19 +2,21 @@ import { appendFileSync, closeSync, fsyncSync, mkdirSync, openSync, writeSync } 
 import { InfrastructureError, InvalidInputError, PRIVATE_FILE } from "../engine/mod.ts";
 
 export const FAULT_KINDS = ["kill", "stop", "drop", "disk_full", "oom"] as const;
-export const FAULT_PLACES = ["engine", "agent", "trainer", "sampler"] as const;
+/** Those without ranks; the roles of workers are places too. */
+export const FAULT_PLACES = ["engine", "agent"] as const;
 export const FAULT_EVENTS = ["append", "frame", "op", "micro_batch"] as const;
 type FaultKind = typeof FAULT_KINDS[number];
-type FaultPlace = typeof FAULT_PLACES[number];
 type FaultEvent = typeof FAULT_EVENTS[number];
 
 /** `n` counts from the start of each process, from 1. Without a rank (null) a fault is rank 0's. */
-export type Fault = { kind: FaultKind; place: FaultPlace; rank: number | null; event: FaultEvent; n: number };
+export type Fault = { kind: FaultKind; place: string; rank: number | null; event: FaultEvent; n: number };
 
 type FaultOptions = {
   /** HOME/runs/RUN/faults: one marker file for each fault that has fired. */
   dir: string;
-  place: FaultPlace;
+  place: string;
+  /** Roles of workers, which are places too: a fault of theirs is read, and left to them. */
+  roles?: readonly string[];
   rank?: number;
   /** Carries a kill or a stop out; by default on this process. */
   kill?: (kind: "kill" | "stop") => void;
@@ -34,21 +36,21 @@ const GRAMMAR = "KIND:PLACE[.RANK]@EVENT:N[,...], as in kill:trainer.1@op:17";
  * Reads `HOLDFAST_FAULT`. @throws {InvalidInputError} Saying which part is wrong and what it may
  * be.
  */
-export function parseFaults(text: string | undefined): Fault[] {
+export function parseFaults(text: string | undefined, roles: readonly string[] = []): Fault[] {
   if (text === undefined || text.trim() === "") return [];
-  return text.split(",").map((part) => parseFault(part.trim()));
+  return text.split(",").map((part) => parseFault(part.trim(), roles));
 }
 
-function parseFault(text: string): Fault {
+function parseFault(text: string, roles: readonly string[]): Fault {
   const match = /^([^:@.]*):([^:@.]*)(?:\.([^:@]*))?@([^:@]*):([^:@]*)$/.exec(text);
   if (!match) throw malformed(text, `it is not of the form ${GRAMMAR}`);
   const [, kind, place, rank, event, n] = match;
-  if (kind === "oom" && place !== "trainer" && place !== "sampler") {
-    throw malformed(text, `'${place}' has no device whose memory could run out: use trainer or sampler`);
+  if (kind === "oom" && (FAULT_PLACES as readonly string[]).includes(place!)) {
+    throw malformed(text, `'${place}' has no device whose memory could run out: use ${roles.join(" or ")}`);
   }
   return {
     kind: oneOf(text, { name: "kind", value: kind!, allowed: FAULT_KINDS }),
-    place: oneOf(text, { name: "place", value: place!, allowed: FAULT_PLACES }),
+    place: oneOf(text, { name: "place", value: place!, allowed: [...FAULT_PLACES, ...roles] }),
     rank: rank === undefined ? null : whole(text, { name: "rank", value: rank, min: 0 }),
     event: oneOf(text, { name: "event", value: event!, allowed: FAULT_EVENTS }),
     n: whole(text, { name: "count", value: n!, min: 1 }),
@@ -97,7 +99,7 @@ export class Faults {
 
   /** Keeps the faults of this place (and rank). `text` is the value of HOLDFAST_FAULT. */
   static parse(text: string | undefined, options: FaultOptions): Faults {
-    return new Faults(parseFaults(text), options);
+    return new Faults(parseFaults(text, options.roles), options);
   }
 
   /**

@@ -1,5 +1,4 @@
 import { InfrastructureError, InvalidInputError } from "../engine/mod.ts";
-import type { SamplerConfig } from "./sampler_config.ts";
 import type { TrainerConfig } from "./trainer_config.ts";
 
 /** What is read of the machine. Tests bring their own. */
@@ -15,10 +14,19 @@ export type GpuPlace = {
   order: "PCI_BUS_ID" | null;
 };
 
-export type GpuPlaces = { trainer: GpuPlace | null; critic: GpuPlace | null; samplers: (GpuPlace | null)[] };
+/** What a group asks for. Groups of one block share out what the block may use. */
+export type GpuNeeds = {
+  /** Of the configuration, as errors name it. */
+  block: string;
+  device: Device;
+  /** Places in what this process sees; null: what groups before it leave, or else all. */
+  devices?: readonly number[] | null;
+  /** GPUs of the group. */
+  count: number;
+  /** In words, for a machine that has fewer. */
+  each: { reason: string; why: string; fix: string };
+};
 
-type TrainerBlock = Omit<TrainerConfig, "optimizer">;
-type Blocks = { trainer: TrainerBlock; critic?: TrainerBlock | null; sampler: SamplerConfig };
 type Device = TrainerConfig["device"];
 
 /** This machine: its environment variables and /dev. */
@@ -35,9 +43,9 @@ function deviceNames(): string[] {
 }
 
 /**
- * The NVIDIA GPUs that this process may use, as `CUDA_VISIBLE_DEVICES` names them: its entries where it is set (a cluster's
- * scheduler sets it), else 0, 1, ... in the order of nvidia-smi. The workers' torch has the last word: this only picks packages
- * and places.
+ * The NVIDIA GPUs that this process may use, as `CUDA_VISIBLE_DEVICES` names them: its entries
+ * where it is set (a cluster's scheduler sets it), else 0, 1, ... in the order of nvidia-smi. The
+ * workers' torch has the last word: this only picks packages and places.
  */
 export function visibleGpus(machine: Machine = thisMachine()): string[] {
   const given = machine.env.CUDA_VISIBLE_DEVICES;
@@ -63,49 +71,47 @@ export function onGpu(device: Device, machine: Machine = thisMachine()): boolean
 }
 
 /**
- * Which GPUs each group gets. A block's `devices` decides. Without it the trainer takes one per rank, from the first on, and the
- * samplers share out what the trainer leaves; where it leaves nothing, they share its GPUs. So does the critic, before them. Null: no GPU is meant or seen.
+ * Which GPUs each group gets, by its name. A block's `devices` decides. Without it the groups of
+ * the first block take what they need, from the first GPU on, and those of each later block share
+ * out what is left; where too few are left, they share all. null: no GPU is meant or seen.
  * `excluded`: those that broke in this run.
  * @throws {InvalidInputError} If the machine lacks what a block requires.
  */
 export function placeGpus(
-  { trainer, critic = null, sampler }: Blocks,
+  groups: readonly { group: string; gpus: GpuNeeds | null }[],
   machine: Machine = thisMachine(),
   excluded: ReadonlySet<string> = new Set(),
-): GpuPlaces {
+): Record<string, GpuPlace | null> {
   const seen = visibleGpus(machine);
   const whole = (gpus: string[]) => gpus.filter((gpu) => !excluded.has(gpu));
-  const chosenOf = (block: string, settings: Parameters<typeof chosen>[1]) => {
-    const named = chosen(block, settings, seen);
-    return named && whole(named);
-  };
-  const all = whole(seen);
-  const given = {
-    trainer: chosenOf("trainer", trainer),
-    critic: critic && chosenOf("value_model", critic),
-    sampler: chosenOf("sampler", sampler),
-  };
-  const named = [...given.critic ?? [], ...given.sampler ?? []];
-  const mine = trainerGpus("trainer", trainer, { all, given: given.trainer, others: named });
-  const others = [...mine, ...given.sampler ?? []];
-  const critics = critic ? trainerGpus("value_model", critic, { all, given: given.critic, others }) : [];
-  const replicas = samplerGpus(sampler, { all, given: given.sampler, others: [...mine, ...critics] });
-  const groups = [mine, critics, ...replicas];
-  const ordered = machine.env.CUDA_VISIBLE_DEVICES !== undefined || machine.env.CUDA_DEVICE_ORDER !== undefined;
+  const blocks = Map.groupBy(groups.filter(({ gpus }) => gpus !== null), ({ gpus }) => gpus!.block);
+  const wanted = [...blocks.values()].map((own) => {
+    const needs = own[0]!.gpus!;
+    const named = chosen(needs, seen);
+    return { needs, names: own.map(({ group }) => group), given: named && whole(named) };
+  });
+  const taken = new Map<string, string[]>();
+  wanted.forEach(({ needs, names, given }, i) => {
+    const later = wanted.slice(i + 1).flatMap(({ given }) => given ?? []);
+    const others = [...[...taken.values()].flat(), ...later];
+    const shares = shared(needs, { groups: names.length, all: whole(seen), given, others });
+    names.forEach((name, n) => taken.set(name, shares[n]!));
+  });
+  const ordered = machine.env.CUDA_VISIBLE_DEVICES !== undefined ||
+    machine.env.CUDA_DEVICE_ORDER !== undefined;
   const place = (visible: string[]): GpuPlace | null => {
     if (visible.length === 0) return null;
-    const sharing = Math.max(...visible.map((gpu) => groups.filter((group) => group.includes(gpu)).length));
+    const each = [...taken.values()];
+    const sharing = Math.max(
+      ...visible.map((gpu) => each.filter((group) => group.includes(gpu)).length),
+    );
     return { visible, sharing, order: ordered ? null : "PCI_BUS_ID" };
   };
-  return { trainer: place(mine), critic: place(critics), samplers: replicas.map(place) };
+  return Object.fromEntries(groups.map(({ group }) => [group, place(taken.get(group) ?? [])]));
 }
 
 /** The GPUs that a block's `devices` names; null if it names none. */
-function chosen(
-  block: string,
-  { device, devices }: { device: Device; devices?: number[] | null },
-  all: string[],
-): string[] | null {
+function chosen({ block, device, devices }: GpuNeeds, all: string[]): string[] | null {
   if (!devices) return null; // Missing in what was recorded before there was such a field.
   if (device === "cpu") {
     throw new InvalidInputError(
@@ -122,52 +128,36 @@ function chosen(
   );
 }
 
-type Choice = { all: string[]; given: string[] | null; others: string[] };
+type Choice = { groups: number; all: string[]; given: string[] | null; others: string[] };
 
-function trainerGpus(block: string, trainer: TrainerBlock, { all, given, others }: Choice): string[] {
-  if (trainer.device === "cpu" || (all.length === 0 && trainer.device === "auto")) return [];
+/** The GPUs of each group of a block. */
+function shared(
+  { block, device, count, each: { reason, why, fix } }: GpuNeeds,
+  { groups, all, given, others }: Choice,
+): string[][] {
+  const each = Array.from({ length: groups }, (_, i) => i);
+  if (device === "cpu" || (all.length === 0 && device === "auto")) return each.map(() => []);
   const free = all.filter((gpu) => !others.includes(gpu));
-  const pool = given ?? (free.length >= trainer.ranks ? free : all);
-  // A GPU that only torch sees: the rank looks for itself.
-  if (pool.length === 0) return [];
-  if (pool.length >= trainer.ranks) return pool.slice(0, trainer.ranks);
-  throw new InvalidInputError(
-    `Cannot place the ${block} because ${block}.ranks is ${trainer.ranks} and it may use ${pool.length} GPUs: NCCL wants one for ` +
-      `each rank. Lower ${block}.ranks, or set ${block}.device to cpu`,
-    { ranks: trainer.ranks, gpus: pool },
-  );
-}
-
-function samplerGpus(sampler: SamplerConfig, { all, given, others }: Choice): string[][] {
-  const replicas = Array.from({ length: sampler.replicas }, (_, i) => i);
-  if (sampler.device === "cpu" || (all.length === 0 && sampler.device === "auto")) return replicas.map(() => []);
-  const size = samplerSize(sampler);
-  const free = all.filter((gpu) => !others.includes(gpu));
-  const pool = given ?? (free.length >= size ? free : all);
-  if (pool.length === 0) return replicas.map(() => []);
-  if (pool.length < size) {
-    throw new InvalidInputError(
-      `Cannot place the samplers because each needs ${size} GPUs (sampler.vllm's tensor and pipeline parallel sizes) and they may ` +
-        `use ${pool.length}`,
-      { size, gpus: pool },
-    );
+  const pool = given ?? (free.length >= count ? free : all);
+  // A GPU that only torch sees: the process looks for itself.
+  if (pool.length === 0) return each.map(() => []);
+  const slots = Math.floor(pool.length / count);
+  if (slots > 0) {
+    return each.map((i) => pool.slice((i % slots) * count, (i % slots) * count + count));
   }
-  const slots = Math.floor(pool.length / size);
-  return replicas.map((i) => pool.slice((i % slots) * size, (i % slots) * size + size));
-}
-
-/** GPUs of one sampler. */
-function samplerSize({ engine, vllm }: SamplerConfig): number {
-  if (engine !== "vllm") return 1;
-  const factor = (name: string) => typeof vllm[name] === "number" ? vllm[name] : 1;
-  return factor("tensor_parallel_size") * factor("pipeline_parallel_size");
+  throw new InvalidInputError(
+    `Cannot place the ${block} because ${reason} and it may use ${pool.length} GPUs: ${why}. ${fix}, or set ` +
+      `${block}.device to cpu`,
+    { block, count, gpus: pool },
+  );
 }
 
 /** GPUs that a run does without since they broke, and those that its other groups have. */
 type GpuLosses = { excluded: ReadonlySet<string>; used: readonly string[] };
 
 /**
- * A group's place without its broken GPUs: spares take over, which no other group has. What is excluded stays so for the run.
+ * A group's place without its broken GPUs: spares take over, which no other group has. What is
+ * excluded stays so for the run.
  * @throws {InfrastructureError} That names the broken GPU, if no spare is left.
  */
 export function withoutGpus(
@@ -182,7 +172,10 @@ export function withoutGpus(
   );
   if (spares.length >= broken.length) {
     const taken = spares.values();
-    return { ...place, visible: place.visible.map((gpu) => excluded.has(gpu) ? taken.next().value! : gpu) };
+    return {
+      ...place,
+      visible: place.visible.map((gpu) => excluded.has(gpu) ? taken.next().value! : gpu),
+    };
   }
   throw new InfrastructureError(
     `Cannot continue with ${group} because GPU ${
@@ -197,8 +190,8 @@ export function withoutGpus(
 }
 
 /**
- * Which of a group's GPUs a failure means: the one that it names, else the rank's own where each rank has one, else all: with a
- * broken one among them it would only fail again.
+ * Which of a group's GPUs a failure means: the one that it names, else the rank's own where each
+ * rank has one, else all: with a broken one among them it would only fail again.
  */
 export function brokenGpus(
   { visible }: GpuPlace,

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { type Clock, systemClock } from "../engine/mod.ts";
 import { AgentLink, type Hello } from "./agent_link.ts";
 import { type DoorSocket, type HubDoor, WebSocketDoor } from "./hub_door.ts";
-import type { Phase } from "./operation_phase.ts";
+import type { Phase } from "./roles/role.ts";
 import { AgentMessage, PROTOCOL_VERSION } from "./protocol.ts";
 import { PREEMPT_GRACE_S } from "./workers_config.ts";
 

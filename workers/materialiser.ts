@@ -8,7 +8,8 @@ import {
   problemText,
   type SetAside,
 } from "./checkpoint_files.ts";
-import { Checkpoint, type StepRecord, wholeCheckpoint } from "./operations.ts";
+import { Checkpoint, wholeCheckpoint } from "./model_files.ts";
+import { type StepRecord, trainerRole } from "./roles/trainer.ts";
 import { ask, done } from "./ask.ts";
 import type { Caller, Operator } from "./operator.ts";
 import type { RestartCause } from "./recovery.ts";
@@ -146,7 +147,7 @@ export class Materialiser {
     const model_digest = saved === null && record.kind === "base" ? record.model_digest : null;
     const args = { ...start, model_digest };
     try {
-      await ask(operator, ["trainer", "load"], args, caller);
+      await ask(operator, [trainerRole, "load"], args, caller);
     } catch (error) {
       const problem = checkpoint && await problemBehind(error, checkpoint);
       throw problem === null ? error : new DamagedCheckpoint(checkpoint!, problem);
@@ -182,7 +183,7 @@ export class Materialiser {
         micro_batch_tokens_max: numerics.micro_batch_tokens_max,
         ...{ ...stepCut(numerics), mismatch: null, non_finite_max: null },
       };
-      const asked = await ask(operator, ["trainer", "train"], args, caller).catch(async (error) => {
+      const asked = await ask(operator, [trainerRole, "train"], args, caller).catch(async (error) => {
         if (error instanceof BadDataError) await this.#options.chain.checkArtifacts(step);
         throw error;
       });
@@ -203,7 +204,7 @@ export class Materialiser {
     const args = { version: id, dir: `${checkpointsDir}/${name}` };
     writing.add(args.dir);
     try {
-      const saved = wholeCheckpoint(done(await ask(operator, ["trainer", "save"], args, caller)).answers);
+      const saved = wholeCheckpoint(done(await ask(operator, [trainerRole, "save"], args, caller)).answers);
       const checkpoint: CheckpointNote = { ...saved, number: note.number, round: null, metric: null };
       await caller.record("note/checkpoint", id, checkpoint);
       chain.addCheckpoint(checkpoint);

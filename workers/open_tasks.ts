@@ -4,7 +4,7 @@ import type { CallOptions, CallResult } from "./call.ts";
 import type { RankProgress } from "./hangs.ts";
 import { type Identity, Inheritance, type Running, running as opened, sinceAttempt } from "./inheritance.ts";
 import { type Limited, limitSilence, limitTime } from "./operation_limits.ts";
-import { operationPhase } from "./operation_phase.ts";
+import { operationPhase } from "./roles/table.ts";
 import { type Arguments, outputsOf } from "./payload.ts";
 import type { AgentMessage, HeldTask, RankState } from "./protocol.ts";
 import { unlessAborted } from "./unless_aborted.ts";

@@ -3,14 +3,15 @@ import { z } from "zod";
 import { type ArtifactStore, BadDataError, InfrastructureError } from "../engine/mod.ts";
 import { LIMITS } from "./limits.ts";
 
+export const ArgumentsInline = z.strictObject({ json: z.string() });
+export const ArgumentsBeside = z.strictObject({
+  artifact: ArtifactRef.describe("Of the same JSON, in the run's home."),
+});
 /**
  * What an operation is given, and what it gives back: text that nobody between engine and rank reads. What is long travels
  * beside its message, so that a line is never held up by it: arguments as an artifact that the rank reads, outputs as a blob.
  */
-export const Arguments = z.union([
-  z.strictObject({ json: z.string() }),
-  z.strictObject({ artifact: ArtifactRef.describe("Of the same JSON, in the run's home.") }),
-]);
+export const Arguments = z.union([ArgumentsInline, ArgumentsBeside]);
 export type Arguments = z.infer<typeof Arguments>;
 
 export const Output = z.union([

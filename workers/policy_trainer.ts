@@ -29,13 +29,16 @@ import { makeRoomFor } from "./checkpoint_files.ts";
 import { checkpointName, Materialiser } from "./materialiser.ts";
 import { ModelDigests } from "./model_digests.ts";
 import type { Caller, Operator } from "./operator.ts";
-import { type EvaluatedBatch, type Publication, wholeCheckpoint } from "./operations.ts";
+import { type Publication, wholeCheckpoint } from "./model_files.ts";
 import type { Loss, Recovery, RestartCause } from "./recovery.ts";
 import { microBatchTokensMax, type TrainerBlock } from "./replan.ts";
+import type { NotResident } from "./roles/role.ts";
+import { type EvaluatedBatch, trainerRole } from "./roles/trainer.ts";
 import { askedRoom, NoRoom, smallerCut } from "./room.ts";
 import { type CheckpointNote, ofGroup, type RecordedRow, VersionChain, type VersionNote } from "./version_chain.ts";
 
-type TrainerOperation = OperationOf<"trainer">;
+type TrainerRole = typeof trainerRole;
+type TrainerOperation = OperationOf<TrainerRole>;
 
 export type PolicyTrainerOptions = {
   operator: Operator;
@@ -348,17 +351,17 @@ export class PolicyTrainer {
     return { ...callOptions(caller), record, emit: (emission) => caller.emit?.(emission) };
   }
 
-  #ask<Op extends TrainerOperation>(op: Op, args: ArgumentsOf<"trainer", Op>, options: CallOptions) {
-    return ask(this.#operator, ["trainer", op], args, options);
+  #ask<Op extends TrainerOperation>(op: Op, args: ArgumentsOf<TrainerRole, Op>, options: CallOptions) {
+    return ask(this.#operator, [trainerRole, op], args, options);
   }
 
   /** An operation that needs no version: what rank 0 answers. */
   async #alone<Op extends "create_model" | "inspect_model" | "open_algorithm">(
     op: Op,
-    args: ArgumentsOf<"trainer", Op>,
+    args: ArgumentsOf<TrainerRole, Op>,
     caller: Caller,
-  ): Promise<AnswerOf<"trainer", Op>> {
-    const { answers } = await this.#exclusive(caller, () => this.#ask(op, args, caller)) as Answered<"trainer", Op>;
+  ): Promise<AnswerOf<TrainerRole, Op>> {
+    const { answers } = await this.#exclusive(caller, () => this.#ask(op, args, caller)) as Answered<TrainerRole, Op>;
     return answers[0];
   }
 
@@ -378,14 +381,15 @@ export class PolicyTrainer {
   #resident<Op extends TrainerOperation>(
     version: string,
     caller: Caller,
-    operate: () => Promise<Asked<"trainer", Op>>,
-  ): Promise<Answered<"trainer", Op>> {
+    operate: () => Promise<Asked<TrainerRole, Op>>,
+  ): Promise<Answered<TrainerRole, Op>> {
+    type Answer = Answered<TrainerRole, Op> | NotResident;
     const bring = async (held: string | null) => {
       await this.#materialiser.bring(version, held, this.#marking(caller));
       const { record, number, model_path } = this.#chain.note(version);
       if (number > 0) this.#newest ??= { version, record, number, model_path }; // Redone, it is worth saving too.
     };
-    return this.#exclusive(caller, () => askResident(operate, { bring }));
+    return this.#exclusive(caller, () => askResident(operate as () => Promise<Answer>, { bring }));
   }
 }
 

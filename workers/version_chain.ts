@@ -9,7 +9,8 @@ import {
   type RowKind,
 } from "../engine/mod.ts";
 import type { SetAside } from "./checkpoint_files.ts";
-import { Checkpoint, StepRecord } from "./operations.ts";
+import { Checkpoint } from "./model_files.ts";
+import { StepRecord } from "./roles/trainer.ts";
 import { Replan } from "./replan.ts";
 
 /** Whose chain a row is of. Absent: the policy's, which the group `trainer` has. */

@@ -12,7 +12,7 @@ import { type AgentEvent, HostAgent } from "./host_agent.ts";
 import { Hub } from "./hub.ts";
 import type { HubDoor } from "./hub_door.ts";
 import { type Launcher, localLauncher } from "./local_launcher.ts";
-import type { Phase } from "./operation_phase.ts";
+import type { Phase } from "./roles/role.ts";
 import { homeNonce, ownNonce } from "./process_sweep.ts";
 import type { AgentMessage } from "./protocol.ts";
 import { Tenure } from "./tenure.ts";

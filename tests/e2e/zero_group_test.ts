@@ -11,10 +11,12 @@ import { Paths, Rows, Trainer, Trainers } from "../../flows/resources.ts";
 import { preparePolicy } from "../../flows/stages/prepare_policy.ts";
 import { supervisedRounds } from "../../flows/supervised.ts";
 import {
+  groupSpec,
   type Loss,
   type Operator,
   PolicyTrainer,
   trainerGroup,
+  trainerRole,
   type WorkerGroup,
   Workers,
   type WorkersEvent,
@@ -105,8 +107,8 @@ async function withGroup(home: string, zero: number, work: (bench: Bench) => Pro
   const env = { HOLDFAST_FAULT: FAULTS };
   const workers = await Workers.start({ run: "r", epoch: 1, attempt: 1, home, python: agentPython, env, onEvent });
   try {
-    const options = { python, seed: 0, no_progress_ms: NO_PROGRESS_MS };
-    const group = workers.group(trainerGroup(configOf(zero, `${home}/model`).trainer, options));
+    const planned = trainerGroup(configOf(zero, `${home}/model`).trainer, { seed: 0 });
+    const group = workers.group(groupSpec(trainerRole, planned, { python, no_progress_ms: NO_PROGRESS_MS }));
     const operator: Operator = {
       call: (op, args, options) => group.call(op, args, options),
       takeLoss: () => {

@@ -6,7 +6,7 @@ import { recordedDefinition, runView } from "../../runs/mod.ts";
 import { FLOW_GRAPHS } from "../../flows/table.ts";
 import { FakeTrainer } from "../../testing/mod.ts";
 import type { Operator } from "../../workers/mod.ts";
-import { execute, onlineConfig, stores } from "./fixtures.ts";
+import { execute, onlineConfig, scoredItem, stores } from "./fixtures.ts";
 
 const { evaluate, online, preference, supervised } = FLOW_GRAPHS;
 
@@ -65,7 +65,7 @@ async function resumed(...tries: { train: readonly number[]; eval: readonly numb
 
 function scoring(broken: boolean): Operator {
   const score = ({ id }: { id: string }, n: number) =>
-    broken ? { id, outcome: "error", error: "broken" } : { id, outcome: "ok", score: n };
+    broken ? scoredItem({ id, outcome: "error", error: "broken" }) : scoredItem({ id, score: n });
   const results = (args: unknown) => (args as { items: { id: string }[] }).items.map(score);
   return { call: (_, args) => Promise.resolve({ outputs: [{ results: results(args) }], blobs: [], generation: 1 }) };
 }

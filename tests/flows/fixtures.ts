@@ -2,6 +2,7 @@ import { OnlineConfig, QuickstartConfig } from "../../configs/mod.ts";
 import { type RowTable, tableOf } from "../../data/mod.ts";
 import { ArtifactStore, Engine, type EngineOptions, type GraphDefinition, type Outcome } from "../../engine/mod.ts";
 import { type FakeRun, fakeRun, type FakeRunOptions, MemoryStore, writeFakeModel } from "../../testing/mod.ts";
+import type { ScoredItem } from "../../workers/mod.ts";
 
 // In memory: what is tested here is order, not the disk.
 const SHARED_MEMORY = "/dev/shm";
@@ -33,6 +34,11 @@ export function smallQuickstart(
     evaluate: { problems: 2 },
     checkpoints: { every_rounds, keep_last: 1 },
   });
+}
+
+/** What the reward worker answers for an item. */
+export function scoredItem(said: { id: string } & Partial<ScoredItem>): ScoredItem {
+  return { outcome: "ok", score: null, metrics: {}, error: null, ms: 0, ...said };
 }
 
 /** `size` rows whose answers are their own numbers. */

@@ -16,15 +16,14 @@ import { type FakeHook, FakeSampler, FakeTrainer, MemoryStore, writeFakeModel } 
 import {
   type CallOptions,
   type GroupSpec,
+  groupSpec,
   type Operator,
   placeGpus,
-  samplerGroup,
-  trainerGroup,
-  valueTrainer,
+  plannedGroups,
   Workers,
 } from "../../workers/mod.ts";
 import { changedAt, type Leaf, leaves, otherValues } from "../configs/each_setting.ts";
-import { scratch } from "./fixtures.ts";
+import { scoredItem, scratch } from "./fixtures.ts";
 
 type Fields = Record<string, unknown>;
 type Settings = Config & Fields;
@@ -42,7 +41,7 @@ const OTHER = "other";
 const scoring: Operator = {
   call(_op, args) {
     const { items } = args as { items: { id: string }[] };
-    const results = items.map(({ id }) => ({ id, outcome: "ok", score: Number(id) / 2 }));
+    const results = items.map(({ id }) => scoredItem({ id, score: Number(id) / 2 }));
     return Promise.resolve({ outputs: [{ results }], blobs: [], generation: 1 });
   },
 };
@@ -106,24 +105,16 @@ function groupsOf(config: Fields, { artifacts, told, hook }: Asked) {
   });
 }
 
-/** How each trainer and sampler is started on a machine with GPUs. */
+/** How each group is started on a machine with GPUs. */
 function specs(config: Fields): unknown[] {
-  const { trainer, sampler, value_model, seed, head } = workerBlocks(config)!;
-  const values = value_model ? valueTrainer(trainer, value_model) : null;
-  const places = placeGpus({ trainer, ...(values && { critic: values }), sampler }, MACHINE);
-  const own = (python: string | null) => ({ seed, python: python ?? "managed" });
-  return [
-    trainerGroup(trainer, { ...own(trainer.python), head, gpus: places.trainer }),
-    ...(values === null ? [] : [
-      trainerGroup(values, {
-        ...own(values.python),
-        gpus: places.critic,
-        group: "critic",
-        head: "value",
-      }),
-    ]),
-    ...places.samplers.map((gpus, replica) => samplerGroup(sampler, { ...own(sampler.python), replica, gpus })),
-  ];
+  const planned = [...plannedGroups(workerBlocks(config)!).values()];
+  const places = placeGpus(planned, MACHINE);
+  return planned.map((group) =>
+    groupSpec(group.role, group, {
+      python: group.python ?? "managed",
+      gpus: places[group.group],
+    })
+  );
 }
 
 type Asked = { artifacts: ArtifactStore; told: string[]; hook?: FakeHook };

@@ -9,7 +9,7 @@ import { online } from "../../flows/online.ts";
 import { FakeSampler } from "../../testing/mod.ts";
 import { REWARDS } from "../../rewards/mod.ts";
 import type { Operator } from "../../workers/mod.ts";
-import { execute, onlineConfig, stores } from "./fixtures.ts";
+import { execute, onlineConfig, scoredItem, stores } from "./fixtures.ts";
 
 type Answer = { outcome: "ok"; score: number; metrics?: Record<string, number> } | { outcome: "none" };
 type Said = number | { score: number; metrics: { right: number } } | null;
@@ -25,7 +25,7 @@ function pool(says: (completion: string) => Said): Operator {
   return {
     call(_, args) {
       const { items } = args as { items: { id: string; completion: string }[] };
-      const results = items.map(({ id, completion }) => ({ id, error: null, ...answer(says(completion)) }));
+      const results = items.map(({ id, completion }) => scoredItem({ id, ...answer(says(completion)) }));
       return Promise.resolve({ outputs: [{ results }], blobs: [], generation: 1 });
     },
   };

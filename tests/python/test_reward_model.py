@@ -40,6 +40,11 @@ def context(**spec):
     return RankContext(role="reward", group="reward", generation=1, rank=0, world_size=1, spec=spec, artifacts_dir="")
 
 
+def by_model(worker, settings, items, io):
+    args = {"model": settings, "shared": {"json": "{}"}, "items": items}
+    return worker.operations["score_by_model"](args, io)["results"]
+
+
 class Asked:
     """The reward worker in this process."""
 
@@ -56,9 +61,7 @@ class Asked:
         return self.ask(items)
 
     def ask(self, items):
-        return self.worker.score(
-            {"model": self.settings, "shared": {"json": "{}"}, "items": items}, OperationIO.alone()
-        )["results"]
+        return by_model(self.worker, self.settings, items, OperationIO.alone())
 
 
 def test_a_score_is_the_logit_of_transformers_own_classifier_at_the_end_of_the_sample(path):
@@ -163,8 +166,8 @@ def test_work_is_told_between_batches_and_ends_when_it_is_cancelled(path):
     told = []
     io = OperationIO.alone(send_progress=lambda message: told.append((message["phase"], message["done"])))
     items = [{"id": "0", "prompt": "a", "completion": "b"}, {"id": "1", "prompt": "a", "completion": "c"}]
-    asked.worker.score({"model": asked.settings, "shared": {"json": "{}"}, "items": items}, io)
+    by_model(asked.worker, asked.settings, items, io)
     assert told[-1] == ("scoring", 2.0)
     io.cancelled.set()
     with pytest.raises(Exception, match="was cancelled"):
-        asked.worker.score({"model": asked.settings, "shared": {"json": "{}"}, "items": items}, io)
+        by_model(asked.worker, asked.settings, items, io)

@@ -1,7 +1,9 @@
 import { deepStrictEqual, rejects, strictEqual } from "node:assert/strict";
 import type { Trajectory } from "../../data/mod.ts";
 import { RewardScorer, type ScoringFunction } from "../../rollouts/mod.ts";
-import type { CallOptions, Loss, Operator, Recovery } from "../../workers/mod.ts";
+import { processOf } from "../../rewards/mod.ts";
+import type { CallOptions, Loss, Operator, Recovery, RewardModelSettings } from "../../workers/mod.ts";
+import { scoredItem } from "../flows/fixtures.ts";
 
 const trajectory = (text: string): Trajectory => ({
   sample: 0,
@@ -20,6 +22,7 @@ const there = (name: string): ScoringFunction => ({
   ...here(name, () => 0),
   runs_on: "process",
   source: "my.py:score",
+  process: processOf({}),
 });
 
 const group = (functions: ScoringFunction[], texts = ["a", "bb"]) => ({
@@ -36,7 +39,11 @@ const options = {
   record: (_: string, key: string, value: Recovery) => Promise.resolve(void recoveries.push([key, value])),
 };
 
-function pool(results: unknown[], calls: { args: unknown; options: CallOptions }[] = []): Operator {
+function pool(
+  said: Parameters<typeof scoredItem>[0][],
+  calls: { args: unknown; options: CallOptions }[] = [],
+): Operator {
+  const results = said.map(scoredItem);
   return {
     call(_, args, options) {
       calls.push({ args, options });
@@ -71,9 +78,9 @@ Deno.test("RewardScorer: a reward with a condition is paid only where the named 
 });
 
 Deno.test("RewardScorer: numbers that a function gives beside its score are parts of their own, and never weigh", async () => {
-  const results = [
-    { id: "0", outcome: "ok", score: 1, metrics: { steps: 3 } },
-    { id: "1", outcome: "ok", score: 0, metrics: {} },
+  const results: Parameters<typeof scoredItem>[0][] = [
+    { id: "0", score: 1, metrics: { steps: 3 } },
+    { id: "1", score: 0, metrics: {} },
   ];
   const scores = await scorerOf(pool(results)).score(group([there("judge")]), options);
   deepStrictEqual(scores.map(({ reward, parts }) => ({ reward, parts })), [
@@ -107,9 +114,13 @@ Deno.test("RewardScorer: numbers that a reward of the engine gives beside its sc
 });
 
 Deno.test("RewardScorer: nothing to grade by is reward_none in both languages, and a failure beside it is the failure", async () => {
-  const results = [{ id: "0", outcome: "none", score: null, error: "it returned None" }, {
+  const results: Parameters<typeof scoredItem>[0][] = [{
+    id: "0",
+    outcome: "none",
+    score: null,
+    error: "it returned None",
+  }, {
     id: "1",
-    outcome: "ok",
     score: 1,
   }];
   const none = here("none", () => null);
@@ -126,13 +137,16 @@ Deno.test("RewardScorer: nothing to grade by is reward_none in both languages, a
 
 Deno.test("RewardScorer: a reward model is asked with the prompt before any template and with what was sampled", async () => {
   const calls: { args: unknown; options: CallOptions }[] = [];
-  const results = [{ id: "0", outcome: "ok", score: -1.5 }, {
+  const results: Parameters<typeof scoredItem>[0][] = [{ id: "0", score: -1.5 }, {
     id: "1",
     outcome: "error",
     score: null,
     error: "too long",
   }];
-  const model = { path: "/rm", dtype: "float32" };
+  const model: RewardModelSettings = {
+    ...{ path: "/rm", dtype: "float32", device: "cpu", threads: 1, batch_tokens_max: 1 },
+    ...{ template_arguments: {}, turn_end: "template" },
+  };
   const judge: ScoringFunction = { ...there("judge"), source: null, model };
   const prompt = [{ role: "user", content: "p" }];
   const asked = group([judge]);
@@ -154,7 +168,7 @@ Deno.test("RewardScorer: a reward model is asked with the prompt before any temp
 
 Deno.test("RewardScorer: process rewards go to the pool under a key of their own, and find their sample by id", async () => {
   const calls: { args: unknown; options: CallOptions }[] = [];
-  const results = [{ id: "1", outcome: "ok", score: 0.25 }, { id: "0", outcome: "ok", score: 0 }];
+  const results: Parameters<typeof scoredItem>[0][] = [{ id: "1", score: 0.25 }, { id: "0", score: 0 }];
   const scorer = scorerOf(pool(results, calls));
   const scores = await scorer.score(group([there("mine")]), options);
   deepStrictEqual(scores.map(({ reward, failed }) => [reward, failed]), [[0, null], [0.25, null]]);
@@ -189,9 +203,12 @@ Deno.test("RewardScorer: the pool gets a context's signal and durability, though
   class Context {
     readonly key = "score_group/x";
     readonly attempt = 2;
-    readonly #aborted = AbortSignal.abort();
+    readonly #stop = new AbortController();
+    abort(): void {
+      this.#stop.abort();
+    }
     get signal(): AbortSignal {
-      return this.#aborted;
+      return this.#stop.signal;
     }
     durable(): Promise<void> {
       return Promise.reject(new Error(`${this.key} is not durable`));
@@ -201,7 +218,9 @@ Deno.test("RewardScorer: the pool gets a context's signal and durability, though
     }
   }
   const calls: { args: unknown; options: CallOptions }[] = [];
-  await scorerOf(pool([], calls)).score(group([there("mine")]), new Context());
+  const context = new Context();
+  await scorerOf(pool([], calls)).score(group([there("mine")]), context);
+  context.abort();
   const given = calls[0]!.options;
   strictEqual(given.signal!.aborted, true);
   await rejects(given.durable!(), /score_group\/x is not durable/);
@@ -217,10 +236,10 @@ Deno.test("RewardScorer: a pool that was replaced is recorded as restarted", asy
 });
 
 Deno.test("RewardScorer: a hang, a crash, no answer and an answer without a score are failures of their own names", async () => {
-  const results = [
+  const results: Parameters<typeof scoredItem>[0][] = [
     { id: "0", outcome: "timeout", error: "longer than 1000 ms" },
     { id: "1", outcome: "crash", error: "exit code 139" },
-    { id: "2", outcome: "ok", score: null },
+    { id: "2", score: null },
   ];
   const scorer = scorerOf(pool(results));
   const scores = await scorer.score(group([there("mine")], ["a", "b", "c", "d"]), options);

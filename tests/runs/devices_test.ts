@@ -1,13 +1,21 @@
 import { deepStrictEqual, strictEqual, throws } from "node:assert/strict";
 import type { RowKind } from "../../engine/mod.ts";
 import { Devices } from "../../runs/devices.ts";
-import { type FailureFacts, type GpuPlace, type GroupSpec, SamplerConfig, TrainerConfig } from "../../workers/mod.ts";
+import {
+  type FailureFacts,
+  type GpuPlace,
+  type GroupSpec,
+  SamplerConfig,
+  samplerGroup,
+  TrainerConfig,
+  trainerGroup,
+} from "../../workers/mod.ts";
 
 const MACHINE = { env: {}, devices: ["nvidia0", "nvidia1", "nvidia2", "nvidia3"] };
-const BLOCKS = {
-  trainer: TrainerConfig.parse({ engine: "deepspeed", ranks: 2 }),
-  sampler: SamplerConfig.parse({ engine: "vllm" }),
-};
+const GROUPS = [
+  trainerGroup(TrainerConfig.parse({ engine: "deepspeed", ranks: 2 }), { seed: 0 }),
+  samplerGroup(SamplerConfig.parse({ engine: "vllm" }), { seed: 0, replica: 0 }),
+];
 const spec = (group: string, ranks: number) => (gpus: GpuPlace | null): GroupSpec => ({
   ...{ group, role: group, ranks, python: "python3", module: "m", spec: {} },
   env: { CUDA_VISIBLE_DEVICES: gpus?.visible.join(",") ?? "" },
@@ -20,11 +28,11 @@ const gpus = ({ env }: GroupSpec) => env!.CUDA_VISIBLE_DEVICES;
 
 function started(recorded: ConstructorParameters<typeof Devices>[0] = []) {
   const devices = new Devices(recorded, MACHINE);
-  const { trainer, samplers } = devices.places(BLOCKS);
+  const { trainer, "sampler/0": sampler } = devices.places(GROUPS);
   return {
     devices,
-    trainer: devices.placed(trainer, spec("trainer", 2)),
-    sampler: devices.placed(samplers[0]!, spec("sampler/0", 1)),
+    trainer: devices.placed(trainer!, spec("trainer", 2)),
+    sampler: devices.placed(sampler!, spec("sampler/0", 1)),
   };
 }
 

@@ -4,7 +4,7 @@ import type { EngineEvent } from "../../engine/mod.ts";
 import { online } from "../../flows/online.ts";
 import { FakeSampler } from "../../testing/mod.ts";
 import type { Operator } from "../../workers/mod.ts";
-import { execute, onlineConfig, stores } from "../flows/fixtures.ts";
+import { execute, onlineConfig, scoredItem, stores } from "../flows/fixtures.ts";
 
 type Asked = { items: { id: string; completion: string }[] };
 
@@ -12,8 +12,8 @@ type Asked = { items: { id: string; completion: string }[] };
 function pool(broken: (completion: string) => boolean): Operator {
   const result = ({ id, completion }: Asked["items"][number]) =>
     broken(completion)
-      ? { id, outcome: "error", error: "not written yet" }
-      : { id, outcome: "ok", score: completion.length };
+      ? scoredItem({ id, outcome: "error", error: "not written yet" })
+      : scoredItem({ id, score: completion.length });
   return {
     call: (_, args) =>
       Promise.resolve({ outputs: [{ results: (args as Asked).items.map(result) }], blobs: [], generation: 1 }),

@@ -6,7 +6,7 @@ import { Engine } from "../../engine/mod.ts";
 import { Crashed, fakeRun, type MemoryStore } from "../../testing/mod.ts";
 import { online } from "../../flows/online.ts";
 import { earlierConfigs, graphConfig } from "../../runs/settings.ts";
-import { onlineConfig, rowsOf, stores } from "../flows/fixtures.ts";
+import { onlineConfig, rowsOf, scoredItem, stores } from "../flows/fixtures.ts";
 import type { Operator } from "../../workers/mod.ts";
 
 /** Values of each setting, the first being a run's first. The test fails for a setting that has none here. */
@@ -31,7 +31,7 @@ const REWARD = { name: "python", source: "/nowhere/reward.py:good", timeout_ms: 
 const POOL: Operator = {
   call: (_, args) => {
     const { items } = args as { items: { id: string; completion: string }[] };
-    const results = items.map(({ id, completion }) => ({ id, outcome: "ok", score: completion.length }));
+    const results = items.map(({ id, completion }) => scoredItem({ id, score: completion.length }));
     return Promise.resolve({ outputs: [{ results }], blobs: [], generation: 1 });
   },
 };

@@ -1,6 +1,6 @@
 import { deepStrictEqual, ok, rejects, strictEqual } from "node:assert/strict";
 import { InfrastructureError } from "../../engine/mod.ts";
-import type { Operator } from "../../workers/mod.ts";
+import { type Operator, trainerRole } from "../../workers/mod.ts";
 import { ask, askResident, done, isNotResident } from "../../workers/ask.ts";
 
 const CALL = { key: "k", attempt: 1 };
@@ -19,7 +19,7 @@ function answering(...answers: unknown[][]): Operator & { asked: unknown[] } {
 
 Deno.test("ask() sends the arguments as they are and gives the answer of every rank", async () => {
   const operator = answering([CREATED, { ...CREATED, digest: "y" }]);
-  const { answers, blobs } = await ask(operator, ["trainer", "create_model"], args, CALL);
+  const { answers, blobs } = await ask(operator, [trainerRole, "create_model"], args, CALL);
   deepStrictEqual(operator.asked, [["create_model", args]]);
   deepStrictEqual(answers.map(({ digest }) => digest), ["x", "y"]);
   deepStrictEqual(blobs, []);
@@ -27,14 +27,14 @@ Deno.test("ask() sends the arguments as they are and gives the answer of every r
 
 Deno.test("ask() refuses an answer that is not as declared, naming rank, operation and field", async () => {
   const wrong = answering([CREATED, { dir: "d", digest: 7 }]);
-  await rejects(ask(wrong, ["trainer", "create_model"], args, CALL), (error) => {
+  await rejects(ask(wrong, [trainerRole, "create_model"], args, CALL), (error) => {
     ok(error instanceof InfrastructureError);
     ok(error.message.includes("rank 1 of the trainer answered to 'create_model' because digest is"));
     return true;
   });
 });
 
-const save = (operator: Operator) => () => ask(operator, ["trainer", "save"], { version: "v", dir: "d" }, CALL);
+const save = (operator: Operator) => () => ask(operator, [trainerRole, "save"], { version: "v", dir: "d" }, CALL);
 const SAVED = { version: "v", dir: "d", digest: "x", world_size: 1, files: [] };
 
 Deno.test("askResident() brings the version that is missing, once, and asks again", async () => {
@@ -52,5 +52,5 @@ Deno.test("isNotResident() and done() tell work from none", async () => {
   const refused = await save(answering([{ not_resident: null }]))();
   ok(isNotResident(refused));
   ok(!isNotResident(await save(answering([SAVED]))()));
-  deepStrictEqual(done<"trainer", "save">(await save(answering([SAVED]))()).answers, [SAVED]);
+  deepStrictEqual(done(await save(answering([SAVED]))()).answers, [SAVED]);
 });

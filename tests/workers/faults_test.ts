@@ -20,18 +20,21 @@ async function withDirectory(body: (dir: string) => Promise<void> | void): Promi
   }
 }
 
+/** Of workers; the run says which there are. */
+const ROLES = ["trainer", "sampler"];
+
 const names = (dir: string) => [...Deno.readDirSync(dir)].map((entry) => entry.name).sort();
 
 Deno.test("parseFaults() reads whatever printFault() writes", () => {
   const fault: fc.Arbitrary<Fault> = fc.record({
     kind: fc.constantFrom(...FAULT_KINDS),
-    place: fc.constantFrom(...FAULT_PLACES),
+    place: fc.constantFrom(...FAULT_PLACES, ...ROLES),
     rank: fc.option(fc.nat(63)),
     event: fc.constantFrom(...FAULT_EVENTS),
     n: fc.integer({ min: 1, max: 1_000_000 }),
   }, { noNullPrototype: true }).filter(({ kind, place }) => kind !== "oom" || !["engine", "agent"].includes(place));
   fc.assert(fc.property(fc.array(fault), (faults) => {
-    deepStrictEqual(parseFaults(faults.map(printFault).join(",")), faults);
+    deepStrictEqual(parseFaults(faults.map(printFault).join(","), ROLES), faults);
   }));
   deepStrictEqual(parseFaults(undefined), []);
 });
@@ -42,7 +45,8 @@ Deno.test("the workers' half of the grammar knows the same kinds, places and eve
   );
   const tuple = (name: string) => JSON.parse(`[${new RegExp(`^${name} = \\((.*)\\)$`, "m").exec(python)![1]}]`);
   deepStrictEqual(tuple("KINDS"), [...FAULT_KINDS]);
-  deepStrictEqual(tuple("PLACES"), [...FAULT_PLACES]);
+  match(python, /^PLACES = \("engine", "agent", \*ROLES\)$/m);
+  deepStrictEqual([...FAULT_PLACES], ["engine", "agent"]);
   deepStrictEqual(tuple("EVENTS"), [...FAULT_EVENTS]);
 });
 
@@ -59,7 +63,7 @@ Deno.test("parseFaults() says which part is wrong and what it may be", () => {
     ["kill:engine@append:1,", /fault '' of HOLDFAST_FAULT/],
   ];
   for (const [text, message] of cases) {
-    throws(() => parseFaults(text), (error: InvalidInputError) => {
+    throws(() => parseFaults(text, ROLES), (error: InvalidInputError) => {
       strictEqual(error.code, "invalid_input");
       match(error.message, message);
       return true;
@@ -72,6 +76,7 @@ Deno.test("Faults.at() fires at the Nth event of its name, once per run, with th
     const fired: string[] = [];
     const start = () =>
       Faults.parse("kill:engine@append:2,stop:engine@frame:1,kill:trainer@append:1", {
+        roles: ROLES,
         dir: `${dir}/faults`,
         place: "engine",
         kill: (kind) => fired.push(`${kind} ${names(`${dir}/faults`).join(" ")}`),
@@ -92,7 +97,13 @@ Deno.test("Faults: a fault without a rank is rank 0's, one with a rank is that r
   withDirectory((dir) => {
     const fired = (text: string, rank: number) => {
       let count = 0;
-      const faults = Faults.parse(text, { dir: `${dir}/${rank}`, place: "trainer", rank, kill: () => count++ });
+      const faults = Faults.parse(text, {
+        dir: `${dir}/${rank}`,
+        place: "trainer",
+        roles: ROLES,
+        rank,
+        kill: () => count++,
+      });
       faults.at("op", "training");
       return count;
     };

@@ -2,15 +2,18 @@ import { deepStrictEqual, ok, strictEqual, throws } from "node:assert/strict";
 import { InvalidInputError } from "../../engine/mod.ts";
 import {
   gpuEnv,
+  type GpuPlace,
   hasGpu,
   type Machine,
   onGpu,
   placeGpus,
+  plannedGroups,
   SamplerConfig,
   TrainerConfig,
   ValueModelConfig,
-  valueTrainer,
   visibleGpus,
+  type WorkerBlocks,
+  WorkersConfig,
 } from "../../workers/mod.ts";
 
 /** A machine with that many GPUs, and what a scheduler left of them. */
@@ -19,17 +22,29 @@ function machine(count: number, env: Machine["env"] = {}): Machine {
   return { env, devices: ["null", ...gpus, ...(count > 0 ? ["nvidiactl", "nvidia-uvm"] : [])] };
 }
 
+type Blocks = Pick<WorkerBlocks, "trainer" | "value_model" | "sampler">;
+
+/** The groups of these blocks, in the order of the table. */
+function planned(blocks: Blocks) {
+  const rest = { seed: 0, workers: WorkersConfig.parse({}), reward_processes: 1, allow_replan: true };
+  return [...plannedGroups({ ...rest, ...blocks }).values()];
+}
+
+const samplersOf = (found: Record<string, GpuPlace | null>) =>
+  Object.keys(found).filter((name) => name.startsWith("sampler/")).map((name) => found[name]!);
+
 function places(
   blocks: { trainer?: Record<string, unknown>; sampler?: Record<string, unknown> },
   on: Machine,
 ): { trainer: string[] | null; samplers: (string[] | null)[]; sharing: (number | null)[] } {
   const trainer = TrainerConfig.parse({ engine: "deepspeed", ...blocks.trainer });
   const sampler = SamplerConfig.parse({ engine: "vllm", ...blocks.sampler });
-  const found = placeGpus({ trainer, sampler }, on);
+  const found = placeGpus(planned({ trainer, sampler }), on);
+  const samplers = samplersOf(found);
   return {
     trainer: found.trainer?.visible ?? null,
-    samplers: found.samplers.map((place) => place?.visible ?? null),
-    sharing: [found.trainer, ...found.samplers].map((place) => place?.sharing ?? null),
+    samplers: samplers.map((place) => place?.visible ?? null),
+    sharing: [found.trainer, ...samplers].map((place) => place?.sharing ?? null),
   };
 }
 
@@ -82,9 +97,8 @@ Deno.test("placeGpus(): a value model takes what the trainer leaves, before the 
   const trainer = TrainerConfig.parse({ engine: "deepspeed", ranks: 2 });
   const sampler = SamplerConfig.parse({ engine: "vllm" });
   const placed = (count: number, own: Record<string, unknown> = {}) => {
-    const critic = valueTrainer(trainer, ValueModelConfig.parse(own));
-    const found = placeGpus({ trainer, critic, sampler }, machine(count));
-    return [found.trainer, found.critic, ...found.samplers].map((place) => place?.visible.join() ?? null);
+    const found = placeGpus(planned({ trainer, value_model: ValueModelConfig.parse(own), sampler }), machine(count));
+    return [found.trainer, found.critic, ...samplersOf(found)].map((place) => place?.visible.join() ?? null);
   };
   deepStrictEqual(placed(5), ["0,1", "2,3", "4"]);
   deepStrictEqual(placed(4), ["0,1", "2,3", "0"]);
@@ -113,13 +127,14 @@ Deno.test("placeGpus() places nothing where no GPU is seen or meant", () => {
 });
 
 Deno.test("gpuEnv() numbers GPUs as nvidia-smi does, unless the user's numbers stand, and hides all from the CPU", () => {
-  const blocks = { trainer: TrainerConfig.parse({}), sampler: SamplerConfig.parse({}) };
-  deepStrictEqual(gpuEnv("auto", placeGpus(blocks, machine(1)).trainer), {
+  const blocks = planned({ trainer: TrainerConfig.parse({}), sampler: SamplerConfig.parse({}) });
+  const placed = (on: Machine) => placeGpus(blocks, on).trainer!;
+  deepStrictEqual(gpuEnv("auto", placed(machine(1))), {
     CUDA_VISIBLE_DEVICES: "0",
     CUDA_DEVICE_ORDER: "PCI_BUS_ID",
     HOLDFAST_GPU_SHARING: "2",
   });
-  ok(!("CUDA_DEVICE_ORDER" in gpuEnv("auto", placeGpus(blocks, machine(1, { CUDA_VISIBLE_DEVICES: "0" })).trainer)));
+  ok(!("CUDA_DEVICE_ORDER" in gpuEnv("auto", placed(machine(1, { CUDA_VISIBLE_DEVICES: "0" })))));
   deepStrictEqual(gpuEnv("cpu", null), { CUDA_VISIBLE_DEVICES: "" });
   deepStrictEqual(gpuEnv("auto", null), {});
 });

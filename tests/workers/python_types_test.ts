@@ -1,17 +1,25 @@
 import { match, strictEqual, throws } from "node:assert/strict";
 import { z } from "zod";
-import { OPERATIONS, PYTHON_TYPES_URL, pythonTypesText } from "../../workers/mod.ts";
+import { PYTHON_TYPES_URLS, pythonTypesTexts, ROLES } from "../../workers/mod.ts";
 import { pythonType } from "../../workers/python_types.ts";
 
-Deno.test("wire_types.py is what the declarations say now (else: deno task schema)", async () => {
-  strictEqual(await Deno.readTextFile(PYTHON_TYPES_URL), pythonTypesText());
+const PLACE = { where: "Here.field", parts: {} };
+
+Deno.test("Python's types are what the declarations say now (else: deno task schema)", async () => {
+  const { types, answers } = pythonTypesTexts();
+  strictEqual(await Deno.readTextFile(PYTHON_TYPES_URLS.types), types);
+  strictEqual(await Deno.readTextFile(PYTHON_TYPES_URLS.answers), answers);
 });
 
-Deno.test("every operation of every role has its arguments in Python", () => {
-  const text = pythonTypesText();
+Deno.test("every operation of every role has its arguments and its answer in Python", () => {
+  const { types, answers } = pythonTypesTexts();
   const pascal = (name: string) => name.split("_").map((part) => part[0]!.toUpperCase() + part.slice(1)).join("");
-  for (const [role, operations] of Object.entries(OPERATIONS)) {
-    for (const op of Object.keys(operations)) match(text, new RegExp(`class ${pascal(`${role}_${op}`)}\\(Whole\\)`));
+  for (const { name, operations } of ROLES) {
+    match(types, new RegExp(`class ${pascal(name)}Spec\\(Whole\\)`));
+    for (const op of Object.keys(operations)) {
+      match(types, new RegExp(`class ${pascal(`${name}_${op}`)}\\(Whole\\)`));
+      match(answers, new RegExp(`^(class )?${pascal(`${name}_${op}_answer`)}\\b`, "m"));
+    }
   }
 });
 
@@ -24,9 +32,10 @@ Deno.test("pythonType() spells what JSON has, and asks for a name where an objec
     [z.record(z.string(), z.array(z.boolean())), "dict[str, list[bool]]"],
     [z.tuple([z.number(), z.number()]), "list[float]"],
     [z.union([z.literal("all"), z.array(z.string())]), 'Literal["all"] | list[str]'],
+    [z.union([z.union([z.null(), z.string()]), z.int()]), "str | int | None"],
     [z.unknown(), "Any"],
   ];
-  for (const [schema, text] of spelled) strictEqual(pythonType(schema, "Here.field"), text);
-  throws(() => pythonType(z.strictObject({ a: z.string() }), "Here.field"), /Here\.field.*give its object a name/);
-  throws(() => pythonType(z.date(), "Here.field"), /Here\.field.*date/);
+  for (const [schema, text] of spelled) strictEqual(pythonType(schema, PLACE), text);
+  throws(() => pythonType(z.strictObject({ a: z.string() }), PLACE), /Here\.field.*give its object a name/);
+  throws(() => pythonType(z.date(), PLACE), /Here\.field.*date/);
 });

@@ -1,7 +1,7 @@
 import { deepStrictEqual, strictEqual } from "node:assert/strict";
 import { type Numerics, Optimizer, type Policy } from "../../data/mod.ts";
 import { ArtifactStore, ManualClock } from "../../engine/mod.ts";
-import { type Caller, OPERATIONS, PolicyTrainer, type PolicyTrainerOptions } from "../../workers/mod.ts";
+import { type Caller, PolicyTrainer, type PolicyTrainerOptions, trainerRole } from "../../workers/mod.ts";
 import { FakeTrainer, writeFakeModel } from "../../testing/mod.ts";
 
 const optimizer = Optimizer.parse({ lr: 0.1 });
@@ -65,7 +65,7 @@ Deno.test("a score and an evaluation meet the model as the steps do", async () =
 
 Deno.test("a step's arguments are whole, and its record leaves out what has its first value: older ones keep their hashes", async () => {
   const { first, record, base } = await trained({});
-  const asked = OPERATIONS.trainer.train.args.parse(first.asked("train")[0]);
+  const asked = trainerRole.operations.train.args.parse(first.asked("train")[0]);
   deepStrictEqual([asked.logits_chunk_tokens, asked.packing, asked.non_finite_max], [4096, false, null]);
   const kept = { ...record.numerics as object, ...base };
   for (const name of ["logits_chunk_tokens", "packing", "dropout", "lora", "offload", "head"]) {

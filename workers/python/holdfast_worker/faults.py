@@ -17,19 +17,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from holdfast_worker.wire_types import PHASES, ROLES
+
 KINDS = ("kill", "stop", "drop", "disk_full", "oom")
-PLACES = ("engine", "agent", "trainer", "sampler")
+PLACES = ("engine", "agent", *ROLES)
 EVENTS = ("append", "frame", "op", "micro_batch")
 FAULT = re.compile(r"(?P<kind>\w+):(?P<place>\w+)(?:\.(?P<rank>\d+))?@(?P<event>\w+):(?P<n>[1-9]\d*)")
-
-PHASES = {
-    ("trainer", "train"): "training",
-    ("trainer", "score"): "training",
-    ("trainer", "publish"): "publication",
-    ("trainer", "save"): "checkpoint",
-    ("sampler", "load"): "publication",
-    ("sampler", "generate"): "generation",
-}
 
 
 def phase_of(role: str, op: str) -> str:

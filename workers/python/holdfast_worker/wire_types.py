@@ -10,6 +10,17 @@ from typing import Any, Literal, NotRequired, TypedDict
 
 from holdfast_worker.wire import Whole
 
+ROLES = ("trainer", "sampler", "reward")
+PHASES = {
+    ("trainer", "train"): "training",
+    ("trainer", "score"): "training",
+    ("trainer", "evaluate"): "training",
+    ("trainer", "publish"): "publication",
+    ("trainer", "save"): "checkpoint",
+    ("sampler", "load"): "publication",
+    ("sampler", "generate"): "generation",
+}
+
 
 class ArtifactRef(TypedDict):
     sha256: str
@@ -126,6 +137,45 @@ class Sampling(TypedDict):
     stop: list[str]
 
 
+class ArgumentsInline(TypedDict):
+    json: str
+
+
+class ArgumentsBeside(TypedDict):
+    artifact: ArtifactRef
+
+
+class RewardProcess(TypedDict):
+    env: list[str]
+    memory_gib: float | None
+    cpu_s: float | None
+    file_mib: float | None
+    processes_max: int
+    isolate: bool
+
+
+class RewardModelSettings(TypedDict):
+    path: str
+    dtype: Literal["float32", "bfloat16"]
+    device: Literal["auto", "cpu", "cuda"]
+    threads: int
+    template_arguments: dict[str, Any]
+    turn_end: Literal["template", "eos_token"]
+    batch_tokens_max: int
+
+
+class FunctionItem(TypedDict):
+    id: str
+    completion: str
+    tokens: int
+
+
+class ModelItem(TypedDict):
+    id: str
+    completion: str
+    token_ids: list[int]
+
+
 @dataclass(frozen=True)
 class TrainerSpec(Whole):
     engine: Literal["torch", "deepspeed"]
@@ -141,23 +191,6 @@ class TrainerSpec(Whole):
     lora: Lora | None
     seed: int
     head: Literal["value", "score"] | None
-
-
-@dataclass(frozen=True)
-class SamplerSpec(Whole):
-    engine: Literal["huggingface", "vllm"]
-    dtype: Literal["float32", "bfloat16"]
-    threads: int
-    device: Literal["auto", "cpu", "cuda"]
-    max_model_len: int | None
-    kv_cache_gib: float | None
-    vllm: dict[str, Any]
-    seed: int
-
-
-@dataclass(frozen=True)
-class RewardSpec(Whole):
-    processes: int
 
 
 @dataclass(frozen=True)
@@ -251,6 +284,18 @@ class TrainerSave(Whole):
 
 
 @dataclass(frozen=True)
+class SamplerSpec(Whole):
+    engine: Literal["huggingface", "vllm"]
+    dtype: Literal["float32", "bfloat16"]
+    threads: int
+    device: Literal["auto", "cpu", "cuda"]
+    max_model_len: int | None
+    kv_cache_gib: float | None
+    vllm: dict[str, Any]
+    seed: int
+
+
+@dataclass(frozen=True)
 class SamplerLoad(Whole):
     version: str
     model_path: str
@@ -269,3 +314,24 @@ class SamplerGenerate(Whole):
 @dataclass(frozen=True)
 class SamplerProbe(Whole):
     pass
+
+
+@dataclass(frozen=True)
+class RewardSpec(Whole):
+    processes: int
+
+
+@dataclass(frozen=True)
+class RewardScore(Whole):
+    function: str
+    process: RewardProcess
+    timeout_ms: float
+    shared: ArgumentsInline | ArgumentsBeside
+    items: list[FunctionItem]
+
+
+@dataclass(frozen=True)
+class RewardScoreByModel(Whole):
+    model: RewardModelSettings
+    shared: ArgumentsInline | ArgumentsBeside
+    items: list[ModelItem]

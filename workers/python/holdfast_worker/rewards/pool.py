@@ -14,6 +14,7 @@ from holdfast_worker.operation import UserCodeError
 from holdfast_worker.process_table import process_tree
 from holdfast_worker.rewards.pool_process import Item, PoolProcess, Result
 from holdfast_worker.rewards.reward_code import RewardCode
+from holdfast_worker.wire_answers import ScoredItem
 
 # A second throw is an answer; what ends a process may have been started by the previous call. Others are at the first.
 TRIES = {"error": 2, "crash": 2, "bad_answer": 2}
@@ -45,7 +46,7 @@ class RewardPool:
 
     def score(
         self, items: list[Item], *, timeout_ms: float, between: Callable[[int], None] = lambda done: None
-    ) -> list[Result]:
+    ) -> list[ScoredItem]:
         """Results in the order of `items`. `between(done)` is called regularly; what it raises ends
         the work.
 
@@ -55,7 +56,7 @@ class RewardPool:
         self.load(lambda _: between(0))  # A function that cannot be imported is one error, not one for every sample.
         work = [lambda stop, item=item: self._scored(stop, item, timeout_ms) for item in items]
         results = self._run(work, between)
-        return [{"id": item["id"], **result} for item, result in zip(items, results, strict=True)]
+        return [ScoredItem(id=item["id"], **result) for item, result in zip(items, results, strict=True)]
 
     def close(self) -> None:
         for process in self._all:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from holdfast_worker.wire_types import RewardProcess
 
 
 @dataclass(frozen=True)
@@ -23,7 +26,7 @@ class RewardCode:
     isolate: bool
 
     @classmethod
-    def of(cls, function: str, process: dict[str, Any]) -> RewardCode:
+    def of(cls, function: str, process: RewardProcess) -> RewardCode:
         return cls(function=function, **{**process, "env": tuple(process["env"])})
 
     def to_json(self) -> str:

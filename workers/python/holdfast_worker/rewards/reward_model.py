@@ -13,20 +13,21 @@ from holdfast_worker.prompts import encode_prompt, encode_supervised, turn_end
 from holdfast_worker.sampler.stopping import decode, end_tokens
 from holdfast_worker.trainer import numerics
 from holdfast_worker.trainer.model_source import ModelSource
+from holdfast_worker.wire_answers import ScoredItem
+from holdfast_worker.wire_types import RewardModelSettings
 
 SEED = 0  # For anything that torch draws by itself.
 Item = dict[str, Any]
-Result = dict[str, Any]
+Result = ScoredItem
 
 
 class RewardModel:
-    """The model of a directory that ends in one number. `settings`: {path, dtype, device, threads,
-    batch_tokens_max, template_arguments, turn_end}. A sample is encoded like the rows that the
+    """The model of a directory that ends in one number. A sample is encoded like the rows that the
     model was trained on: the prompt by the model's chat template, the completion, and the token
     that ends it, at which the score is read.
     """
 
-    def __init__(self, settings: dict[str, Any]) -> None:
+    def __init__(self, settings: RewardModelSettings) -> None:
         path = settings["path"]
         numerics.prepare_environment(settings["threads"])
         self.device = numerics.choose_device(settings["device"], 0)

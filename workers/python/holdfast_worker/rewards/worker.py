@@ -5,12 +5,22 @@ model.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from holdfast_worker.operation import OperationIO, RankContext
 from holdfast_worker.rewards.pool import RewardPool
 from holdfast_worker.rewards.reward_code import RewardCode
-from holdfast_worker.wire_types import RewardSpec
+from holdfast_worker.wire import typed
+from holdfast_worker.wire_answers import RewardScoreAnswer, RewardScoreByModelAnswer
+from holdfast_worker.wire_types import (
+    FunctionItem,
+    ModelItem,
+    RewardModelSettings,
+    RewardScore,
+    RewardScoreByModel,
+    RewardSpec,
+)
 
 
 class Worker:
@@ -20,29 +30,24 @@ class Worker:
         self._processes = RewardSpec.of(context.spec).processes
         self._pools: dict[RewardCode, RewardPool] = {}
         self._models: dict[str, Any] = {}  # Reward models by their settings, each read once.
-        self.operations = {"score": self.score}
+        self.operations = {
+            "score": typed(RewardScore, self.score),
+            "score_by_model": typed(RewardScoreByModel, self.score_by_model),
+        }
 
     def boot(self) -> dict[str, Any]:
         return {"device": "cpu", "processes": self._processes}
 
-    def score(self, args: dict[str, Any], io: OperationIO) -> dict[str, Any]:
-        """args {function, process, shared, items: [{id, completion, tokens?}], timeout_ms}, or
-        {model: settings, shared, items: [{id, completion, token_ids?}]} ->
-        {results: [{id, outcome, score, metrics, error, ms}]}, outcome of ok | none | timeout | error | bad_return |
-        crash | bad_answer; none: nothing to grade by. `process`: RewardCode's fields beside the function. `shared`:
-        what all items have in common, their {prompt, row}, so that a long row travels once."""
-        shared = io.read_given(args["shared"])
-        items = [{**shared, **item} for item in args["items"]]
-        total = len(args["items"])
+    def score(self, args: RewardScore, io: OperationIO) -> RewardScoreAnswer:
+        """Calls the function for each item."""
+        items = whole_items(io.read_given(args.shared), args.items)
+        pool = self._pool(RewardCode.of(args.function, args.process))
+        return {"results": pool.score(items, timeout_ms=args.timeout_ms, between=telling(io, len(items)))}
 
-        def between(done: int) -> None:
-            io.check_cancelled()
-            io.progress("scoring", done, total)
-
-        if "model" in args:
-            return {"results": self._model(args["model"]).score(items, between)}
-        pool = self._pool(RewardCode.of(args["function"], args["process"]))
-        return {"results": pool.score(items, timeout_ms=args["timeout_ms"], between=between)}
+    def score_by_model(self, args: RewardScoreByModel, io: OperationIO) -> RewardScoreByModelAnswer:
+        """Asks the model about all items."""
+        items = whole_items(io.read_given(args.shared), args.items)
+        return {"results": self._model(args.model).score(items, telling(io, len(items)))}
 
     def _pool(self, code: RewardCode) -> RewardPool:
         """Each function has separate processes: one cannot harm another's."""
@@ -50,7 +55,7 @@ class Worker:
             self._pools[code] = RewardPool(code, self._processes)
         return self._pools[code]
 
-    def _model(self, settings: dict[str, Any]) -> Any:
+    def _model(self, settings: RewardModelSettings) -> Any:
         from holdfast_worker.rewards.reward_model import RewardModel
 
         key = json.dumps(settings, sort_keys=True)
@@ -61,3 +66,18 @@ class Worker:
     def close(self) -> None:
         for pool in self._pools.values():
             pool.close()
+
+
+def whole_items(shared: dict[str, Any], items: Sequence[FunctionItem] | Sequence[ModelItem]) -> list[dict[str, Any]]:
+    """Each item with what all of them have in common, which travels once."""
+    return [{**shared, **item} for item in items]
+
+
+def telling(io: OperationIO, total: int) -> Callable[[int], None]:
+    """Says how far the work is; ends it once it was cancelled."""
+
+    def between(done: int) -> None:
+        io.check_cancelled()
+        io.progress("scoring", done, total)
+
+    return between

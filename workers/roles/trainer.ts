@@ -3,80 +3,39 @@ import {
   AlgorithmDescription,
   ArtifactRef,
   Chat,
+  ModelHead,
   Numerics,
   Optimizer,
+  PLAIN_NUMERICS,
   RatioBounds,
-  Sampling,
+  Schedule,
   ScoredColumn,
-  Slab,
   StepCut,
-} from "../data/mod.ts";
+} from "../../data/mod.ts";
+import { onGpu } from "../gpus.ts";
+import { Checkpoint, FileEntry, Publication, PublicationBase, TensorEntry } from "../model_files.ts";
+import { Lora, Offload, TrainerConfig } from "../trainer_config.ts";
+import { valueTrainer } from "../value_model_config.ts";
+import { defineRole, environmentOf, NotResident, type Operations, type PlannedGroup, threadsEnv } from "./role.ts";
 
-/**
- * The operations of trainers and samplers: what the engine asks for (`args`) and what rank 0 answers (`output`).
- * Each names the version it starts from and the one it makes. A worker that holds another version answers
- * `{ not_resident: <the version it holds, or null> }` and does nothing: the engine materialises it first.
- */
-export const NotResident = z.strictObject({ not_resident: z.string().nullable() });
-export type NotResident = z.infer<typeof NotResident>;
+const { engine, zero, dtype, gradient_checkpointing, threads, device, offload, ...trainer } = TrainerConfig.shape;
+const { logits_chunk_tokens, packing, dropout, lora } = trainer;
 
-/** A file of a checkpoint or a publication: relative path, hash and size. */
-export const FileEntry = z.strictObject({ path: z.string(), sha256: z.string(), bytes: z.int() });
-
-/**
- * One tensor of a publication, by the name the model's architecture gives it in a Hugging Face
- * directory.
- */
-export const TensorEntry = z.strictObject({
-  name: z.string(),
-  dtype: z.string(),
-  shape: z.array(z.int()),
-  sha256: z.string(),
+/** What the ranks of a trainer are started with. */
+const TrainerSpec = z.strictObject({
+  ...{ engine, zero, dtype, gradient_checkpointing, threads, device, offload },
+  ...{ logits_chunk_tokens, packing, dropout, lora },
+  seed: z.int(),
+  head: ModelHead.nullable(),
 });
-
-/** The model that a published adapter stands beside. */
-export const PublicationBase = z.strictObject({ dir: z.string(), digest: z.string() });
-
-const /** @internal */ publicationSchema = z.strictObject({
-  version: z.string(),
-  dir: z.string(),
-  digest: z.string(),
-  tensors: z.array(TensorEntry),
-  files: z.array(FileEntry),
-  base: PublicationBase.optional().describe(
-    "The base model of the adapter in \`dir\`. Absent: \`dir\` is a complete model.",
-  ),
-});
-/**
- * Weights of a version as a plain Hugging Face directory. `digest` is `policy.digest` of the
- * command line's contract.
- */
-export type Publication = z.infer<typeof publicationSchema>;
-/** Schema of {@linkcode Publication}. */
-export const Publication: typeof publicationSchema = publicationSchema;
-
-/**
- * A committed checkpoint: a Hugging Face directory (`hf/`) with the sharded training state beside
- * it (`state/`).
- */
-export const Checkpoint = z.strictObject({
-  version: z.string(),
-  dir: z.string(),
-  digest: z.string(),
-  world_size: z.int(),
-  files: z.array(FileEntry).describe("Of all ranks; a checkpoint is complete or absent."),
-});
-export type Checkpoint = z.infer<typeof Checkpoint>;
-
-/** The checkpoint that the answers of all ranks to `save` make. */
-export function wholeCheckpoint(shards: Checkpoint[]): Checkpoint {
-  return { ...shards[0]!, files: shards.flatMap((shard) => shard.files) };
-}
+type TrainerSpec = z.infer<typeof TrainerSpec>;
 
 /** Why no rank took a step, and where that came from as far as it is known. */
 const SkippedStep = z.strictObject({
   cause: z.enum(["loss", "grad_norm"]).describe("What was not finite."),
-  node: z.string().nullable().describe("Of the loss's expression; of a norm the input with the largest gradient."),
+  node: z.string().nullable().describe(
+    "Of the loss's expression; of a norm the input with the largest gradient.",
+  ),
   sequence: z.int().nullable().describe("Its place in the step."),
   token: z.int().nullable(),
 });
@@ -110,7 +69,7 @@ const ModelDigest = z.string().nullable().describe(
   "Recorded digest of the directory's weights: weights with a different digest are rejected. null: unknown.",
 );
 
-const trainer = {
+const operations = {
   /** Creates a small randomly initialised model and its tokenizer (quickstart, tests). */
   create_model: {
     args: z.strictObject({ recipe: z.string(), seed: z.int(), dir: z.string() }),
@@ -128,9 +87,13 @@ const trainer = {
   measure_rows: {
     args: z.strictObject({
       model_path: z.string(),
-      use: z.enum(["prompt", "completion", "preference"]).describe("What rows hold besides a prompt."),
+      use: z.enum(["prompt", "completion", "preference"]).describe(
+        "What rows hold besides a prompt.",
+      ),
       rows: ArtifactRef.describe("JSON: a list of rows."),
-      chat: Chat.nullable().describe("How chats are rendered; null: turns end with the end-of-sequence token."),
+      chat: Chat.nullable().describe(
+        "How chats are rendered; null: turns end with the end-of-sequence token.",
+      ),
     }),
     output: z.strictObject({
       rows: z.int(),
@@ -159,7 +122,9 @@ const trainer = {
       version: z.string(),
       model_path: z.string(),
       optimizer: Optimizer,
-      checkpoint: Checkpoint.nullable().describe("null: start from the model directory, with fresh optimizer state."),
+      checkpoint: Checkpoint.nullable().describe(
+        "null: start from the model directory, with fresh optimizer state.",
+      ),
       model_digest: ModelDigest,
     }),
     output: z.strictObject({ version: z.string(), numerics: Numerics }),
@@ -170,7 +135,9 @@ const trainer = {
       to: z.string(),
       batch: ArtifactRef.describe("JSON of a Batch."),
       loss: ArtifactRef.describe("JSON of a RecordedLoss."),
-      optimizer: Optimizer.describe("Of these steps: a fork may train with settings different from its prefix's."),
+      optimizer: Optimizer.describe(
+        "Of these steps: a fork may train with settings different from its prefix's.",
+      ),
       micro_batch_tokens_max: z.int().positive(),
       ...StepCut.shape,
       mismatch: RatioBounds.nullable().describe(
@@ -180,7 +147,11 @@ const trainer = {
         "This many consecutive skipped steps fail. null: no limit, as in a redo.",
       ),
     }),
-    output: z.union([NotResident, z.strictObject({ version: z.string(), steps: z.array(StepRecord) })]),
+    output: z.union([
+      NotResident,
+      z.strictObject({ version: z.string(), steps: z.array(StepRecord) }),
+    ]),
+    phase: "training",
   },
   /**
    * What the resident version, or the reference model, says of a batch's tokens. Blob i = column i.
@@ -190,13 +161,16 @@ const trainer = {
       version: z.string(),
       batch: ArtifactRef,
       columns: z.array(ScoredColumn).min(1),
-      reference_path: z.string().nullable().describe("null: the model itself, its adapter switched off."),
+      reference_path: z.string().nullable().describe(
+        "null: the model itself, its adapter switched off.",
+      ),
       reference_digest: ModelDigest,
       reference_offload: z.boolean().describe("Keep the reference on the CPU between uses."),
       micro_batch_tokens_max: z.int().positive(),
       ...StepCut.shape,
     }),
     output: z.union([NotResident, z.strictObject({ columns: z.array(z.string()) })]),
+    phase: "training",
   },
   /** The loss of a batch under the resident version, and its metrics: a step that is not taken. */
   evaluate: {
@@ -208,6 +182,7 @@ const trainer = {
       ...StepCut.shape,
     }),
     output: z.union([NotResident, EvaluatedBatch]),
+    phase: "training",
   },
   publish: {
     args: z.strictObject({
@@ -218,55 +193,106 @@ const trainer = {
       ),
     }),
     output: z.union([NotResident, Publication]),
+    phase: "publication",
   },
   /** Every rank answers its own files; the engine commits the union. */
-  save: { args: z.strictObject({ version: z.string(), dir: z.string() }), output: z.union([NotResident, Checkpoint]) },
+  save: {
+    args: z.strictObject({ version: z.string(), dir: z.string() }),
+    output: z.union([NotResident, Checkpoint]),
+    phase: "checkpoint",
+  },
+} satisfies Operations;
+
+/**
+ * What sets one trainer's group apart from another's: the policy's group is `trainer`, and ends in
+ * a vocabulary. `block`: of the configuration.
+ */
+type TrainerGroupOptions = {
+  seed: number;
+  group?: string;
+  head?: ModelHead | null;
+  block?: string;
 };
 
-/** Log-probabilities of fixed tokens: the proof that a publication reached the kernels. */
-const Probe = z.strictObject({
-  logp: z.array(z.number()),
-  sha256: z.string().describe("Of the float32 bytes."),
+/**
+ * A trainer's group. Its spec is whole: nothing that decides its numerics is left to a default of
+ * the worker.
+ */
+export function trainerGroup(
+  config: Omit<TrainerConfig, "optimizer">,
+  { seed, group = "trainer", head = null, block = "trainer" }: TrainerGroupOptions,
+): PlannedGroup<TrainerSpec> {
+  // A value model sees rows as they are, and is small beside its backbone: trained whole.
+  const {
+    engine,
+    zero,
+    dtype,
+    gradient_checkpointing,
+    threads,
+    device,
+    ranks,
+    devices,
+    python,
+    ...rest
+  } = head === "value" ? { ...config, ...PLAIN_NUMERICS } : config;
+  const { offload, logits_chunk_tokens, packing, dropout, lora } = rest;
+  const each = {
+    reason: `${block}.ranks is ${ranks}`,
+    why: "NCCL wants one for each rank",
+    fix: `Lower ${block}.ranks`,
+  };
+  return {
+    ...{ group, ranks, python, environment: environmentOf({ engine, device }) },
+    spec: {
+      ...{ engine, zero, dtype, gradient_checkpointing, threads, device, seed, head },
+      ...{ offload, logits_chunk_tokens, packing, dropout, lora },
+    },
+    env: { ...threadsEnv(threads), ...(onGpu(device) ? {} : { DS_ACCELERATOR: "cpu" }) },
+    gpus: { block, device, devices, count: ranks, each },
+  };
+}
+
+/**
+ * A kind of worker that trains: the policy, and beside it the value model of an algorithm that has
+ * one.
+ */
+export const trainerRole = defineRole({
+  name: "trainer",
+  module: "holdfast_worker.trainer.worker",
+  spec: TrainerSpec,
+  operations,
+  parts: {
+    ...{
+      ArtifactRef,
+      Chat,
+      RatioBounds,
+      Schedule,
+      Optimizer,
+      Lora,
+      Offload,
+      FileEntry,
+      TensorEntry,
+      Checkpoint,
+    },
+    ...{
+      PublicationBase,
+      Publication,
+      Numerics,
+      AlgorithmDescription,
+      SkippedStep,
+      StepRecord,
+      EvaluatedBatch,
+    },
+    NumericsLora: Numerics.shape.lora.unwrap().unwrap(),
+    NumericsOffload: Numerics.shape.offload.unwrap(),
+  },
+  rebuilt: "by_client", // `PolicyTrainer`: a checkpoint, and the recorded batches after it.
+  groups: ({ trainer, value_model, head, seed }) => [
+    trainerGroup(trainer, { seed, head }),
+    ...(value_model
+      ? [trainerGroup(valueTrainer(trainer, value_model), {
+        ...{ seed, group: "critic", head: "value", block: "value_model" },
+      })]
+      : []),
+  ],
 });
-
-const sampler = {
-  /**
-   * Opens the architecture of `model_path` on a noise copy of the weights if that was not done yet, then replaces the weights in
-   * place by the publication. Fails if a hash differs from the manifest, or the probe says that old weights are still used.
-   */
-  load: {
-    args: z.strictObject({ version: z.string(), model_path: z.string(), publication: Publication }),
-    output: z.strictObject({
-      version: z.string(),
-      probe: Probe,
-      previous_probe: Probe.nullable(),
-      tensors_loaded: z.int(),
-      seconds: z.number(),
-    }),
-  },
-  generate: {
-    args: z.strictObject({
-      version: z.string(),
-      slab: Slab,
-      samples_per_prompt: z.int().positive(),
-      sampling: Sampling,
-      seed: z.int().describe("The run's seed. Randomness is keyed by (seed, draw, sample, token)."),
-    }),
-    output: z.union([
-      NotResident,
-      z.strictObject({
-        version: z.string(),
-        groups: z.int(),
-        samples: z.int(),
-        tokens: z.int(),
-        prompt_tokens: z.int(),
-        seconds: z.number(),
-      }),
-    ]),
-  },
-  /** The probe of the resident weights, for tests. */
-  probe: { args: z.strictObject({}), output: Probe },
-};
-
-export const OPERATIONS = { trainer, sampler };
-export type Role = keyof typeof OPERATIONS;

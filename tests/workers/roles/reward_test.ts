@@ -1,0 +1,46 @@
+import { deepStrictEqual, strictEqual } from "node:assert/strict";
+import { processOf, RewardConfig, scoringFunctions } from "../../../rewards/mod.ts";
+import { rewardRole, SamplerConfig, TrainerConfig, WorkersConfig } from "../../../workers/mod.ts";
+
+const shared = { json: "{}" };
+
+Deno.test("what the rewards' room says of a function and of a model is what the operations take", () => {
+  const { score, score_by_model } = rewardRole.operations;
+  const [mine, judge] = scoringFunctions([
+    RewardConfig.parse({ name: "python", source: "my.py:f", env: ["HF_TOKEN"], cpu_s: null }),
+    RewardConfig.parse({ name: "reward_model", path: "/rm" }),
+  ]);
+  const process = processOf({ env: ["HF_TOKEN"], cpu_s: null });
+  const asked = {
+    function: "my.py:f",
+    process: mine!.process,
+    timeout_ms: mine!.timeout_ms,
+    shared,
+  };
+  const items = [{ id: "0", completion: "a", tokens: 1 }];
+  deepStrictEqual(score.args.parse({ ...asked, items }), { ...asked, process, items });
+  const sampled = [{ id: "0", completion: "a", token_ids: [1] }];
+  strictEqual(
+    score_by_model.args.safeParse({ model: judge!.model, shared, items: sampled }).success,
+    true,
+  );
+  strictEqual(score.args.safeParse({ ...asked, items: sampled }).success, false);
+});
+
+Deno.test("the reward worker starts with its first use, in the trainer's environment", () => {
+  const blocks = {
+    ...{
+      seed: 1,
+      workers: WorkersConfig.parse({}),
+      trainer: TrainerConfig.parse({ python: "/my/python" }),
+    },
+    ...{ sampler: SamplerConfig.parse({}), reward_processes: 3, allow_replan: true },
+  };
+  const [{ group, spec, python, gpus }] = rewardRole.groups(blocks, undefined as never) as [
+    ReturnType<typeof rewardRole.groups>[number],
+  ];
+  deepStrictEqual({ group, spec, python, gpus }, {
+    ...{ group: "reward", spec: { processes: 3 }, python: "/my/python", gpus: null },
+  });
+  strictEqual(rewardRole.starts, "on_first_use");
+});

@@ -1,0 +1,54 @@
+import { z } from "zod";
+
+/** A file of a checkpoint or a publication: relative path, hash and size. */
+export const FileEntry = z.strictObject({ path: z.string(), sha256: z.string(), bytes: z.int() });
+
+/**
+ * One tensor of a publication, by the name the model's architecture gives it in a Hugging Face
+ * directory.
+ */
+export const TensorEntry = z.strictObject({
+  name: z.string(),
+  dtype: z.string(),
+  shape: z.array(z.int()),
+  sha256: z.string(),
+});
+
+/** The model that a published adapter stands beside. */
+export const PublicationBase = z.strictObject({ dir: z.string(), digest: z.string() });
+
+const /** @internal */ publicationSchema = z.strictObject({
+  version: z.string(),
+  dir: z.string(),
+  digest: z.string(),
+  tensors: z.array(TensorEntry),
+  files: z.array(FileEntry),
+  base: PublicationBase.optional().describe(
+    "The base model of the adapter in \`dir\`. Absent: \`dir\` is a complete model.",
+  ),
+});
+/**
+ * Weights of a version as a plain Hugging Face directory. `digest` is `policy.digest` of the
+ * command line's contract.
+ */
+export type Publication = z.infer<typeof publicationSchema>;
+/** Schema of {@linkcode Publication}. */
+export const Publication: typeof publicationSchema = publicationSchema;
+
+/**
+ * A committed checkpoint: a Hugging Face directory (`hf/`) with the sharded training state beside
+ * it (`state/`).
+ */
+export const Checkpoint = z.strictObject({
+  version: z.string(),
+  dir: z.string(),
+  digest: z.string(),
+  world_size: z.int(),
+  files: z.array(FileEntry).describe("Of all ranks; a checkpoint is complete or absent."),
+});
+export type Checkpoint = z.infer<typeof Checkpoint>;
+
+/** The checkpoint that the answers of all ranks to `save` make. */
+export function wholeCheckpoint(shards: Checkpoint[]): Checkpoint {
+  return { ...shards[0]!, files: shards.flatMap((shard) => shard.files) };
+}

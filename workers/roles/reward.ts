@@ -1,0 +1,102 @@
+import { z } from "zod";
+import { defineRole, environmentOf, type Operations } from "./role.ts";
+import { Arguments, ArgumentsBeside, ArgumentsInline } from "../payload.ts";
+
+/** What the reward worker is started with. */
+const RewardSpec = z.strictObject({
+  processes: z.int().positive().describe("Processes that score at once."),
+});
+
+/** What the processes of a reward function may use; null: no limit. */
+const RewardProcess = z.strictObject({
+  env: z.array(z.string()).describe("Variables that they inherit beside the usual ones."),
+  memory_gib: z.number().nullable(),
+  cpu_s: z.number().nullable(),
+  file_mib: z.number().nullable(),
+  processes_max: z.int(),
+  isolate: z.boolean(),
+});
+/** @internal */
+export type RewardProcess = z.infer<typeof RewardProcess>;
+
+/** A reward model, and how it is asked. */
+const RewardModelSettings = z.strictObject({
+  path: z.string(),
+  dtype: z.enum(["float32", "bfloat16"]),
+  device: z.enum(["auto", "cpu", "cuda"]),
+  threads: z.int(),
+  template_arguments: z.record(z.string(), z.unknown()),
+  turn_end: z.enum(["template", "eos_token"]),
+  batch_tokens_max: z.int(),
+});
+/** @internal */
+export type RewardModelSettings = z.infer<typeof RewardModelSettings>;
+
+/** A completion for a function. */
+const FunctionItem = z.strictObject({ id: z.string(), completion: z.string(), tokens: z.int() });
+/** A completion for a model, with everything after the prompt as it was sampled. */
+const ModelItem = z.strictObject({
+  id: z.string(),
+  completion: z.string(),
+  token_ids: z.array(z.int()),
+});
+
+/** What one item was given, or why it has no score. */
+const ScoredItem = z.strictObject({
+  id: z.string(),
+  outcome: z.enum(["ok", "none", "timeout", "error", "bad_return", "crash", "bad_answer"]).describe(
+    "none: there is nothing to grade by.",
+  ),
+  score: z.number().nullable().describe("null: there is none."),
+  metrics: z.record(z.string(), z.number()),
+  error: z.string().nullable(),
+  ms: z.number(),
+});
+export type ScoredItem = z.infer<typeof ScoredItem>;
+
+const output = z.strictObject({ results: z.array(ScoredItem).describe("In any order.") });
+const shared = Arguments.describe(
+  "What all items have in common, so that a long row travels once.",
+);
+
+const operations = {
+  /** Calls a function of the user for each item, in separate processes. `shared`: {prompt, row}. */
+  score: {
+    args: z.strictObject({
+      function: z.string().describe("`path.py:function`"),
+      process: RewardProcess,
+      timeout_ms: z.number().positive().describe("Of one call."),
+      shared,
+      items: z.array(FunctionItem),
+    }),
+    output,
+  },
+  /** Asks a reward model about all items. `shared`: {prompt}. */
+  score_by_model: {
+    args: z.strictObject({ model: RewardModelSettings, shared, items: z.array(ModelItem) }),
+    output,
+  },
+} satisfies Operations;
+
+/** The kind of worker that scores samples outside of the engine. */
+export const rewardRole = defineRole({
+  name: "reward",
+  module: "holdfast_worker.rewards.worker",
+  spec: RewardSpec,
+  operations,
+  parts: {
+    ArgumentsInline,
+    ArgumentsBeside,
+    RewardProcess,
+    RewardModelSettings,
+    FunctionItem,
+    ModelItem,
+    ScoredItem,
+  },
+  rebuilt: "by_start",
+  starts: "on_first_use",
+  groups: ({ trainer, reward_processes: processes }) => [{
+    ...{ group: "reward", ranks: 1, spec: { processes }, gpus: null },
+    ...{ environment: environmentOf(trainer), python: trainer.python }, // A user's reward may import what trains.
+  }],
+});

@@ -1,0 +1,179 @@
+import { z } from "zod";
+import type { ModelHead } from "../../data/mod.ts";
+import { type EnvironmentKind, environmentKind } from "../environments.ts";
+import { type GpuNeeds, onGpu } from "../gpus.ts";
+import type { SamplerConfig } from "../sampler_config.ts";
+import type { TrainerConfig } from "../trainer_config.ts";
+import type { ValueModelConfig } from "../value_model_config.ts";
+import type { WorkersConfig } from "../workers_config.ts";
+
+/** What a moment of a run counts as in fault tests; design section 6 draws kill points by it. */
+export type Phase = "generation" | "publication" | "training" | "checkpoint" | "other";
+
+/**
+ * What a worker answers that does not hold the version an operation names: it has done nothing, and
+ * holds this one, or none.
+ */
+export const NotResident = z.strictObject({ not_resident: z.string().nullable() });
+export type NotResident = z.infer<typeof NotResident>;
+
+/** One operation: what the engine asks for, and what every rank answers. */
+export type Operation = {
+  args: z.ZodObject;
+  /**
+   * With `NotResident`: the operation names a version, and a worker that does not hold it says so.
+   */
+  output: z.ZodType;
+  /** What the run is doing meanwhile. Left out: nothing that fault tests tell apart. */
+  phase?: Phase;
+};
+/** The operations of a role, by name. */
+export type Operations = Record<string, Operation>;
+
+/** What of a configuration decides which processes a run has. */
+export type WorkerBlocks = {
+  seed: number;
+  workers: WorkersConfig;
+  trainer: Omit<TrainerConfig, "optimizer">;
+  /** What the policy's model ends in, if not in a vocabulary. */
+  head?: ModelHead | null;
+  value_model?: ValueModelConfig | null;
+  sampler: SamplerConfig;
+  reward_processes: number;
+  allow_replan: boolean;
+  /** The blocks of other roles, by the role's name. */
+  others?: Record<string, unknown>;
+};
+
+/** One group of processes of a role, before it has GPUs and an interpreter. */
+export type PlannedGroup<Spec = Record<string, unknown>> = {
+  group: string;
+  ranks: number;
+  spec: Spec;
+  environment: EnvironmentKind;
+  /** The user's own interpreter; null: the managed environment's. */
+  python: string | null;
+  env?: Record<string, string>;
+  /** null: the group says nothing about GPUs, and sees what the engine sees. */
+  gpus: GpuNeeds | null;
+};
+
+/** Asks the worker that is to be rebuilt. */
+type AskWorker<Ops extends Operations> = <Op extends keyof Ops & string>(
+  op: Op,
+  args: z.input<Ops[Op]["args"]>,
+) => Promise<z.output<Ops[Op]["output"]>>;
+
+/**
+ * How a worker of the role is as it was after it was replaced, or after it did something else
+ * meanwhile:
+ * - `by_start`: its start is enough, since all that it holds is its specification;
+ * - `by_client`: the class that stages call does it, as it needs the run's record of versions;
+ * - a function: it asks the worker for what the refused operation needs, which is then asked again.
+ */
+type Rebuilt<Ops extends Operations> =
+  | "by_start"
+  | "by_client"
+  | { bring(ask: AskWorker<Ops>, args: Record<string, unknown>): Promise<unknown> }["bring"];
+
+/** What is said of a kind of worker process, once: all that the engine knows of it. */
+type Declaration<
+  Name extends string,
+  Ops extends Operations,
+  Spec extends z.ZodObject,
+  Block extends z.ZodType,
+> = {
+  readonly name: Name;
+  /** Python module with the role's `Worker` class. */
+  readonly module: string;
+  /** What its ranks are started with. */
+  readonly spec: Spec;
+  readonly operations: Ops;
+  readonly rebuilt: Rebuilt<NoInfer<Ops>>;
+  /**
+   * Objects inside of the specification and the operations, by the names that Python gives their
+   * types.
+   */
+  readonly parts?: Record<string, z.ZodType>;
+  /** Left out: with the run. */
+  readonly starts?: "with_the_run" | "on_first_use";
+  /**
+   * Of the configuration's block that has the role's name. null or left out: it needs the blocks
+   * of every run only.
+   */
+  readonly block?: Block | null;
+  /**
+   * The groups that a run has. `own`: the role's block; a configuration without it has no group of
+   * the role.
+   */
+  groups(
+    blocks: WorkerBlocks,
+    own: z.output<NoInfer<Block>>,
+  ): PlannedGroup<z.output<NoInfer<Spec>>>[];
+};
+
+/** A kind of worker process. */
+type Role<
+  Name extends string,
+  Ops extends Operations,
+  Spec extends z.ZodObject,
+  Block extends z.ZodType,
+> = Required<Declaration<Name, Ops, Spec, Block>>;
+
+/** Any role. */
+// deno-lint-ignore no-explicit-any
+export type AnyRole = Role<string, any, any, any>;
+
+/**
+ * Declares a role. Everything that the engine needs to know of it is here: `ROLES` lists them.
+ *
+ * @throws {TypeError} If what the declaration says of lost workers does not fit its operations.
+ */
+export function defineRole<
+  Name extends string,
+  Ops extends Operations,
+  Spec extends z.ZodObject,
+  Block extends z.ZodType = z.ZodNever,
+>(declaration: Declaration<Name, Ops, Spec, Block>): Role<Name, Ops, Spec, Block> {
+  const { name, operations, rebuilt } = declaration;
+  const refuses = Object.keys(operations).find((op) =>
+    operations[op]!.output.safeParse({ not_resident: null }).success
+  );
+  if (rebuilt === "by_start" && refuses !== undefined) {
+    throw new TypeError(
+      `Cannot declare role '${name}' because '${refuses}' may answer not_resident and the role is rebuilt by_start: ` +
+        "say how a worker gets what the operation needs",
+    );
+  }
+  if (typeof rebuilt === "function" && refuses === undefined) {
+    throw new TypeError(
+      `Cannot declare role '${name}' because nothing asks for its rebuilding: give an operation's output NotResident, ` +
+        "or say by_start",
+    );
+  }
+  return { parts: {}, starts: "with_the_run", block: null, ...declaration };
+}
+
+/** The environment that a block's processes run in. */
+export function environmentOf(
+  block: {
+    engine: TrainerConfig["engine"] | SamplerConfig["engine"];
+    device: TrainerConfig["device"];
+  },
+): EnvironmentKind {
+  return environmentKind(block.engine, onGpu(block.device));
+}
+
+/**
+ * Threads that wait must not spin: workers share their cores with each other and with whatever
+ * else runs. With two threads on two busy cores, spinning made vLLM up to six times slower.
+ */
+export function threadsEnv(threads: number): Record<string, string> {
+  const count = String(threads);
+  return {
+    OMP_NUM_THREADS: count,
+    MKL_NUM_THREADS: count,
+    OMP_WAIT_POLICY: "PASSIVE",
+    TOKENIZERS_PARALLELISM: "false",
+  };
+}
