@@ -38,6 +38,7 @@ import {
   ROLES,
   SamplerConfig,
   TrainerConfig,
+  trainerRole,
   ValueModelConfig,
   valueTrainer,
   type WorkerBlocks,
@@ -182,7 +183,7 @@ export async function executeRun<T>(
     faults,
     lease_ms: options.lease_ms,
     resources: [...resourcesOf(home, { owner, rows, groups }), ...(options.resources ?? [])],
-    slots: { sampler: blocks?.sampler.replicas || 1 },
+    slots: workerSlots(groups),
     onEvent: (event: EngineEvent) => {
       if (event.type === "run_started") {
         epoch = event.epoch;
@@ -354,6 +355,12 @@ function makeGroups(
     isRecorded: (key) => isRecorded(home.store, run, key),
     onLeaving,
   });
+}
+
+/** A task of a role holds one of its groups. Trainers take turns by themselves. */
+function workerSlots(groups: WorkerGroups | null): Record<string, number> {
+  const roles = [...groups?.byRole ?? []].filter(([role]) => role !== trainerRole);
+  return Object.fromEntries(roles.map(([{ name }, workers]) => [name, workers.count || 1]));
 }
 
 function resourcesOf(

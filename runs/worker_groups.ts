@@ -193,7 +193,8 @@ export class WorkerGroups {
       restart,
       republish: ({ policy, publication }, caller) => this.trainer.publish(policy, publication.dir, caller),
     });
-    this.rewards = new RewardScorer({ pool: operators.get(rewardRole)![0]!, artifacts: options.artifacts });
+    const [pool] = operators.get(rewardRole)!;
+    this.rewards = new RewardScorer({ pool: pool!, artifacts: options.artifacts });
   }
 
   /** All trainers. */
@@ -257,7 +258,8 @@ export class WorkerGroups {
 
   #lazy(name: string): LazyGroup {
     const { clock = systemClock } = this.#options;
-    return new LazyGroup(() => this.#spec(name), { clock, adoption: this.#adoption, devices: this.#devices });
+    const told = { clock, adoption: this.#adoption, devices: this.#devices };
+    return new LazyGroup(() => this.#spec(name), told);
   }
 
   /** The groups of a role, in their order. */
@@ -298,8 +300,8 @@ export class WorkerGroups {
       : { ...own.gpus, count: changed.ranks, devices: null };
     const group = { ...own, ...changed, gpus };
     const python = await this.#options.python(group.environment, group.python);
-    const spec = (place: GpuPlace | null) =>
-      groupSpec(own.role, group, { python, gpus: place, ...limitsOf(this.#options.blocks.workers) });
+    const limits = limitsOf(this.#options.blocks.workers);
+    const spec = (gpus: GpuPlace | null) => groupSpec(own.role, group, { python, gpus, ...limits });
     const all = [...this.#planned.values()].map((one) => one === own ? group : one);
     return this.#devices.placed(this.#devices.places(all)[name] ?? null, spec);
   }
