@@ -147,7 +147,7 @@ Deno.test({
       notStrictEqual(after!.pid, before!.pid);
       const recoveries = store.rows("run").filter(({ kind }) => kind === "recovery");
       deepStrictEqual(recoveries.map(({ key, value }) => [key, JSON.parse(value!).action]), [[
-        "follow-2",
+        "follow~2",
         "restart",
       ]]);
     }),

@@ -68,7 +68,7 @@ def probe_sequences(vocabulary: int, length_max: int) -> list[list[int]]:
 
 
 def probe_record(logp: np.ndarray) -> dict[str, Any]:
-    """`Probe` of workers/operations.ts."""
+    """`Probe` of workers/roles/sampler.ts."""
     values = np.ascontiguousarray(logp, dtype="<f4")
     return {"logp": [float(value) for value in values], "sha256": hashlib.sha256(values.tobytes()).hexdigest()}
 

@@ -1,4 +1,4 @@
-"""The sampler's operations (`workers/operations.ts`), whatever engine is behind them."""
+"""The sampler's operations (`workers/roles/sampler.ts`), whatever engine is behind them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The trainer role: one rank's operations, as `workers/operations.ts` declares them.
+"""The trainer role: one rank's operations, as `workers/roles/trainer.ts` declares them.
 
 A trainer holds one version in memory. Every operation names the version it starts from; a trainer that holds another
 answers `not_resident` and does nothing.
