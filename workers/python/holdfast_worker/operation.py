@@ -136,7 +136,7 @@ class OperationIO:
             )
         return data
 
-    def read_given(self, given: dict[str, Any]) -> Any:
+    def read_given(self, given: Mapping[str, Any]) -> Any:
         """What the engine gives an operation as JSON: {json}, or {artifact} where it is long."""
         return json.loads(given["json"] if "json" in given else self.read_artifact(given["artifact"]))
 

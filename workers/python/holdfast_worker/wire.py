@@ -35,6 +35,6 @@ Arguments = TypeVar("Arguments", bound=Whole)
 
 def typed(
     arguments: type[Arguments], operation: Callable[[Arguments, OperationIO], Mapping[str, Any]]
-) -> Callable[[dict[str, Any], OperationIO], Mapping[str, Any]]:
+) -> Callable[[dict[str, Any], OperationIO], dict[str, Any]]:
     """The operation as a rank calls it: with what came off the line."""
-    return lambda args, io: operation(arguments.of(args), io)
+    return lambda args, io: dict(operation(arguments.of(args), io))

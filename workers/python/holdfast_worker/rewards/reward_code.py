@@ -27,7 +27,15 @@ class RewardCode:
 
     @classmethod
     def of(cls, function: str, process: RewardProcess) -> RewardCode:
-        return cls(function=function, **{**process, "env": tuple(process["env"])})
+        return cls(
+            function=function,
+            env=tuple(process["env"]),
+            memory_gib=process["memory_gib"],
+            cpu_s=process["cpu_s"],
+            file_mib=process["file_mib"],
+            processes_max=process["processes_max"],
+            isolate=process["isolate"],
+        )
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))

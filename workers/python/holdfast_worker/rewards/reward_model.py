@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from holdfast_worker import weights
 from holdfast_worker.operation import BadDataError
@@ -130,6 +130,11 @@ def _scored(item: Item, score: float, ms: float) -> Result:
 
 
 def _result(
-    item: Item, outcome: str, *, score: float | None = None, error: str | None = None, ms: float = 0.0
+    item: Item,
+    outcome: Literal["ok", "error", "bad_return"],
+    *,
+    score: float | None = None,
+    error: str | None = None,
+    ms: float = 0.0,
 ) -> Result:
     return {"id": item["id"], "outcome": outcome, "score": score, "metrics": {}, "error": error, "ms": ms}

@@ -15,6 +15,7 @@ from typing import Any
 from holdfast_worker.operation import BadDataError, UserCodeError
 from holdfast_worker.rewards.pool import RewardPool
 from holdfast_worker.rewards.reward_code import RewardCode
+from holdfast_worker.wire_types import RewardModelSettings
 
 
 def main() -> int:
@@ -50,8 +51,16 @@ def main() -> int:
 def _model(path: str) -> Any:
     from holdfast_worker.rewards.reward_model import RewardModel
 
-    alone = {"dtype": "float32", "device": "cpu", "threads": 1, "batch_tokens_max": 1}
-    return RewardModel({"path": path, **alone, "turn_end": "template", "template_arguments": {}})
+    settings: RewardModelSettings = {
+        "path": path,
+        "dtype": "float32",
+        "device": "cpu",
+        "threads": 1,
+        "template_arguments": {},
+        "turn_end": "template",
+        "batch_tokens_max": 1,
+    }
+    return RewardModel(settings)
 
 
 if __name__ == "__main__":
