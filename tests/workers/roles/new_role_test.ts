@@ -6,11 +6,12 @@ import { deepStrictEqual, match, notStrictEqual, rejects, strictEqual } from "no
 import process from "node:process";
 import { z } from "zod";
 import { parseConfig } from "../../../configs/mod.ts";
-import { ArtifactStore, defineStage, Engine, graph, parseFaults, provide } from "../../../engine/mod.ts";
+import { ArtifactStore, defineStage, Engine, graph, provide } from "../../../engine/mod.ts";
 import { workerBlocks } from "../../../runs/session.ts";
 import { WorkerGroups } from "../../../runs/worker_groups.ts";
 import { MemoryStore } from "../../../testing/mod.ts";
 import { operationPhase, placeGpus, plannedGroups, pythonTypesTexts, ROLES, workersOf } from "../../../workers/mod.ts";
+import { parseFaults } from "../../../workers/faults.ts";
 import { withHome } from "../fixtures.ts";
 import { trackerRole } from "./tracker.ts";
 
