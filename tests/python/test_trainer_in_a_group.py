@@ -8,13 +8,14 @@ from pathlib import Path
 from fake_engine import FakeEngine
 from holdfast_worker.process_table import descendants
 from listening import LOOPBACK, listening
-from trainer_harness import OPTIMIZER, POLICY_LOSS, SPEC, Artifacts, deepspeed_python, trajectory_batch
+from trainer_harness import OPTIMIZER, POLICY_LOSS, SPEC, USUAL, Artifacts, deepspeed_python, trajectory_batch
 
 
 def test_two_ranks_under_an_agent_train_and_publish_and_name_bad_input(tmp_path: Path) -> None:
     python = deepspeed_python()
     artifacts = Artifacts(tmp_path / "artifacts")
     train = {
+        **USUAL["train"],
         **{"from": "v0", "to": "v1"},
         "batch": artifacts.put_json(trajectory_batch(artifacts, [[9, 7, 5, 6]] * 2)),
         "loss": artifacts.put_json(POLICY_LOSS),
@@ -22,7 +23,7 @@ def test_two_ranks_under_an_agent_train_and_publish_and_name_bad_input(tmp_path:
         "micro_batch_tokens_max": 32,
     }
     model = str(tmp_path / "model")
-    load = {"version": "v0", "model_path": model, "optimizer": OPTIMIZER, "checkpoint": None}
+    load = {**USUAL["load"], "version": "v0", "model_path": model, "optimizer": OPTIMIZER, "checkpoint": None}
 
     async def test() -> None:
         async with FakeEngine(tmp_path, grace_ms=20_000) as engine:
@@ -43,7 +44,8 @@ def test_two_ranks_under_an_agent_train_and_publish_and_name_bad_input(tmp_path:
             assert set(sockets) <= LOOPBACK, sockets
             trained = await engine.call("train", train)
             assert trained["outputs"][0] == trained["outputs"][1]
-            published = (await engine.call("publish", {"version": "v1", "dir": str(tmp_path / "out")}))["outputs"][0]
+            asked = {**USUAL["publish"], "version": "v1", "dir": str(tmp_path / "out")}
+            published = (await engine.call("publish", asked))["outputs"][0]
             assert {"version", "dir", "digest", "tensors", "files"} == set(published)
             refused = await engine.call("inspect_model", {"dir": str(tmp_path / "nothing")})
             assert [failure["cause"] for failure in refused["failures"]] == ["bad_data", "bad_data"]
