@@ -1,4 +1,4 @@
-import { type JournalRow, recordedValue } from "../engine/mod.ts";
+import { InvalidInputError, type JournalRow, recordedValue } from "../engine/mod.ts";
 import {
   brokenGpus,
   type Caller,
@@ -33,6 +33,17 @@ export class Devices {
 
   places(groups: Parameters<typeof placeGpus>[0]): Record<string, GpuPlace | null> {
     return placeGpus(groups, this.#machine, this.#excluded);
+  }
+
+  /**
+   * The GPUs of other hosts are not known here.
+   * @throws {InvalidInputError} If a group has GPUs.
+   */
+  refuseHosts(groups: Parameters<typeof placeGpus>[0]): void {
+    if (Object.values(this.places(groups)).every((place) => place === null)) return;
+    const text = "Cannot start the workers on named hosts because some of them have GPUs, placed " +
+      "on this machine only. Fix: set trainer.device and sampler.device to cpu, or name no hosts";
+    throw new InvalidInputError(text, {});
   }
 
   /** A group's specification on these GPUs, and how it continues without one of them. */

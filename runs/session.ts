@@ -86,6 +86,8 @@ export type SessionOptions = {
   resources?: readonly Provided[];
   onEvent?: EventListener;
   onWorkers?: WorkersOptions["onEvent"];
+  /** The hosts of the workers by name. Default: this machine. */
+  hosts?: WorkersOptions["hosts"];
   /** Told while a Python environment is made. */
   onSetup?: OnEnvironmentProgress;
 };
@@ -350,6 +352,7 @@ function makeGroups(
     restart,
     python: (kind, own) => ensureEnvironment(kind, { home: home.dir, own, onProgress: options.onSetup }),
     onEvent: options.onWorkers,
+    hosts: options.hosts,
     onFrame: (phase) => void faults.at("frame", phase),
     owns: (epoch) => stillOwns(home.store, run, epoch),
     isRecorded: (key) => isRecorded(home.store, run, key),

@@ -74,6 +74,7 @@ export type WorkerGroupsOptions = {
   /** Whether the engine of this epoch was not superseded. */
   owns?: (epoch: number) => Promise<boolean>;
   isRecorded?: WorkersOptions["isRecorded"];
+  hosts?: WorkersOptions["hosts"];
 };
 
 /** A group that is named before it can be started: the first operation waits until it is there. */
@@ -183,6 +184,7 @@ export class WorkerGroups {
     this.#ready.promise.catch(() => undefined);
     const { blocks, restart, roles = ROLES } = options;
     this.#planned = plannedGroups(blocks, roles);
+    if (options.hosts) this.#devices.refuseHosts([...this.#planned.values()]);
     this.#groups = new Map([...this.#planned.keys()].map((name) => [name, this.#lazy(name)]));
     const operators = new Map(roles.map((role) => [role, this.#operatorsOf(role)]));
     this.byRole = new Map([...operators].map(([role, all]) => [role, new RoleWorkers(role, all)]));
@@ -219,12 +221,13 @@ export class WorkerGroups {
   }
 
   async #boot(epoch: number): Promise<Workers> {
-    const { run, home, blocks, onFrame, onLeaving, clock, artifacts, isRecorded } = this.#options;
+    const { run, home, hosts, blocks, onFrame, onLeaving, clock } = this.#options;
+    const { artifacts, isRecorded } = this.#options;
     const owns = this.#options.owns && (() => this.#options.owns!(epoch));
     const onEvent = (event: WorkersEvent) => this.#on(event);
     const python = await this.#agentPython();
     const { grace_s, preempt_grace_s, silent_s, host, port, interface: named } = blocks.workers;
-    const places = { run, home, artifacts, host, port, interface: named };
+    const places = { run, home, artifacts, hosts, host, port, interface: named };
     const preemptGraceMs = Math.round(preempt_grace_s * 1000);
     const limits = { graceMs: grace_s * 1000, preemptGraceMs, silentMs: silent_s * 1000 };
     const told = { owns, isRecorded, onEvent, onFrame, onLeaving };
@@ -313,7 +316,7 @@ export class WorkerGroups {
   ): Promise<Operator & { end(): Promise<void> }> {
     const workers = await this.#ready.promise;
     const spec = await this.#spec(name, { ranks });
-    const group = workers.group({ ...spec, group: redoGroup(name) });
+    const group = workers.group({ ...spec, group: redoGroup(name), hosts: workers.hostsOf(name) });
     const end = () => Promise.resolve(workers.dismiss(redoGroup(name)));
     await group.ready(signal).catch(async (error) => {
       await end();

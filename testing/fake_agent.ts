@@ -278,6 +278,10 @@ export class FakeAgent {
     const state = failures.length > 0 ? "failed" as const : "ready" as const;
     const entry = { start, state, ended: new AbortController() };
     this.#groups.set(start.group, entry);
+    const { group, generation, part } = start;
+    if (part?.rendezvous === null) {
+      this.#send({ type: "rendezvous", group, generation, address: "fake", port: 1 });
+    }
     this.#sendGroup(entry, failures);
   }
 
@@ -311,7 +315,8 @@ export class FakeAgent {
       const output = JSON.stringify(
         await operation("json" in task.args ? JSON.parse(task.args.json) : await this.#read(task.args), io) ?? null,
       );
-      const outputs = Array.from({ length: entry.start.ranks }, () => outputOf(output, blobs));
+      const { ranks } = ranksOf(entry.start);
+      const outputs = Array.from({ length: ranks }, () => outputOf(output, blobs));
       this.#answer(entry, { type: "result", task: task.task, outputs, blobs: blobs.map(declare) }, blobs);
     } catch (error) {
       const cause = cancelled.signal.aborted ? "cancelled" as const : "other" as const;
@@ -373,10 +378,16 @@ export class FakeAgent {
   }
 }
 
-function stateOf({ group, generation, ranks }: StartGroup, state: GroupState["state"]): GroupState {
+/** Those of this host. */
+function ranksOf({ part, ranks }: StartGroup): { first: number; ranks: number } {
+  return part ?? { first: 0, ranks };
+}
+
+function stateOf(start: StartGroup, state: GroupState["state"]): GroupState {
   const rankState = state === "ready" ? "ready" as const : "exited" as const;
-  const ranksOf = Array.from({ length: ranks }, (_, rank) => ({
-    rank,
+  const { first, ranks } = ranksOf(start);
+  const states = Array.from({ length: ranks }, (_, i) => ({
+    rank: first + i,
     pid: 1,
     process_start: "0",
     state: rankState,
@@ -384,5 +395,5 @@ function stateOf({ group, generation, ranks }: StartGroup, state: GroupState["st
     signal: null,
     process_state: null,
   }));
-  return { group, generation, state, ranks: ranksOf };
+  return { group: start.group, generation: start.generation, state, ranks: states };
 }

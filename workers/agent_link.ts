@@ -16,7 +16,7 @@ export interface FrameSocket {
 type Without<T, K extends PropertyKey> = T extends unknown ? Omit<T, K> : never;
 type Numbered = Extract<EngineMessage, { seq: number }>;
 /** A reliable message before the link gives it its number and epoch. */
-type ReliableMessage = Without<Numbered, "seq" | "epoch">;
+export type ReliableMessage = Without<Numbered, "seq" | "epoch">;
 export type Hello = Extract<AgentMessage, { type: "hello" }>;
 
 /** Messages that wait for their acknowledgement, together: a reconnect sends them all again. */

@@ -8,13 +8,13 @@ import {
   InfrastructureError,
   WorkerLostError,
 } from "../engine/mod.ts";
-import type { AgentLink } from "./agent_link.ts";
 import type { CallOptions, CallResult } from "./call.ts";
 import { failureError, type FailureFacts, leavesGroupWhole } from "./failures.ts";
 import { argsHash, type Inherited, type Running } from "./inheritance.ts";
 import { OpenTasks } from "./open_tasks.ts";
 import { argumentsOf } from "./payload.ts";
 import type { AgentMessage, GroupState, RankState } from "./protocol.ts";
+import type { GroupLine } from "./group_line.ts";
 import { ReplacementBudget } from "./supervision.ts";
 import { unlessAborted } from "./unless_aborted.ts";
 
@@ -31,6 +31,8 @@ export type GroupSpec = {
   /** Resolved configuration, handed to every rank. */
   spec: unknown;
   env?: Record<string, string>;
+  /** Of its ranks, dealt out evenly and in a row. Default: where there is room. */
+  hosts?: readonly string[];
   start_timeout_ms?: number;
   /** For operations whose caller sets no limit. */
   no_progress_ms?: number;
@@ -57,8 +59,6 @@ type GroupOptions = {
   logDir: string;
   /** Environment of the ranks, below what the group's own `env` says. */
   env: Record<string, string>;
-  /** Of the ranks' sockets; null: loopback. */
-  interface: string | null;
   /** For arguments that are too long for their message. */
   artifacts: Pick<ArtifactStore, "put">;
   onEvent: (event: GroupEvent) => void;
@@ -79,7 +79,7 @@ export const DISMISS_GRACE_MS = 2_000;
 export class WorkerGroup {
   #spec: GroupSpec;
   #options: GroupOptions;
-  #link: AgentLink | null = null;
+  #line: GroupLine | null = null;
   #generation: number;
   #state: GroupState["state"] = "starting";
   #ranks: RankState[] = [];
@@ -93,10 +93,9 @@ export class WorkerGroup {
   /** The generation that was given up last: the agent may say so of the task and of the group. */
   #givenUp = -1;
 
-  /** Starts once an agent is attached. */
+  /** Starts once a line is attached. */
   constructor(spec: GroupSpec, options: GroupOptions) {
-    this.#spec = spec;
-    this.#options = options;
+    [this.#spec, this.#options] = [spec, options];
     this.#generation = options.after ?? 0;
     this.#tasks = new OpenTasks(this, {
       ...options,
@@ -172,9 +171,9 @@ export class WorkerGroup {
   }
 
   /** Adopts what an earlier engine started on this agent if it is the same group, else starts a new generation. */
-  attach(link: AgentLink, inherited: Inherited | null = null): void {
+  attach(line: GroupLine, inherited: Inherited | null = null): void {
     if (this.#state === "failed" || this.#state === "stopped") return;
-    this.#link = link;
+    this.#line = line;
     if (inherited && this.#isThis(inherited)) this.#adopt(inherited);
     else this.#start();
   }
@@ -189,7 +188,7 @@ export class WorkerGroup {
     this.#state = group.state;
     this.#ranks = group.ranks;
     this.#info = group.info;
-    this.#tasks.inherit(tasks, this.#link!);
+    this.#tasks.inherit(tasks, this.#line!);
     if (group.state === "ready") this.#gate.resolve();
     this.#emitState();
   }
@@ -197,7 +196,7 @@ export class WorkerGroup {
   /** The agent is lost, and every rank with it. A new agent's `attach` continues, if the budget allows one. */
   agentLost(error: EngineError): void {
     if (this.#state === "failed" || this.#state === "stopped") return;
-    this.#link = null;
+    this.#line = null;
     this.#lost(error);
   }
 
@@ -210,8 +209,8 @@ export class WorkerGroup {
 
   /** Ends the group and its processes permanently. */
   dismiss(error: EngineError): void {
-    const { group } = this.spec;
-    this.#link?.send({ type: "stop_group", group, generation: this.#generation, grace_ms: DISMISS_GRACE_MS });
+    const { spec: { group }, generation } = this;
+    this.#line?.send({ type: "stop_group", group, generation, grace_ms: DISMISS_GRACE_MS });
     this.end(error);
   }
 
@@ -250,12 +249,12 @@ export class WorkerGroup {
       generation: this.#generation,
       spec_hash: this.#specHash(),
       env: this.#env(),
-      interface: this.#options.interface,
+      interface: this.#line?.interface ?? null,
       log_dir: this.#options.logDir,
       start_timeout_ms: start_timeout_ms ?? START_TIMEOUT_MS,
     };
     try {
-      this.#link?.send(message);
+      this.#line?.send(message);
     } catch (error) { // It is too large: it will be the next time, too.
       return this.#giveUp(error as EngineError, "failed");
     }
@@ -269,8 +268,9 @@ export class WorkerGroup {
   /** Of all that makes the group what it is. A group of another engine with the same hash can stand for this one. */
   #specHash(): string {
     const { role, ranks, python, module, spec } = this.spec;
-    const { interface: named } = this.#options;
-    return hashJson({ role, ranks, python, module, spec, env: this.#env(), ...(named && { interface: named }) });
+    const { interface: named, parts } = this.#line ?? {};
+    const place = { ...(named && { interface: named }), ...(parts && { parts }) };
+    return hashJson({ role, ranks, python, module, spec, env: this.#env(), ...place });
   }
 
   /** Takes up what an earlier engine began, else sends the operation once the ranks are free. */
@@ -284,7 +284,7 @@ export class WorkerGroup {
       await unlessAborted(this.#gate.promise, options.signal);
     }
     if (this.#failure) throw this.#failure;
-    return this.#tasks.send(identity, { args: given, link: this.#link!, options });
+    return this.#tasks.send(identity, { args: given, link: this.#line!, options });
   }
 
   #groupChanged(message: Extract<AgentMessage, { type: "group" }>): void {
@@ -312,12 +312,12 @@ export class WorkerGroup {
   #finished(message: Extract<AgentMessage, { type: "result" }>): void {
     const running = this.#tasks.find(message.task);
     if (running) this.#tasks.resolve(running, message);
-    else this.#link?.release(message.task);
+    else this.#line?.release(message.task);
   }
 
   #failed(message: Extract<AgentMessage, { type: "error" }>): void {
     const running = this.#tasks.find(message.task);
-    if (!running) return this.#link?.release(message.task);
+    if (!running) return this.#line?.release(message.task);
     const { group, ranks } = this.spec;
     const place = { run: this.#options.run, group, ranks, generation: this.#generation, op: running.op };
     const error = failureError(message.failures, place);
@@ -341,7 +341,7 @@ export class WorkerGroup {
     const { group } = this.spec;
     const generation = this.#generation + 1;
     this.#options.onEvent({ type: "replaced", group, generation, replacements: this.#budget.spent, error });
-    this.#ifOwned(() => this.#link && this.#generation + 1 === generation && this.#start());
+    this.#ifOwned(() => this.#line && this.#generation + 1 === generation && this.#start());
   }
 
   #ifOwned(act: () => void): void {

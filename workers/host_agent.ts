@@ -17,6 +17,8 @@ export type AgentEvent = {
 };
 
 type HostAgentOptions = {
+  /** Names its agents. */
+  host: string;
   hub: Hub;
   launcher: Launcher;
   /** Asked before any process is ended or started. */
@@ -71,10 +73,13 @@ function agentOf(agent: Pick<Agent, "id" | "link" | "process">): Agent {
 }
 
 /** What the agent that was adopted holds of a group that this engine has not asked for yet. */
-type Left = Inherited & { news: AgentMessage[] };
+export type Left = Inherited & { news: AgentMessage[] };
+
+/** The host of a run to which no hosts are named: this machine. */
+export const LOCAL = "local";
 
 /**
- * The agent of this host through its life: adopted or started, watched, replaced when it is lost,
+ * The agent of a host through its life: adopted or started, watched, replaced when it is lost,
  * and ended.
  */
 export class HostAgent {
@@ -85,6 +90,7 @@ export class HostAgent {
   #count = 0;
   #inherited = new Map<string, Left>();
   #supervised: Promise<void> = Promise.resolve();
+  #adopted: Promise<boolean> = Promise.resolve(false);
 
   constructor(options: HostAgentOptions) {
     this.#options = options;
@@ -95,19 +101,30 @@ export class HostAgent {
     return this.#agent?.link ?? null;
   }
 
+  /** The agent that an earlier engine of this run left here. */
+  find(): LivingAgent | null {
+    return this.#options.launcher.find?.() ?? null;
+  }
+
+  /** Ends everything that was left here but these. */
+  async sweep(kept: readonly LivingAgent[]): Promise<void> {
+    await this.#options.launcher.sweep?.(kept);
+  }
+
+  /** Lets this agent in once the hub is announced. */
+  expect(found: LivingAgent | null): void {
+    if (!found) return;
+    this.#adopted = this.#adopt(found);
+    // `begin` throws it, unless the hub cannot be announced: then that is told.
+    this.#adopted.catch(() => {});
+  }
+
   /**
-   * Adopts the agent of an earlier engine of this run, or starts one. Ends everything else that was left.
+   * Adopts the agent that is expected, or starts one.
    * @throws {FencedError} If another engine has the run.
    */
   async begin(): Promise<void> {
-    const { hub, launcher, tenure } = this.#options;
-    if (!await tenure.owns()) throw tenure.ended;
-    const found = launcher.find?.() ?? null;
-    await launcher.sweep?.(found);
-    const adopted = found && this.#adopt(found);
-    adopted?.catch(() => {}); // Reported below, unless `announce` fails: then that is reported.
-    await hub.announce();
-    if (!await adopted) await this.#start();
+    if (!await this.#adopted) await this.#start();
   }
 
   /** What an earlier engine left of this group, for the one that adopts it. */
@@ -217,12 +234,12 @@ export class HostAgent {
   }
 
   async #start(): Promise<void> {
-    const { hub, launcher, logDir, tenure } = this.#options;
+    const { host, hub, launcher, logDir, tenure } = this.#options;
     this.#count += 1;
-    const id = `local-${this.#count}`;
+    const id = `${host}-${this.#count}`;
     const link = hub.expect(id);
     link.onMessage = (message) => this.#receive(message);
-    const logPath = join(logDir, `agent.${this.#count}.log`);
+    const logPath = join(logDir, `agent.${host === LOCAL ? "" : `${host}.`}${this.#count}.log`);
     const started = await launcher.start({ agentId: id, hubFile: hub.file, logPath });
     if (tenure.ended) return await started.destroy(); // Stopped in the meantime.
     this.#watch(agentOf({ id, link, process: started }), "started");
@@ -236,7 +253,7 @@ export class HostAgent {
   }
 
   async #supervise(agent: Agent): Promise<void> {
-    const { clock, hub, tenure, silentMs, agentStartMs, onLost, onGivenUp } = this.#options;
+    const { host, clock, hub, tenure, silentMs, agentStartMs, onLost, onGivenUp } = this.#options;
     const exited = Promise.race([agent.process.exited, agent.leaving.promise]);
     const limits = { clock, silentMs, startMs: agentStartMs, exited, signal: agent.watch.signal };
     const end = await watchAgent(agent.link, limits);
@@ -246,7 +263,9 @@ export class HostAgent {
     hub.forget(agent.id);
     await agent.process.destroy();
     this.#emit(agent, "lost", end.reason);
-    const text = `Cannot continue with the workers of this host because their agent was lost: ${end.reason}`;
+    const where = host === LOCAL ? "this host" : `host '${host}'`;
+    const what = `Cannot continue with the workers of ${where}`;
+    const text = `${what} because their agent was lost: ${end.reason}`;
     const counted = !agent.taken; // A reclaimed host says nothing about the work.
     const error = new WorkerLostError(text, { agent_id: agent.id, reason: end.reason }, { counted });
     onLost(error);

@@ -1,7 +1,7 @@
 import { hashJson } from "../engine/mod.ts";
-import type { AgentLink } from "./agent_link.ts";
 import type { CallOptions, CallResult, Progress } from "./call.ts";
 import type { HeldGroup, HeldTask } from "./protocol.ts";
+import type { GroupLine } from "./group_line.ts";
 
 /** An operation that the ranks run, or whose answer is on its way. */
 export type Running = {
@@ -9,7 +9,7 @@ export type Running = {
   op: string;
   key: string;
   /** The agent that has it. */
-  link: AgentLink;
+  link: GroupLine;
   /**
    * By the monotonic clock: when it was sent; if an earlier engine sent it, when this one took it
    * over.

@@ -51,11 +51,14 @@ export interface Launcher {
   start(agent: AgentStart): Promise<AgentProcess>;
   /** The agent of this run that lives; null if there is none. */
   find?(): LivingAgent | null;
-  /** Ends everything that earlier engines left, except what this one adopted. */
-  sweep?(kept: LivingAgent | null): Promise<void>;
+  /**
+   * Ends everything that earlier engines left, except what this one may adopt, on whichever host.
+   */
+  sweep?(kept: readonly LivingAgent[]): Promise<void>;
 }
 
-type LocalLauncherOptions = {
+/** What an agent on this machine is started with. */
+export type LocalLauncherOptions = {
   /** An interpreter with websockets, msgpack and jsonschema: any managed environment has them. */
   python: string;
   nonce: Nonce;
@@ -66,6 +69,10 @@ type LocalLauncherOptions = {
   faultsDir: string;
   clock: Clock;
   env?: Record<string, string>;
+  /**
+   * Words before its command: `["ip", "netns", "exec", "one"]`. What they name becomes the agent.
+   */
+  within?: readonly string[];
 };
 
 /**
@@ -77,7 +84,10 @@ export function localLauncher(options: LocalLauncherOptions): Launcher {
   return {
     start: (agent) => startAgent(agent, options),
     find: () => livingAgent(options),
-    sweep: async (kept) => void await sweep(leftBehind(nonce, kept?.nonce), { clock }),
+    sweep: async (kept) => {
+      const adopted = kept.flatMap((one) => one.nonce ?? []);
+      await sweep(leftBehind(nonce, adopted), { clock });
+    },
   };
 }
 
@@ -85,8 +95,9 @@ export function localLauncher(options: LocalLauncherOptions): Launcher {
 const POLL_MS = 200;
 
 function livingAgent({ nonce, clock }: LocalLauncherOptions): LivingAgent | null {
-  const { home, run } = nonce;
-  const mine = agents().filter((found) => found.nonce.home === home && found.nonce.run === run);
+  const { home, run, host } = nonce;
+  const isMine = (of: Nonce) => of.home === home && of.run === run && of.host === host;
+  const mine = agents().filter((found) => isMine(found.nonce));
   const newest = mine.toSorted((a, b) => Number(a.start) - Number(b.start)).at(-1);
   return newest ? { agentId: newest.agentId, nonce: newest.nonce, process: foundProcess(newest, clock) } : null;
 }
@@ -108,10 +119,11 @@ function foundProcess({ pid, start, nonce }: FoundAgent, clock: Clock): AgentPro
 }
 
 async function startAgent(agent: AgentStart, options: LocalLauncherOptions): Promise<AgentProcess> {
-  const { python, nonce, clock } = options;
+  const { python, nonce, clock, within = [] } = options;
   const log = agent.logPath;
   await Deno.mkdir(log.slice(0, log.lastIndexOf("/")), { recursive: true });
-  const argv = [python, "-m", AGENT_MODULE, "--hub-file", agent.hubFile, "--agent-id", agent.agentId];
+  const args = ["-m", AGENT_MODULE, "--hub-file", agent.hubFile, "--agent-id", agent.agentId];
+  const argv = [...within, python, ...args];
   // The shell gives the agent a log that outlives us (a pipe would break with us) and makes way for it. Only the log is
   // made with another umask: ranks export models with the user's.
   const command = new Deno.Command("/bin/sh", {

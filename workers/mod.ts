@@ -8,6 +8,7 @@ export * from "./call.ts";
 export { type GroupSpec, WorkerGroup } from "./group.ts";
 export * from "./gpus.ts";
 export { groupSpec } from "./group_spec.ts";
+export type { HostOptions } from "./hosts.ts";
 export { Hub } from "./hub.ts";
 export { type DoorSocket, type HubDoor, type HubFile, type SocketListener } from "./hub_door.ts";
 export * from "./local_launcher.ts";

@@ -1,5 +1,4 @@
 import type { Clock, EngineError } from "../engine/mod.ts";
-import type { AgentLink } from "./agent_link.ts";
 import type { CallOptions, CallResult } from "./call.ts";
 import type { RankProgress } from "./hangs.ts";
 import { type Identity, Inheritance, type Running, running as opened, sinceAttempt } from "./inheritance.ts";
@@ -7,6 +6,7 @@ import { type Limited, limitSilence, limitTime } from "./operation_limits.ts";
 import { operationPhase } from "./roles/table.ts";
 import { type Arguments, outputsOf } from "./payload.ts";
 import type { AgentMessage, HeldTask, RankState } from "./protocol.ts";
+import type { GroupLine } from "./group_line.ts";
 import { unlessAborted } from "./unless_aborted.ts";
 
 /** The group that the tasks are of, as it is now. */
@@ -67,7 +67,7 @@ export class OpenTasks {
   }
 
   /** Continues what earlier engines requested of this generation. */
-  inherit(tasks: HeldTask[], link: AgentLink): void {
+  inherit(tasks: HeldTask[], link: GroupLine): void {
     for (const held of tasks) {
       const running = opened({ ...held, link }, this.#options.clock.monotonic());
       this.#open.set(running.task, running);
@@ -193,7 +193,7 @@ export class OpenTasks {
 }
 
 /** What goes with an operation to the ranks. `link`: to the agent that has them. */
-type Sending = { args: Arguments; link: AgentLink; options: CallOptions };
+type Sending = { args: Arguments; link: GroupLine; options: CallOptions };
 
 function untilOver(running: Running): AbortSignal {
   const over = new AbortController();

@@ -2,8 +2,8 @@ import process from "node:process";
 import { type Clock, isOwnFolder, ownerOf, PRIVATE_FILE, RUN_FOLDERS } from "../engine/mod.ts";
 
 /**
- * In the environment of every process we start: `HOME/RUN/ENGINE_PID.ENGINE_START`, so that a later
- * start finds what was left.
+ * In the environment of every process we start: `HOME/RUN/ENGINE_PID.ENGINE_START`, and `/HOST`
+ * where a run names its hosts, so that a later start finds what was left.
  */
 export const NONCE_VARIABLE = "HOLDFAST_NONCE";
 
@@ -14,17 +14,25 @@ export const AGENT_MODULE = "holdfast_worker.agent";
  * Who started a process: a line of its environment, by which it is found again.
  * @internal
  */
-export type Nonce = { home: string; run: string; enginePid: number; engineStart: string };
+export type Nonce = {
+  home: string;
+  run: string;
+  enginePid: number;
+  engineStart: string;
+  host?: string;
+};
 
 /** As written in the environment. Run ids may not contain a slash. */
-export function nonceText({ home, run, enginePid, engineStart }: Nonce): string {
-  return `${home}/${run}/${enginePid}.${engineStart}`;
+export function nonceText({ home, run, enginePid, engineStart, host }: Nonce): string {
+  return `${home}/${run}/${enginePid}.${engineStart}${host === undefined ? "" : `/${host}`}`;
 }
 
 function parseNonce(text: string): Nonce | null {
-  const match = /^([^/]+)\/([^/]+)\/(\d+)\.(\d*)$/.exec(text);
+  const match = /^([^/]+)\/([^/]+)\/(\d+)\.(\d*)(?:\/([^/]+))?$/.exec(text);
   if (!match) return null;
-  return { home: match[1]!, run: match[2]!, enginePid: Number(match[3]), engineStart: match[4]! };
+  const [, home, run, pid, engineStart, host] = match;
+  const nonce = { home: home!, run: run!, enginePid: Number(pid), engineStart: engineStart! };
+  return host === undefined ? nonce : { ...nonce, host };
 }
 
 /** This process's nonce for a run. */
@@ -35,8 +43,9 @@ export function ownNonce(home: string, run: string): Nonce {
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 /**
- * The identity of a home, made once: nobody touches another home's processes or files. One that was lost or damaged is made again
- * as the owners of the home's directories know it, or else as `recorded` does.
+ * The identity of a home, made once: nobody touches another home's processes or files. One that was
+ * lost or damaged is made again as the owners of the home's directories know it, or else as
+ * `recorded` does.
  */
 export async function homeNonce(home: string, recorded?: () => Promise<string | null>): Promise<string> {
   const path = `${home}/nonce`;
@@ -134,8 +143,9 @@ export async function sweep(
 }
 
 /**
- * Ends the workers that a run of this home has on this host, without a word to them and whichever engine started them: for
- * whoever knows that the run is his, or nobody's. Returns how many processes there were.
+ * Ends the workers that a run of this home has on this host, without a word to them and whichever
+ * engine started them: for whoever knows that the run is his, or nobody's. Returns how many
+ * processes there were.
  */
 export async function endWorkersOf(home: string, run: string, { clock }: { clock: Clock }): Promise<number> {
   const nonce = await homeNonce(home);
@@ -143,15 +153,16 @@ export async function endWorkersOf(home: string, run: string, { clock }: { clock
 }
 
 /**
- * What a start of `own.run` may end: whatever earlier engines of this run left but what it goes on with (`adopted`), and of
- * other runs of this home what has neither engine nor agent. An agent without an engine ends by itself after its grace.
+ * What a start of `own.run` may end: whatever earlier engines of this run left but what it goes on
+ * with (`adopted`), and of other runs of this home what has neither engine nor agent. An agent
+ * without an engine ends by itself after its grace.
  */
-export function leftBehind(own: Nonce, adopted: Nonce | null = null): (nonce: Nonce) => boolean {
-  const kept = adopted && nonceText(adopted);
+export function leftBehind(own: Nonce, adopted: readonly Nonce[] = []): (nonce: Nonce) => boolean {
+  const kept = new Set(adopted.map(nonceText));
   const led = new Set(agents().map(({ nonce }) => nonceText(nonce)));
   return (other) => {
     if (other.home !== own.home) return false;
-    if (other.run === own.run) return nonceText(other) !== kept;
+    if (other.run === own.run) return !kept.has(nonceText(other));
     const alive = processStart(other.enginePid) === other.engineStart;
     return !alive && !led.has(nonceText(other));
   };

@@ -132,6 +132,14 @@ export const /** @internal */ AgentMessage = z.discriminatedUnion("type", [
     total: z.number().nullable(),
     metrics: z.record(z.string(), z.number()).default({}),
   }),
+  z.strictObject({
+    type: z.literal("rendezvous"),
+    ...reliable,
+    group: id,
+    generation: z.int().positive(),
+    address: z.string(),
+    port: z.int().positive(),
+  }).describe("Where the ranks of a group meet, for those on other hosts than rank 0."),
   z.strictObject({ type: z.literal("log"), group: id, rank: z.int(), line: z.string() }),
   z.strictObject({ type: z.literal("heartbeat"), groups: z.array(GroupState) }),
   z.strictObject({ type: z.literal("leaving"), grace_ms: z.int().nonnegative() }).describe(
@@ -187,7 +195,13 @@ export const /** @internal */ EngineMessage = z.discriminatedUnion("type", [
     group: id,
     role: z.string(),
     generation: z.int().positive(),
-    ranks: z.int().positive(),
+    ranks: z.int().positive().describe("Of the whole group."),
+    part: z.strictObject({
+      first: z.int().nonnegative(),
+      ranks: z.int().positive(),
+      rendezvous: z.strictObject({ address: z.string(), port: z.int().positive() }).nullable()
+        .describe("null: rank 0 is here, and the agent says where."),
+    }).optional().describe("The ranks of this host, in a row; without it all are here."),
     python: z.string(),
     module: z.string().describe("Python module with the role's `Worker` class."),
     env: z.record(z.string(), z.string()),

@@ -8,13 +8,15 @@ import {
   systemClock,
 } from "../engine/mod.ts";
 import { DISMISS_GRACE_MS, type GroupEvent, type GroupSpec, WorkerGroup } from "./group.ts";
-import { type AgentEvent, HostAgent } from "./host_agent.ts";
+import { type AgentEvent, LOCAL } from "./host_agent.ts";
+import { checkHostNames, type Host, type HostOptions, Hosts, nonceHost } from "./hosts.ts";
 import { Hub } from "./hub.ts";
 import type { HubDoor } from "./hub_door.ts";
-import { type Launcher, localLauncher } from "./local_launcher.ts";
-import type { Phase } from "./roles/role.ts";
+import { type Launcher, localLauncher, type LocalLauncherOptions } from "./local_launcher.ts";
+import { PlacedGroup } from "./placed_group.ts";
 import { homeNonce, ownNonce } from "./process_sweep.ts";
 import type { AgentMessage } from "./protocol.ts";
+import type { Phase } from "./roles/role.ts";
 import { Tenure } from "./tenure.ts";
 import { type WorkerState, writeWorkerStates } from "./worker_states.ts";
 import { PREEMPT_GRACE_S } from "./workers_config.ts";
@@ -46,7 +48,10 @@ export type WorkersOptions = {
   /** Default: those of the home. */
   artifacts?: ArtifactStore;
   clock?: Clock;
+  /** Of the host that a run has if no hosts are named. */
   launcher?: Launcher;
+  /** The hosts of the run by name. Default: this machine, with room for all. */
+  hosts?: Readonly<Record<string, HostOptions>>;
   host?: string;
   port?: number;
   graceMs?: number;
@@ -109,10 +114,13 @@ const DEFAULTS = {
   onLeaving: () => Promise.resolve(),
 } satisfies Partial<WorkersOptions>;
 
-type Settings = Required<Omit<WorkersOptions, "python" | "door">>;
+type Settings =
+  & Required<Omit<WorkersOptions, "python" | "door" | "launcher" | "hosts">>
+  & { hosts: ReadonlyMap<string, Host> };
 /**
- * All worker groups of a run: starts the hub and the host's agent, or adopts the one that an earlier engine left, starts groups on
- * it, keeps both alive, and ends everything. A superseded engine ends nothing: its processes belong to another engine by then.
+ * All worker groups of a run: starts the hub and an agent on each host, or adopts those that an
+ * earlier engine left, starts groups on them, keeps all alive, and ends everything. A superseded
+ * engine ends nothing: its processes belong to another engine by then.
  *
  * @example
  * ```ts
@@ -126,8 +134,8 @@ export class Workers {
   #settings: Settings;
   #hub: Hub;
   #tenure: Tenure;
-  #agent: HostAgent;
-  #groups = new Map<string, WorkerGroup>();
+  #hosts: Hosts;
+  #groups = new Map<string, PlacedGroup>();
   /** The last generation of each name. */
   #generations = new Map<string, number>();
   #writing: Promise<void> = Promise.resolve();
@@ -142,22 +150,22 @@ export class Workers {
       onLeave: (error) => this.#left(error),
       onFenced: (epoch) => this.#emit({ type: "fenced", epoch }),
     });
-    this.#agent = new HostAgent({
+    this.#hosts = new Hosts(settings.hosts, {
       ...settings,
       hub,
       tenure: this.#tenure,
       logDir: this.logDir,
       onEvent: (event) => this.#emit(event),
-      onMessage: (message) => this.#receive(message),
-      onStarted: (link) => this.groups().forEach((group) => group.attach(link)),
-      onLost: (error) => this.groups().forEach((group) => group.agentLost(error)),
-      onGivenUp: (error) => this.#end(error),
+      onMessage: (host, message) => this.#receive(host, message),
+      onStarted: (host) => this.#on(host).forEach((placed) => placed.attach()),
+      onLost: (host, error) => this.#on(host).forEach((placed) => placed.lost(host, error)),
+      onGivenUp: (host, error) => this.#givenUp(host, error),
     });
   }
 
   /**
-   * Starts the hub, and adopts the agent that an earlier engine of this run left or starts one. Whatever else was left is
-   * ended. Groups are started by `group`.
+   * Starts the hub, and on each host adopts the agent that an earlier engine of this run left or
+   * starts one. Whatever else was left is ended. Groups are started by `group`.
    * @throws {FencedError} If another engine has the run.
    */
   static async start(options: WorkersOptions): Promise<Workers> {
@@ -166,7 +174,7 @@ export class Workers {
     const hub = await Hub.listen({ ...settings, file, door: options.door });
     const workers = new Workers(settings, hub);
     try {
-      await workers.#agent.begin();
+      await workers.#hosts.begin();
     } catch (error) {
       await hub.close({ keepFile: workers.#tenure.left });
       throw error;
@@ -180,30 +188,47 @@ export class Workers {
     return join(home, "logs", run, `attempt_${attempt}`);
   }
 
-  /** Starts a group; `call` waits until it is ready. Names are unique in a run. */
+  /**
+   * Starts a group; `call` waits until it is ready. Names are unique in a run.
+   * @throws {InvalidInputError} If no hosts have room for it.
+   */
   group(spec: GroupSpec): WorkerGroup {
     if (this.#groups.has(spec.group)) {
       throw new InfrastructureError(`Cannot start group '${spec.group}' because the run has one of that name`, {
         ...spec,
       });
     }
-    const { run, epoch, clock, env, artifacts, interface: named } = this.#settings;
+    const { run, epoch, clock, env, artifacts } = this.#settings;
     const onEvent = (event: GroupEvent) => this.#emit(event);
-    const left = this.#agent.takeLeft(spec.group);
-    const after = left?.group.generation ?? this.#generations.get(spec.group);
     const owns = () => this.#tenure.owns();
-    const places = { run, epoch, env, artifacts, interface: named, logDir: this.logDir };
-    const group = new WorkerGroup(spec, { ...places, after, clock, onEvent, owns });
-    this.#groups.set(spec.group, group);
-    if (this.#tenure.ended) group.end(this.#tenure.ended);
-    else if (this.#agent.link) group.attach(this.#agent.link, left);
-    for (const message of left?.news ?? []) group.receive(message);
-    return group;
+    const known = { run, epoch, env, artifacts, logDir: this.logDir, clock, onEvent, owns };
+    const after = this.#generations.get(spec.group);
+    const used = (host: string) => this.#used(spec, host);
+    const placed = new PlacedGroup(spec, { ...known, after, hosts: this.#hosts, used });
+    this.#groups.set(spec.group, placed);
+    if (this.#tenure.ended) placed.group.end(this.#tenure.ended);
+    else placed.attach();
+    return placed.group;
+  }
+
+  /** Ranks of other groups of a role that a host has. */
+  #used({ group, role }: GroupSpec, host: string): number {
+    const others = [...this.#groups.values()].filter(({ group: { spec } }) =>
+      spec.role === role && spec.group !== group
+    );
+    return others.reduce((sum, placed) => sum + placed.ranksOn(host), 0);
+  }
+
+  /** The hosts of a group's ranks. */
+  hostsOf(name: string): string[] {
+    return [...new Set(this.#groups.get(name)?.hosts)];
   }
 
   /** Ends a group and its processes; its name is free again. */
   dismiss(name: string): void {
-    this.#groups.get(name)?.dismiss(new CancelledError(`Cannot run an operation on ${name} because it was dismissed`));
+    this.#groups.get(name)?.group.dismiss(
+      new CancelledError(`Cannot run an operation on ${name} because it was dismissed`),
+    );
     this.#groups.delete(name);
   }
 
@@ -212,18 +237,23 @@ export class Workers {
    * what it has to tell.
    */
   dismissLeft(name: string): void {
-    const left = this.#agent.takeLeft(name);
-    const { link } = this.#agent;
-    if (!left || !link) return;
-    const { generation } = left.group;
-    this.#generations.set(name, generation);
-    for (const { task } of left.tasks) link.release(task);
-    link.send({ type: "stop_group", group: name, generation, grace_ms: DISMISS_GRACE_MS });
+    for (const [host, left] of this.#hosts.takeLeft(name)) {
+      const link = this.#hosts.link(host);
+      if (!link) continue;
+      const { generation } = left.group;
+      this.#generations.set(name, generation);
+      for (const { task } of left.tasks) link.release(task);
+      link.send({ type: "stop_group", group: name, generation, grace_ms: DISMISS_GRACE_MS });
+    }
   }
 
   /** All groups that were asked for, in any state. */
   groups(): WorkerGroup[] {
-    return [...this.#groups.values()];
+    return [...this.#groups.values()].map(({ group }) => group);
+  }
+
+  #on(host: string): PlacedGroup[] {
+    return [...this.#groups.values()].filter(({ hosts }) => hosts.includes(host));
   }
 
   /** One entry per rank, or one with `rank: null` for a group whose ranks are not known. */
@@ -238,17 +268,23 @@ export class Workers {
   }
 
   /**
-   * Ends all ranks and the agent: asked first, killed after a while. Nothing is alive when it
+   * Ends all ranks and agents: asked first, killed after a while. Nothing is alive when it
    * settles, unless it is another's.
    */
   async stop(): Promise<void> {
     if (!this.#tenure.ended && await this.#tenure.owns()) {
       this.#end(new CancelledError("Cannot run an operation because the workers were stopped"));
-      await this.#agent.stop();
+      await this.#hosts.stop();
     }
-    await this.#agent.settled();
+    await this.#hosts.settled();
     await this.#hub.close({ keepFile: this.#tenure.left });
     await this.#writing;
+  }
+
+  /** Its groups go where there is room for them, or end. */
+  #givenUp(host: string, error: EngineError): void {
+    if (this.#hosts.areOut) return this.#end(error);
+    for (const placed of this.#on(host)) placed.move(error);
   }
 
   #end(error: EngineError): void {
@@ -258,30 +294,31 @@ export class Workers {
 
   /** Every call fails, connections drop, and no process and no file is touched. */
   #left(error: EngineError): void {
-    this.#agent.leave();
+    this.#hosts.leave();
     for (const group of this.groups()) group.end(error);
   }
 
-  #receive(message: AgentMessage): void {
+  #receive(host: string, message: AgentMessage): void {
     switch (message.type) {
       case "fenced":
         return this.#tenure.fenced(message.epoch);
       case "heartbeat":
-        for (const state of message.groups) this.#groups.get(state.group)?.refresh(state);
+        for (const state of message.groups) this.#groups.get(state.group)?.refresh(host, state);
         return;
       case "log":
         return this.#emit(message);
       case "group":
-        return this.#hand(message.group, message);
+      case "rendezvous":
+        return this.#hand(host, { group: message.group, message });
     }
     if (!("task" in message)) return;
-    this.#hand(message.task.slice(0, message.task.lastIndexOf("/g")), message);
+    this.#hand(host, { group: message.task.slice(0, message.task.lastIndexOf("/g")), message });
   }
 
-  #hand(name: string, message: AgentMessage): void {
-    const group = this.#groups.get(name);
-    if (group) group.receive(message);
-    else if (message.type !== "progress") this.#agent.keep(name, message);
+  #hand(host: string, { group, message }: { group: string; message: AgentMessage }): void {
+    const placed = this.#groups.get(group);
+    if (placed) placed.receive(host, message);
+    else if (message.type !== "progress") this.#hosts.keep(host, { group, message });
   }
 
   #emit(event: WorkersEvent): void {
@@ -305,19 +342,33 @@ export class Workers {
 }
 
 async function settingsOf(options: WorkersOptions): Promise<Settings> {
-  const { home, run, clock = systemClock, python, launcher } = options;
+  const { home, run } = options;
   const given = Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
   const writeStates = (workers: WorkerState[]) => writeWorkerStates(workers, { home, run });
   const artifacts = new ArtifactStore(join(home, "artifacts"));
   const settings = { ...DEFAULTS, writeStates, artifacts, ...(given as WorkersOptions) };
-  if (launcher) return { ...settings, launcher };
-  if (!python) {
-    throw new InfrastructureError(
-      "Cannot start the workers' agent because no Python interpreter was given: set `python`",
-    );
+  return { ...settings, hosts: await hostsOf(settings) };
+}
+
+async function hostsOf(
+  settings: WorkersOptions & { artifacts: ArtifactStore },
+): Promise<Map<string, Host>> {
+  const { home, run, clock = systemClock, python, launcher, interface: named } = settings;
+  const hosts = Object.entries(settings.hosts ?? { [LOCAL]: { launcher, interface: named } });
+  checkHostNames(hosts.map(([host]) => host));
+  const here = async (host: string): Promise<LocalLauncherOptions> => {
+    if (!python) {
+      throw new InfrastructureError(
+        "Cannot start the workers' agent because no Python interpreter was given: set `python`",
+      );
+    }
+    const nonce = { ...ownNonce(await homeNonce(home), run), ...nonceHost(host) };
+    const faultsDir = join(home, "runs", run, "faults");
+    return { python, nonce, home, artifactsDir: settings.artifacts.dir, faultsDir, clock };
+  };
+  const made = new Map<string, Host>();
+  for (const [host, { launcher: own = localLauncher, ...options }] of hosts) {
+    made.set(host, { ...options, launcher: typeof own === "function" ? own(await here(host)) : own });
   }
-  const nonce = ownNonce(await homeNonce(home), run);
-  const artifactsDir = settings.artifacts.dir;
-  const faultsDir = join(home, "runs", run, "faults");
-  return { ...settings, launcher: localLauncher({ python, nonce, home, artifactsDir, faultsDir, clock }) };
+  return made;
 }

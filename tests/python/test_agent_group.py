@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import os
+import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -23,6 +25,9 @@ class Sink:
 
     def group_changed(self, group: Group) -> None:
         self.news.put_nowait(("group", group.state))
+
+    def group_meets(self, group: Group, address: str, port: int) -> None:
+        self.news.put_nowait(("rendezvous", (address, port)))
 
     def task_progress(self, message: dict[str, Any]) -> None:
         self.news.put_nowait(("progress", message["rank"]))
@@ -111,6 +116,45 @@ def test_a_task_given_while_the_group_starts_runs_when_it_is_ready(tmp_path: Pat
             "sampler_0.rank0.gen3.log",
             "sampler_0.rank1.gen3.log",
         ]
+
+    asyncio.run(asyncio.wait_for(run(), 30))
+
+
+def test_two_hosts_have_the_ranks_of_one_group_between_them(tmp_path: Path) -> None:
+    """Each agent starts its own; rank 0's says where they meet."""
+
+    async def run() -> None:
+        one, two = Sink(), Sink()
+
+        def part(first: int, ranks: int, place: tuple[str, int] | None) -> dict[str, Any]:
+            rendezvous = place and {"address": place[0], "port": place[1]}
+            own = {"first": first, "ranks": ranks, "rendezvous": rendezvous}
+            return start_message(tmp_path, ranks=3, part=own)
+
+        first = Group(part(0, 1, None), sink=one, agent_boot="one")
+        kind, place = await one.news.get()
+        assert (kind, place[0]) == ("rendezvous", "127.0.0.1")
+        second = Group(part(1, 2, ("10.9.8.7", place[1])), sink=two, agent_boot="two")
+        assert await one.news.get() == await two.news.get() == ("group", "ready")
+        assert [rank["rank"] for rank in second.describe()["ranks"]] == [1, 2]
+        outputs: dict[int, Any] = {}
+        for group, sink in ((first, one), (second, two)):
+            group.submit(task("environment"))
+            kind, answer = await sink.news.get()
+            assert kind == "result"
+            outputs |= answer
+        names = ("RANK", "WORLD_SIZE", "LOCAL_RANK")
+        seen = [[outputs[rank]["env"][name] for rank in range(3)] for name in names]
+        assert seen == [["0", "1", "2"], ["3", "3", "3"], ["0", "0", "1"]]
+        addresses = [outputs[rank]["env"]["MASTER_ADDR"] for rank in range(3)]
+        assert addresses == ["127.0.0.1", "10.9.8.7", "10.9.8.7"]
+        assert {outputs[rank]["env"]["MASTER_PORT"] for rank in range(3)} == {str(place[1])}
+        os.kill(second.ranks.of(2).pid, signal.SIGKILL)
+        assert await two.news.get() == ("group", "failed")
+        failed = [(failure["rank"], failure["signal"]) for failure in second.failures]
+        assert failed == [(2, "SIGKILL")]
+        first.stop(0)
+        assert await one.news.get() == ("group", "stopped")
 
     asyncio.run(asyncio.wait_for(run(), 30))
 

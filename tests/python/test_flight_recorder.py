@@ -9,7 +9,7 @@ from holdfast_worker import flight_recorder
 
 
 def test_flight_recorder_asks_only_ranks_that_listen(tmp_path: Path) -> None:
-    place = {"generation": 2, "ranks": 2}
+    place = {"generation": 2, "ranks": range(2)}
     assert not flight_recorder.ask(str(tmp_path), "trainer", **place)
     pipe = f"{flight_recorder.prefix(str(tmp_path), 'trainer', 2)}1.pipe"
     os.mkfifo(pipe)

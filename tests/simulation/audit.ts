@@ -61,8 +61,8 @@ export class Audit {
   }
 
   /** An operation begins on a worker. */
-  began({ group, key }: { group: string; key: string }, args: unknown): void {
-    const name = `${group} ${key} ${JSON.stringify(args)}`;
+  began(host: string, { group, key }: { group: string; key: string }, args: unknown): void {
+    const name = `${host} ${group} ${key} ${JSON.stringify(args)}`;
     this.operations.set(name, (this.operations.get(name) ?? 0) + 1);
   }
 

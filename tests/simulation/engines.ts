@@ -22,7 +22,7 @@ import {
 } from "../../testing/mod.ts";
 import { isRecorded } from "../../runs/recorded.ts";
 import { callOptions } from "../../workers/call.ts";
-import { type WorkerGroup, Workers } from "../../workers/mod.ts";
+import { type HostOptions, type WorkerGroup, Workers } from "../../workers/mod.ts";
 import { Audit, digestOf } from "./audit.ts";
 import { GROUPS, Machine } from "./machine.ts";
 import { type Operate, Operator, type Plan, planOf, SIGNAL, workload } from "./workload.ts";
@@ -48,6 +48,8 @@ type Chaos = {
   hosts: number;
   /** Operations go to workers over sockets; else they are done in the engine's process. */
   workers: boolean;
+  /** Hosts of workers, apart from those of engines. */
+  worker_hosts: number;
   /** Kills at the n-th append that arrives at the store: before it is carried out, or after. */
   kills: { append: number; moment: "before" | "after" }[];
   /** What happens to any host at a time. */
@@ -60,7 +62,17 @@ type Chaos = {
 };
 
 const CALM: Chaos = {
-  ...{ hosts: 1, workers: false, kills: [], blows: [], lost: 0, unanswered: 0, worker_lost: 0, latency_ms: [0, 2] },
+  ...{
+    hosts: 1,
+    workers: false,
+    worker_hosts: 1,
+    kills: [],
+    blows: [],
+    lost: 0,
+    unanswered: 0,
+    worker_lost: 0,
+    latency_ms: [0, 2],
+  },
 };
 
 export function chaosOf(seed: number): Chaos {
@@ -90,6 +102,7 @@ export function chaosOf(seed: number): Chaos {
     unanswered: spare || random() < 0.5 ? 0 : random() * 0.05,
     worker_lost: spare || random() < 0.5 ? 0 : random() * 0.1,
     latency_ms: [0, between(0, 40)],
+    worker_hosts: between(1, 2),
   };
 }
 
@@ -120,9 +133,14 @@ export async function tell(
   return { digest: digestOf(store.rows(RUN)), outcome: stage.outcome, audit, events: world.events };
 }
 
-/** Whether nothing ends a worker, or the engine's trust in it: a drained engine ends its workers, one whose store is silent too. */
-function sparesWorkers({ workers, blows, lost, unanswered }: Chaos): boolean {
-  return workers && lost === 0 && unanswered === 0 && blows.every(({ kind }) => SPARING_BLOWS.includes(kind));
+/**
+ * Whether nothing ends a worker, or the engine's trust in it: a drained engine ends its workers, one
+ * whose store is silent too. A task that only one of two hosts had when its engine died begins again.
+ */
+function sparesWorkers({ workers, worker_hosts, blows, lost, unanswered }: Chaos): boolean {
+  const answered = lost === 0 && unanswered === 0;
+  const spared = blows.every(({ kind }) => SPARING_BLOWS.includes(kind));
+  return workers && worker_hosts === 1 && answered && spared;
 }
 
 /** What is wrong with the history of this seed; empty if nothing is. */
@@ -156,7 +174,7 @@ class Theatre {
     const { world, audit, chaos } = options;
     const network = this.network = new SimulatedNetwork(world, chaos.latency_ms);
     const destroys = (engine: SimulatedProcess) => audit.destroys(engine.owner.boot_id);
-    this.machine = new Machine({ world, network, destroys, began: (io, args) => audit.began(io, args) });
+    this.machine = new Machine({ world, network, destroys, began: (...began) => audit.began(...began) });
   }
 
   begin(): void {
@@ -319,10 +337,10 @@ class Crew {
 
   begin(epoch: number): void {
     const { process, store } = this.engine;
-    const { network, machine } = this.theatre;
+    const { network } = this.theatre;
     const workers = this.#workers = Workers.start({
       ...{ run: RUN, epoch, attempt: epoch, home: "/nonexistent", clock: process.clock },
-      launcher: machine.launcher(process),
+      hosts: this.#hosts(),
       door: network.door(process),
       writeStates: () => Promise.resolve(),
       owns: () => stillOwns(store, RUN, epoch),
@@ -330,11 +348,23 @@ class Crew {
     });
     workers.catch(() => {}); // Told by the first operation.
     for (const group of GROUPS) {
-      const spec = { group, role: group, ranks: 1, python: "python", module: group, spec: {} };
+      const ranks = group === "trainer" ? this.theatre.options.chaos.worker_hosts : 1;
+      const spec = { group, role: group, ranks, python: "python", module: group, spec: {} };
       const started = workers.then((running) => running.group(spec));
       started.catch(() => {});
       this.#groups.set(group, started);
     }
+  }
+
+  /** A rank of the trainer on each; the sampler on the last. */
+  #hosts(): Record<string, HostOptions> {
+    const { machine, options: { chaos } } = this.theatre;
+    const names = ["one", "two"].slice(0, chaos.worker_hosts);
+    return Object.fromEntries(names.map((host) => {
+      const launcher = machine.launcher(this.engine.process, host);
+      const ranks = { trainer: 1, sampler: host === names.at(-1) ? 1 : 0 };
+      return [host, { launcher, ranks, interface: "simulated" }];
+    }));
   }
 
   readonly operate: Operate = async (name, args, ctx) => {

@@ -1,4 +1,4 @@
-/** The machine on which agents run: what engines start there outlives them. */
+/** The machines on which agents run: what engines start there outlives them. */
 import {
   FakeAgent,
   type FakeIO,
@@ -8,15 +8,15 @@ import {
 } from "../../testing/mod.ts";
 import type { AgentProcess, Launcher } from "../../workers/local_launcher.ts";
 
-/** Operations of agents on every history's machine. */
+/** The groups of every history. Where there are two hosts, the trainer has a rank on each. */
 export const GROUPS = ["trainer", "sampler"];
 
-type Running = { agent: FakeAgent; process: SimulatedProcess };
+type Running = { host: string; agent: FakeAgent; process: SimulatedProcess };
 type MachineOptions = {
   world: SimulatedWorld;
   network: SimulatedNetwork;
-  /** Told of the begin of every operation. */
-  began: (io: FakeIO, args: unknown) => void;
+  /** Told of the begin of every operation on every host. */
+  began: (host: string, io: FakeIO, args: unknown) => void;
   /** An engine ends an agent. */
   destroys: (engine: SimulatedProcess) => void;
 };
@@ -27,21 +27,24 @@ export class Machine {
   constructor(readonly options: MachineOptions) {}
 
   /** As the engine in this process has it. */
-  launcher(engine: SimulatedProcess): Launcher {
+  launcher(engine: SimulatedProcess, host: string): Launcher {
     return {
       start: async ({ agentId, hubFile, logPath }) => {
         await engine.clock.sleep(this.options.world.between(1, 50));
         const process = this.options.world.start(agentId);
         const line = this.options.network.line(process);
-        const agent = new FakeAgent({ agentId, hubFile, logPath }, this.#script(process), line);
+        const agent = new FakeAgent({ agentId, hubFile, logPath }, this.#script(host, process), line);
         agent.live(process.clock);
         agent.exited.then(() => process.kill());
-        this.#running.push({ agent, process });
-        return this.#told(engine, { agent, process });
+        const running = { host, agent, process };
+        this.#running.push(running);
+        return this.#told(engine, running);
       },
       find: () => {
-        const found = this.#living();
-        return found && { agentId: found.agent.agentId, process: this.#told(engine, found), nonce: null };
+        const found = this.#living.findLast((running) => running.host === host);
+        if (!found) return null;
+        const { agentId } = found.agent;
+        return { agentId, process: this.#told(engine, found), nonce: null };
       },
     };
   }
@@ -62,13 +65,19 @@ export class Machine {
     return { pid: process.pid, exited, destroy };
   }
 
-  #living(): Running | null {
-    return this.#running.findLast(({ agent, process }) => agent.alive && process.state !== "dead") ?? null;
+  get #living(): Running[] {
+    return this.#running.filter(({ agent, process }) => agent.alive && process.state !== "dead");
   }
 
-  #script(process: SimulatedProcess) {
+  /** One of those that live, on any host. */
+  #victim(): Running | null {
+    const living = this.#living;
+    return living.length > 1 ? this.options.world.pick(living) : living[0] ?? null;
+  }
+
+  #script(host: string, process: SimulatedProcess) {
     const double = async (args: unknown, io: FakeIO) => {
-      this.options.began(io, args);
+      this.options.began(host, io, args);
       await process.clock.sleep(this.options.world.between(1, 400), io.signal);
       return (args as { n: number }).n * 2;
     };
@@ -76,18 +85,18 @@ export class Machine {
   }
 
   kill(): void {
-    this.#living()?.process.kill();
+    this.#victim()?.process.kill();
   }
 
   freeze(ms: number): void {
-    const process = this.#living()?.process;
+    const process = this.#victim()?.process;
     process?.freeze();
     this.options.world.schedule(ms, "the agent thaws", () => process?.thaw());
   }
 
   /** A rank of some group is killed. */
   loseRank(): void {
-    const running = this.#living();
+    const running = this.#victim();
     const failure = { cause: "signal" as const, signal: "SIGKILL", message: "killed" };
     running?.process.deliver("a rank dies", () => {
       const groups = running.agent.readyGroups;

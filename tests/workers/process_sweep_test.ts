@@ -36,6 +36,24 @@ Deno.test("sweep() ends the carriers it is told to, in whatever session they are
   }
 });
 
+Deno.test("a nonce tells the hosts of a run apart: each ends and keeps its own", async () => {
+  const own = { ...ownNonce(crypto.randomUUID(), "run"), host: "one" };
+  const other = { ...own, host: "two" };
+  const here = { ...own, host: undefined };
+  const processes = [own, other, here].map(sleeper);
+  try {
+    strictEqual(await sweep(sameNonce(own), { clock: systemClock }), 1);
+    strictEqual((await processes[0]!.status).signal, "SIGKILL");
+    const isLeft = leftBehind(own, [other]);
+    deepStrictEqual([own, other, here].map(isLeft), [true, false, true]);
+    const carried = nonceCarriers().filter(({ nonce }) => nonce.home === own.home);
+    deepStrictEqual(new Set(carried.map(({ nonce }) => nonce.host)), new Set(["two", undefined]));
+  } finally {
+    await sweep((nonce) => nonce.home === own.home, { clock: systemClock });
+    await Promise.all(processes.map(({ status }) => status));
+  }
+});
+
 Deno.test("leftBehind() is what earlier engines of the run left, and what dead engines left of other runs", () => {
   const own = ownNonce("h", "run");
   const isLeft = leftBehind(own);

@@ -252,6 +252,10 @@ class Agent:
         log(f"{group.name} generation {group.generation} is {group.state}")
         self._link.send({"type": "group", **group.describe(), "info": group.info, "failures": fitting(group.failures)})
 
+    def group_meets(self, group: Group, address: str, port: int) -> None:
+        place = {"generation": group.generation, "address": address, "port": port}
+        self._link.send({"type": "rendezvous", "group": group.name, **place})
+
     def task_progress(self, message: dict[str, Any]) -> None:
         self._link.offer(message)
 

@@ -1,5 +1,5 @@
-"""One generation of a worker group: all ranks or none. After one error a generation is dead and is killed whole;
-whether a new one follows is the engine's decision."""
+"""One generation of a worker group, or of its ranks on this host: all or none. After one error a
+generation is dead and is killed whole; whether a new one follows is the engine's decision."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ class Sink(Protocol):
     """Where a group's news goes."""
 
     def group_changed(self, group: Group) -> None: ...
+    def group_meets(self, group: Group, address: str, port: int) -> None: ...
     def task_progress(self, message: dict[str, Any]) -> None: ...
     def task_result(self, task: Task) -> None: ...
     def task_error(self, task: Task, failures: list[dict[str, Any]]) -> None: ...
@@ -100,8 +101,13 @@ class Group:
                 self._change("ready")
                 await self._serve()
         except Exception as error:  # A fault of the agent itself must not leave ranks behind or a task unanswered.
-            self._reports.setdefault(0, report(0, cause="other", message=f"The agent failed: {error!r}"))
+            failure = self._own_report(f"The agent failed: {error!r}")
+            self._reports.setdefault(self.ranks.first, failure)
             await self._fail()
+
+    def _own_report(self, message: str) -> dict[str, Any]:
+        """What no rank said."""
+        return report(self.ranks.first, cause="other", message=message)
 
     def _change(self, state: str) -> None:
         self.state = state
@@ -109,7 +115,9 @@ class Group:
 
     async def _boot(self) -> bool:
         """Starts all ranks; on a taken rendezvous port once more on another. True if all are ready."""
-        for attempt in range(1, PORT_TRIES_MAX + 1):
+        # Ranks of other hosts were told of the first port.
+        tries = PORT_TRIES_MAX if self.ranks.is_whole else 1
+        for attempt in range(1, tries + 1):
             self._reports.clear()
             self._ready.clear()
             failed_to_start = await self._spawn()
@@ -117,12 +125,12 @@ class Group:
             ended = failed_to_start or await self._until_ready()
             deadline.cancel()
             if ended == "ready":
-                self.info = self._ready[0]
+                self.info = self._ready[self.ranks.first]
                 return True
             if ended == "stop":
                 return False
             taken = any(ADDRESS_IN_USE.search(text) for item in self._reports.values() for text in _texts(item))
-            if not taken or attempt == PORT_TRIES_MAX:
+            if not taken or attempt == tries:
                 break
             await self._kill()
         await self._fail()
@@ -151,10 +159,12 @@ class Group:
             elif kind == "start_timeout":
                 self._report_silent_ranks()
                 break
+            elif kind == "rendezvous":
+                self._sink.group_meets(self, *value)
             elif kind == "message" and value[1]["type"] == "ready":
                 rank, message = value
                 self._ready[rank] = message["info"]
-                self.ranks.processes[rank].state = "ready"
+                self.ranks.of(rank).state = "ready"
             elif kind in ("message", "exit") and self._heard_failure(kind, value):
                 break
         for task in waiting:
@@ -164,14 +174,14 @@ class Group:
 
     def _report_silent_ranks(self) -> None:
         limit = self._start["start_timeout_ms"]
-        for rank in set(range(self.ranks.size)) - set(self._ready) - set(self._reports):
+        for rank in set(self.ranks.numbers) - set(self._ready) - set(self._reports):
             message = f"Cannot start rank {rank} of {self.name}: it was not ready after {limit} ms"
             self._reports[rank] = report(rank, cause="timeout", message=message)
 
     def _heard_failure(self, kind: str, value: Any) -> bool:
         """Notes a rank's failure and opens the window for the others' reports. True if no rank is left to wait for."""
         if kind == "exit":
-            rank, process = value, self.ranks.processes[value]
+            rank, process = value, self.ranks.of(value)
             exit_report = report_of_exit(rank, process.returncode or 0)
             known = self._reports.setdefault(rank, exit_report)
             known.update(exit_code=exit_report["exit_code"], signal=exit_report["signal"])
@@ -219,7 +229,7 @@ class Group:
         self._after(CANCEL_GRACE_S, ("cancel_grace", task_id))
 
     def _report_stuck(self, task: Task) -> None:
-        for rank in set(range(self.ranks.size)) - set(task.outputs) - set(task.failures):
+        for rank in set(self.ranks.numbers) - set(task.outputs) - set(task.failures):
             message = (
                 f"Cannot cancel operation '{task.op}' of rank {rank}: it was still running after {CANCEL_GRACE_S} s"
             )
@@ -279,9 +289,8 @@ class Group:
         reports: dict[int, dict[str, Any]] = dict(self._reports)
         for task in self._tasks.values():
             reports = {**reports, **task.failures}
-        self.failures = self.ranks.with_logs(reports) or [
-            report(0, cause="other", message="The group ended without a report")
-        ]
+        failures = self.ranks.with_logs(reports)
+        self.failures = failures or [self._own_report("The group ended without a report")]
         await self._end_tasks(self.failures)
         self._change("failed")
 
@@ -290,7 +299,7 @@ class Group:
         await self._kill()
         for task in waiting:
             self._tasks[task.task] = task
-        await self._end_tasks([report(0, cause="other", message=f"The group {self.name} was stopped")])
+        await self._end_tasks([self._own_report(f"The group {self.name} was stopped")])
         self._change("stopped")
 
     async def _kill(self) -> None:

@@ -19,10 +19,17 @@ Item = tuple[str, Any]
 
 
 class Ranks:
-    """As a `start_group` message wants them. `nonce`: what every process of the generation carries."""
+    """Those of this host, as a `start_group` message wants them. `nonce`: what every process of the
+    generation carries."""
 
     def __init__(self, start: dict[str, Any], *, nonce: str) -> None:
-        self.size: int = start["ranks"]
+        whole: dict[str, Any] = {"first": 0, "ranks": start["ranks"], "rendezvous": None}
+        part: dict[str, Any] = start.get("part") or whole
+        self.first: int = part["first"]
+        self.size: int = part["ranks"]
+        self.numbers = range(self.first, self.first + self.size)
+        self.world_size: int = start["ranks"]
+        self._rendezvous: dict[str, Any] | None = part["rendezvous"]
         self.processes: list[RankProcess] = []
         self._start = start
         self._nonce = nonce
@@ -32,18 +39,21 @@ class Ranks:
 
     async def start(self, tell: Callable[[Item], None]) -> dict[str, Any] | None:
         """
-        Starts all ranks anew. `tell` gets ("message", (rank, message)) and ("exit", rank), the exit last. Returns
-        a report if one cannot be started; those before it run until `kill`.
+        Starts all ranks anew. `tell` gets ("message", (rank, message)) and ("exit", rank), the exit
+        last; before them ("rendezvous", (address, port)) where ranks of other hosts need to know.
+        Returns a report if one cannot be started; those before it run until `kill`.
         """
         self.processes = []
         try:
             address = rendezvous.interface_address(self._start["interface"])
         except ValueError as error:
-            return report(0, cause="bad_data", message=str(error))
-        place = (address, rendezvous.free_port(address))
-        for rank in range(self.size):
+            return report(self.first, cause="bad_data", message=str(error))
+        place = self._place(address)
+        if not self.is_whole and self._rendezvous is None:
+            tell(("rendezvous", place))
+        for rank in self.numbers:
             try:
-                process = self._spawn(rank, place)
+                process = self._spawn(rank, place, address)
             except OSError as error:  # No such Python, no disk for the log: the same for every rank.
                 message = f"Cannot start {self._start['python']}: {error}"
                 return report(rank, cause="import_error", message=message)
@@ -52,15 +62,29 @@ class Ranks:
             process.send({"type": "start", "module": self._start["module"], "context": self._context(rank, place)})
         return None
 
-    def _spawn(self, rank: int, place: tuple[str, int]) -> RankProcess:
-        address, port = place
+    @property
+    def is_whole(self) -> bool:
+        """Whether the group has no ranks on other hosts."""
+        return self.size == self.world_size
+
+    def of(self, rank: int) -> RankProcess:
+        return self.processes[rank - self.first]
+
+    def _place(self, address: str) -> tuple[str, int]:
+        """Where all ranks of the group meet: here, unless rank 0 is on another host."""
+        if self._rendezvous:
+            return self._rendezvous["address"], self._rendezvous["port"]
+        return address, rendezvous.free_port(address)
+
+    def _spawn(self, rank: int, place: tuple[str, int], address: str) -> RankProcess:
         own = {
             "RANK": str(rank),
-            "LOCAL_RANK": str(rank),
-            "WORLD_SIZE": str(self.size),
+            "LOCAL_RANK": str(rank - self.first),
+            "WORLD_SIZE": str(self.world_size),
             "LOCAL_WORLD_SIZE": str(self.size),
             **rendezvous.environment(self._start["interface"], address),
-            "MASTER_PORT": str(port),
+            "MASTER_ADDR": place[0],
+            "MASTER_PORT": str(place[1]),
             "HOLDFAST_ROLE": self._start["role"],
             GROUP_VARIABLE: self._nonce,
         }
@@ -77,7 +101,7 @@ class Ranks:
             "group": self._group,
             "generation": self._generation,
             "rank": rank,
-            "world_size": self.size,
+            "world_size": self.world_size,
             "spec": self._start["spec"],
             "artifacts_dir": given.get("HOLDFAST_ARTIFACTS", ""),
             "master_addr": place[0],
@@ -98,9 +122,8 @@ class Ranks:
         """Evidence before ranks that hang are killed: every rank's stacks, in its log."""
         for process in self.processes:
             process.write_stacks()
-        recorded = flight_recorder.ask(
-            self._log_dir, self._group, generation=self._generation, ranks=len(self.processes)
-        )
+        place = (self._log_dir, self._group)
+        recorded = flight_recorder.ask(*place, generation=self._generation, ranks=self.numbers)
         await asyncio.sleep(FLIGHT_RECORDER_S if recorded else STACKS_S)
 
     def with_logs(self, reports: dict[int, dict[str, Any]]) -> list[dict[str, Any]]:
@@ -120,7 +143,8 @@ class Ranks:
         for process in self.processes:
             process.kill()
         await asyncio.gather(*(process.wait_dead() for process in self.processes))
-        flight_recorder.clean(self._log_dir, self._group, generation=self._generation, ranks=len(self.processes))
+        place = (self._log_dir, self._group)
+        flight_recorder.clean(*place, generation=self._generation, ranks=self.numbers)
 
     def kill_now(self) -> None:
         """For the agent's own end, without a loop."""

@@ -4,6 +4,7 @@ a file when a collective times out, or when it is asked. Both names of each vari
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 ENTRIES = "2000"
@@ -28,10 +29,10 @@ def environment(log_dir: str, group: str, generation: int) -> dict[str, str]:
     }
 
 
-def ask(log_dir: str, group: str, *, generation: int, ranks: int) -> bool:
+def ask(log_dir: str, group: str, *, generation: int, ranks: Iterable[int]) -> bool:
     """Asks every rank for its dump. False if none listens: no NCCL there."""
     path = prefix(log_dir, group, generation)
-    return any([_ask(f"{path}{rank}.pipe") for rank in range(ranks)])  # noqa: C419 (Every rank is asked.)
+    return any([_ask(f"{path}{rank}.pipe") for rank in ranks])  # noqa: C419 (Every rank is asked.)
 
 
 def _ask(pipe: str) -> bool:
@@ -48,7 +49,7 @@ def _ask(pipe: str) -> bool:
         os.close(fd)
 
 
-def clean(log_dir: str, group: str, *, generation: int, ranks: int) -> None:
+def clean(log_dir: str, group: str, *, generation: int, ranks: Iterable[int]) -> None:
     """Removes the pipes of a generation that has ended: they are no evidence."""
-    for rank in range(ranks):
+    for rank in ranks:
         Path(f"{prefix(log_dir, group, generation)}{rank}.pipe").unlink(missing_ok=True)

@@ -1,0 +1,88 @@
+import { deepStrictEqual, rejects, strictEqual } from "node:assert/strict";
+import { ManualClock } from "../../engine/mod.ts";
+import { FakeFailure, type FakeIO } from "../../testing/mod.ts";
+import type { EngineMessage } from "../../workers/mod.ts";
+import { gate } from "./fixtures.ts";
+import { BOTH, both, KEY, never, withHosts } from "./two_fake_hosts.ts";
+
+const starts = (agents: { received: EngineMessage[] }[]) =>
+  agents[0]!.received.filter((message) => message.type === "start_group");
+
+Deno.test("Span: ranks on two hosts meet at one place and answer together", () => {
+  const train = (host: string) => (_: unknown, io: FakeIO) => {
+    io.blob(new TextEncoder().encode(host));
+    return host;
+  };
+  return withHosts(both((host) => ({ train: train(host) })), async ({ workers, one, two }) => {
+    const { outputs, blobs, generation } = await workers.group(BOTH).call("train", null, KEY);
+    deepStrictEqual([outputs, generation, new TextDecoder().decode(blobs[0])], [
+      ["one", "two"],
+      1,
+      "one",
+    ]);
+    const parts = [...starts(one), ...starts(two)].map((
+      start,
+    ) => [start.interface, start.ranks, start.part]);
+    deepStrictEqual(parts, [
+      ["eth0", 2, { first: 0, ranks: 1, rendezvous: null }],
+      ["eth1", 2, { first: 1, ranks: 1, rendezvous: { address: "fake", port: 1 } }],
+    ]);
+    deepStrictEqual(workers.states().map(({ rank, state }) => [rank, state]), [[0, "ready"], [
+      1,
+      "ready",
+    ]]);
+    deepStrictEqual(workers.hostsOf("trainer"), ["one", "two"]);
+  });
+});
+
+Deno.test("Span: a rank that dies ends those of the other host, after their last words", () => {
+  const clock = new ManualClock();
+  const started = { one: gate(), two: gate() };
+  const script = both((host) => ({
+    train: (args, io) => (started[host as "one" | "two"].open(), never(args, io)),
+    score: () => host,
+  }));
+  return withHosts(script, async ({ workers, events, one, two }) => {
+    const group = workers.group(BOTH);
+    const call = rejects(group.call("train", null, KEY), /rank 1 failed: killed/);
+    await Promise.all([started.one.opened, started.two.opened]);
+    two[0]!.failGroup("trainer", [{
+      rank: 1,
+      cause: "signal",
+      signal: "SIGKILL",
+      message: "killed",
+    }]);
+    two[0]!.heartbeat();
+    one[0]!.heartbeat();
+    const replaced = events.until((event) => event.type === "replaced");
+    await clock.advance(3000).then(() => clock.advance(3000));
+    await Promise.all([call, replaced]);
+    deepStrictEqual((await group.call("score", null, KEY)).outputs, ["one", "two"]);
+    deepStrictEqual([group.generation, one.length, two.length], [2, 1, 1]);
+  }, { clock, silentMs: 60_000 });
+});
+
+Deno.test("Span: a failure of all ranks leaves the group whole, one of some does not", () => {
+  const mild = (rank: number) => new FakeFailure({ rank, cause: "user_code", message: "a bad row" });
+  const script = both((host) => ({
+    all: () => {
+      throw mild(host === "one" ? 0 : 1);
+    },
+    some: () => {
+      if (host === "two") throw mild(1);
+      return "fine";
+    },
+    score: () => host,
+  }));
+  return withHosts(script, async ({ workers }) => {
+    const group = workers.group(BOTH);
+    await rejects(group.call("all", null, KEY), /a bad row/);
+    deepStrictEqual([(await group.call("score", null, KEY)).outputs, group.generation], [[
+      "one",
+      "two",
+    ], 1]);
+    await rejects(group.call("some", null, KEY), /a bad row/);
+    await group.ready();
+    strictEqual(group.generation, 2);
+  });
+});

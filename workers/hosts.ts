@@ -1,0 +1,169 @@
+import { type EngineError, InvalidInputError } from "../engine/mod.ts";
+import type { AgentLink } from "./agent_link.ts";
+import { HostAgent, type Left, LOCAL } from "./host_agent.ts";
+import type { Hub } from "./hub.ts";
+import type { Launcher, LocalLauncherOptions } from "./local_launcher.ts";
+import type { Room } from "./placement.ts";
+import type { AgentMessage } from "./protocol.ts";
+import type { Tenure } from "./tenure.ts";
+
+/**
+ * A machine, or a part of one, that a run may use. All hosts of a run see its home under one path.
+ */
+export type HostOptions = {
+  /**
+   * Starts its agents. `here`: what one on this machine would get. Default: processes on this
+   * machine.
+   */
+  launcher?: Launcher | ((here: LocalLauncherOptions) => Launcher);
+  /**
+   * Network interface of its ranks' sockets. Without one, its ranks work with those of no other
+   * host.
+   */
+  interface?: string | null;
+  /**
+   * Ranks of each role (`trainer`, `sampler`, `reward`) that it has room for; none of a role that
+   * is not named. Default: any.
+   */
+  ranks?: Readonly<Record<string, number>>;
+};
+
+type AgentOptions = ConstructorParameters<typeof HostAgent>[0];
+type Told = {
+  onMessage: (host: string, message: AgentMessage) => void;
+  onStarted: (host: string) => void;
+  onLost: (host: string, error: EngineError) => void;
+  onGivenUp: (host: string, error: EngineError) => void;
+};
+type OfHost = Omit<AgentOptions, "host" | "launcher" | keyof Told> & Told;
+
+const HOST_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/;
+
+/** @throws {InvalidInputError} If a name cannot name processes and files. */
+export function checkHostNames(names: readonly string[]): void {
+  if (names.length === 0) {
+    throw new InvalidInputError("Cannot start workers because no host is named: name one", {});
+  }
+  for (const host of names.filter((name) => !HOST_NAME.test(name))) {
+    const text = `Cannot name a host '${host}' because a name has at most 63 characters: ` +
+      "letters, digits, '.', '_' and '-'. Fix: choose another name";
+    throw new InvalidInputError(text, { host });
+  }
+}
+
+/** A host as the run uses it, with its launcher made. */
+export type Host = Omit<HostOptions, "launcher"> & { launcher: Launcher };
+
+/**
+ * The hosts of a run, each with an agent of its own that is adopted, watched, replaced and ended by
+ * itself.
+ */
+export class Hosts {
+  readonly #hosts: ReadonlyMap<string, Host>;
+  readonly #agents: ReadonlyMap<string, HostAgent>;
+  readonly #hub: Hub;
+  readonly #tenure: Tenure;
+  readonly #out = new Set<string>();
+
+  constructor(hosts: ReadonlyMap<string, Host>, options: OfHost) {
+    this.#hosts = hosts;
+    this.#hub = options.hub;
+    this.#tenure = options.tenure;
+    const agent = (host: string) =>
+      new HostAgent({
+        ...options,
+        host,
+        launcher: hosts.get(host)!.launcher,
+        onMessage: (message) => options.onMessage(host, message),
+        onStarted: () => options.onStarted(host),
+        onLost: (error) => options.onLost(host, error),
+        onGivenUp: (error) => {
+          this.#out.add(host);
+          options.onGivenUp(host, error);
+        },
+      });
+    this.#agents = new Map([...hosts.keys()].map((host) => [host, agent(host)]));
+  }
+
+  get #all(): HostAgent[] {
+    return [...this.#agents.values()];
+  }
+
+  /** Whether no host is left. */
+  get areOut(): boolean {
+    return this.#out.size === this.#hosts.size;
+  }
+
+  /**
+   * Adopts the agents of an earlier engine of this run, and starts one where there is none. Ends
+   * everything else that was left.
+   * @throws {FencedError} If another engine has the run.
+   */
+  async begin(): Promise<void> {
+    if (!await this.#tenure.owns()) throw this.#tenure.ended;
+    const found = this.#all.map((agent) => agent.find());
+    const kept = found.flatMap((one) => one ?? []);
+    for (const agent of this.#all) await agent.sweep(kept);
+    for (const [i, agent] of this.#all.entries()) agent.expect(found[i]!);
+    await this.#hub.announce();
+    const begun = await Promise.allSettled(this.#all.map((agent) => agent.begin()));
+    const failed = begun.find((one) => one.status === "rejected");
+    if (!failed) return;
+    if (!this.#tenure.left) { // The other hosts' agents have nothing to do.
+      this.#tenure.end(failed.reason);
+      await this.stop();
+    }
+    throw failed.reason;
+  }
+
+  /** To the host's agent; null while there is none. */
+  link(host: string): AgentLink | null {
+    return this.#agents.get(host)?.link ?? null;
+  }
+
+  /** Of its ranks' sockets; null: loopback. */
+  interface(host: string): string | null {
+    return this.#hosts.get(host)?.interface ?? null;
+  }
+
+  /** What is free for a role where agents come. `used`: ranks of it that a host has already. */
+  rooms(role: string, used: (host: string) => number): Room[] {
+    const usable = [...this.#hosts].filter(([host]) => this.areOut || !this.#out.has(host));
+    return usable.map(([host, { ranks, interface: named }]) => ({
+      host,
+      free: ranks ? Math.max(0, (ranks[role] ?? 0) - used(host)) : Infinity,
+      shared: (named ?? null) !== null,
+    }));
+  }
+
+  /** What an earlier engine left of a group, by host. Who takes it has it. */
+  takeLeft(group: string): Map<string, Left> {
+    const left = [...this.#agents].map(([host, agent]) => [host, agent.takeLeft(group)] as const);
+    return new Map(left.filter((one): one is [string, Left] => one[1] !== null));
+  }
+
+  /** News of a group that was not asked for yet: `takeLeft` gives it. */
+  keep(host: string, { group, message }: { group: string; message: AgentMessage }): void {
+    this.#agents.get(host)?.keep(group, message);
+  }
+
+  /** Ends ranks and agents of all hosts. For a tenure that was ended by its own engine. */
+  async stop(): Promise<void> {
+    await Promise.all(this.#all.map((agent) => agent.stop()));
+  }
+
+  /** Lets everything be, no longer connected. */
+  leave(): void {
+    for (const agent of this.#all) agent.leave();
+  }
+
+  /** Settles when nothing is started or ended any more, after a tenure has ended. */
+  async settled(): Promise<void> {
+    await Promise.all(this.#all.map((agent) => agent.settled()));
+  }
+}
+
+/** The nonce's part of a host. */
+export function nonceHost(host: string): { host?: string } {
+  return host === LOCAL ? {} : { host };
+}

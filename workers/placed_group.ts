@@ -1,0 +1,138 @@
+import type { EngineError } from "../engine/mod.ts";
+import { DISMISS_GRACE_MS, type GroupSpec, WorkerGroup } from "./group.ts";
+import type { Left } from "./host_agent.ts";
+import type { Hosts } from "./hosts.ts";
+import { placeRanks, type Room } from "./placement.ts";
+import type { AgentMessage, GroupState } from "./protocol.ts";
+import { joinLeft, type Part, Span } from "./span.ts";
+
+type PlacedOptions = ConstructorParameters<typeof WorkerGroup>[1] & {
+  hosts: Hosts;
+  /** Ranks of its role that other groups have on a host. */
+  used: (host: string) => number;
+};
+
+/**
+ * A group and the hosts of its ranks. It is attached while all of them have an agent; without one
+ * of them it is lost whole, and started again once that host has its next agent. Groups on other
+ * hosts do not notice.
+ */
+export class PlacedGroup {
+  readonly group: WorkerGroup;
+  readonly #options: PlacedOptions;
+  /** Of each rank. */
+  #places: readonly string[];
+  /** What an earlier engine left of it, by host, until it is attached. */
+  #left: Map<string, Left>;
+  #line: Span | null = null;
+
+  /** @throws {InvalidInputError} If no hosts have room for it. */
+  constructor(spec: GroupSpec, options: PlacedOptions) {
+    this.#options = options;
+    this.#left = options.hosts.takeLeft(spec.group);
+    const rooms = options.hosts.rooms(spec.role, options.used);
+    this.#places = leftPlaces(this.#left, { spec, rooms }) ?? placeRanks(spec, rooms);
+    const last = Math.max(0, ...[...this.#left.values()].map((left) => left.group.generation));
+    this.group = new WorkerGroup(spec, { ...options, after: last || options.after });
+  }
+
+  /** The host of each rank. */
+  get hosts(): readonly string[] {
+    return this.#places;
+  }
+
+  /** Its ranks that a host has, or will have. */
+  ranksOn(host: string): number {
+    const ended = this.group.state === "failed" || this.group.state === "stopped";
+    return ended ? 0 : this.#places.filter((place) => place === host).length;
+  }
+
+  /** Starts the group, or adopts what was left of it, if all its hosts have an agent. */
+  attach(): void {
+    const { hosts, clock, owns } = this.#options;
+    const parts = [...new Set(this.#places)].flatMap((host): Part[] => {
+      const link = hosts.link(host);
+      const ranks = this.#places.filter((place) => place === host).length;
+      return link ? [{ host, link, ranks, interface: hosts.interface(host) }] : [];
+    });
+    if (parts.length < new Set(this.#places).size) return;
+    const left = this.#left;
+    this.#left = new Map();
+    const here = parts.flatMap(({ host }) => left.get(host) ?? []);
+    const inherited = here.length === parts.length ? joinLeft(here) : null;
+    const line = this.#line = new Span(parts, {
+      group: this.group.spec.group,
+      ...{ clock, owns, inherited },
+      onMessage: (message) => this.group.receive(message),
+      onRanks: (state) => this.group.refresh(state),
+      onBroken: (error) => this.#broken(error),
+    });
+    this.group.attach(line, inherited);
+    for (const [host, { news, group }] of left) {
+      if (!line.isOn(host)) this.#endLeft(host, group);
+      else for (const message of news) line.receive(host, message);
+    }
+  }
+
+  /** What was left where the group is no longer. */
+  #endLeft(host: string, { group, generation }: GroupState): void {
+    this.#options.hosts.link(host)?.send({
+      type: "stop_group",
+      group,
+      generation,
+      grace_ms: DISMISS_GRACE_MS,
+    });
+  }
+
+  /** A host is lost, and the group's ranks there; those on other hosts are ended. */
+  lost(host: string, error: EngineError): void {
+    this.#line?.lost(host);
+    this.#line = null;
+    this.group.agentLost(error);
+  }
+
+  #broken(error: EngineError): void {
+    this.lost("", error);
+    this.attach();
+  }
+
+  /** One of its hosts is out: goes to others if they have room, else ends with this error. */
+  move(error: EngineError): void {
+    const { spec } = this.group;
+    try {
+      this.#places = placeRanks(spec, this.#options.hosts.rooms(spec.role, this.#options.used));
+    } catch {
+      return this.group.end(error);
+    }
+    this.attach();
+  }
+
+  /** A message of the agent of this host. */
+  receive(host: string, message: AgentMessage): void {
+    if (this.#line?.isOn(host)) this.#line.receive(host, message);
+  }
+
+  /** The state of its ranks on this host, as a heartbeat says. */
+  refresh(host: string, state: GroupState): void {
+    if (this.#line?.isOn(host)) this.#line.refresh(host, state);
+  }
+}
+
+/**
+ * A group that an earlier engine left whole stays where it is, if there is still room; null: it is
+ * placed anew.
+ */
+function leftPlaces(
+  left: ReadonlyMap<string, Left>,
+  { spec, rooms }: { spec: GroupSpec; rooms: readonly Room[] },
+): string[] | null {
+  const places: string[] = [];
+  for (const [host, { group }] of left) for (const { rank } of group.ranks) places[rank] = host;
+  const counts = Map.groupBy(places, (host) => host);
+  const isWhole = places.length === spec.ranks && Object.keys(places).length === spec.ranks;
+  const fits = [...counts].every(([name, { length }]) => {
+    const room = rooms.find(({ host }) => host === name);
+    return room !== undefined && room.free >= length && (counts.size === 1 || room.shared);
+  });
+  return isWhole && fits && !spec.hosts ? places : null;
+}
