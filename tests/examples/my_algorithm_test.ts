@@ -153,6 +153,7 @@ const GENERATED = [
   "configs/holdfast.schema.json",
   "docs/algorithms/README.md",
   "docs/algorithms/my_algorithm.md",
+  "docs/settings.md",
 ];
 
 /** Files of the copy that the repository has not, or has otherwise. */
