@@ -64,7 +64,9 @@ def test_a_name_with_brackets_and_blanks_hides_neither_state_nor_start(tmp_path:
     process = subprocess.Popen([hostile, "60"])
     try:
         assert psutil.Process(process.pid).name() == hostile.name
-        assert process_state(process.pid) == "sleeping"
+        process.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WNOWAIT)
+        assert process_state(process.pid) == "stopped"
         ticks = process_start(process.pid)
         assert ticks is not None
         since_boot = psutil.Process(process.pid).create_time() - psutil.boot_time()
