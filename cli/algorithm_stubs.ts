@@ -3,9 +3,9 @@
  * settings, and a configuration. `deno task schema` writes those that are missing, and changes none.
  */
 import {
+  ALGORITHMS,
   type AnyAlgorithm,
   ONLINE_ALGORITHMS,
-  PREFERENCE_ALGORITHMS,
   SUPERVISED_ALGORITHMS,
   traceAlgorithm,
 } from "../algs/mod.ts";
@@ -16,8 +16,7 @@ const ROOT = new URL("../", import.meta.url);
 /** Writes the page and the configuration of each algorithm that lacks them. */
 export async function writeMissing(): Promise<void> {
   const parts = await Deno.readTextFile(algorithmPageUrl("parts"));
-  const all = { ...ONLINE_ALGORITHMS, ...PREFERENCE_ALGORITHMS, ...SUPERVISED_ALGORITHMS };
-  for (const algorithm of Object.values(all) as AnyAlgorithm[]) {
+  for (const algorithm of Object.values<AnyAlgorithm>(ALGORITHMS)) {
     const { name } = algorithm;
     const source = await Deno.readTextFile(new URL(`algs/${name}.ts`, ROOT));
     await writeIfMissing(algorithmPageUrl(name), () => pageStub(algorithm, { source, parts }));
