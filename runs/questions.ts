@@ -25,7 +25,7 @@ type Sized = {
 export function questionsOf(
   config: Partial<Config>,
   rows: RowTables,
-  cpuFlags: string | null = readCpuFlags(),
+  cpuFlags: () => string | null = readCpuFlags,
 ): string[] {
   const sized = config as Sized;
   return [
@@ -49,14 +49,18 @@ function readCpuFlags(): string | null {
  * A CPU without bfloat16 instructions converts every operand: matrix products of 16 to 512 rows
  * took 4 to 6 times what float32 takes (PyTorch 2.13 limited to AVX2).
  */
-function slowBfloat16({ trainer, value_model, sampler }: Sized, cpuFlags: string | null): string[] {
-  if (cpuFlags === null || /\b(?:avx512_bf16|amx_bf16|bf16)\b/.test(cpuFlags)) return [];
-  const blocks = Object.entries({ trainer, value_model, sampler });
-  return blocks.flatMap(([block, typed]) =>
-    typed?.dtype !== "bfloat16" || onGpu(typed.device ?? "auto") ? [] : [
-      `${block}.dtype is bfloat16, and this machine's CPU has no bfloat16 instructions: ` +
-      `float32 is several times faster. Fix: ${block}.dtype=float32`,
-    ]
+function slowBfloat16(
+  { trainer, value_model, sampler }: Sized,
+  cpuFlags: () => string | null,
+): string[] {
+  const slow = Object.entries({ trainer, value_model, sampler })
+    .filter(([, typed]) => typed?.dtype === "bfloat16" && !onGpu(typed.device ?? "auto"));
+  if (slow.length === 0) return [];
+  const flags = cpuFlags();
+  if (flags === null || /\b(?:avx512_bf16|amx_bf16|bf16)\b/.test(flags)) return [];
+  return slow.map(([block]) =>
+    `${block}.dtype is bfloat16, and this machine's CPU has no bfloat16 instructions: ` +
+    `float32 is several times faster. Fix: ${block}.dtype=float32`
   );
 }
 

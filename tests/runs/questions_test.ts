@@ -33,7 +33,7 @@ Deno.test("questionsOf() asks about a round of more rows than there are", () => 
 Deno.test("questionsOf() asks about bfloat16 on a CPU that has no instructions for it", () => {
   const asked = (cpuFlags: string | null, device: "cpu" | "cuda" = "cpu") => {
     const blocks = { trainer: { dtype: "bfloat16", device }, sampler: { tokens_max: 1, dtype: "bfloat16", device } };
-    return questionsOf(blocks as never, {}, cpuFlags);
+    return questionsOf(blocks as never, {}, () => cpuFlags);
   };
   strictEqual(asked(" fpu avx2 avx512_bf16vl avx512bw").length, 2);
   match(asked(" fpu avx2")[0]!, /^trainer\.dtype is bfloat16.*Fix: trainer\.dtype=float32$/);
@@ -41,5 +41,5 @@ Deno.test("questionsOf() asks about bfloat16 on a CPU that has no instructions f
   deepStrictEqual(asked(null), []);
   deepStrictEqual(asked(" avx2", "cuda"), []);
   const plain = { trainer: { dtype: "float32", device: "cpu" } };
-  deepStrictEqual(questionsOf(plain as never, {}, " avx2"), []);
+  deepStrictEqual(questionsOf(plain as never, {}, () => " avx2"), []);
 });
