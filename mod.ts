@@ -1,7 +1,7 @@
 /**
- * What you need to write a graph, a reward or an algorithm. `holdfast/stages` has every stage that ships, `holdfast/algorithms`
- * the parts that losses share, `holdfast/runs` every command as a call, `holdfast/engine` the durable engine, and
- * `holdfast/testing` fakes for tests.
+ * What you need to write a graph, a reward or an algorithm. `holdfast/stages` has every stage that
+ * ships, `holdfast/algorithms` the parts that losses share, `holdfast/runs` every command as a
+ * call, `holdfast/engine` the durable engine, and `holdfast/testing` fakes for tests.
  *
  * @module
  */

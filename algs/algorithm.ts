@@ -3,18 +3,19 @@ import type { Expression, RatioBounds, StopReason } from "../data/mod.ts";
 import { type LossFunction, traceLoss } from "./language/mod.ts";
 
 /**
- * A round as credit sees it: all its sequences at once, ragged, float64. N sequences; T of each are its sampled tokens
- * alone, without prompt and observations, so a mask is not needed and what credit assigns flows across observations.
+ * A round as credit sees it: all N sequences at once, ragged, float64. T counts the sampled tokens
+ * of a sequence, without its prompt and observations: no mask is needed, and credit flows across
+ * observations.
  */
 export type CreditRound = {
   reward: number[]; // [N]
   group: number[]; // [N] equal for the samples of one prompt
   stop: StopReason[]; // [N]
   length: number[]; // [N] sampled tokens: T of each
-  token_reward?: number[][]; // [N][T], from an environment; it comes on top of `reward`
+  token_reward?: number[][]; // [N][T], from an environment, added to `reward`
 };
 
-/** What credit may ask for; it is computed first. */
+/** What credit may need; it is computed before credit is assigned. */
 export type CreditNeeds = {
   old_logp: number[][]; // [N][T]
   ref_logp: number[][]; // [N][T]
@@ -23,20 +24,21 @@ export type CreditNeeds = {
   coef: Record<string, number>; // of this round
 };
 
-/** Who gets how much: one number per sequence [N], or one per token [N][T]. */
+/** The credit: one number per sequence [N], or one per token [N][T]. */
 export type Assigned = {
   advantage: number[] | number[][];
-  /** What the value model learns to say. [N][T] */
+  /** The targets of the value model. [N][T] */
   returns?: number[][];
-  /** Coefficients of the next round, where they change. */
+  /** Coefficients of the next round, if they change. */
   coef?: Record<string, number>;
-  /** Numbers to watch. */
+  /** Metrics of the round. */
   metrics?: Record<string, number>;
 };
 
 /**
- * How rewards become advantages. `needs` decides what is computed first and types the argument of `assign`; as a
- * function it says what these settings need, and `assign` reads no more than that.
+ * How rewards become advantages. `needs` decides what is computed first and types the argument of
+ * `assign`; as a function, it returns what the given settings need, and `assign` reads nothing
+ * else.
  */
 export type Credit<Config, Needs extends keyof CreditNeeds> = {
   readonly needs: readonly Needs[] | ((config: Config) => readonly Needs[]);
@@ -44,11 +46,12 @@ export type Credit<Config, Needs extends keyof CreditNeeds> = {
 };
 
 /**
- * What happens to usable groups past the end of a round: nothing, or they lead the next one, with the sampler's
- * log-probabilities as `old_logp` or with those of the policy that is about to be trained.
+ * What happens to usable groups that a round has no room for: they are discarded, or they start the
+ * next round, with the sampler's log-probabilities as `old_logp` or with those of the policy that
+ * is about to be trained.
  */
 export const /** @internal */ SURPLUS = ["discard", "reuse", "rescore"] as const;
-/** What happens to usable groups past the end of a round. */
+/** What happens to usable groups that a round has no room for. */
 export type Surplus = (typeof SURPLUS)[number];
 
 /**
@@ -80,18 +83,16 @@ export type Algorithm<
   readonly group_min?: number;
   /** Whether groups without signal are replaced until the round is full; null: they are not. */
   readonly refill?: (config: Settings<Shape>) => Refill | null;
-  /**
-   * `score`: the trained model ends in one number per sequence instead of tokens: a reward model.
-   */
+  /** `score`: the model outputs one number per sequence instead of tokens. It is a reward model. */
   readonly head?: "score";
-  /** What the ratio of its clip is of, where it is not of a token. */
+  /** What the ratio of its clip covers, if not one token. */
   readonly ratio?: RatioBounds["ratio"];
   /**
-   * Whether the model's dropout is on while it trains. Off by default: a ratio of two forwards
-   * would be noise.
+   * Whether the model's dropout is on while it trains. Off by default: the ratio of two forward
+   * passes would be noisy.
    */
   readonly dropout?: boolean;
-  /** None: it learns from rows, not from rewards. */
+  /** Absent if it learns from rows instead of rewards. */
   readonly credit?: Credit<Settings<Shape>, Needs>;
   readonly loss: LossFunction<Settings<Shape>, Coef>;
   /** The value model's own loss. */
@@ -115,11 +116,16 @@ export function defineAlgorithm<
 
 /** An algorithm whose type parameters do not matter to the caller. */
 export type AnyAlgorithm =
-  & Pick<Algorithm, "name" | "about" | "config" | "group_min" | "head" | "ratio" | "dropout" | "examples">
+  & Pick<
+    Algorithm,
+    "name" | "about" | "config" | "group_min" | "head" | "ratio" | "dropout" | "examples"
+  >
   & {
     readonly coef?: Readonly<Record<string, (config: never) => number>>;
     readonly credit?: {
-      readonly needs: readonly (keyof CreditNeeds)[] | ((config: never) => readonly (keyof CreditNeeds)[]);
+      readonly needs:
+        | readonly (keyof CreditNeeds)[]
+        | ((config: never) => readonly (keyof CreditNeeds)[]);
       assign(round: never, config: never): Assigned;
     };
     refill?(config: never): Refill | null;
@@ -127,14 +133,15 @@ export type AnyAlgorithm =
     value_loss?(inputs: never, config: never): ReturnType<Algorithm["loss"]>;
   };
 
-/** The expressions of an algorithm: its own, and the value model's where it has one. */
+/** The expressions of an algorithm: its own, and the value model's if it has one. */
 export type TracedAlgorithm = { loss: Expression; value_loss?: Expression };
 
 /** Traces the losses of an algorithm with a configuration (defaults are filled in). */
 export function traceAlgorithm(algorithm: AnyAlgorithm, config: unknown): TracedAlgorithm {
   const settings = algorithm.config.parse(config);
   const coef = Object.keys(algorithm.coef ?? {});
-  const trace = (loss: unknown) => traceLoss(loss as LossFunction<unknown, string>, settings, { coef });
+  const trace = (loss: unknown) =>
+    traceLoss(loss as LossFunction<unknown, string>, settings, { coef });
   if (algorithm.value_loss === undefined) return { loss: trace(algorithm.loss) };
   return { loss: trace(algorithm.loss), value_loss: trace(algorithm.value_loss) };
 }

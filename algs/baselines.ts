@@ -1,10 +1,13 @@
 /**
- * What a reward is compared with: the samples of its prompt, or of the round. Equal rewards leave
- * exactly 0, whatever a mean rounds to: such a group never looks as if it had something to teach.
+ * What a reward is compared with: the samples of its prompt, or of the round. Equal rewards give
+ * exactly 0, however their mean is rounded: such a group never seems to have a signal.
  */
 
+/** One number per sample. [N] */
+export type Column = readonly number[];
+
 /** (reward − group's mean) ÷ (group's n − 1 standard deviation + epsilon). [N], [N] -> [N] */
-export function groupZscore(reward: readonly number[], group: readonly number[], epsilon: number): number[] {
+export function groupZscore(reward: Column, group: Column, epsilon: number): number[] {
   return perGroup(reward, group, (rewards) => {
     const centered = center(rewards);
     if (centered.every((value) => value === 0)) return centered;
@@ -14,12 +17,12 @@ export function groupZscore(reward: readonly number[], group: readonly number[],
 }
 
 /** reward − its group's mean; a group of one has advantage 0. [N], [N] -> [N] */
-export function groupCenter(reward: readonly number[], group: readonly number[]): number[] {
+export function groupCenter(reward: Column, group: Column): number[] {
   return perGroup(reward, group, center);
 }
 
 /** reward − the mean of the others in its group; a group of one has advantage 0. [N], [N] -> [N] */
-export function leaveOneOut(reward: readonly number[], group: readonly number[]): number[] {
+export function leaveOneOut(reward: Column, group: Column): number[] {
   return perGroup(reward, group, (rewards) => {
     const scale = rewards.length / Math.max(rewards.length - 1, 1);
     return center(rewards).map((value) => value * scale);
@@ -27,29 +30,27 @@ export function leaveOneOut(reward: readonly number[], group: readonly number[])
 }
 
 /** The mean of the whole round, exact where all are equal. [N] -> a number */
-export function roundMean(reward: readonly number[]): number {
-  return reward.every((value) => value === reward[0]) ? reward[0] ?? 0 : sum(reward) / reward.length;
+export function roundMean(reward: Column): number {
+  const [first = 0] = reward;
+  return reward.every((value) => value === first) ? first : sum(reward) / reward.length;
 }
 
-function center(values: readonly number[]): number[] {
+function center(values: Column): number[] {
   const mean = roundMean(values);
   return values.map((value) => value - mean);
 }
 
-function perGroup(reward: readonly number[], group: readonly number[], assign: (own: number[]) => number[]): number[] {
-  if (reward.length !== group.length) {
-    throw new RangeError(
-      `Cannot assign credit because ${reward.length} rewards came with ${group.length} group numbers`,
-    );
-  }
+function perGroup(reward: Column, group: Column, of: (own: number[]) => number[]): number[] {
+  const [n, m] = [reward.length, group.length];
+  if (n !== m) throw new RangeError(`Cannot assign credit because ${n} rewards have ${m} groups`);
   const advantage = new Array<number>(reward.length).fill(0);
   for (const places of Map.groupBy(reward.keys(), (i) => group[i]!).values()) {
-    const values = assign(places.map((i) => reward[i]!));
+    const values = of(places.map((i) => reward[i]!));
     for (const [k, i] of places.entries()) advantage[i] = values[k]!;
   }
   return advantage;
 }
 
-function sum(values: readonly number[]): number {
+function sum(values: Column): number {
   return values.reduce((total, value) => total + value, 0);
 }

@@ -1,19 +1,42 @@
 import { z } from "zod";
-import { type AlgorithmDescription, type RatioBounds, saidOf, type ScoredColumn } from "../data/mod.ts";
-import type { Algorithm, AnyAlgorithm, Assigned, CreditNeeds, CreditRound, Refill } from "./algorithm.ts";
+import {
+  type AlgorithmDescription,
+  type RatioBounds,
+  saidOf,
+  type ScoredColumn,
+} from "../data/mod.ts";
+import type {
+  Algorithm,
+  AnyAlgorithm,
+  Assigned,
+  CreditNeeds,
+  CreditRound,
+  Refill,
+} from "./algorithm.ts";
 import { traceAlgorithm, type TracedAlgorithm } from "./algorithm.ts";
 import { inPython, PythonAlgorithm, unopened } from "./python.ts";
 import { profilesOf } from "./profiles.ts";
-import { ALGORITHMS, ONLINE_ALGORITHMS, PREFERENCE_ALGORITHMS, SUPERVISED_ALGORITHMS } from "./table.ts";
+import {
+  ALGORITHMS,
+  ONLINE_ALGORITHMS,
+  PREFERENCE_ALGORITHMS,
+  SUPERVISED_ALGORITHMS,
+} from "./table.ts";
 
 type Option<A> = A extends Algorithm<infer Name, infer Shape, infer _Needs, infer _Coef>
-  ? z.ZodObject<{ name: z.ZodLiteral<Name>; profile: z.ZodOptional<z.ZodEnum> } & Shape, z.core.$strict>
+  ? z.ZodObject<
+    { name: z.ZodLiteral<Name>; profile: z.ZodOptional<z.ZodEnum> } & Shape,
+    z.core.$strict
+  >
   : never;
-type Choice<Table> = z.ZodDiscriminatedUnion<readonly (Option<Table[keyof Table]> | typeof PythonAlgorithm)[], "name">;
+type Choice<Table> = z.ZodDiscriminatedUnion<
+  readonly (Option<Table[keyof Table]> | typeof PythonAlgorithm)[],
+  "name"
+>;
 
 /**
- * The schema of one choice: an algorithm of a table by name with its own settings beside it, or one in a Python file.
- * `settings`: those of a new run, or as older runs recorded them.
+ * The schema of one choice: an algorithm of a table by name with its own settings beside it, or one
+ * in a Python file. `settings`: those of a new run, or as older runs recorded them.
  */
 function choiceOf<Table extends Record<string, AnyAlgorithm>>(
   table: Table,
@@ -27,12 +50,14 @@ function choiceOf<Table extends Record<string, AnyAlgorithm>>(
     }).check(...(config.def.checks ?? []) as [])
   );
   const all: z.core.$ZodTypeDiscriminable[] = [...options, PythonAlgorithm];
-  return z.discriminatedUnion("name", all as [z.core.$ZodTypeDiscriminable]) as unknown as Choice<Table>;
+  return z.discriminatedUnion("name", all as [z.core.$ZodTypeDiscriminable]) as unknown as Choice<
+    Table
+  >;
 }
 
 /**
- * A setting that is newer than a record is absent there: it has the value that it had before it was
- * one.
+ * A setting that is newer than a record is absent from it. It then has the value that the code used
+ * before the setting existed.
  */
 function asRecorded(shape: z.ZodRawShape): z.ZodRawShape {
   const fields = Object.entries(shape) as [string, z.ZodDefault<z.ZodType>][];
@@ -46,7 +71,9 @@ function profileField(algorithm: string): { profile?: z.ZodType } {
   const names = profilesOf(algorithm);
   if (names.length === 0) return {};
   return {
-    profile: z.enum(names).optional().describe("The framework whose defaults apply to settings that are not written."),
+    profile: z.enum(names).optional().describe(
+      "The framework whose defaults apply to settings that are not written.",
+    ),
   };
 }
 
@@ -62,7 +89,7 @@ export type SupervisedAlgorithm = z.infer<typeof SupervisedAlgorithm>;
 export const PreferenceAlgorithm = choiceOf(PREFERENCE_ALGORITHMS);
 export type PreferenceAlgorithm = z.infer<typeof PreferenceAlgorithm>;
 
-/** Any algorithm with its settings, as a new run is given them. */
+/** Any algorithm with its settings, as a new run receives them. */
 export const NewAlgorithm: Choice<typeof ALGORITHMS> = choiceOf(ALGORITHMS);
 
 const /** @internal */ algorithmChoiceSchema = choiceOf(ALGORITHMS, asRecorded);
@@ -71,9 +98,13 @@ export type AlgorithmChoice = z.infer<typeof algorithmChoiceSchema>;
 /** Schema of {@linkcode AlgorithmChoice}. */
 export const AlgorithmChoice: typeof algorithmChoiceSchema = algorithmChoiceSchema;
 
-function opened(choice: AlgorithmChoice): { algorithm: AnyAlgorithm; config: Record<string, unknown> } {
+function opened(
+  choice: AlgorithmChoice,
+): { algorithm: AnyAlgorithm; config: Record<string, unknown> } {
   const { name, profile: _, ...settings } = choice as AlgorithmChoice & { profile?: string };
-  const algorithm: AnyAlgorithm = inPython(choice) ? unopened(choice) : ALGORITHMS[name as keyof typeof ALGORITHMS];
+  const algorithm: AnyAlgorithm = inPython(choice)
+    ? unopened(choice)
+    : ALGORITHMS[name as keyof typeof ALGORITHMS];
   return { algorithm, config: algorithm.config.parse(settings) };
 }
 
@@ -115,16 +146,19 @@ export function dropoutOf(choice: AlgorithmChoice): boolean {
 }
 
 /**
- * PPO's range, by which a policy is measured whose algorithm has no clip. Schulman et al. 2017,
+ * PPO's range, which measures a policy whose algorithm has no clip. Schulman et al. 2017,
  * arXiv:1707.06347, table 1.
  */
 const PPO_CLIP = { clip_low: 0.2, clip_high: 0.2 };
 
 /**
- * The range outside which a step's tokens are counted: the algorithm's own clip. `settings`: all of those that a file has,
- * once it is opened; its clip is read if it has PPO's names.
+ * The range outside which a step's tokens are counted: the algorithm's own clip. `settings`: those
+ * of a Python file, once it is opened; its clip is read if it has PPO's names.
  */
-export function ratioBounds(choice: AlgorithmChoice, settings?: Readonly<Record<string, unknown>>): RatioBounds {
+export function ratioBounds(
+  choice: AlgorithmChoice,
+  settings?: Readonly<Record<string, unknown>>,
+): RatioBounds {
   const { algorithm, config } = opened(choice);
   const own = settings ?? config;
   const clips = typeof own.clip_high === "number" || typeof own.clip_low === "number";
@@ -140,28 +174,33 @@ export function expressionsOf(choice: AlgorithmChoice): TracedAlgorithm {
 }
 
 /**
- * The coefficients that change during this run, each with its value in the first round. Those
- * nobody reads are none.
+ * The coefficients that change during this run, each with its value in the first round.
+ * Coefficients that nothing reads are left out.
  */
 export function firstCoef(choice: AlgorithmChoice): Record<string, number> {
   const { algorithm, config } = opened(choice);
   const { loss, value_loss } = traceAlgorithm(algorithm, config);
   const read = new Set([...loss.inputs, ...(value_loss?.inputs ?? [])]);
   const all = creditNeeds(algorithm, config).includes("coef");
-  const used = Object.entries(algorithm.coef ?? {}).filter(([name]) => all || read.has(`coef.${name}`));
+  const used = Object.entries(algorithm.coef ?? {}).filter(([name]) =>
+    all || read.has(`coef.${name}`)
+  );
   return Object.fromEntries(used.map(([name, first]) => [name, first(config as never)]));
 }
 
 /**
- * What must be scored before credit and loss. `old_logp` is not, where one optimizer step serves the batch and credit
- * does not ask: the trainer then reads it as the detached `logp` of that step. `values` before the update are what
- * a value loss reads as `old_values`.
+ * What must be scored before credit and loss. `old_logp` need not be if one optimizer step serves
+ * the batch and credit does not read it: the trainer then reads it as the detached `logp` of that
+ * step. A value loss reads the `values` before the update as `old_values`.
  */
 export function needsOf(choice: AlgorithmChoice, updatesPerBatch: number): ScoredColumn[] {
   const { algorithm, config } = opened(choice);
   const needs = creditNeeds(algorithm, config);
   const { loss, value_loss } = traceAlgorithm(algorithm, config);
-  return columnsFor({ inputs: loss.inputs, value_inputs: value_loss?.inputs ?? [], needs }, updatesPerBatch);
+  return columnsFor(
+    { inputs: loss.inputs, value_inputs: value_loss?.inputs ?? [], needs },
+    updatesPerBatch,
+  );
 }
 
 /** `needsOf` an algorithm in Python. */
@@ -169,12 +208,22 @@ export function needsOfDescribed(
   { inputs, value_inputs, needs }: AlgorithmDescription,
   updatesPerBatch: number,
 ): ScoredColumn[] {
-  return columnsFor({ inputs, value_inputs: value_inputs ?? [], needs: needs ?? [] }, updatesPerBatch);
+  return columnsFor(
+    { inputs, value_inputs: value_inputs ?? [], needs: needs ?? [] },
+    updatesPerBatch,
+  );
 }
 
-type Reads = { inputs: readonly string[]; value_inputs: readonly string[]; needs: readonly string[] };
+type Reads = {
+  inputs: readonly string[];
+  value_inputs: readonly string[];
+  needs: readonly string[];
+};
 
-function columnsFor({ inputs, value_inputs, needs }: Reads, updatesPerBatch: number): ScoredColumn[] {
+function columnsFor(
+  { inputs, value_inputs, needs }: Reads,
+  updatesPerBatch: number,
+): ScoredColumn[] {
   const read = {
     old_logp: inputs.includes("old_logp") && updatesPerBatch > 1,
     ref_logp: inputs.includes("ref_logp"),
@@ -191,28 +240,40 @@ function creditNeeds({ credit }: AnyAlgorithm, config: unknown): readonly (keyof
 }
 
 /** Credit of a whole round: advantages, and what else the algorithm assigns. */
-export function creditOf(choice: AlgorithmChoice, round: CreditRound & Partial<CreditNeeds>): Assigned {
+export function creditOf(
+  choice: AlgorithmChoice,
+  round: CreditRound & Partial<CreditNeeds>,
+): Assigned {
   const { algorithm, config } = opened(choice);
   if (algorithm.credit === undefined) {
-    throw new RangeError(`Cannot assign credit with '${algorithm.name}' because it learns from rows, not from rewards`);
+    throw new RangeError(
+      `Cannot assign credit with '${algorithm.name}' because it learns from rows, not from rewards`,
+    );
   }
   const lacking = creditNeeds(algorithm, config).find((name) => round[name] === undefined);
   if (lacking !== undefined) {
     const has = Object.keys(round).join(", ");
     throw new RangeError(
-      `Cannot assign credit with '${algorithm.name}' because it needs ${lacking}: the round has ${has}`,
+      `Cannot assign credit with '${algorithm.name}' because it needs ${lacking}: the round ` +
+        `has ${has}`,
     );
   }
   const assigned = algorithm.credit.assign(round as never, config as never);
-  for (const [name, values] of Object.entries({ advantage: assigned.advantage, returns: assigned.returns })) {
+  for (
+    const [name, values] of Object.entries({
+      advantage: assigned.advantage,
+      returns: assigned.returns,
+    })
+  ) {
     if (values !== undefined) checkAssigned(algorithm.name, name, { values, round });
   }
   return assigned;
 }
 
 /**
- * Whether a group has something to teach: an advantage that is not 0 in a sequence that is trained, were it the whole round. Where
- * credit needs what is not computed before the round is full, or is in Python, rewards that are not all equal.
+ * Whether a group has a signal: as a round by itself, a sequence that is trained has an advantage
+ * that is not 0. If credit is in Python, or needs what is computed only once the round is full, the
+ * group has a signal if its rewards differ.
  */
 export function hasSignal(choice: AlgorithmChoice, group: CreditRound): boolean {
   const { algorithm, config } = opened(choice);
@@ -236,7 +297,8 @@ function checkAssigned(
 ): void {
   if (values.length !== round.reward.length) {
     throw new RangeError(
-      `Cannot train on ${values.length} ${name} values because the round has ${round.reward.length} sequences: ` +
+      `Cannot train on ${values.length} ${name} values because the round has ` +
+        `${round.reward.length} sequences: ` +
         `'${algorithm}' must assign one to each`,
     );
   }
@@ -252,7 +314,9 @@ function checkAssigned(
     }
     const wrong = numbers.find((number) => !Number.isFinite(number));
     if (wrong !== undefined) {
-      throw new RangeError(`Cannot train on ${name} of sequence ${i} as '${algorithm}' assigned ${wrong} to it`);
+      throw new RangeError(
+        `Cannot train on ${name} of sequence ${i} as '${algorithm}' assigned ${wrong} to it`,
+      );
     }
   }
 }

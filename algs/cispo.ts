@@ -1,29 +1,33 @@
 /**
- * Clipped importance sampling policy optimisation. MiniMax 2025, "MiniMax-M1", arXiv:2506.13585, eq. 4 and 5.
+ * Clipped importance sampling policy optimisation. MiniMax 2025, "MiniMax-M1", arXiv:2506.13585,
+ * eq. 4 and 5.
  *
- *     A_i = (R_i − mean_G R) ÷ (std_G R + std_epsilon)                           for every token of sample i
+ *     A_i = (R_i − mean_G R) ÷ (std_G R + std_epsilon)           for every token of sample i
  *     r_t = π(y_t) ÷ π_old(y_t)
- *     L   = mean over all tokens of − sg(clip(r_t, 1 − clip_low, 1 + clip_high)) A_i log π(y_t)        sg: no gradient
+ *     w_t = sg(clip(r_t, 1 − clip_low, 1 + clip_high))           sg: no gradient
+ *     L   = mean over all tokens of − w_t A_i log π(y_t)
  *
- * Against PPO's clip, no token loses its gradient: a rare token that starts a new thought keeps teaching.
+ * Against PPO's clip, no token loses its gradient: a rare token that starts a new thought keeps
+ * teaching.
  *
  * Differences from the paper:
- * - The upper bound is 1 + 4; the paper tunes it and does not say to what. 5 is what Khatri et al. 2025, "ScaleRL",
- *   arXiv:2510.13786, found the loss insensitive around. There is no lower bound by default, as in the paper.
- * - The paper divides by the tokens of each group, which is `aggregation: group_mean`; the mean here is over all tokens of
- *   the optimizer step, as in every peer.
- * - `std_epsilon` as in GRPO. KL is off as in the paper; entropy and importance correction are not the paper's, and off.
+ * - The upper bound is 1 + 4; the paper tunes it without giving its value. Khatri et al. 2025,
+ *   "ScaleRL", arXiv:2510.13786, found the loss insensitive around 5. There is no lower bound by
+ *   default, as in the paper.
+ * - The paper divides by the tokens of each group, which is `aggregation: group_mean`; the mean
+ *   here is over all tokens of the optimizer step, as in every peer.
+ * - `std_epsilon` as in GRPO. KL is off as in the paper; entropy and importance correction are not
+ *   the paper's, and off.
  *
- * Peers: TRL has an upper bound alone, and it is `epsilon_high` itself: 5.0 there is 4 here, and its default of 0.2 bounds
- * every weight by 0.2. verl and FeynRL bound on both sides, at 0.8 and 1.2 by default.
+ * Peers: TRL has an upper bound alone, and it is `epsilon_high` itself: 5.0 there is 4 here, and
+ * its default of 0.2 bounds every weight by 0.2. verl and FeynRL bound on both sides, at 0.8 and
+ * 1.2 by default.
  */
 import { z } from "zod";
-import { defineAlgorithm } from "./algorithm.ts";
 import { groupZscore } from "./baselines.ts";
-import { klCoef } from "./kl.ts";
-import { creditWithKl, klNeeds } from "./kl_credit.ts";
 import { scalar, tokenMean } from "./language/mod.ts";
 import { policyLoss } from "./policy_gradient.ts";
+import { rewardAlgorithm } from "./reward_algorithm.ts";
 import { checkTerms, deviationSettings, termSettings } from "./terms.ts";
 
 /** Refuses a lower bound of the weight that is above its upper one. */
@@ -33,11 +37,12 @@ function checkBounds(
 ): void {
   if (clip_low === null || clip_low >= -clip_high) return;
   const message =
-    `must be at least -clip_high (${-clip_high}): the weight is at least 1 - clip_low, at most 1 + clip_high`;
+    `must be at least -clip_high (${-clip_high}): the weight is at least 1 - clip_low, at ` +
+    "most 1 + clip_high";
   ctx.addIssue({ code: "custom", path: ["clip_low"], message });
 }
 
-export const cispo = defineAlgorithm({
+export const cispo = rewardAlgorithm({
   name: "cispo",
   about: "Clips the importance weight, not the objective: every token keeps its gradient.",
   config: z.strictObject({
@@ -48,18 +53,12 @@ export const cispo = defineAlgorithm({
     ...deviationSettings,
     ...termSettings({ aggregation: "token_mean" }),
   }).superRefine(checkBounds).superRefine(checkTerms),
-  coef: klCoef,
   group_min: 2,
-  credit: {
-    needs: klNeeds,
-    assign: (round, c) =>
-      creditWithKl(round, c, {
-        advantage: ({ reward, group }) => groupZscore(reward, group, c.std_epsilon), // [N] -> [N]
-      }),
-  },
+  advantage: ({ reward, group }, c) => groupZscore(reward, group, c.std_epsilon), // [N] -> [N]
   loss: (x, c) => {
     const ratio = x.logp.sub(x.old_logp).exp(); // [B, T]
-    const weight = ratio.clamp(c.clip_low === null ? -Infinity : 1 - c.clip_low, 1 + c.clip_high).detach(); // [B, T]
+    const weight = ratio.clamp(c.clip_low === null ? -Infinity : 1 - c.clip_low, 1 + c.clip_high)
+      .detach(); // [B, T]
     const policy = weight.mul(x.advantage).mul(x.logp).neg(); // [B, T]
     const above = scalar(1 + c.clip_high).lt(ratio); // [B, T]
     return policyLoss(policy, x, c, { "policy/clip_fraction": tokenMean(above) });

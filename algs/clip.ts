@@ -25,6 +25,8 @@ export function checkClip({ clip_high, dual_clip }: ClipSettings, ctx: z.Refinem
   ctx.addIssue({
     code: "custom",
     path: ["dual_clip"],
-    message: `bounds what the ratio's own clip should: it must be more than 1 + clip_high (${1 + clip_high})`,
+    message: `bounds what the ratio's own clip should: it must be more than 1 + clip_high (${
+      1 + clip_high
+    })`,
   });
 }

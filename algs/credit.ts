@@ -5,10 +5,13 @@
 import type { CreditNeeds, CreditRound } from "./algorithm.ts";
 
 /**
- * The reward of each token: the sequence's on its last token, the environment's own per token on top, and what the KL
- * takes. Sequences without a token have none. [N][T]
+ * The reward of each token: the sequence's on its last token, the environment's own per token on
+ * top, and what the KL takes. Sequences without a token have none. [N][T]
  */
-export function tokenReward({ reward, token_reward, length }: CreditRound, kl_reward: number[][]): number[][] {
+export function tokenReward(
+  { reward, token_reward, length }: CreditRound,
+  kl_reward: number[][],
+): number[][] {
   return length.map((tokens, i) =>
     Array.from({ length: tokens }, (_, t) => {
       const last = t === tokens - 1 ? reward[i]! : 0;
@@ -18,7 +21,10 @@ export function tokenReward({ reward, token_reward, length }: CreditRound, kl_re
 }
 
 /** The reward of each sequence: its own, its tokens', and what the KL takes. [N] */
-export function sequenceReward({ reward, token_reward }: CreditRound, kl_reward: number[][]): number[] {
+export function sequenceReward(
+  { reward, token_reward }: CreditRound,
+  kl_reward: number[][],
+): number[] {
   return reward.map((own, i) => own + sum(token_reward?.[i] ?? []) + sum(kl_reward[i]!));
 }
 
@@ -34,14 +40,17 @@ export function rewardToGo(rewards: readonly number[][], gamma: number): number[
 type Discounts = { gamma: number; lambda: number };
 
 /**
- * Generalised advantage estimation. Schulman et al. 2016, arXiv:1506.02438, eq. 16. A sequence that stopped has value 0
- * after its last token; one that was cut has `bootstrap`, because it would have continued.
+ * Generalised advantage estimation. Schulman et al. 2016, arXiv:1506.02438, eq. 16. A sequence that
+ * stopped has value 0 after its last token; one that was cut has `bootstrap`, because it would have
+ * continued.
  *
  *     Δ_t = r_t + gamma · V_{t+1} − V_t;   A_t = Δ_t + gamma · lambda · A_{t+1};   returns = A + V
  */
 export function gae(
   rewards: readonly number[][],
-  { values, bootstrap, stop }: Pick<CreditRound, "stop"> & Pick<CreditNeeds, "values" | "bootstrap">,
+  { values, bootstrap, stop }:
+    & Pick<CreditRound, "stop">
+    & Pick<CreditNeeds, "values" | "bootstrap">,
   { gamma, lambda }: Discounts,
 ): { advantage: number[][]; returns: number[][] } {
   const advantage = rewards.map((row, i) => {
@@ -62,15 +71,21 @@ export function gae(
 const WHITEN_EPSILON = 1e-8;
 
 /**
- * (advantage − mean) ÷ (standard deviation + 1e-8), over all sampled tokens of the round: a sequence's one advantage
- * counts once for each of its tokens. All zeros if all are equal. [N][T] or [N] -> the same
+ * (advantage − mean) ÷ (standard deviation + 1e-8), over all sampled tokens of the round: a
+ * sequence's one advantage counts once for each of its tokens. All zeros if all are equal. [N][T]
+ * or [N] -> the same
  */
-export function whiten<A extends number[] | number[][]>(advantage: A, length: readonly number[]): A {
+export function whiten<A extends number[] | number[][]>(
+  advantage: A,
+  length: readonly number[],
+): A {
   const rows: [number | number[], number][] = advantage.map((
     value,
     i,
   ) => [value, Array.isArray(value) ? 1 : length[i]!]);
-  const weighted = rows.flatMap(([value, weight]) => [value].flat().map((x) => [x, weight] as const))
+  const weighted = rows.flatMap(([value, weight]) =>
+    [value].flat().map((x) => [x, weight] as const)
+  )
     .filter(([, weight]) => weight > 0);
   const count = sum(weighted.map(([, weight]) => weight));
   if (weighted.every(([x]) => x === weighted[0]![0])) return each(advantage, () => 0);
@@ -84,9 +99,13 @@ function each<A extends number[] | number[][]>(values: A, change: (x: number) =>
 }
 
 /**
- * 1 − Var(returns − values) ÷ Var(returns): 1 if the value model says all, 0 if it says nothing.
+ * 1 − Var(returns − values) ÷ Var(returns): 1 if the value model explains everything, 0 if it
+ * explains nothing.
  */
-export function explainedVariance(returns: readonly number[][], values: readonly number[][]): number {
+export function explainedVariance(
+  returns: readonly number[][],
+  values: readonly number[][],
+): number {
   const all = returns.flat();
   const left = variance(values.flatMap((row, i) => row.map((value, t) => returns[i]![t]! - value)));
   const whole = variance(all);

@@ -1,28 +1,36 @@
 /**
- * Decoupled clip and dynamic sampling policy optimisation. Yu et al. 2025, arXiv:2503.14476, eq. 8 to 13.
+ * Decoupled clip and dynamic sampling policy optimisation. Yu et al. 2025, arXiv:2503.14476, eq. 8
+ * to 13.
  *
- *     R'_i = R_i − overlong_factor · clip((length_i − (overlong_length_max − overlong_buffer)) ÷ overlong_buffer, 0, 1)
- *     A_i  = (R'_i − mean_G R') ÷ (std_G R' + std_epsilon)                       for every token of sample i
- *     L    = mean over groups of Σ_{i,t} − min(r_t A_i, clip(r_t, 1 − clip_low, 1 + clip_high) A_i) ÷ Σ_i length_i
+ *     over = (length_i − (overlong_length_max − overlong_buffer)) ÷ overlong_buffer
+ *     R'_i = R_i − overlong_factor · clip(over, 0, 1)
+ *     A_i  = (R'_i − mean_G R') ÷ (std_G R' + std_epsilon)       for every token of sample i
+ *     P_t  = − min(r_t A_i, clip(r_t, 1 − clip_low, 1 + clip_high) A_i)
+ *     L    = mean over groups of Σ_{i,t} P_t ÷ Σ_i length_i
  *
- * Groups whose rewards are all equal are dropped, and prompts drawn until the round is full (eq. 11): at most
- * `refill_batches_max` times a round's prompts, after which the round trains on what it has.
+ * Groups whose rewards are all equal are dropped, and more prompts are drawn until the round is
+ * full (eq. 11): at most `refill_batches_max` times a round's prompts, after which the round trains
+ * on what it has.
  *
  * Differences from the paper:
  * - The number of draws is bounded; the paper draws until the round is full.
- * - Groups past the end of a round are discarded, as in the paper. `surplus: reuse` trains on them in the next round; their
- *   `old_logp` is the sampler's, so that the clip sees how far the policy has moved since. `surplus: rescore` scores it again:
- *   their ratio is 1, and only an importance correction sees their distance.
- * - The overlong penalty is off until `overlong_buffer` and `overlong_length_max` say where it begins, as no length suits
- *   every task; the paper has 4096 and 20480. The group's reward includes it.
+ * - Groups past the end of a round are discarded, as in the paper. `surplus: reuse` trains on them
+ *   in the next round; their `old_logp` is the sampler's, so that the clip sees how far the policy
+ *   has moved since. `surplus: rescore` scores it again: their ratio is 1, and only an importance
+ *   correction sees their distance.
+ * - The overlong penalty is off until `overlong_buffer` and `overlong_length_max` say where it
+ *   begins, as no length suits every task; the paper has 4096 and 20480. The group's reward
+ *   includes it.
  * - Overlong filtering (section 3.4) is off until `mask_truncated`.
  * - `std_epsilon` as in GRPO.
- * - KL is off as in the paper; dual clip, entropy and importance correction are not the paper's, and off.
+ * - KL is off as in the paper; dual clip, entropy and importance correction are not the paper's,
+ *   and off.
  *
- * Peers: the paper's denominator is that of each group, and so is `group_mean`, the default here. verl, TRL
- * (`loss_type="dapo"`) and FeynRL read it as the mean over all tokens of the step: `aggregation: token_mean`. TRL has no
- * dynamic sampling; FeynRL drops groups without drawing others and takes all back if none is left; OpenRLHF, verl and
- * rl4llm draw again, NeMo-RL at most 10 times.
+ * Peers: the paper's denominator is that of each group, and so is `group_mean`, the default here.
+ * verl, TRL (`loss_type="dapo"`) and FeynRL read it as the mean over all tokens of the step:
+ * `aggregation: token_mean`. TRL has no dynamic sampling; FeynRL drops groups without drawing more,
+ * and keeps all of them if none is left; OpenRLHF, verl and rl4llm draw again, NeMo-RL at most 10
+ * times.
  */
 import { z } from "zod";
 import { setting } from "../data/mod.ts";
@@ -40,20 +48,30 @@ export const dapo = policyGradient({
     ...deviationSettings,
     ...overlongSettings,
     refill_batches_max: z.int().min(0).default(10).describe(
-      "The most prompts drawn per round to replace groups of equal rewards, in multiples of a round; 0: such groups are not replaced.",
+      "The most prompts drawn per round to replace groups of equal rewards, in multiples of " +
+        "a round; 0: such groups are not replaced.",
     ).register(setting, { unit: "rounds of prompts" }),
     surplus: z.enum(SURPLUS).default("discard").describe(
-      "Usable groups past the end of a round: discard them, reuse them in the next round, or reuse and rescore them.",
+      "Usable groups past the end of a round: discard them, reuse them in the next round, " +
+        "or reuse and rescore them.",
     ).register(setting, { before: { value: "rescore" } }),
   },
   check: checkOverlong,
-  refill: ({ refill_batches_max: batches_max, surplus }) => (batches_max === 0 ? null : { batches_max, surplus }),
+  refill: (
+    { refill_batches_max: batches_max, surplus },
+  ) => (batches_max === 0 ? null : { batches_max, surplus }),
   advantage: ({ reward, group, length }, c) => {
     const penalty = overlongPenalty(length, c); // [N]
     return groupZscore(reward.map((r, i) => r + penalty[i]!), group, c.std_epsilon); // [N]
   },
   examples: [
     { aggregation: "token_mean" },
-    { kl_coef: 0.04, entropy_coef: 0.01, importance: "token_mask", importance_low: 0.8, importance_high: 1.2 },
+    {
+      kl_coef: 0.04,
+      entropy_coef: 0.01,
+      importance: "token_mask",
+      importance_low: 0.8,
+      importance_high: 1.2,
+    },
   ],
 });

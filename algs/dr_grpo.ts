@@ -1,18 +1,22 @@
 /**
- * GRPO "done right". Liu et al. 2025, "Understanding R1-Zero-Like Training", arXiv:2503.20783, section 3.2 and appendix A.
+ * GRPO "done right". Liu et al. 2025, "Understanding R1-Zero-Like Training", arXiv:2503.20783,
+ * section 3.2 and appendix A.
  *
- *     A_i = R_i − mean_G R                                                       for every token of sample i
- *     L   = mean_i Σ_t − min(r_t A_i, clip(r_t, 1 − clip_low, 1 + clip_high) A_i) ÷ loss_denominator
+ *     A_i = R_i − mean_G R                                       for every token of sample i
+ *     P_t = − min(r_t A_i, clip(r_t, 1 − clip_low, 1 + clip_high) A_i)
+ *     L   = mean_i Σ_t P_t ÷ loss_denominator
  *
- * Against GRPO: without the standard deviation, which weighs prompts by how sure they are, and without 1 ÷ length, which
- * makes long wrong answers cheap.
+ * Against GRPO: without the standard deviation, which weighs prompts by how sure they are, and
+ * without 1 ÷ length, which makes long wrong answers cheap.
  *
- * Differences from the paper: `loss_denominator` is 1, the paper's equation; its code divides by the length that a
- * completion may have at most, which scales the gradient and nothing else (AdamW does not feel it, gradient clipping does).
+ * Differences from the paper: `loss_denominator` is 1, the paper's equation; its code divides by
+ * the length that a completion may have at most, which scales the gradient and nothing else (AdamW
+ * does not feel it, gradient clipping does).
  *
- * Peers: TRL's `loss_type="dr_grpo"` divides by the padded batch times `max_completion_length` and keeps GRPO's standard
- * deviation unless `scale_rewards="none"`; verl's `seq-mean-token-sum-norm` divides by the completions and by the padded
- * length; prime-rl has this advantage with a token mean. OpenRLHF calls it `dr_grpo` with a token mean. FeynRL has none.
+ * Peers: TRL's `loss_type="dr_grpo"` divides by the padded batch times `max_completion_length` and
+ * keeps GRPO's standard deviation unless `scale_rewards="none"`; verl's `seq-mean-token-sum-norm`
+ * divides by the completions and by the padded length; prime-rl has this advantage with a token
+ * mean. OpenRLHF calls it `dr_grpo` with a token mean. FeynRL has none.
  */
 import { groupCenter } from "./baselines.ts";
 import { policyGradient } from "./policy_gradient.ts";

@@ -1,22 +1,25 @@
 /**
- * Group relative policy optimisation. Shao et al. 2024, "DeepSeekMath", arXiv:2402.03300, eq. 3 and 4, section 4.1.2.
+ * Group relative policy optimisation. Shao et al. 2024, "DeepSeekMath", arXiv:2402.03300, eq. 3, 4.
  *
- *     A_i = (R_i − mean_G R) ÷ (std_G R + std_epsilon)                           for every token of sample i
+ *     A_i = (R_i − mean_G R) ÷ (std_G R + std_epsilon)           for every token of sample i
  *     r_t = π(y_t) ÷ π_old(y_t)
- *     L   = mean_i mean_t [ − min(r_t A_i, clip(r_t, 1 − clip_low, 1 + clip_high) A_i) + kl_coef · k3(π, π_ref)_t ]
+ *     P_t = − min(r_t A_i, clip(r_t, 1 − clip_low, 1 + clip_high) A_i)
+ *     L   = mean_i mean_t [ P_t + kl_coef · k3(π, π_ref)_t ]
  *
  * Differences from the paper:
- * - `std_epsilon` is added to the standard deviation, which is that of n − 1; the paper states neither. A group of one
- *   has advantage 0.
+ * - `std_epsilon` is added to the standard deviation, which is that of n − 1; the paper states
+ *   neither. A group of one has advantage 0.
  * - The lower and the upper clip may differ; the paper has one ε. Equal ones are the paper's.
  * - `kl_coef` is 0 by default and no reference model is then loaded; the paper trains with 0.04.
- * - The mean over samples runs over all samples of the optimizer step, which for groups of equal size is the paper's mean
- *   over questions of means over the group. Samples without a token are left out of the count.
- * - Dual clip, entropy, importance correction and the other aggregations are not the paper's; all are off by default.
+ * - The mean over samples runs over all samples of the optimizer step, which for groups of equal
+ *   size is the paper's mean over questions of means over the group. Samples without a token are
+ *   left out of the count.
+ * - Dual clip, entropy, importance correction and other aggregations are not the paper's, and off.
  *
- * Peers: TRL's `loss_type="grpo"` and rl4llm have this aggregation; OpenRLHF, verl and TRL's default take the mean over
- * all tokens instead. FeynRL puts the advantage on the last token only, by default. verl bounds the loss by a
- * dual clip of 3. `std_epsilon` is 1e-4 in TRL, 1e-6 in verl, 1e-8 in FeynRL, 1e-9 in OpenRLHF.
+ * Peers: TRL's `loss_type="grpo"` and rl4llm have this aggregation; OpenRLHF, verl and TRL's
+ * default take the mean over all tokens instead. FeynRL puts the advantage on the last token only,
+ * by default. verl bounds the loss by a dual clip of 3. `std_epsilon` is 1e-4 in TRL, 1e-6 in verl,
+ * 1e-8 in FeynRL, 1e-9 in OpenRLHF.
  */
 import { groupZscore } from "./baselines.ts";
 import { deviationSettings, policyGradient, termExamples } from "./policy_gradient.ts";

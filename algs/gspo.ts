@@ -1,21 +1,26 @@
 /**
- * Group sequence policy optimisation. Zheng et al. 2025, arXiv:2507.18071, eq. 5 to 7 and 13 (its token form).
+ * Group sequence policy optimisation. Zheng et al. 2025, arXiv:2507.18071, eq. 5 to 7 and 13 (its
+ * token form).
  *
- *     A_i = (R_i − mean_G R) ÷ (std_G R + std_epsilon)                           for every token of sample i
- *     s_i = exp(mean_t (log π(y_t) − log π_old(y_t)))                            of whole completions, length-normalised
- *     r_t = sg(s_i) · π(y_t) ÷ sg(π(y_t))                                        its value is s_i; sg: no gradient
+ *     A_i = (R_i − mean_G R) ÷ (std_G R + std_epsilon)           for every token of sample i
+ *     s_i = exp(mean_t (log π(y_t) − log π_old(y_t)))            of whole completions
+ *     r_t = sg(s_i) · π(y_t) ÷ sg(π(y_t))                        its value is s_i; sg: no gradient
  *     L   = mean_i mean_t − min(r_t A_i, clip(r_t, 1 − clip_low, 1 + clip_high) A_i)
  *
- * The reward judges whole completions, and so does this ratio: a completion is clipped whole or not at all.
+ * The reward judges whole completions, and so does this ratio: a completion is clipped whole or not
+ * at all.
  *
- * Differences from the paper: none in the formula; with an advantage that is equal along a completion, the token form has
- * the gradient of s_i itself. Where a KL in the advantage makes it unequal, `ratio_gradient: sequence` is s_i itself, eq. 5:
- * each token then gets the mean over its completion. The bounds are the paper's, 3e-4 and 4e-4: a mean of log-ratios is far nearer to 0 than one
- * log-ratio, so that 0.2 never clips. `std_epsilon` as in GRPO.
+ * Differences from the paper: none in the formula; with an advantage that is equal along a
+ * completion, the token form has the gradient of s_i itself. Where a KL in the advantage makes it
+ * unequal, `ratio_gradient: sequence` is s_i itself, eq. 5: each token then gets the mean over its
+ * completion. The bounds are the paper's, 3e-4 and 4e-4: a mean of log-ratios is far nearer to 0
+ * than one log-ratio, so that 0.2 never clips. `std_epsilon` as in GRPO.
  *
- * Peers: verl has this form, with the log-ratio at most 10. TRL's `importance_sampling_level="sequence"` has s_i directly
- * and its `loss_type`'s aggregation, by default a mean over tokens. OpenRLHF and AReaL have s_i directly; OpenRLHF leaves
- * the bounds at 0.2, and with its importance correction on has the sampler's log-probabilities in the ratio. FeynRL has none.
+ * Peers: verl has this form, with the log-ratio at most 10. TRL's
+ * `importance_sampling_level="sequence"` has s_i directly and its `loss_type`'s aggregation, by
+ * default a mean over tokens. OpenRLHF and AReaL have s_i directly; OpenRLHF leaves the bounds at
+ * 0.2, and with its importance correction on has the sampler's log-probabilities in the ratio.
+ * FeynRL has none.
  */
 import { z } from "zod";
 import { groupZscore } from "./baselines.ts";

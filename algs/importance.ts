@@ -1,19 +1,28 @@
 /**
- * Importance correction: completions were drawn from the sampler's distribution, which differs from the trainer's by
- * staleness and by rounding. With w_t = π_old(y_t) ÷ π_behaviour(y_t) the policy term, not the KL, is multiplied by
+ * Importance correction: completions were drawn from the sampler's distribution, which differs from
+ * the trainer's by staleness and by rounding. With w_t = π_old(y_t) ÷ π_behaviour(y_t) the policy
+ * term, not the KL, is multiplied by
  *
- *     token_truncate       clamp(w_t, low, high)                       Espeholt et al. 2018, arXiv:1802.01561 (ρ̄)
- *     token_mask           w_t where low ≤ w_t ≤ high, else 0          "IcePop"
+ *     token_truncate       clamp(w_t, low, high)
+ *     token_mask           w_t where low ≤ w_t ≤ high, else 0
  *     sequence_truncate    clamp(W, low, high), W = Π_t w_t
  *     sequence_mask        W where low ≤ W ≤ high, else 0
  *     geometric_mask       w_t where low ≤ exp(mean_t log w_t) ≤ high, else 0
  *
- * `token_truncate` without bounds is the exact weight. As `old_logp` is then the proximal policy, that is decoupled PPO
- * (Hilton et al. 2022, arXiv:2110.00641), and with an upper bound its capped form. Masked tokens still count in every
- * denominator. No gradient flows through a weight.
+ * `token_truncate` is the ρ̄ of Espeholt et al. 2018, arXiv:1802.01561; `token_mask` is "IcePop".
+ * `token_truncate` without bounds is the exact weight. As `old_logp` is then the proximal policy,
+ * that is decoupled PPO (Hilton et al. 2022, arXiv:2110.00641), and with an upper bound its capped
+ * form. Masked tokens still count in every denominator. No gradient flows through a weight.
  */
 import { z } from "zod";
-import { type Expr, type LossInputs, perSequenceMean, perSequenceSum, scalar, where } from "./language/mod.ts";
+import {
+  type Expr,
+  type LossInputs,
+  perSequenceMean,
+  perSequenceSum,
+  scalar,
+  where,
+} from "./language/mod.ts";
 
 const SEQUENCE = ["none", "sequence_truncate", "sequence_mask"] as const;
 const ALL = [...SEQUENCE, "token_truncate", "token_mask", "geometric_mask"] as const;
@@ -21,41 +30,40 @@ const ALL = [...SEQUENCE, "token_truncate", "token_mask", "geometric_mask"] as c
 type Importance = (typeof ALL)[number];
 /** @internal */
 type Bounds = { importance_low: number; importance_high: number | null };
-/** How the policy term is corrected for what the sampler's distribution differs by. */
+/** How the policy term is corrected for the sampler's different distribution. */
 export type ImportanceSettings = Bounds & { importance: Importance };
 
 const bounds = {
   importance_low: z.number().min(0).default(0).describe("Lower bound of the weight; 0: none."),
-  importance_high: z.number().positive().nullable().default(2).describe("Upper bound of the weight; null: none."),
+  importance_high: z.number().positive().nullable().default(2).describe(
+    "Upper bound of the weight; null: none.",
+  ),
 };
 const ABOUT = "How the policy term is corrected for samples of a slightly different distribution.";
 
 /** Settings of the correction. */
-export const importanceSettings = { importance: z.enum(ALL).default("none").describe(ABOUT), ...bounds };
+export const importanceSettings = {
+  importance: z.enum(ALL).default("none").describe(ABOUT),
+  ...bounds,
+};
 
-/** The same where a whole completion is one action. */
-export const sequenceImportanceSettings = { importance: z.enum(SEQUENCE).default("none").describe(ABOUT), ...bounds };
+/** The same for an algorithm whose action is a whole completion. */
+export const sequenceImportanceSettings = {
+  importance: z.enum(SEQUENCE).default("none").describe(ABOUT),
+  ...bounds,
+};
 
 /** Refuses bounds that leave nothing between them. */
-export function checkImportance({ importance_low, importance_high }: ImportanceSettings, ctx: z.RefinementCtx): void {
+export function checkImportance(
+  { importance_low, importance_high }: ImportanceSettings,
+  ctx: z.RefinementCtx,
+): void {
   if (importance_high === null || importance_low < importance_high) return;
   ctx.addIssue({
     code: "custom",
     path: ["importance_low"],
     message: `must be less than importance_high (${importance_high})`,
   });
-}
-
-/** The policy term times the weight. */
-export function corrected<K extends "token" | "sequence">(
-  policy: Expr<K>,
-  x: LossInputs,
-  c: ImportanceSettings,
-): Expr<K> {
-  const weight = importanceWeight(x, c);
-  if (weight === null) return policy;
-  // A sequence's term is only ever given sequence weights: the schema of such an algorithm has no others.
-  return (policy as unknown as Expr<"token">).mul(weight) as unknown as Expr<K>;
 }
 
 /** The weight of each token, or of its sequence; null: none. [B, T] or [B] */
@@ -81,13 +89,20 @@ export function importanceWeight(
   }
 }
 
-function truncated<K extends "token" | "sequence">(w: Expr<K>, { importance_low, importance_high }: Bounds): Expr<K> {
+function truncated<K extends "token" | "sequence">(
+  w: Expr<K>,
+  { importance_low, importance_high }: Bounds,
+): Expr<K> {
   if (importance_low === 0 && importance_high === null) return w;
-  return w.clamp(importance_low || -Infinity, importance_high ?? Infinity); // a weight is never below 0
+  // a weight is never below 0
+  return w.clamp(importance_low || -Infinity, importance_high ?? Infinity);
 }
 
 /** 1 within the bounds, else 0. */
-function inside<K extends "token" | "sequence">(w: Expr<K>, { importance_low, importance_high }: Bounds): Expr<K> {
+function inside<K extends "token" | "sequence">(
+  w: Expr<K>,
+  { importance_low, importance_high }: Bounds,
+): Expr<K> {
   const x = w as unknown as Expr<"token">;
   const above = importance_low === 0 ? null : scalar(importance_low).le(x);
   const below = importance_high === null ? null : x.le(importance_high);

@@ -5,7 +5,7 @@ import type { Assigned, CreditNeeds, CreditRound } from "./algorithm.ts";
 import { rewardToGo, sequenceReward, tokenReward } from "./credit.ts";
 import { type KlSettings } from "./kl.ts";
 
-/** Of a round, what is left of its rewards once the KL is taken from them, where it is. */
+/** A round with the KL subtracted from its rewards, if `kl_in` says so. */
 export type Earned<Round> =
   & Omit<Round, "token_reward">
   & {
@@ -18,7 +18,7 @@ type Advantage = Assigned["advantage"];
 /** How a round's rewards become advantages, apart from the KL. */
 export type Advantages<Round, Config> = {
   advantage(round: Earned<Round>, c: Config): Advantage | Assigned;
-  /** What is done to them once the KL has been taken from them, where it is. */
+  /** Applied to the advantages after the KL is subtracted from them, if it is. */
   normalise?(advantage: Advantage, round: Earned<Round>, c: Config): Advantage;
 };
 
@@ -43,7 +43,7 @@ export function creditWithKl<Round extends KlRound, Config extends KlSettings>(
   };
 }
 
-/** What credit must know for the KL: nothing where the loss alone has it. */
+/** What credit must know for the KL: nothing if only the loss has it. */
 export function klNeeds(c: KlSettings): KlNeed[] {
   if (c.kl_coef === 0) return [];
   if (c.kl_target !== null) return ["old_logp", "ref_logp", "coef"];
@@ -52,10 +52,10 @@ export function klNeeds(c: KlSettings): KlNeed[] {
 
 /** What credit may have to know for the KL. */
 export type KlNeed = "old_logp" | "ref_logp" | "coef";
-/** What of a round a KL outside the loss, or one whose weight is steered, reads. */
+/** What a KL outside the loss, or one with a steered weight, reads of a round. */
 export type KlRound = CreditRound & Pick<CreditNeeds, KlNeed>;
 
-/** What the KL takes from the reward of each token; 0 where it is not taken from there. [N][T] */
+/** What the KL adds to the reward of each token; 0 unless it is in the reward. [N][T] */
 export function klReward(round: KlRound, c: KlSettings): number[][] {
   if (c.kl_coef === 0 || c.kl_in !== "reward") {
     return round.length.map((tokens) => new Array<number>(tokens).fill(0));
@@ -64,7 +64,7 @@ export function klReward(round: KlRound, c: KlSettings): number[][] {
 }
 
 /**
- * Advantages less the KL of each token and of those after it where it is taken from there. [N] or
+ * Advantages less the KL of each token and of those after it, if it is in the advantage. [N] or
  * [N][T] -> [N] or [N][T]
  */
 function lessKl(
@@ -86,7 +86,7 @@ function klTaken({ old_logp, ref_logp, coef }: KlRound, c: KlSettings): number[]
   return old_logp.map((row, i) => row.map((logp, t) => -weight * k(logp - ref_logp[i]![t]!)));
 }
 
-/** The steered weight of the next round; nothing where it stays. */
+/** The steered weight of the next round; nothing if the weight is fixed. */
 export function steeredKl(round: KlRound, c: KlSettings): Pick<Assigned, "coef" | "metrics"> {
   if (klNeeds(c).length === 0) return {};
   const { old_logp, ref_logp } = round;

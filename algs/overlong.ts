@@ -7,27 +7,38 @@ export const overlongSettings = {
     "Tokens before overlong_length_max over which the penalty grows from 0; 0: no penalty.",
   ).register(setting, { unit: "tokens" }),
   overlong_length_max: z.int().positive().nullable().default(null).describe(
-    "Length with the full penalty, usually sampler.tokens_max; required if overlong_buffer is above 0.",
+    "Length with the full penalty, usually sampler.tokens_max; required if overlong_buffer " +
+      "is above 0.",
   ).register(setting, { unit: "tokens" }),
-  overlong_factor: z.number().min(0).default(1).describe("The full penalty, subtracted from the reward."),
+  overlong_factor: z.number().min(0).default(1).describe(
+    "The full penalty, subtracted from the reward.",
+  ),
 };
 /** From which length on a completion is punished, and how much. */
-export type OverlongSettings = { overlong_buffer: number; overlong_length_max: number | null; overlong_factor: number };
+export type OverlongSettings = {
+  overlong_buffer: number;
+  overlong_length_max: number | null;
+  overlong_factor: number;
+};
 
 /** Refuses a buffer without an end, or one that begins before the completion. */
 export function checkOverlong(c: OverlongSettings, ctx: z.RefinementCtx): void {
   if (c.overlong_buffer === 0) return;
-  const refuse = (message: string) => ctx.addIssue({ code: "custom", path: ["overlong_buffer"], message });
+  const refuse = (message: string) =>
+    ctx.addIssue({ code: "custom", path: ["overlong_buffer"], message });
   if (c.overlong_length_max === null) {
-    refuse("needs overlong_length_max, the length at which the penalty is whole: usually sampler.tokens_max");
+    refuse(
+      "needs overlong_length_max, the length at which the penalty is whole: usually " +
+        "sampler.tokens_max",
+    );
   } else if (c.overlong_buffer > c.overlong_length_max) {
     refuse(`must be at most overlong_length_max (${c.overlong_length_max})`);
   }
 }
 
 /**
- * −factor · clip((length − (length_max − buffer)) ÷ buffer, 0, 1): a completion may use the last `buffer` tokens, at a
- * price. Yu et al. 2025, arXiv:2503.14476, eq. 13. [N] -> [N]
+ * −factor · clip((length − (length_max − buffer)) ÷ buffer, 0, 1): a completion may use the last
+ * `buffer` tokens, at a price. Yu et al. 2025, arXiv:2503.14476, eq. 13. [N] -> [N]
  */
 export function overlongPenalty(length: readonly number[], c: OverlongSettings): number[] {
   const { overlong_buffer: buffer, overlong_length_max: length_max, overlong_factor: factor } = c;

@@ -1,58 +1,55 @@
 /**
- * Policy-on policy-off policy optimisation. Fakoor, Chaudhari and Smola 2019, arXiv:1905.01756, section 3; the form for
- * language models is FeynRL's.
+ * Policy-on policy-off policy optimisation. Fakoor, Chaudhari and Smola 2019, arXiv:1905.01756,
+ * section 3; the form for language models is FeynRL's.
  *
- *     A_i = (R_i − mean_G R) ÷ (std_G R + std_epsilon)                           for every token of sample i
+ *     A_i = (R_i − mean_G R) ÷ (std_G R + std_epsilon)           for every token of sample i
  *     w_t = π(y_t) ÷ π_behaviour(y_t)
- *     ESS = (Σ w_t)² ÷ (n_tokens · Σ w_t²), over the whole optimizer step        in [1/n, 1], no gradient
+ *     ESS = (Σ w_t)² ÷ (n_tokens · Σ w_t²)                       of the whole optimizer step
  *     L   = mean over all tokens of − sg(min(w_t, ESS)) A_i log π(y_t) + (1 − ESS) · pull_t
  *
- * The effective sample size says how many of the samples count for the policy as it is now. It caps the weights and sets
- * the pull back to the behaviour policy: nothing is left to tune for stale samples. It is 1 for any constant weight.
+ * The effective sample size measures what share of the samples counts for the current policy. It
+ * caps the weights and sets the pull back to the behaviour policy: nothing is left to tune for
+ * stale samples. It is in [1 ÷ n_tokens, 1], and 1 for any constant weight. No gradient flows
+ * through it, nor through sg.
  *
- * `pull: k3` is exp(−d) − 1 + d with d = log w, as in FeynRL: on samples of the behaviour policy that is not KL(π‖π_b) but
- * χ²(π_b‖π) − KL(π_b‖π), which grows far faster with the drift. `pull: forward` is w − 1 − log w, an unbiased estimate of
- * KL(π_b‖π) on the same samples.
+ * `pull: k3` is exp(−d) − 1 + d with d = log w, as in FeynRL: on samples of the behaviour policy
+ * that is not KL(π‖π_b) but χ²(π_b‖π) − KL(π_b‖π), which grows far faster with the drift.
+ * `pull: forward` is w − 1 − log w, an unbiased estimate of KL(π_b‖π) on the same samples.
  *
- * Differences from the paper: it takes the exact KL(π‖π_b) over the actions, which a vocabulary's log-probabilities at every
- * token would be needed for; and its advantage is that of an actor-critic. The log-ratio is kept within
- * ±20 in the weights and in `pull: forward`; in `pull: k3` it is as it is.
+ * Differences from the paper: it takes the exact KL(π‖π_b) over the actions, which would need the
+ * log-probabilities of the whole vocabulary at every token; and its advantage is that of an
+ * actor-critic. The log-ratio is clamped to ±20 in the weights and in `pull: forward`, but not in
+ * `pull: k3`.
  *
- * Peers: FeynRL computes one ESS per micro-batch, so that its gradient depends on how a batch is cut: by 0.1, 6 or 54 % at a
- * standard deviation of the log-ratio of 0.05, 0.3 or 1. Nobody else has it.
+ * Peers: FeynRL computes one ESS per micro-batch, so that its gradient depends on how a batch is
+ * cut: by 0.1, 6 or 54 % at a standard deviation of the log-ratio of 0.05, 0.3 or 1. No other peer
+ * has it.
  */
 import { z } from "zod";
 import { aggregationSettings, checkAggregation } from "./aggregation.ts";
-import { defineAlgorithm } from "./algorithm.ts";
 import { groupZscore } from "./baselines.ts";
-import { entropySettings } from "./entropy.ts";
-import { checkKl, klCoef, klSettings } from "./kl.ts";
-import { creditWithKl, klNeeds } from "./kl_credit.ts";
+import { checkKl, klSettings } from "./kl.ts";
 import { k3, scalar, stepSum } from "./language/mod.ts";
 import { policyLoss } from "./policy_gradient.ts";
-import { deviationSettings } from "./terms.ts";
+import { rewardAlgorithm } from "./reward_algorithm.ts";
+import { deviationSettings, entropySettings } from "./terms.ts";
 import { truncationSettings } from "./truncation.ts";
 
-export const p3o = defineAlgorithm({
+export const p3o = rewardAlgorithm({
   name: "p3o",
   about: "Weights capped, and the policy held, by the effective sample size.",
   config: z.strictObject({
-    pull: z.enum(["k3", "forward"]).default("k3").describe("What keeps the policy close to the sampling policy."),
+    pull: z.enum(["k3", "forward"]).default("k3").describe(
+      "What keeps the policy close to the sampling policy.",
+    ),
     ...deviationSettings,
     ...aggregationSettings("token_mean"),
     ...klSettings(),
     ...entropySettings,
     ...truncationSettings,
   }).superRefine(checkAggregation).superRefine(checkKl),
-  coef: klCoef,
   group_min: 2,
-  credit: {
-    needs: klNeeds,
-    assign: (round, c) =>
-      creditWithKl(round, c, {
-        advantage: ({ reward, group }) => groupZscore(reward, group, c.std_epsilon), // [N] -> [N]
-      }),
-  },
+  advantage: ({ reward, group }, c) => groupZscore(reward, group, c.std_epsilon), // [N] -> [N]
   loss: (x, c) => {
     const log_w = x.logp.sub(x.behaviour_logp).clamp(-20, 20); // [B, T]
     const w = log_w.exp(); // [B, T]
@@ -62,5 +59,9 @@ export const p3o = defineAlgorithm({
     const pull = scalar(1).sub(ess).mul(distance); // [B, T]
     return policyLoss(policy.add(pull), x, c, { "policy/ess": ess });
   },
-  examples: [{ pull: "forward" }, { kl_coef: 0.04, entropy_coef: 0.01, aggregation: "sequence_mean" }],
+  examples: [{ pull: "forward" }, {
+    kl_coef: 0.04,
+    entropy_coef: 0.01,
+    aggregation: "sequence_mean",
+  }],
 });

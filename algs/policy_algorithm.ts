@@ -1,14 +1,10 @@
-/**
- * What surrounds the loss of a policy gradient: its settings in one schema, and the KL in its
- * credit.
- */
+/** What surrounds the loss of a policy gradient: its settings in one schema, and their checks. */
 import { z } from "zod";
-import { defineAlgorithm } from "./algorithm.ts";
 import type { Algorithm, CreditNeeds, CreditRound } from "./algorithm.ts";
 import { checkClip, clipSettings } from "./clip.ts";
-import { klCoef } from "./kl.ts";
-import { type Advantages, creditWithKl, type KlNeed, klNeeds } from "./kl_credit.ts";
+import type { Advantages, KlNeed } from "./kl_credit.ts";
 import type { Clip, LossFunction } from "./language/mod.ts";
+import { rewardAlgorithm } from "./reward_algorithm.ts";
 import { checkTerms, type FirstTerms, type LossSettings, termSettings } from "./terms.ts";
 
 /** @internal */
@@ -38,39 +34,39 @@ export type PolicyGradient<
   >
   & Advantages<CreditRound & Pick<CreditNeeds, Needs | KlNeed>, Config<Own>>
   & {
-    /** First values of the clip, and of every term that has different ones from usual. */
+    /** Defaults of the clip, and of each term whose defaults are not the usual ones. */
     defaults: { clip_low: number; clip_high: number } & FirstTerms;
-    /** Settings that the others do not have. */
+    /** Settings that only this algorithm has. */
     settings: Own;
-    /** Refuses settings that do not go together. */
+    /** Refuses settings that conflict. */
     check?(c: Config<Own>, ctx: z.RefinementCtx): void;
-    /** What `advantage` reads of a round beside its rewards. */
+    /** What `advantage` reads of a round besides its rewards. */
     needs?: readonly Needs[];
     /** In place of the clipped loss. */
     loss?: LossFunction<Config<Own>, "kl">;
   };
 
-/** The algorithm that has `loss` unless it states its own. */
-export function policyAlgorithm<
-  Name extends string,
+/** Declares an algorithm by what it states. */
+export type PolicyDeclaration = <
+  const Name extends string,
   Own extends z.ZodRawShape,
-  Needs extends keyof CreditNeeds,
->(
-  stated: PolicyGradient<Name, Own, Needs>,
-  loss: LossFunction<Clip & LossSettings, "kl">,
-): PolicyAlgorithm<Name, Own, Needs> {
+  const Needs extends keyof CreditNeeds = never,
+>(stated: PolicyGradient<Name, Own, Needs>) => PolicyAlgorithm<Name, Own, Needs>;
+
+/** Declares algorithms that have `loss` unless they state their own. */
+export function policyAlgorithm(loss: LossFunction<Clip & LossSettings, "kl">): PolicyDeclaration {
   // The compiler cannot know what an algorithm's own settings are: here it has none.
-  const algorithm: unknown = withoutOwn(stated as unknown as WithoutOwn, loss);
-  return algorithm as PolicyAlgorithm<Name, Own, Needs>;
+  const declare: unknown = (stated: WithoutOwn) => withoutOwn(stated, loss);
+  return declare as PolicyDeclaration;
 }
 
 type WithoutOwn = PolicyGradient<string, Record<never, never>, keyof CreditNeeds>;
 
 function withoutOwn(stated: WithoutOwn, loss: LossFunction<Clip & LossSettings, "kl">) {
-  const { defaults, settings, check, needs = [], advantage, normalise, ...rest } = stated;
+  const { defaults, settings, check, ...rest } = stated;
   const { clip_low: low, clip_high: high, ...first } = defaults;
   const shape = { ...clipSettings({ low, high }), ...settings, ...termSettings(first) };
-  return defineAlgorithm({
+  return rewardAlgorithm({
     loss,
     ...rest,
     config: z.strictObject(shape).superRefine((c, ctx) => {
@@ -78,10 +74,5 @@ function withoutOwn(stated: WithoutOwn, loss: LossFunction<Clip & LossSettings, 
       check?.(c, ctx);
       checkTerms(c, ctx);
     }),
-    coef: klCoef,
-    credit: {
-      needs: (c) => [...needs, ...klNeeds(c)],
-      assign: (round, c) => creditWithKl(round, c, { advantage, normalise }),
-    },
   });
 }

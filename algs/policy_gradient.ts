@@ -1,21 +1,21 @@
 /**
- * The clipped policy gradient, the loss of most algorithms here. Schulman et al. 2017, arXiv:1707.06347, eq. 7; the dual
- * clip is that of Ye et al. 2020, arXiv:1912.09729, eq. 5.
+ * The clipped policy gradient, the loss of most algorithms here. Schulman et al. 2017,
+ * arXiv:1707.06347, eq. 7; the dual clip is that of Ye et al. 2020, arXiv:1912.09729, eq. 5.
  *
  *     r_t = π(y_t) ÷ π_old(y_t)
- *     P_t = − min(r_t A_t, clip(r_t, 1 − clip_low, 1 + clip_high) A_t); with a `dual_clip`, at most dual_clip · |A_t| where A_t < 0
+ *     P_t = − min(r_t A_t, clip(r_t, 1 − clip_low, 1 + clip_high) A_t)
+ *           with a `dual_clip`, at most dual_clip · |A_t| where A_t < 0
  *     L   = aggregate_t [ w_t P_t + kl_coef · KL_t − entropy_coef · H_t ]
  *
- * A is the algorithm's credit; the other terms are options, one file each: `aggregation`, `importance` (w), `kl_estimator`
- * and `entropy_coef`. One that is off is not in the loss; `kl_in` moves the KL from the loss to the credit.
+ * A is the algorithm's credit. The other terms are options: `importance` (w), `kl_estimator`,
+ * `entropy_coef`, `aggregation`. Those that are off are absent; `kl_in` moves the KL to the credit.
  */
-import type { z } from "zod";
 import { aggregate } from "./aggregation.ts";
-import type { CreditNeeds } from "./algorithm.ts";
 import { importanceWeight } from "./importance.ts";
 import { klTerm } from "./kl.ts";
-import { type Clip, clipFraction, type Expr, type LossInputs, type LossParts, where } from "./language/mod.ts";
-import { type PolicyAlgorithm, policyAlgorithm, type PolicyGradient } from "./policy_algorithm.ts";
+import type { Clip, Expr, LossInputs, LossParts } from "./language/mod.ts";
+import { clipFraction, perSequenceSum, where } from "./language/mod.ts";
+import { policyAlgorithm, type PolicyDeclaration } from "./policy_algorithm.ts";
 import { type LossSettings, termMetrics } from "./terms.ts";
 export { deviationSettings, termExamples } from "./terms.ts";
 
@@ -33,31 +33,27 @@ export function surrogate<K extends "token" | "sequence">(
   return bounded as unknown as Expr<K>;
 }
 
-/** L of any P, and what is measured of it. */
+/** L of any P, and what is measured of it. A completion's P meets the sums of its tokens' terms. */
 export function policyLoss(
-  P: Expr<"token">,
+  P: Expr<"token" | "sequence">,
   x: LossInputs<"kl">,
   c: LossSettings,
   metrics: LossParts["metrics"] = {},
 ): LossParts {
   const [w, kl] = [importanceWeight(x, c), klTerm(x, c)]; // null: off
-  let loss = w === null ? P : P.mul(w); // w_t P_t
-  if (kl !== null) loss = loss.add(kl); // + kl_coef · KL_t
-  if (c.entropy_coef > 0) loss = loss.add(x.entropy.mul(-c.entropy_coef)); // − entropy_coef · H_t
+  const like = (term: Expr<"token">) => P.kind === "token" ? term : perSequenceSum(term);
+  let loss = w === null ? P : P.mul(w); // w P
+  if (kl !== null) loss = loss.add(like(kl)); // + kl_coef KL
+  if (c.entropy_coef > 0) loss = loss.add(like(x.entropy.mul(-c.entropy_coef))); // − entropy_coef H
   return { loss: aggregate(loss, x, c), metrics: { ...metrics, ...termMetrics(x, c) } };
 }
 
 /** L with P of π ÷ π_old of each token. */
 function clippedLoss(x: LossInputs<"kl">, c: Clip & LossSettings): LossParts {
   const r = x.logp.sub(x.old_logp).exp(); // [B, T]
-  return policyLoss(surrogate(r, x.advantage, c), x, c, { "policy/clip_fraction": clipFraction(r, c) });
+  const metrics = { "policy/clip_fraction": clipFraction(r, c) };
+  return policyLoss(surrogate(r, x.advantage, c), x, c, metrics);
 }
 
-/** An algorithm with this loss, and with an option for each of its terms. */
-export function policyGradient<
-  const Name extends string,
-  Own extends z.ZodRawShape,
-  const Needs extends keyof CreditNeeds = never,
->(stated: PolicyGradient<Name, Own, Needs>): PolicyAlgorithm<Name, Own, Needs> {
-  return policyAlgorithm(stated, clippedLoss);
-}
+/** Declares an algorithm with this loss and an option for each of its terms. */
+export const policyGradient: PolicyDeclaration = policyAlgorithm(clippedLoss);

@@ -1,16 +1,20 @@
 /**
- * Compatibility profiles: what other frameworks compute under the name of an algorithm, as settings of ours. A profile is
- * `FRAMEWORK(the algorithm's name, nothing else set)`: its source files' defaults, not its recipes. It fills in what a
- * configuration leaves out, before the schema does. It never takes over how a framework's gradient depends on the cut
- * into micro-batches and ranks. `ends` says in sentences where equality ends, `source` what was read. After a change of
- * either, `tests/algs/peers_test.ts` and `parity_test.ts` say whether settings and sentences still hold.
+ * Compatibility profiles: what other frameworks compute under the name of an algorithm, as settings
+ * of ours. A profile is `FRAMEWORK(the algorithm's name, nothing else set)`: its source files'
+ * defaults, not its recipes. It fills in what a configuration leaves out, before the schema does.
+ * It never copies how a framework's gradient depends on the split into micro-batches and ranks.
+ * `ends` says in sentences where equality ends, `source` what was read. After either changes,
+ * `tests/algs/peers_test.ts` and `parity_test.ts` check whether settings and sentences still hold.
  */
 import type { z } from "zod";
 import type { AnyAlgorithm } from "./algorithm.ts";
 import { ALGORITHMS } from "./table.ts";
 
 type Name = keyof typeof ALGORITHMS;
-type Entry<N extends Name> = { settings: z.input<(typeof ALGORITHMS)[N]["config"]>; ends?: readonly string[] };
+type Entry<N extends Name> = {
+  settings: z.input<(typeof ALGORITHMS)[N]["config"]>;
+  ends?: readonly string[];
+};
 /**
  * What a profile was read from: a commit of a repository, or the file of a release, by its sha256.
  */
@@ -38,7 +42,8 @@ const TRL_GRPO = [
   "TRL's entropy bonus is a mean over tokens under every loss_type; ours follows the aggregation.",
 ] as const;
 const TRL_TOKENS =
-  "TRL divides by the mean of the tokens of a generation's optimizer steps, ours by those of the step: equal with one step.";
+  "TRL divides by the mean of the tokens of a generation's optimizer steps, ours by those " +
+  "of the step: equal with one step.";
 const trlGroup = { clip_low: 0.2, clip_high: 0.2, std_epsilon: 1e-4, ...trlTerms } as const;
 
 const trl: Framework = {
@@ -54,14 +59,19 @@ const trl: Framework = {
   algorithms: {
     grpo: {
       settings: { ...trlGroup, aggregation: "sequence_mean" },
-      ends: [...TRL_GRPO, 'This is loss_type: "grpo"; TRL\'s default is "dapo", which is aggregation: token_mean.'],
+      ends: [
+        ...TRL_GRPO,
+        'This is loss_type: "grpo"; TRL\'s default is "dapo", which is aggregation: token_mean.',
+      ],
     },
     dr_grpo: {
       settings: { clip_low: 0.2, clip_high: 0.2, ...trlTerms, loss_denominator: 512 },
       ends: [
         ...TRL_GRPO,
-        'This is loss_type: "dr_grpo" with scale_rewards: "none"; without the latter TRL keeps the standard deviation.',
-        "loss_denominator is TRL's max_completion_length, of which 512 is the default: set it to yours.",
+        'This is loss_type: "dr_grpo" with scale_rewards: "none"; without the latter TRL ' +
+        "keeps the standard deviation.",
+        "loss_denominator is TRL's max_completion_length, of which 512 is the default: set " +
+        "it to yours.",
       ],
     },
     dapo: {
@@ -69,7 +79,8 @@ const trl: Framework = {
       ends: [
         ...TRL_GRPO,
         TRL_TOKENS,
-        'This is loss_type: "dapo", which leaves epsilon_high at 0.2: the paper has clip_high: 0.28.',
+        'This is loss_type: "dapo", which leaves epsilon_high at 0.2: the paper has ' +
+        "clip_high: 0.28.",
         "TRL has no dynamic sampling; its overlong penalty is a reward function.",
       ],
     },
@@ -78,19 +89,35 @@ const trl: Framework = {
       ends: [
         ...TRL_GRPO,
         TRL_TOKENS,
-        'This is importance_sampling_level: "sequence"; TRL leaves the bounds at 0.2, which never clip, and takes a token mean.',
-        "The value of the loss is TRL's; its KL, if there is one, is weighted by the ratio of the completion, ours of the token.",
+        'This is importance_sampling_level: "sequence"; TRL leaves the bounds at 0.2, which ' +
+        "never clip, and takes a token mean.",
+        "The value of the loss is TRL's; its KL, if there is one, is weighted by the ratio " +
+        "of the completion, ours of the token.",
       ],
     },
     cispo: {
-      settings: { clip_low: null, clip_high: -0.8, std_epsilon: 1e-4, ...trlTerms, aggregation: "token_mean" },
+      settings: {
+        clip_low: null,
+        clip_high: -0.8,
+        std_epsilon: 1e-4,
+        ...trlTerms,
+        aggregation: "token_mean",
+      },
       ends: [
         ...TRL_GRPO,
         TRL_TOKENS,
         "TRL's epsilon_high is the bound itself, 0.2 by default; for its 5.0 write clip_high: 4.",
       ],
     },
-    rloo: { settings: { clip_low: 0.2, clip_high: 0.2, kl_coef: 0.05, kl_in: "reward", kl_estimator: "k1" } },
+    rloo: {
+      settings: {
+        clip_low: 0.2,
+        clip_high: 0.2,
+        kl_coef: 0.05,
+        kl_in: "reward",
+        kl_estimator: "k1",
+      },
+    },
     sft: { settings: {} },
     dpo: {
       settings: { beta: 0.1, loss: "sigmoid", label_smoothing: 0, length_normalised: false },
@@ -105,7 +132,8 @@ const verlClip = { clip_low: 0.2, clip_high: 0.2, ...verlTerms } as const;
 
 const WHITENING = "verl whitens with the n - 1 standard deviation, and 1e-8 under its root.";
 const CUT = "A completion that was cut is one that stopped; ours bootstraps.";
-const EMPTY = "verl counts completions without a token in its mean over completions; ours leaves them out.";
+const EMPTY =
+  "verl counts completions without a token in its mean over completions; ours leaves them out.";
 
 const verl: Framework = {
   source: {
@@ -116,15 +144,18 @@ const verl: Framework = {
   },
   ends: [
     "verl keeps log-ratios within ±20 (GSPO's at most 10) and k3 within ±10; ours are unclamped.",
-    "verl cuts a round into mini-batches of 256 prompts by default: set trainer.updates_per_batch to your number of steps.",
+    "verl cuts a round into mini-batches of 256 prompts by default: set " +
+    "trainer.updates_per_batch to your number of steps.",
   ],
   algorithms: {
     grpo: { settings: { ...verlClip, std_epsilon: 1e-6 } },
     dr_grpo: {
       settings: { clip_low: 0.2, clip_high: 0.2, dual_clip: 3, kl_coef: 0 },
       ends: [
-        'This is norm_adv_by_std_in_grpo: false with loss_agg_mode: "seq-mean-token-sum-norm", which divides by the ' +
-        "completions (since 26 February 2026) and by loss_scale_factor, the padded length of the responses by default: " +
+        "This is norm_adv_by_std_in_grpo: false with loss_agg_mode: " +
+        '"seq-mean-token-sum-norm", which divides by the ' +
+        "completions (since 26 February 2026) and by loss_scale_factor, the padded length " +
+        "of the responses by default: " +
         "set loss_denominator to it.",
         EMPTY,
       ],
@@ -139,21 +170,36 @@ const verl: Framework = {
         surplus: "discard",
       },
       ends: [
-        "This is its DAPO recipe (recipe/dapo of v0.6.1), whose dual clip is 10 in some scripts and 3 by default.",
+        "This is its DAPO recipe (recipe/dapo of v0.6.1), whose dual clip is 10 in some " +
+        "scripts and 3 by default.",
         "verl's recipe fails when its last batch leaves a round short; ours trains on what it has.",
       ],
     },
     gspo: {
-      settings: { clip_low: 3e-4, clip_high: 4e-4, std_epsilon: 1e-6, kl_coef: 0, aggregation: "sequence_mean" },
+      settings: {
+        clip_low: 3e-4,
+        clip_high: 4e-4,
+        std_epsilon: 1e-6,
+        kl_coef: 0,
+        aggregation: "sequence_mean",
+      },
       ends: [
-        "Bounds and aggregation are its example's; its own default of the bounds would be 0.2, and since 0.9.1 its aggregation " +
+        "Bounds and aggregation are its example's; its own default of the bounds would be " +
+        "0.2, and since 0.9.1 its aggregation " +
         "is loss_agg_mode, a token mean by default.",
-        "A KL or an entropy bonus, if there is one, follows its loss_agg_mode; ours the aggregation.",
+        "A KL or an entropy bonus, if there is one, follows its loss_agg_mode; ours the " +
+        "aggregation.",
         EMPTY,
       ],
     },
     cispo: {
-      settings: { clip_low: 0.2, clip_high: 0.2, std_epsilon: 1e-6, kl_coef: 0, aggregation: "token_mean" },
+      settings: {
+        clip_low: 0.2,
+        clip_high: 0.2,
+        std_epsilon: 1e-6,
+        kl_coef: 0,
+        aggregation: "token_mean",
+      },
     },
     ppo: {
       settings: { ...verlClip, gamma: 1, lambda: 1, whiten: true, value_clip: 0.5 },
@@ -179,13 +225,15 @@ const openrlhfTerms = {
   kl_estimator: "k1",
   aggregation: "token_mean",
 } as const;
-/** It takes the KL of the tokens from a token on from its advantage, after the baseline. */
+/** It subtracts the KL of a token and later ones from its advantage, after the baseline. */
 const openrlhfGroup = { ...openrlhfTerms, kl_in: "advantage" } as const;
 const openrlhfTokens = { ...openrlhfTerms, kl_in: "reward" } as const;
 const ROOT =
-  "OpenRLHF divides by the root of a variance of at least 1e-8 where it whitens; ours adds 1e-8 to the standard deviation.";
+  "OpenRLHF divides by the root of a variance of at least 1e-8 where it whitens; ours adds " +
+  "1e-8 to the standard deviation.";
 const ROUNDED =
-  "Equal rewards have advantages of exactly 0 here; OpenRLHF divides the rounding of their float32 mean by 1e-9, so that " +
+  "Equal rewards have advantages of exactly 0 here; OpenRLHF divides the rounding of their " +
+  "float32 mean by 1e-9, so that " +
   "eight rewards of 2.1 have advantages of 0.93.";
 
 const openrlhf: Framework = {
@@ -196,22 +244,34 @@ const openrlhf: Framework = {
     commit: "3c3be6234e0cb353e76bb8019947db9dfe99fca7",
   },
   ends: [
-    "OpenRLHF keeps log-ratios within ±20 (but GSPO's) and KL estimates within ±10; ours are unclamped.",
-    "OpenRLHF clips a reward at ±10, after the group's baseline if there is one; ours is unclipped.",
-    "OpenRLHF takes a step for each 128 completions by default: set trainer.updates_per_batch to your number of steps.",
+    "OpenRLHF keeps log-ratios within ±20 (but GSPO's) and KL estimates within ±10; ours " +
+    "are unclamped.",
+    "OpenRLHF clips a reward at ±10, after the group's baseline if there is one; ours is " +
+    "unclipped.",
+    "OpenRLHF takes a step for each 128 completions by default: set " +
+    "trainer.updates_per_batch to your number of steps.",
   ],
   algorithms: {
     grpo: { settings: { ...openrlhfGroup, std_epsilon: 1e-9 }, ends: [ROUNDED] },
     dr_grpo: { settings: openrlhfGroup },
     gspo: {
-      settings: { ...openrlhfGroup, std_epsilon: 1e-9, ratio_gradient: "sequence", aggregation: "sequence_mean" },
+      settings: {
+        ...openrlhfGroup,
+        std_epsilon: 1e-9,
+        ratio_gradient: "sequence",
+        aggregation: "sequence_mean",
+      },
       ends: [
         ROUNDED,
-        "With its correction for vLLM on, its ratio is to the sampler's log-probabilities; ours to those that the trainer computes.",
+        "With its correction for vLLM on, its ratio is to the sampler's log-probabilities; " +
+        "ours to those that the trainer computes.",
         "It leaves the bounds at 0.2, which never clip a mean of log-ratios.",
       ],
     },
-    ppo: { settings: { ...openrlhfTokens, gamma: 1, lambda: 1, whiten: true, value_clip: 0.5 }, ends: [CUT, ROOT] },
+    ppo: {
+      settings: { ...openrlhfTokens, gamma: 1, lambda: 1, whiten: true, value_clip: 0.5 },
+      ends: [CUT, ROOT],
+    },
     reinforce_plus_plus: { settings: { ...openrlhfTokens, gamma: 1 }, ends: [ROOT] },
     reinforce_plus_plus_baseline: { settings: openrlhfGroup, ends: [ROOT] },
     sft: { settings: {} },
@@ -234,8 +294,10 @@ const feynrlTerms = {
   aggregation: "token_mean",
 } as const;
 const BROADCAST =
-  "FeynRL gives the advantage to the last token alone unless reward.broadcast is true; ours is every token's.";
-const SAMPLER = "FeynRL's ratio is to the sampler's log-probabilities; ours to those that the trainer computes.";
+  "FeynRL gives the advantage to the last token alone unless reward.broadcast is true; ours " +
+  "is every token's.";
+const SAMPLER =
+  "FeynRL's ratio is to the sampler's log-probabilities; ours to those that the trainer computes.";
 
 const feynrl: Framework = {
   source: {
@@ -255,21 +317,35 @@ const feynrl: Framework = {
       ends: [BROADCAST, SAMPLER],
     },
     dapo: {
-      settings: { ...feynrlTerms, clip_low: 0.2, clip_high: 0.2, std_epsilon: 1e-8, refill_batches_max: 0 },
+      settings: {
+        ...feynrlTerms,
+        clip_low: 0.2,
+        clip_high: 0.2,
+        std_epsilon: 1e-8,
+        refill_batches_max: 0,
+      },
       ends: [
         SAMPLER,
         "FeynRL needs reward.broadcast: true for it, as its loss is of tokens.",
-        "FeynRL drops groups of equal rewards, and takes all back if none is left; here their advantage is 0 and their " +
+        "FeynRL drops groups of equal rewards, and takes all back if none is left; here " +
+        "their advantage is 0 and their " +
         "tokens count in the mean.",
       ],
     },
     p3o: {
       settings: { ...feynrlTerms, pull: "k3", std_epsilon: 1e-8 },
-      ends: [BROADCAST, "FeynRL has one effective sample size per micro-batch; ours is of the whole optimizer step."],
+      ends: [
+        BROADCAST,
+        "FeynRL has one effective sample size per micro-batch; ours is of the whole " +
+        "optimizer step.",
+      ],
     },
     ppo: {
       settings: { ...feynrlTerms, clip_low: 0.2, clip_high: 0.2, whiten: true, value_clip: null },
-      ends: [SAMPLER, "FeynRL has no default for gamma and tau, its lambda: set gamma and lambda to yours."],
+      ends: [
+        SAMPLER,
+        "FeynRL has no default for gamma and tau, its lambda: set gamma and lambda to yours.",
+      ],
     },
     sft: { settings: {} },
     dpo: {
@@ -292,7 +368,9 @@ type Profile = {
 
 /** The frameworks that know an algorithm. */
 export function profilesOf(algorithm: string): FrameworkName[] {
-  return (Object.keys(FRAMEWORKS) as FrameworkName[]).filter((name) => profileOf(name, algorithm) !== null);
+  return (Object.keys(FRAMEWORKS) as FrameworkName[]).filter((name) =>
+    profileOf(name, algorithm) !== null
+  );
 }
 
 /**
@@ -305,10 +383,17 @@ export function profileOf(framework: string, algorithm: string): Profile | null 
   if (!Object.hasOwn(algorithms, algorithm)) return null;
   const { settings, ends = [] } = algorithms[algorithm as Name]!;
   const { credit }: AnyAlgorithm = ALGORITHMS[algorithm as Name];
-  return { about: aboutOf(source), source, settings, ends: credit === undefined ? ends : [...ends, ...always] };
+  return {
+    about: aboutOf(source),
+    source,
+    settings,
+    ends: credit === undefined ? ends : [...ends, ...always],
+  };
 }
 
 function aboutOf(source: Source): string {
   const { name, date } = source;
-  return "release" in source ? `${name} ${source.release}` : `${name} ${source.commit.slice(0, 12)} of ${date}`;
+  return "release" in source
+    ? `${name} ${source.release}`
+    : `${name} ${source.commit.slice(0, 12)} of ${date}`;
 }

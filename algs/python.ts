@@ -3,7 +3,7 @@ import { AlgorithmDescription, ArtifactRef, PythonSettings, ScoredColumn } from 
 import type { AnyAlgorithm } from "./algorithm.ts";
 import { truncationSettings } from "./truncation.ts";
 
-/** The path of an algorithm's file, written where a name is expected; null if the text is none. */
+/** The path of an algorithm's file, written where a name is expected; null for any other text. */
 export function parsePythonAlgorithm(text: string): string | null {
   return /\.py$/.test(text) ? text : null;
 }
@@ -12,29 +12,36 @@ export function parsePythonAlgorithm(text: string): string | null {
 export const PythonAlgorithm = z.strictObject({
   name: z.literal("python").describe("An algorithm in a Python file. Written short: `path.py`."),
   source: z.string().regex(/\.py$/, "must be a path that ends in .py").describe(
-    "The file, with `loss(x, c, s)` and, as needed, `Config`, `credit(round, c)`, `statistics(x, c)`, `value_loss(x, c)`.",
+    "The file, with `loss(x, c, s)` and, as needed, `Config`, `credit(round, c)`, " +
+      "`statistics(x, c)`, `value_loss(x, c)`.",
   ),
   settings: PythonSettings.default({}).describe(
     "Of the file's `Config`. They may also be next to the name, as for other algorithms.",
   ),
   ...truncationSettings,
   value_model: z.boolean().default(false).describe(
-    "A value model is trained beside the policy: the file has a `value_loss`. Read from the file where it is not given.",
+    "A value model is trained beside the policy: the file has a `value_loss`. Read from the " +
+      "file where it is not given.",
   ),
-  sha256: z.string().nullable().default(null).describe("Of the file as the run was made with it. Read from the file."),
+  sha256: z.string().nullable().default(null).describe(
+    "Of the file as the run was made with it. Read from the file.",
+  ),
 });
 export type PythonAlgorithm = z.infer<typeof PythonAlgorithm>;
 
-/** Whether an algorithm is a file of the user's. */
-export function inPython<C extends { name: string }>(choice: C): choice is Extract<C, PythonAlgorithm> {
+/** Whether an algorithm is the user's Python file. */
+export function inPython<C extends { name: string }>(
+  choice: C,
+): choice is Extract<C, PythonAlgorithm> {
   return "source" in choice;
 }
 
-/** What is known of a file before a trainer has opened it. */
+/** What is known about a file before a trainer opens it. */
 export function unopened({ source, value_model }: PythonAlgorithm): AnyAlgorithm {
   const elsewhere = () => {
     throw new RangeError(
-      `Cannot compute with ${source} here because it is in Python: a trainer opens it, see open_algorithm`,
+      `Cannot compute with ${source} here because it is in Python: a trainer opens it, see ` +
+        "open_algorithm",
     );
   };
   return {
@@ -52,7 +59,7 @@ const /** @internal */ openedAlgorithmSchema = AlgorithmDescription.extend({
   value_loss: ArtifactRef.nullable(),
   columns: z.array(ScoredColumn).describe("What must be scored before training."),
 });
-/** An algorithm in Python once a run has recorded it: it needs its file no more. */
+/** An algorithm in Python once a run has recorded it: it no longer needs its file. */
 export type OpenedAlgorithm = z.infer<typeof openedAlgorithmSchema>;
 /** Schema of {@linkcode OpenedAlgorithm}. */
 export const OpenedAlgorithm: typeof openedAlgorithmSchema = openedAlgorithmSchema;

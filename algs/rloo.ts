@@ -1,59 +1,57 @@
 /**
- * REINFORCE leave-one-out. Ahmadian et al. 2024, "Back to Basics", arXiv:2402.14740, section 3; Kool et al. 2019.
+ * REINFORCE leave-one-out. Ahmadian et al. 2024, "Back to Basics", arXiv:2402.14740, section 3;
+ * Kool et al. 2019.
  *
  *     R'_i = R_i − kl_coef · Σ_t (log π_old(y_t) − log π_ref(y_t))
  *     A_i  = R'_i − mean of the others' R' in its group
  *     s_i  = π(y_i) ÷ π_old(y_i), of whole completions: a completion is one action
  *     L    = mean_i − min(s_i A_i, clip(s_i, 1 − clip_low, 1 + clip_high) A_i)
  *
- * Differences from the paper: it makes one update with samples of the policy itself, where the ratio is 1 and this loss
- * has the gradient of −A log π(y). The clipped ratio is TRL's; it lets several updates use one round. The weight of the
- * KL is TRL's 0.05; the paper tunes it per task, and has the KL in the reward as here.
+ * Differences from the paper: it makes one update with samples of the policy itself, where the
+ * ratio is 1 and this loss has the gradient of −A log π(y). The clipped ratio is TRL's; it lets
+ * several updates use one round. The weight of the KL is TRL's 0.05; the paper tunes it per task,
+ * and has the KL in the reward as here.
  *
- * As a completion is one action, the other terms are sums over its tokens, importance weights are of whole completions,
- * and there is one aggregation, the mean over completions.
+ * As a completion is one action, the other terms are sums over its tokens, importance weights are
+ * of whole completions, and there is one aggregation, the mean over completions.
  *
- * Peers: TRL's `RLOOTrainer` is this, with a group of 2 by default. OpenRLHF (`rloo`) and verl have this advantage with
- * PPO's ratio of tokens and a token mean; NeMo-RL has it as an option without a ratio. FeynRL has none.
+ * Peers: TRL's `RLOOTrainer` is this, with a group of 2 by default. OpenRLHF (`rloo`) and verl have
+ * this advantage with PPO's ratio of tokens and a token mean; NeMo-RL has it as an option without a
+ * ratio. FeynRL has none.
  */
 import { z } from "zod";
-import { defineAlgorithm } from "./algorithm.ts";
 import { leaveOneOut } from "./baselines.ts";
 import { checkClip, clipSettings } from "./clip.ts";
-import { entropySettings, entropyTerm } from "./entropy.ts";
-import { checkImportance, corrected, sequenceImportanceSettings } from "./importance.ts";
-import { checkKl, klCoef, klSettings, klTerm, LOSS_OR_REWARD } from "./kl.ts";
-import { creditWithKl, klNeeds } from "./kl_credit.ts";
-import { perSequenceMean, perSequenceSum, sequenceMean } from "./language/mod.ts";
-import { surrogate } from "./policy_gradient.ts";
-import { termMetrics, total } from "./terms.ts";
+import { checkImportance, sequenceImportanceSettings } from "./importance.ts";
+import { checkKl, klSettings, LOSS_OR_REWARD } from "./kl.ts";
+import { perSequenceMean, perSequenceSum } from "./language/mod.ts";
+import { policyLoss, surrogate } from "./policy_gradient.ts";
+import { rewardAlgorithm } from "./reward_algorithm.ts";
+import { entropySettings } from "./terms.ts";
 import { truncationSettings } from "./truncation.ts";
 
-export const rloo = defineAlgorithm({
+export const rloo = rewardAlgorithm({
   name: "rloo",
   about: "REINFORCE with the other samples of a prompt as the baseline.",
   config: z.strictObject({
     ...clipSettings({ low: 0.2, high: 0.2 }),
-    ...klSettings({ kl_coef: 0.05, kl_in: "reward", kl_estimator: "k1", kl_places: LOSS_OR_REWARD }),
+    ...klSettings({
+      kl_coef: 0.05,
+      kl_in: "reward",
+      kl_estimator: "k1",
+      kl_places: LOSS_OR_REWARD,
+    }),
     ...entropySettings,
     ...sequenceImportanceSettings,
     ...truncationSettings,
   }).superRefine(checkClip).superRefine(checkKl).superRefine(checkImportance),
   ratio: "sequence",
-  coef: klCoef,
   group_min: 2,
-  credit: {
-    needs: klNeeds,
-    assign: (round, c) => creditWithKl(round, c, { advantage: ({ reward, group }) => leaveOneOut(reward, group) }), // [N] -> [N]
-  },
+  advantage: ({ reward, group }) => leaveOneOut(reward, group), // [N] -> [N]
   loss: (x, c) => {
-    const ratio = perSequenceSum(x.logp.sub(x.old_logp)).exp(); // [B]
-    const policy = corrected(surrogate(ratio, perSequenceMean(x.advantage), c), x, c); // [B]
-    const [kl, entropy] = [klTerm(x, c), entropyTerm(x, c)]; // [B, T]
-    return {
-      loss: sequenceMean(total(policy, kl && perSequenceSum(kl), entropy && perSequenceSum(entropy))),
-      metrics: termMetrics(x, c),
-    };
+    const s = perSequenceSum(x.logp.sub(x.old_logp)).exp(); // [B]
+    const P = surrogate(s, perSequenceMean(x.advantage), c); // [B]
+    return policyLoss(P, x, { ...c, aggregation: "sequence_mean", loss_denominator: 1 });
   },
   examples: [
     { dual_clip: 1.5, importance: "sequence_truncate", importance_low: 0.9, importance_high: 1.1 },

@@ -1,22 +1,28 @@
 /**
- * What every policy-gradient loss may have beside its own formula: KL, entropy, importance
+ * What every policy-gradient loss may have besides its own formula: KL, entropy, importance
  * correction, aggregation, truncation.
  */
 import { z } from "zod";
 import { type AggregationSettings, aggregationSettings, checkAggregation } from "./aggregation.ts";
-import { entropySettings } from "./entropy.ts";
 import { checkImportance, type ImportanceSettings, importanceSettings } from "./importance.ts";
 import { checkKl, klOf, klScaled, type KlSettings, klSettings } from "./kl.ts";
 import { type Expr, type LossInputs, tokenMean } from "./language/mod.ts";
 import { truncationSettings } from "./truncation.ts";
 
-/** First values of the settings; `kl_places`: where the KL may be. */
+/** Setting of the entropy bonus. */
+export const entropySettings = {
+  entropy_coef: z.number().min(0).default(0).describe(
+    "Weight of the next-token entropy, which the loss rewards; 0: not computed.",
+  ),
+};
+
+/** Defaults of the settings. `kl_places`: where the KL may be. */
 export type FirstTerms =
   & Pick<AggregationSettings, "aggregation">
   & Partial<Pick<KlSettings, "kl_coef" | "kl_in" | "kl_estimator">>
   & { kl_places?: readonly KlSettings["kl_in"][] };
 
-/** The settings of all of them; the first values are the algorithm's own. */
+/** The settings of all terms, with the algorithm's defaults. */
 export function termSettings({ aggregation, ...kl }: FirstTerms): TermShape {
   return {
     ...aggregationSettings(aggregation),
@@ -48,7 +54,7 @@ export const deviationSettings = {
   ...klScaled,
 };
 
-/** Refuses what does not go together. */
+/** Refuses settings that conflict. */
 export function checkTerms(c: TermSettings, ctx: z.RefinementCtx): void {
   checkAggregation(c, ctx);
   checkKl(c, ctx);
@@ -64,26 +70,27 @@ export const termExamples = [
   { kl_coef: 0.04, kl_estimator: "k2", entropy_coef: 0.01 },
   { kl_coef: 0.04, kl_estimator: "k3_k2", kl_target: 0.1, aggregation: "token_mean" },
   { kl_coef: 0.04, kl_estimator: "k3_weighted", aggregation: "group_mean" },
-  { kl_coef: 0.04, kl_in: "reward", kl_scaled: true, importance: "token_truncate", importance_low: 0.9 },
+  {
+    kl_coef: 0.04,
+    kl_in: "reward",
+    kl_scaled: true,
+    importance: "token_truncate",
+    importance_low: 0.9,
+  },
   { kl_coef: 0.04, kl_in: "advantage", kl_estimator: "k1" },
   { importance: "token_truncate", importance_high: null },
   { importance: "token_mask", importance_low: 0.9, importance_high: 1.1 },
   { importance: "sequence_truncate", aggregation: "sequence_mean_token_sum", loss_denominator: 8 },
-  { importance: "sequence_mask", importance_high: 1.1, aggregation: "token_sum", loss_denominator: 64 },
+  {
+    importance: "sequence_mask",
+    importance_high: 1.1,
+    aggregation: "token_sum",
+    loss_denominator: 64,
+  },
   { importance: "geometric_mask", importance_low: 0.9, importance_high: null },
 ] as const;
 
-/** The sum of the terms that are there. */
-export function total<K extends "token" | "sequence">(first: Expr<K>, ...others: (Expr<K> | null)[]): Expr<K> {
-  // A kind meets itself: the compiler cannot see that while K is open.
-  const terms = [first, ...others].filter((term) => term !== null) as unknown as Expr<"token">[];
-  return terms.reduce((sum, term) => sum.add(term)) as unknown as Expr<K>;
-}
-
-/**
- * Numbers to watch, of the terms that are there: the mean over tokens of KL, entropy and importance
- * weight.
- */
+/** Metrics of the terms that are on: the mean over tokens of KL, entropy and importance weight. */
 export function termMetrics(
   x: LossInputs,
   c: KlSettings & { entropy_coef: number; importance?: string },

@@ -21,7 +21,9 @@ export function curvesSvg(series: readonly Series[], labels: Labels): string {
   const x = (value: number) => PLOT.left + (value / end) * (WIDTH - PLOT.left - PLOT.right);
   const y = (value: number) => PLOT.top + (1 - value) * (HEIGHT - PLOT.top - PLOT.bottom);
   const line = (points: Series["points"], style: string) =>
-    `<polyline fill="none" ${style} points="${points.map((p) => `${fixed(x(p.x))},${fixed(y(p.y))}`).join(" ")}"/>`;
+    `<polyline fill="none" ${style} points="${
+      points.map((p) => `${fixed(x(p.x))},${fixed(y(p.y))}`).join(" ")
+    }"/>`;
   const xs = Array.from({ length: Math.round(end / step) + 1 }, (_, i) => i * step);
   const ys = Array.from({ length: Y_TICKS + 1 }, (_, i) => i / Y_TICKS);
   const drawn = series.flatMap(({ name, points }, i) => {
@@ -29,11 +31,16 @@ export function curvesSvg(series: readonly Series[], labels: Labels): string {
     return [
       line(points, `stroke="${colour}" stroke-opacity="0.3" stroke-width="1"`),
       line(smoothed(points), `stroke="${colour}" stroke-width="2"`),
-      text(name, { at: [WIDTH - PLOT.right, HEIGHT - PLOT.bottom - 10 - 16 * i], anchor: "end", fill: colour }),
+      text(name, {
+        at: [WIDTH - PLOT.right, HEIGHT - PLOT.bottom - 10 - 16 * i],
+        anchor: "end",
+        fill: colour,
+      }),
     ];
   });
   return [
-    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${HEIGHT}" font-family="sans-serif" font-size="12">`,
+    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${HEIGHT}" ` +
+    `font-family="sans-serif" font-size="12">`,
     `<rect width="${WIDTH}" height="${HEIGHT}" fill="#ffffff"/>`,
     ...ys.flatMap((value) => [
       `<line x1="${PLOT.left}" x2="${WIDTH - PLOT.right}" y1="${fixed(y(value))}" y2="${
@@ -42,7 +49,10 @@ export function curvesSvg(series: readonly Series[], labels: Labels): string {
       text(value.toFixed(1), { at: [PLOT.left - 8, y(value) + 4], anchor: "end" }),
     ]),
     ...xs.map((value) =>
-      text(String(Number(value.toPrecision(6))), { at: [x(value), HEIGHT - PLOT.bottom + 18], anchor: "middle" })
+      text(String(Number(value.toPrecision(6))), {
+        at: [x(value), HEIGHT - PLOT.bottom + 18],
+        anchor: "middle",
+      })
     ),
     text(labels.title, { at: [PLOT.left, 20], size: 14 }),
     text(labels.x, { at: [(PLOT.left + WIDTH - PLOT.right) / 2, HEIGHT - 8], anchor: "middle" }),
@@ -55,7 +65,10 @@ export function curvesSvg(series: readonly Series[], labels: Labels): string {
 
 type Text = { at: [number, number]; anchor?: string; fill?: string; size?: number };
 
-function text(content: string, { at: [x, y], anchor = "start", fill = "#333333", size = 12 }: Text): string {
+function text(
+  content: string,
+  { at: [x, y], anchor = "start", fill = "#333333", size = 12 }: Text,
+): string {
   const safe = content.replaceAll("&", "&amp;").replaceAll("<", "&lt;");
   return `<text x="${fixed(x)}" y="${
     fixed(y)

@@ -35,7 +35,9 @@ export class DbosPeer {
   }
 
   /** Steps per second of workflows that start together. */
-  async stepsPerSecond({ workflows, steps }: { workflows: number; steps: number }): Promise<number> {
+  async stepsPerSecond(
+    { workflows, steps }: { workflows: number; steps: number },
+  ): Promise<number> {
     await this.#stdin.write(new TextEncoder().encode(`${JSON.stringify({ workflows, steps })}\n`));
     const { seconds } = await this.#answer() as { seconds: number };
     return workflows * steps / seconds;
@@ -50,7 +52,9 @@ export class DbosPeer {
   async #answer(): Promise<unknown> {
     for (;;) {
       const { value, done } = await this.#lines.next();
-      if (done) throw new Error("Cannot measure DBOS because its process has ended: what it said is above");
+      if (done) {
+        throw new Error("Cannot measure DBOS because its process has ended: what it said is above");
+      }
       if (value.startsWith("{")) return JSON.parse(value);
     }
   }
@@ -69,7 +73,9 @@ async function install(): Promise<void> {
   await Deno.mkdir(INSTALLED, { recursive: true });
   const lock = await Deno.readTextFile(`${SOURCE}/package-lock.json`);
   const before = await Deno.readTextFile(`${INSTALLED}/package-lock.json`).catch(() => "");
-  for (const file of ["package.json", "steps.mjs"]) await Deno.copyFile(`${SOURCE}/${file}`, `${INSTALLED}/${file}`);
+  for (const file of ["package.json", "steps.mjs"]) {
+    await Deno.copyFile(`${SOURCE}/${file}`, `${INSTALLED}/${file}`);
+  }
   if (before === lock) return;
   await Deno.copyFile(`${SOURCE}/package-lock.json`, `${INSTALLED}/package-lock.json`);
   const { success, stderr } = await new Deno.Command("npm", {

@@ -1,8 +1,19 @@
-/** The engine alone, on SQLite with synchronous=FULL in a temporary folder; on PostgreSQL beside DBOS-TS. */
+/**
+ * The engine alone, on SQLite with synchronous=FULL in a temporary folder; on PostgreSQL beside
+ * DBOS-TS.
+ */
 import { z } from "zod";
 import { postgresSteps } from "./postgres_steps.ts";
 import { idleShare, median, numberFlags, rounded as round, timedRounds } from "./quickstart_run.ts";
-import { ArtifactStore, type Context, defineStage, Engine, graph, SqliteStore, type Store } from "../engine/mod.ts";
+import {
+  ArtifactStore,
+  type Context,
+  defineStage,
+  Engine,
+  graph,
+  SqliteStore,
+  type Store,
+} from "../engine/mod.ts";
 
 const SERIAL_STEPS = 2000;
 const REPLAYED_STEPS = 10_000;
@@ -13,8 +24,8 @@ const BURST = 500;
 type Measured = Record<string, number | null>;
 
 /**
- * `args`: `--rounds N --warmup N`, the online and the supervised rounds of the quickstart that is measured;
- * `--repeats N --steps N` of the serial steps on PostgreSQL.
+ * `args`: `--rounds N --warmup N`, the online and the supervised rounds of the quickstart that is
+ * measured; `--repeats N --steps N` of the serial steps on PostgreSQL.
  */
 export async function benchEngine(args: readonly string[]): Promise<Measured> {
   const sizes = numberFlags(args, { rounds: 20, warmup: 30, repeats: 5, steps: 1000 });
@@ -33,10 +44,15 @@ export async function benchEngine(args: readonly string[]): Promise<Measured> {
 }
 
 /** The engine's share of a round: the part in which no worker operation is with an agent. */
-async function quickstartShare({ rounds, warmup }: { rounds: number; warmup: number }): Promise<Measured> {
+async function quickstartShare(
+  { rounds, warmup }: { rounds: number; warmup: number },
+): Promise<Measured> {
   const timed = await timedRounds([`online.rounds=${rounds}`, `warmup.rounds=${warmup}`]);
   const shares = timed.map((one) => {
-    const busy = one.operations.map(({ sent_ms, ended_ms }) => ({ from_ms: sent_ms, to_ms: ended_ms }));
+    const busy = one.operations.map(({ sent_ms, ended_ms }) => ({
+      from_ms: sent_ms,
+      to_ms: ended_ms,
+    }));
     return idleShare(one, busy);
   });
   const round_ms = timed.map(({ from_ms, to_ms }) => to_ms - from_ms);
@@ -100,7 +116,10 @@ async function serialSteps(dir: string): Promise<Measured> {
 /** Milliseconds of the engine for each stage of a wide map, whose results share commits. */
 async function stageOverhead(dir: string): Promise<Measured> {
   const item = defineStage({
-    ...{ name: "item", version: 1, input: z.strictObject({ item: z.number() }), output: z.number() },
+    name: "item",
+    version: 1,
+    input: z.strictObject({ item: z.number() }),
+    output: z.number(),
     run: ({ item }) => item,
   });
   const definition = graph(
@@ -124,7 +143,9 @@ async function replay(dir: string): Promise<Measured> {
   let dispatched_ms = 0;
   const definition = sole(async (ctx) => {
     for (let burst = 0; burst < REPLAYED_STEPS; burst += BURST) {
-      await Promise.all(Array.from({ length: BURST }, (_, step) => ctx.step("step", () => 1, { id: burst + step })));
+      await Promise.all(
+        Array.from({ length: BURST }, (_, step) => ctx.step("step", () => 1, { id: burst + step })),
+      );
     }
     // The first engine stops here: a draining run starts no new step.
     drain.abort();

@@ -18,7 +18,10 @@ const KEPT = `${ROOT}.holdfast/bench/learning`;
 
 type Asked = { seeds: number[]; algorithms: string[]; budget: number; write: boolean };
 
-/** `args`: `--seeds 1,2,3 --algorithms grpo,ppo --budget SAMPLES`; `--write` puts curves into the docs. */
+/**
+ * `args`: `--seeds 1,2,3 --algorithms grpo,ppo --budget SAMPLES`; `--write` puts curves into the
+ * docs.
+ */
 export async function benchLearning(args: readonly string[]): Promise<Record<string, unknown>> {
   const { seeds, algorithms, budget, write } = asked(args);
   const results: Record<string, unknown> = {};
@@ -32,8 +35,14 @@ export async function benchLearning(args: readonly string[]): Promise<Record<str
     }
     const each = Object.entries(curves).map(([seed, curve]) => [seed, seedResult(curve)] as const);
     const gain_min = Math.min(...each.map(([, { gain }]) => gain));
-    results[algorithm] = { seeds: Object.fromEntries(each), gain_min, learns: gain_min >= GAIN_MIN };
-    if (write) await writeCurves(algorithm, { curves, budget: spent, label: learned(algorithm).label });
+    results[algorithm] = {
+      seeds: Object.fromEntries(each),
+      gain_min,
+      learns: gain_min >= GAIN_MIN,
+    };
+    if (write) {
+      await writeCurves(algorithm, { curves, budget: spent, label: learned(algorithm).label });
+    }
   }
   if (write) await writeTable();
   const learn = Object.values(results).every((one) => (one as { learns: boolean }).learns);
@@ -43,18 +52,27 @@ export async function benchLearning(args: readonly string[]): Promise<Record<str
 /** @throws {RangeError} At an unknown flag or algorithm. */
 export function asked(args: readonly string[]): Asked {
   const known = Object.keys(ALGORITHMS);
-  const found: Asked = { seeds: [1, 2, 3], algorithms: known, budget: BUDGET, write: args.includes("--write") };
+  const found: Asked = {
+    seeds: [1, 2, 3],
+    algorithms: known,
+    budget: BUDGET,
+    write: args.includes("--write"),
+  };
   const rest = args.filter((arg) => arg !== "--write");
   for (let i = 0; i < rest.length; i += 2) {
     const values = (rest[i + 1] ?? "").split(",");
     const numbers = values.map(Number);
     const whole = numbers.every((number) => Number.isInteger(number) && number >= 0);
     if (rest[i] === "--seeds" && whole) found.seeds = numbers;
-    else if (rest[i] === "--budget" && whole && numbers.length === 1 && numbers[0]! > 0) found.budget = numbers[0]!;
-    else if (rest[i] === "--algorithms" && values.every((name) => known.includes(name))) found.algorithms = values;
-    else {
+    else if (rest[i] === "--budget" && whole && numbers.length === 1 && numbers[0]! > 0) {
+      found.budget = numbers[0]!;
+    } else if (rest[i] === "--algorithms" && values.every((name) => known.includes(name))) {
+      found.algorithms = values;
+    } else {
       throw new RangeError(
-        `Cannot read '${rest.slice(i, i + 2).join(" ")}': there are --seeds 1,2,3, --budget ${BUDGET}, --write, and ` +
+        `Cannot read '${
+          rest.slice(i, i + 2).join(" ")
+        }': there are --seeds 1,2,3, --budget ${BUDGET}, --write, and ` +
           `--algorithms with some of ${known.join(",")}`,
       );
     }
@@ -63,7 +81,10 @@ export function asked(args: readonly string[]): Asked {
 }
 
 /** The curve, from a run that was done before if its configuration and budget were the same. */
-async function keptCurve(algorithm: string, one: { seed: number; budget: number | null }): Promise<CurvePoint[]> {
+async function keptCurve(
+  algorithm: string,
+  one: { seed: number; budget: number | null },
+): Promise<CurvePoint[]> {
   const config = await Deno.readTextFile(learned(algorithm).config);
   const name = sha256Hex(JSON.stringify([config, one])).slice(0, 16);
   const path = `${KEPT}/${algorithm}-${one.seed}-${name}.json`;

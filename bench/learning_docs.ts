@@ -22,7 +22,10 @@ export function seedResult(curve: readonly CurvePoint[]): SeedResult {
   return { first: rounded(first)!, last: rounded(last)!, gain: rounded(last - first)!, ...rest };
 }
 
-/** Writes `docs/learning/NAME.json` with the numbers and `docs/algorithms/curves/NAME.svg` with the picture. */
+/**
+ * Writes `docs/learning/NAME.json` with the numbers and `docs/algorithms/curves/NAME.svg` with the
+ * picture.
+ */
 export async function writeCurves(
   algorithm: string,
   { curves, budget, label }: { curves: Curves; budget: number | null; label: string },
@@ -34,30 +37,49 @@ export async function writeCurves(
     budget_samples: budget,
     results: each(seedResult),
     columns: ["samples", "seconds", label],
-    seeds: each((curve) => curve.map((point) => [point.samples, rounded(point.seconds), rounded(point.value)])),
+    seeds: each((curve) =>
+      curve.map((point) => [point.samples, rounded(point.seconds), rounded(point.value)])
+    ),
   };
-  const lines = Object.entries(fields).map(([name, value]) => `  ${JSON.stringify(name)}: ${JSON.stringify(value)}`);
+  const lines = Object.entries(fields).map(([name, value]) =>
+    `  ${JSON.stringify(name)}: ${JSON.stringify(value)}`
+  );
   await Deno.mkdir(`${ROOT}docs/learning`, { recursive: true });
-  await Deno.writeTextFile(`${ROOT}docs/learning/${algorithm}.json`, `{\n${lines.join(",\n")}\n}\n`);
+  await Deno.writeTextFile(
+    `${ROOT}docs/learning/${algorithm}.json`,
+    `{\n${lines.join(",\n")}\n}\n`,
+  );
   const series = Object.entries(curves).map(([seed, curve]) => ({
     name: `seed ${seed}`,
     points: curve.map(({ seconds, value }) => ({ x: seconds, y: value })),
   }));
-  const svg = curvesSvg(series, { title: algorithm, x: "seconds since the first round began", y: label });
+  const svg = curvesSvg(series, {
+    title: algorithm,
+    x: "seconds since the first round began",
+    y: label,
+  });
   await Deno.mkdir(`${ROOT}docs/algorithms/curves`, { recursive: true });
   await Deno.writeTextFile(`${ROOT}docs/algorithms/curves/${algorithm}.svg`, svg);
 }
 
 /** Puts the table of everything in `docs/learning` into its place in the page on benchmarks. */
 export async function writeTable(): Promise<void> {
-  const names = (await Array.fromAsync(Deno.readDir(`${ROOT}docs/learning`))).map(({ name }) => name).sort();
-  const read = async (name: string) => JSON.parse(await Deno.readTextFile(`${ROOT}docs/learning/${name}`)) as Recorded;
-  const table = learningTable(await Promise.all(names.filter((name) => name.endsWith(".json")).map(read)));
+  const names = (await Array.fromAsync(Deno.readDir(`${ROOT}docs/learning`))).map(({ name }) =>
+    name
+  ).sort();
+  const read = async (name: string) =>
+    JSON.parse(await Deno.readTextFile(`${ROOT}docs/learning/${name}`)) as Recorded;
+  const table = learningTable(
+    await Promise.all(names.filter((name) => name.endsWith(".json")).map(read)),
+  );
   const page = await Deno.readTextFile(PAGE);
   if (!REGION.test(page)) {
     throw new Error(`Cannot write the table because ${PAGE} has no place for it: ${REGION.source}`);
   }
-  await Deno.writeTextFile(PAGE, page.replace(REGION, (_, begin, end) => `${begin}\n${table}\n${end}`));
+  await Deno.writeTextFile(
+    PAGE,
+    page.replace(REGION, (_, begin, end) => `${begin}\n${table}\n${end}`),
+  );
 }
 
 /** One row for each algorithm: what its curve was at either end, per seed. */
@@ -71,8 +93,22 @@ export function learningTable(recorded: readonly Recorded[]): string {
     const all = Object.values(results);
     const gain = Math.min(...all.map((result) => result.gain)).toFixed(2);
     const seconds = Math.round(median(all.map((result) => result.seconds)));
-    return [`[\`${algorithm}\`](algorithms/curves/${algorithm}.svg)`, columns.at(-1)!, ...ends, gain, String(seconds)];
+    return [
+      `[\`${algorithm}\`](algorithms/curves/${algorithm}.svg)`,
+      columns.at(-1)!,
+      ...ends,
+      gain,
+      String(seconds),
+    ];
   });
-  const head = ["algorithm", "what", ...seeds.map((seed) => `seed ${seed}`), "smallest gain", "seconds"];
-  return [head, head.map(() => "---"), ...rows].map((cells) => `| ${cells.join(" | ")} |`).join("\n");
+  const head = [
+    "algorithm",
+    "what",
+    ...seeds.map((seed) => `seed ${seed}`),
+    "smallest gain",
+    "seconds",
+  ];
+  return [head, head.map(() => "---"), ...rows].map((cells) => `| ${cells.join(" | ")} |`).join(
+    "\n",
+  );
 }

@@ -7,7 +7,10 @@ import { flowDefinition, SHIPPED } from "../flows/mod.ts";
 import { createRun, executeRun, Home } from "../runs/mod.ts";
 import { withBenchHome } from "./quickstart_run.ts";
 
-/** A round: samples and seconds since the first began, and what the algorithm is judged by, between 0 and 1. */
+/**
+ * A round: samples and seconds since the first began, and what the algorithm is judged by, between
+ * 0 and 1.
+ */
 export type CurvePoint = { round: number; samples: number; seconds: number; value: number };
 
 /** What is read of an algorithm's run. */
@@ -41,13 +44,17 @@ const REWARD: Omit<Learned, "config"> = {
 const DEMONSTRATIONS: Omit<Learned, "config"> = {
   loop: "step",
   label: "probability of a token (geometric mean)",
-  value: (metrics) => metrics["policy/loss"] === undefined ? undefined : Math.exp(-metrics["policy/loss"]),
+  value: (metrics) =>
+    metrics["policy/loss"] === undefined ? undefined : Math.exp(-metrics["policy/loss"]),
   rows: (config) => QuickstartConfig.parse(config).warmup.rows_per_round,
 };
 
 export function learned(algorithm: string): Learned {
   if (algorithm === "sft") return { ...DEMONSTRATIONS, config: shipped("quickstart") };
-  return { ...(algorithm in ONLINE_ALGORITHMS ? REWARD : PAIRS), config: shipped(`algorithms/${algorithm}`) };
+  return {
+    ...(algorithm in ONLINE_ALGORITHMS ? REWARD : PAIRS),
+    config: shipped(`algorithms/${algorithm}`),
+  };
 }
 
 function shipped(name: string): string {
@@ -75,7 +82,8 @@ export async function learningCurve(
     }
     if (watch.spent < (budget ?? 0)) {
       throw new Error(
-        `Cannot judge '${what.config}' by ${budget} samples because its run is over after ${watch.spent}`,
+        `Cannot judge '${what.config}' by ${budget} samples because its run is over after ` +
+          `${watch.spent}`,
       );
     }
     return watch.curve;
@@ -84,15 +92,24 @@ export async function learningCurve(
 
 async function execute(home: Home, config: Config, watch: RoundWatch): Promise<void> {
   const definition = flowDefinition(config.flow);
-  const head = await createRun(home, definition, { config, id: "bench", entry: `${SHIPPED}${config.flow}` });
+  const head = await createRun(home, definition, {
+    config,
+    id: "bench",
+    entry: `${SHIPPED}${config.flow}`,
+  });
   const run = { head, graph: definition.build(config) };
-  const outcome = await executeRun(home, run, { drain: watch.signal, onEvent: (event) => watch.on(event) });
+  const outcome = await executeRun(home, run, {
+    drain: watch.signal,
+    onEvent: (event) => watch.on(event),
+  });
   if (outcome.status === "failed") {
     throw new Error(`Cannot continue because the run failed: ${JSON.stringify(outcome.error)}`);
   }
 }
 
-/** Reads the curve off a run's events, and ends the run with the round in which the budget is spent. */
+/**
+ * Reads the curve off a run's events, and ends the run with the round in which the budget is spent.
+ */
 export class RoundWatch {
   readonly curve: CurvePoint[] = [];
   spent = 0;
@@ -123,7 +140,9 @@ export class RoundWatch {
   }
 
   #close({ round, times }: { round: number; times: number }): void {
-    if (this.#value === null) throw new Error(`Cannot read round ${round} because no metric told what it learned`);
+    if (this.#value === null) {
+      throw new Error(`Cannot read round ${round} because no metric told what it learned`);
+    }
     const seconds = (this.now_ms() - (this.#begun_ms ?? NaN)) / 1000;
     this.spent += this.what.rows ?? 0;
     this.curve.push({ round, samples: this.spent, seconds, value: this.#value });

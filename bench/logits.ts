@@ -32,11 +32,23 @@ export async function benchLogits(args: readonly string[]): Promise<Record<strin
 
 /** The JSON line that one of `peers/` ends with. @throws {Error} With what it said, if it fails. */
 export async function pythonAnswer<T>(python: string, script: string, work: unknown): Promise<T> {
-  const env = { PYTHONPATH: `${ROOT}workers/python`, OMP_NUM_THREADS: "1", HF_HUB_DISABLE_PROGRESS_BARS: "1" };
+  const env = {
+    PYTHONPATH: `${ROOT}workers/python`,
+    OMP_NUM_THREADS: "1",
+    HF_HUB_DISABLE_PROGRESS_BARS: "1",
+  };
   const args = [`${ROOT}bench/peers/${script}`, JSON.stringify(work)];
-  const command = new Deno.Command(python, { args, env, stdin: "null", stdout: "piped", stderr: "piped" });
+  const command = new Deno.Command(python, {
+    args,
+    env,
+    stdin: "null",
+    stdout: "piped",
+    stderr: "piped",
+  });
   const { code, stdout, stderr } = await command.output();
   const text = new TextDecoder();
-  if (code !== 0) throw new Error(`Cannot measure because ${script} ended with ${code}:\n${text.decode(stderr)}`);
+  if (code !== 0) {
+    throw new Error(`Cannot measure because ${script} ended with ${code}:\n${text.decode(stderr)}`);
+  }
   return JSON.parse(text.decode(stdout).trim().split("\n").at(-1)!) as T;
 }

@@ -1,4 +1,7 @@
-/** `deno task bench NAME [--json]`: runs one benchmark; with --json its last line is one JSON object. */
+/**
+ * `deno task bench NAME [--json]`: runs one benchmark; with --json its last line is one JSON
+ * object.
+ */
 import { benchEngine } from "./engine.ts";
 import { benchGrpo } from "./grpo.ts";
 import { benchLearning } from "./learning.ts";
@@ -13,13 +16,25 @@ type Benchmark = { about: string; run(args: readonly string[]): Promise<Measured
 
 /** One line for each benchmark. */
 const BENCHMARKS: Record<string, Benchmark> = {
-  engine: { about: "durable steps per second, replay time, the engine's share of a round", run: benchEngine },
+  engine: {
+    about: "durable steps per second, replay time, the engine's share of a round",
+    run: benchEngine,
+  },
   grpo: { about: "seconds of a GRPO step, beside TRL's GRPOTrainer", run: benchGrpo },
-  learning: { about: "whether every algorithm learns, by its shipped configuration", run: benchLearning },
+  learning: {
+    about: "whether every algorithm learns, by its shipped configuration",
+    run: benchLearning,
+  },
   logits: { about: "memory of a step's logits in chunks, beside all at once", run: benchLogits },
   packing: { about: "supervised steps on packed rows, beside padded ones", run: benchPacking },
-  quickstart: { about: "the shipped quickstart, beside a plain PyTorch script", run: benchQuickstart },
-  recovery: { about: "seconds from each failure to the next useful work, and what was done again", run: benchRecovery },
+  quickstart: {
+    about: "the shipped quickstart, beside a plain PyTorch script",
+    run: benchQuickstart,
+  },
+  recovery: {
+    about: "seconds from each failure to the next useful work, and what was done again",
+    run: benchRecovery,
+  },
 };
 
 async function main(args: readonly string[]): Promise<number> {
@@ -28,13 +43,17 @@ async function main(args: readonly string[]): Promise<number> {
   if (!benchmark) {
     const lines = Object.entries(BENCHMARKS).map(([known, { about }]) => `  ${known}  ${about}`);
     console.error(
-      `${name === undefined ? "Name a benchmark" : `Cannot run '${name}'`}: there are\n${lines.join("\n")}`,
+      `${name === undefined ? "Name a benchmark" : `Cannot run '${name}'`}: there are\n${
+        lines.join("\n")
+      }`,
     );
     return 2;
   }
   const measured = await benchmark.run(rest);
   if (args.includes("--json")) console.log(JSON.stringify(measured));
-  else for (const [field, value] of Object.entries(measured)) console.log(`${field.padEnd(32)} ${shown(value)}`);
+  else {for (const [field, value] of Object.entries(measured)) {
+      console.log(`${field.padEnd(32)} ${shown(value)}`);
+    }}
   return 0;
 }
 

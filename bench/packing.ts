@@ -17,8 +17,14 @@ type Told = {
 };
 
 /** `args`: `--rows N --tokens N --repeats N`; `tokens` is trainer.micro_batch_tokens_max. */
-export async function benchPacking(args: readonly string[]): Promise<Record<string, number | null>> {
-  const { rows, tokens: tokens_max, repeats } = numberFlags(args, { rows: 64, tokens: 8192, repeats: 7 });
+export async function benchPacking(
+  args: readonly string[],
+): Promise<Record<string, number | null>> {
+  const { rows, tokens: tokens_max, repeats } = numberFlags(args, {
+    rows: 64,
+    tokens: 8192,
+    repeats: 7,
+  });
   const python = await quickstartPython();
   const optimizer = Optimizer.parse({ lr: 1e-4 });
   const { spec } = trainerGroup(TrainerConfig.parse({ device: "cpu" }), { seed: 1 });

@@ -7,7 +7,14 @@ import postgres from "postgres";
 import { z } from "zod";
 import { DbosPeer } from "./dbos_peer.ts";
 import { median, rounded } from "./quickstart_run.ts";
-import { ArtifactStore, defineStage, Engine, graph, PostgresStore, processOwner } from "../engine/mod.ts";
+import {
+  ArtifactStore,
+  defineStage,
+  Engine,
+  graph,
+  PostgresStore,
+  processOwner,
+} from "../engine/mod.ts";
 
 type PostgresSizes = { repeats: number; steps: number };
 type Measured = Record<string, number | null>;
@@ -16,35 +23,52 @@ type Measured = Record<string, number | null>;
 const WIDE = { workflows: 100, steps: 20 };
 const SERVER = Deno.env.get("HOLDFAST_TEST_POSTGRES") ?? "postgres://root@127.0.0.1:5432/postgres";
 const FIELDS = [
-  ...["postgres_serial_steps_per_s", "postgres_raw_appends_per_s", "dbos_serial_steps_per_s"],
-  ...["postgres_concurrent_steps_per_s", "dbos_concurrent_steps_per_s"],
-  ...["postgres_vs_dbos_serial", "postgres_vs_raw", "postgres_vs_dbos_concurrent"],
+  "postgres_serial_steps_per_s",
+  "postgres_raw_appends_per_s",
+  "dbos_serial_steps_per_s",
+  "postgres_concurrent_steps_per_s",
+  "dbos_concurrent_steps_per_s",
+  "postgres_vs_dbos_serial",
+  "postgres_vs_raw",
+  "postgres_vs_dbos_concurrent",
 ];
 
 /** The statement of the engine's design, and nothing else. */
 const BARE_APPEND = `WITH head AS (
-    UPDATE runs SET last_seq = last_seq + $3 WHERE id = $1 AND epoch = $2 AND owner IS NOT NULL RETURNING no, last_seq)
+    UPDATE runs SET last_seq = last_seq + $3
+    WHERE id = $1 AND epoch = $2 AND owner IS NOT NULL RETURNING no, last_seq)
   INSERT INTO journal (run_no, seq, epoch, at_ms, kind, key, input_hash, value)
-  SELECT no, last_seq, $2, (extract(epoch FROM clock_timestamp()) * 1000)::bigint, $4, $5, NULL, $6 FROM head
+  SELECT no, last_seq, $2, (extract(epoch FROM clock_timestamp()) * 1000)::bigint,
+    $4, $5, NULL, $6 FROM head
   RETURNING seq`;
 
 /** All null, with a message on standard error, if there is no PostgreSQL. */
-export async function postgresSteps(dir: string, { repeats, steps }: PostgresSizes): Promise<Measured> {
+export async function postgresSteps(
+  dir: string,
+  { repeats, steps }: PostgresSizes,
+): Promise<Measured> {
   const admin = postgres(SERVER, { max: 1, onnotice() {}, connect_timeout: 5 });
   try {
     await admin`SELECT 1`;
   } catch (error) {
     await admin.end({ timeout: 1 });
-    console.error(`PostgreSQL is left out: ${(error as Error).message}. Name one with HOLDFAST_TEST_POSTGRES`);
+    console.error(
+      `PostgreSQL is left out: ${(error as Error).message}. Name one with HOLDFAST_TEST_POSTGRES`,
+    );
     return Object.fromEntries(FIELDS.map((field) => [field, null]));
   }
   const name = `holdfast_bench_${crypto.randomUUID().slice(0, 8)}`;
   await admin.unsafe(`CREATE DATABASE ${name}`);
   await admin.unsafe(`CREATE DATABASE ${name}_dbos`);
   try {
-    return await measure({ dir, url: beside(name), peer: beside(`${name}_dbos`) }, { repeats, steps });
+    return await measure({ dir, url: beside(name), peer: beside(`${name}_dbos`) }, {
+      repeats,
+      steps,
+    });
   } finally {
-    for (const one of [name, `${name}_dbos`]) await admin.unsafe(`DROP DATABASE IF EXISTS ${one} WITH (FORCE)`);
+    for (const one of [name, `${name}_dbos`]) {
+      await admin.unsafe(`DROP DATABASE IF EXISTS ${one} WITH (FORCE)`);
+    }
     await admin.end();
   }
 }
@@ -58,12 +82,18 @@ function beside(name: string): string {
 
 type Place = { dir: string; url: string; peer: string };
 
-async function measure({ dir, url, peer }: Place, { repeats, steps }: PostgresSizes): Promise<Measured> {
+async function measure(
+  { dir, url, peer }: Place,
+  { repeats, steps }: PostgresSizes,
+): Promise<Measured> {
   const store = new PostgresStore(url);
   const dbos = await DbosPeer.start(peer);
   const raw = await bareAppends(store, url);
   const engine = new Engine({ store, artifacts: new ArtifactStore(`${dir}/artifacts`) });
-  const rates = { serial: [], raw: [], dbos: [], wide: [], dbos_wide: [] } as Record<string, number[]>;
+  const rates = { serial: [], raw: [], dbos: [], wide: [], dbos_wide: [] } as Record<
+    string,
+    number[]
+  >;
   for (let repeat = 0; repeat <= repeats; repeat++) {
     const serial = { workflows: 1, steps };
     const measured = {
@@ -78,7 +108,8 @@ async function measure({ dir, url, peer }: Place, { repeats, steps }: PostgresSi
   }
   await Promise.all([dbos.stop(), raw.close()]);
   await store.close();
-  const ratio = (a: string, b: string) => rounded(median(rates[a]!.map((rate, i) => rate / rates[b]![i]!)));
+  const ratio = (a: string, b: string) =>
+    rounded(median(rates[a]!.map((rate, i) => rate / rates[b]![i]!)));
   return {
     postgres_serial_steps_per_s: rounded(median(rates.serial!)),
     postgres_raw_appends_per_s: rounded(median(rates.raw!)),
@@ -92,17 +123,27 @@ async function measure({ dir, url, peer }: Place, { repeats, steps }: PostgresSi
 }
 
 const chain = defineStage({
-  ...{ name: "chain", version: 1, input: z.strictObject({ steps: z.number() }), output: z.number() },
+  name: "chain",
+  version: 1,
+  input: z.strictObject({ steps: z.number() }),
+  output: z.number(),
   async run({ steps }, ctx) {
     let sum = 0;
     for (let i = 0; i < steps; i++) sum += await ctx.step("step", () => Promise.resolve(i));
     return sum;
   },
 });
-const chainOf = graph("chain", z.strictObject({ steps: z.number() }), (g, { steps }) => g.stage(chain, { steps }));
+const chainOf = graph(
+  "chain",
+  z.strictObject({ steps: z.number() }),
+  (g, { steps }) => g.stage(chain, { steps }),
+);
 
 /** From the creation of the first run to the end of the last. */
-async function ownStepsPerSecond(engine: Engine, { workflows, steps }: typeof WIDE): Promise<number> {
+async function ownStepsPerSecond(
+  engine: Engine,
+  { workflows, steps }: typeof WIDE,
+): Promise<number> {
   const began = performance.now();
   const outcomes = await Promise.all(Array.from({ length: workflows }, async () => {
     const { id } = await engine.create(chainOf, { steps });

@@ -1,6 +1,7 @@
 /**
- * The shipped quickstart, as a newcomer runs it, once its environment exists. Goal: 60 s on two cores.
- * Peer, in the same run: `peers/plain_grpo.py`, the same model, task and sizes without durability in one process.
+ * The shipped quickstart, as a newcomer runs it, once its environment exists. Goal: 60 s on two
+ * cores. Peer, in the same run: `peers/plain_grpo.py`, the same model, task and sizes without
+ * durability in one process.
  */
 import { SqliteStore } from "../engine/mod.ts";
 import { digitsTables, type Row, type RowTable } from "../data/mod.ts";
@@ -20,8 +21,14 @@ type Measured = Record<string, number | null>;
 const ENDS = 5;
 /** The `tiny_qwen` recipe of the trainer's `create_model.py`. */
 const TINY_QWEN = {
-  ...{ hidden_size: 128, intermediate_size: 256, num_hidden_layers: 2, num_attention_heads: 4 },
-  ...{ num_key_value_heads: 4, max_position_embeddings: 512, attention_dropout: 0, tie_word_embeddings: true },
+  hidden_size: 128,
+  intermediate_size: 256,
+  num_hidden_layers: 2,
+  num_attention_heads: 4,
+  num_key_value_heads: 4,
+  max_position_embeddings: 512,
+  attention_dropout: 0,
+  tie_word_embeddings: true,
 };
 
 /** `args`: `--rounds N --warmup N` instead of the shipped sizes. */
@@ -42,20 +49,35 @@ export async function benchQuickstart(args: readonly string[]): Promise<Measured
 /** The command line in a separate process; its journal has the durations. */
 async function ownRun(dir: string, overrides: readonly string[]): Promise<Measured> {
   const begun_ms = Date.now();
-  const args = ["run", "-A", "--quiet", "cli/main.ts", "run", CONFIG, "--home", dir, "--id", "bench", ...overrides];
+  const args = [
+    "run",
+    "-A",
+    "--quiet",
+    "cli/main.ts",
+    "run",
+    CONFIG,
+    "--home",
+    dir,
+    "--id",
+    "bench",
+    ...overrides,
+  ];
   await commandOutput(Deno.execPath(), args);
   const ended_ms = Date.now();
   const store = new SqliteStore(`${dir}/holdfast.db`);
   try {
     const rows = await store.read("bench");
-    const at = (kind: string, key: string) => rows.find((row) => row.kind === kind && row.key === key)?.at_ms ?? NaN;
+    const at = (kind: string, key: string) =>
+      rows.find((row) => row.kind === kind && row.key === key)?.at_ms ?? NaN;
     const closed = rows.filter(({ kind, key }) => kind === "round" && key.startsWith("round/"));
     const marks = {
       boot: at("result", "create_model"),
       warmup: at("result", "prepare_policy"),
       rounds: closed.at(-1)?.at_ms ?? NaN,
     };
-    const tokens = rows.filter(({ kind, key }) => kind === "note/generated" && key.startsWith("round/"))
+    const tokens = rows.filter(({ kind, key }) =>
+      kind === "note/generated" && key.startsWith("round/")
+    )
       .reduce((sum, { value }) => sum + (JSON.parse(value) as { tokens: number }).tokens, 0);
     const gaps = closed.slice(1).map(({ at_ms }, i) => at_ms - closed[i]!.at_ms);
     return {
@@ -76,22 +98,35 @@ async function ownRun(dir: string, overrides: readonly string[]): Promise<Measur
 
 async function roundRewards(dir: string): Promise<number[]> {
   const lines = (await Deno.readTextFile(`${dir}/runs/bench/metrics.jsonl`)).trim().split("\n");
-  const metrics = lines.map((line) => (JSON.parse(line) as { metrics: Record<string, number> }).metrics);
+  const metrics = lines.map((line) =>
+    (JSON.parse(line) as { metrics: Record<string, number> }).metrics
+  );
   return metrics.flatMap((one) => one["reward/mean"] ?? []);
 }
 
 type PeerWork = { python: string; config: QuickstartConfig };
-type PeerAnswer = { warmup_s: number; rounds_s: number; round_ms: number; tokens_per_s: number; rewards: number[] };
+type PeerAnswer = {
+  warmup_s: number;
+  rounds_s: number;
+  round_ms: number;
+  tokens_per_s: number;
+  rewards: number[];
+};
 
 async function peerRun(dir: string, { python, config }: PeerWork): Promise<Measured> {
   const { warmup, online, task, evaluate, seed, sampler, trainer } = config;
   const { train } = digitsTables({ ...task, seed, eval_problems: evaluate.problems });
   const work = {
-    ...{ seed: config.model.seed, threads: trainer.threads, model: TINY_QWEN },
+    seed: config.model.seed,
+    threads: trainer.threads,
+    model: TINY_QWEN,
     warmup: { rounds: warmup.rounds, rows: warmup.rows_per_round, optimizer: warmup.optimizer },
     online: {
-      ...{ rounds: online.rounds, prompts: online.prompts_per_round, samples_per_prompt: online.samples_per_prompt },
-      ...{ tokens_max: sampler.tokens_max, optimizer: online.optimizer },
+      rounds: online.rounds,
+      prompts: online.prompts_per_round,
+      samples_per_prompt: online.samples_per_prompt,
+      tokens_max: sampler.tokens_max,
+      optimizer: online.optimizer,
     },
     warmup_rows: firstRows(train, warmup.rounds * warmup.rows_per_round),
     online_rows: firstRows(train, online.rounds * online.prompts_per_round),

@@ -1,4 +1,7 @@
-/** The shipped quickstart as benchmarks run it: real workers, a temporary home, the repository's own environment. */
+/**
+ * The shipped quickstart as benchmarks run it: real workers, a temporary home, the repository's own
+ * environment.
+ */
 import { fileURLToPath } from "node:url";
 import { type Config, loadConfig } from "../configs/mod.ts";
 import type { EngineEvent } from "../engine/mod.ts";
@@ -16,15 +19,23 @@ export const ROOT = fileURLToPath(new URL("../", import.meta.url));
 export const CONFIG = "configs/quickstart.yaml";
 export type QuickstartConfig = Extract<Config, { flow: "quickstart" }>;
 
-/** What `--name number` flags say. @throws {RangeError} At a flag that is not one of `known`, or no whole number. */
-export function numberFlags<K extends string>(args: readonly string[], known: Record<K, number>): Record<K, number> {
+/**
+ * What `--name number` flags say. @throws {RangeError} At a flag that is not one of `known`, or no
+ * whole number.
+ */
+export function numberFlags<K extends string>(
+  args: readonly string[],
+  known: Record<K, number>,
+): Record<K, number> {
   const found = { ...known };
   for (let i = 0; i < args.length; i += 2) {
     const name = args[i]!.replace(/^--/, "");
     const value = Number(args[i + 1]);
     if (!args[i]!.startsWith("--") || !(name in known) || !Number.isInteger(value) || value < 1) {
       const flags = Object.entries(known).map(([flag, usual]) => `--${flag} ${usual}`).join(" ");
-      throw new RangeError(`Cannot read '${args.slice(i, i + 2).join(" ")}': there are ${flags}, whole numbers from 1`);
+      throw new RangeError(
+        `Cannot read '${args.slice(i, i + 2).join(" ")}': there are ${flags}, whole numbers from 1`,
+      );
     }
     found[name as K] = value;
   }
@@ -80,14 +91,24 @@ export async function timedRounds(overrides: readonly string[]): Promise<TimedRo
   return await withBenchHome(async (dir) => (await timedRun(dir, config)).rounds);
 }
 
-/** Runs a configuration in this process, times its online rounds from the second on, and adds up what was generated. */
-export async function timedRun(dir: string, config: Config): Promise<{ rounds: TimedRound[]; tokens: number }> {
+/**
+ * Runs a configuration in this process, times its online rounds from the second on, and adds up
+ * what was generated.
+ */
+export async function timedRun(
+  dir: string,
+  config: Config,
+): Promise<{ rounds: TimedRound[]; tokens: number }> {
   const home = Home.open(dir);
   const closed: number[] = [];
   const operations: Operation[] = [];
   try {
     const definition = flowDefinition(config.flow);
-    const head = await createRun(home, definition, { config, id: "bench", entry: `${SHIPPED}${config.flow}` });
+    const head = await createRun(home, definition, {
+      config,
+      id: "bench",
+      entry: `${SHIPPED}${config.flow}`,
+    });
     const outcome = await executeRun(home, { head, graph: definition.build(config) }, {
       onEvent: (event: EngineEvent) => {
         if (event.type === "round_closed" && event.loop === "round") closed.push(performance.now());
@@ -96,14 +117,21 @@ export async function timedRun(dir: string, config: Config): Promise<{ rounds: T
     });
     if (outcome.status !== "done") {
       throw new Error(
-        `Cannot measure '${config.name ?? config.flow}' because its run ended as ${JSON.stringify(outcome)}`,
+        `Cannot measure '${config.name ?? config.flow}' because its run ended as ${
+          JSON.stringify(outcome)
+        }`,
       );
     }
     const rows = await home.store.read("bench", { kinds: ["note/generated"], prefix: "round/" });
-    const tokens = rows.reduce((sum, { value }) => sum + (JSON.parse(value) as { tokens: number }).tokens, 0);
+    const tokens = rows.reduce(
+      (sum, { value }) => sum + (JSON.parse(value) as { tokens: number }).tokens,
+      0,
+    );
     const rounds = closed.slice(1).map((to_ms, i) => {
       const from_ms = closed[i]!;
-      const touching = operations.filter(({ sent_ms, ended_ms }) => ended_ms > from_ms && sent_ms < to_ms);
+      const touching = operations.filter(({ sent_ms, ended_ms }) =>
+        ended_ms > from_ms && sent_ms < to_ms
+      );
       return { round: i + 2, from_ms, to_ms, operations: touching };
     });
     return { rounds, tokens };
@@ -132,7 +160,9 @@ export function median(values: readonly number[]): number {
   const sorted = values.toSorted((a, b) => a - b);
   const middle = sorted.length / 2;
   if (sorted.length === 0) return NaN;
-  return sorted.length % 2 ? sorted[Math.floor(middle)]! : (sorted[middle - 1]! + sorted[middle]!) / 2;
+  return sorted.length % 2
+    ? sorted[Math.floor(middle)]!
+    : (sorted[middle - 1]! + sorted[middle]!) / 2;
 }
 
 /** To three decimals; null for what was not measured, as JSON has no NaN. */
@@ -147,9 +177,15 @@ export async function commandOutput(
   env: Record<string, string> = {},
 ): Promise<string> {
   const options = { args, cwd: ROOT, env: { NO_COLOR: "1", ...env }, stdin: "null" } as const;
-  const { code, stdout, stderr } = await new Deno.Command(command, { ...options, stdout: "piped", stderr: "piped" })
+  const { code, stdout, stderr } = await new Deno.Command(command, {
+    ...options,
+    stdout: "piped",
+    stderr: "piped",
+  })
     .output();
   const text = new TextDecoder();
   if (code === 0) return text.decode(stdout);
-  throw new Error(`Cannot measure as '${command} ${args.join(" ")}' ended with ${code}:\n${text.decode(stderr)}`);
+  throw new Error(
+    `Cannot measure as '${command} ${args.join(" ")}' ended with ${code}:\n${text.decode(stderr)}`,
+  );
 }

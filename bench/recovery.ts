@@ -5,7 +5,14 @@
  */
 import type { JournalRow } from "../engine/mod.ts";
 import { Home } from "../runs/mod.ts";
-import { median, numberFlags, quickstartPython, ROOT, rounded, withBenchHome } from "./quickstart_run.ts";
+import {
+  median,
+  numberFlags,
+  quickstartPython,
+  ROOT,
+  rounded,
+  withBenchHome,
+} from "./quickstart_run.ts";
 
 type Measured = Record<string, number | null>;
 /** One line of HOLDFAST_EVENTS. */
@@ -38,7 +45,13 @@ const FAILURES: Record<string, Failure> = {
   sampler_killed: { kind: "kill", place: "sampler", phase: "generation", waiting: ["sampler"] },
   agent_killed: { kind: "kill", place: "agent", phase: "generation", waiting: BOTH },
   rank_hung: { kind: "stop", place: "trainer", phase: "training", waiting: ["trainer"] },
-  machine_started_again: { kind: "kill", place: "engine", phase: "training", waiting: BOTH, machine: true },
+  machine_started_again: {
+    kind: "kill",
+    place: "engine",
+    phase: "training",
+    waiting: BOTH,
+    machine: true,
+  },
 };
 
 /** A stage that often has nothing to do does not show progress. */
@@ -53,14 +66,23 @@ export async function benchRecovery(args: readonly string[]): Promise<Measured> 
   const measured: Measured = {};
   for (const [name, failure] of Object.entries(FAILURES)) {
     const hits: Hit[] = [];
-    for (let i = 0; i < repeats; i++) hits.push(await hit(failure, { calm, at: (i + 0.5) / repeats }));
+    for (let i = 0; i < repeats; i++) {
+      hits.push(await hit(failure, { calm, at: (i + 0.5) / repeats }));
+    }
     starts.push(...hits.map(({ start_s }) => start_s));
     const of = (pick: (one: Hit) => number) => rounded(median(hits.map(pick)));
     measured[`${name}_s`] = of(({ outage_s }) => outage_s);
     measured[`${name}_batches_redone`] = of(({ batches_redone }) => batches_redone);
-    measured[`${name}_groups_beyond_in_flight`] = Math.max(...hits.map(({ groups_beyond }) => groups_beyond));
+    measured[`${name}_groups_beyond_in_flight`] = Math.max(
+      ...hits.map(({ groups_beyond }) => groups_beyond),
+    );
   }
-  return { cold_start_s: rounded(median(starts)), hang_deadline_s: HANG_DEADLINE_S, ...measured, repeats };
+  return {
+    cold_start_s: rounded(median(starts)),
+    hang_deadline_s: HANG_DEADLINE_S,
+    ...measured,
+    repeats,
+  };
 }
 
 type Calm = { events: FaultEvent[]; groups: number; start_s: number };
@@ -68,9 +90,15 @@ type Calm = { events: FaultEvent[]; groups: number; start_s: number };
 async function undisturbed(): Promise<Calm> {
   return await withBenchHome(async (dir) => {
     const begun_ms = Date.now();
-    const ended = await rl(["run", CONFIG, "--home", dir, "--id", RUN], { HOLDFAST_EVENTS: `${dir}/events` });
-    if (ended.code !== 0) throw new Error(`Cannot measure because the undisturbed run failed:\n${ended.output}`);
-    const events = (await Deno.readTextFile(`${dir}/events`)).trim().split("\n").map((line) => JSON.parse(line));
+    const ended = await rl(["run", CONFIG, "--home", dir, "--id", RUN], {
+      HOLDFAST_EVENTS: `${dir}/events`,
+    });
+    if (ended.code !== 0) {
+      throw new Error(`Cannot measure because the undisturbed run failed:\n${ended.output}`);
+    }
+    const events = (await Deno.readTextFile(`${dir}/events`)).trim().split("\n").map((line) =>
+      JSON.parse(line)
+    );
     const rows = await journal(dir);
     return {
       events,
@@ -91,7 +119,9 @@ async function hit(failure: Failure, { calm, at }: { calm: Calm; at: number }): 
   return await withBenchHome(async (dir) => {
     const begun_ms = Date.now();
     const overrides = [`workers.no_progress_s=${HANG_DEADLINE_S}`];
-    let ended = await rl(["run", CONFIG, ...overrides, "--home", dir, "--id", RUN], { HOLDFAST_FAULT: fault });
+    let ended = await rl(["run", CONFIG, ...overrides, "--home", dir, "--id", RUN], {
+      HOLDFAST_FAULT: fault,
+    });
     const fault_ms = (await Deno.stat(`${dir}/runs/${RUN}/faults/${fault}`)).mtime!.getTime();
     let from_ms = fault_ms;
     if (ended.signal === "SIGKILL") {
@@ -99,7 +129,9 @@ async function hit(failure: Failure, { calm, at }: { calm: Calm; at: number }): 
       if (machine) from_ms = Date.now(); // The start of the machine does not count.
       ended = await rl(["resume", RUN, "--home", dir], {});
     }
-    if (ended.code !== 0) throw new Error(`Cannot measure ${fault} because its run failed:\n${ended.output}`);
+    if (ended.code !== 0) {
+      throw new Error(`Cannot measure ${fault} because its run failed:\n${ended.output}`);
+    }
     const rows = await journal(dir);
     const recoveries = rows.filter((row) => row.kind === "recovery")
       .map(({ value }) => JSON.parse(value) as { batches_redone?: number });
@@ -114,7 +146,10 @@ async function hit(failure: Failure, { calm, at }: { calm: Calm; at: number }): 
 }
 
 /** When the first result of a group's work was durable after a moment; NaN if none followed. */
-export function nextResult(rows: JournalRow[], { after_ms, of }: { after_ms: number; of: readonly string[] }): number {
+export function nextResult(
+  rows: JournalRow[],
+  { after_ms, of }: { after_ms: number; of: readonly string[] },
+): number {
   const working = new Set<string>();
   for (const { kind, key, value, at_ms } of rows) {
     if (kind === "intent") {
@@ -127,13 +162,18 @@ export function nextResult(rows: JournalRow[], { after_ms, of }: { after_ms: num
 }
 
 function groupsOf(rows: JournalRow[]): number {
-  return rows.filter(({ kind }) => kind === "note/generation").reduce((sum, row) => sum + groups(row), 0);
+  return rows.filter(({ kind }) => kind === "note/generation").reduce(
+    (sum, row) => sum + groups(row),
+    0,
+  );
 }
 
 /** Groups requested but not delivered at a moment: they may be sampled again. */
 export function groupsInFlight(rows: JournalRow[], at_ms: number): number {
   const before = rows.filter((row) => row.at_ms <= at_ms);
-  const delivered = new Set(before.filter(({ kind }) => kind === "note/generated").map(({ key }) => key));
+  const delivered = new Set(
+    before.filter(({ kind }) => kind === "note/generated").map(({ key }) => key),
+  );
   const asked = before.filter(({ kind, key }) => kind === "note/generation" && !delivered.has(key));
   return asked.reduce((sum, row) => sum + groups(row), 0);
 }
@@ -187,7 +227,8 @@ function carriers(dir: string): number[] {
   const wanted = `HOLDFAST_ARTIFACTS=${Deno.realPathSync(dir)}/`;
   return [...Deno.readDirSync("/proc")].map(({ name }) => Number(name)).filter((pid) => {
     try {
-      return Number.isInteger(pid) && Deno.readTextFileSync(`/proc/${pid}/environ`).includes(wanted);
+      return Number.isInteger(pid) &&
+        Deno.readTextFileSync(`/proc/${pid}/environ`).includes(wanted);
     } catch {
       return false; // Gone in between.
     }

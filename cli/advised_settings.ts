@@ -17,7 +17,9 @@ export function advisedSettings(schema: z.ZodType, text: string): AdvisedSetting
   const known = new Set(fieldPaths(schema));
   const found = new Map<string, AdvisedSetting>();
   for (const { 1: path, 2: value, index } of text.matchAll(SETTING)) {
-    if (!known.has(path!) || found.has(path!) || !ADVICE.test(text.slice(0, index).trimEnd())) continue;
+    if (!known.has(path!) || found.has(path!) || !ADVICE.test(text.slice(0, index).trimEnd())) {
+      continue;
+    }
     found.set(path!, { path: path!, value: value ?? null, resume: resumeTakes(schema, path!) });
   }
   return [...found.values()];
@@ -25,5 +27,6 @@ export function advisedSettings(schema: z.ZodType, text: string): AdvisedSetting
 
 /** Whether `resume RUN path=...` is accepted. */
 export function resumeTakes(schema: z.ZodType, path: string): boolean {
-  return REPLAN_FIELDS.some((field) => field === path) || changeable(schema).some((setting) => setting.path === path);
+  return REPLAN_FIELDS.some((field) => field === path) ||
+    changeable(schema).some((setting) => setting.path === path);
 }

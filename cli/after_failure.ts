@@ -15,8 +15,10 @@ export async function afterFailure(
 ): Promise<string> {
   const resume = command(home, `resume ${head.id}`);
   if (rootOf(error).code !== "lost_record") {
-    const advised = await forksAdvised(home, { head, error }).catch(() => []); // The run's end is printed even if this fails.
-    return [`Nothing recorded is lost. Fix the cause, then resume with: ${resume}`, ...advised].join("\n");
+    // The run's end is printed even if this fails.
+    const advised = await forksAdvised(home, { head, error }).catch(() => []);
+    return [`Nothing recorded is lost. Fix the cause, then resume with: ${resume}`, ...advised]
+      .join("\n");
   }
   const whole = await newestForkable(home, head);
   const restored = `Restore it from a copy, then resume with: ${resume}`;
@@ -25,20 +27,28 @@ export async function afterFailure(
   }
   const { loop, round } = whole;
   const place = loop === null ? `${round}` : `${loop}/${round}`;
-  const kept = round === 0 ? "Everything before the first round" : `Everything up to round ${round}`;
-  return `${restored}\n${kept}${loop === null ? "" : ` of '${loop}'`} is intact. To drop what came later: ${
-    command(home, `fork ${head.id} --round ${place}`)
-  }`;
+  const kept = round === 0
+    ? "Everything before the first round"
+    : `Everything up to round ${round}`;
+  return `${restored}\n${kept}${
+    loop === null ? "" : ` of '${loop}'`
+  } is intact. To drop what came later: ${command(home, `fork ${head.id} --round ${place}`)}`;
 }
 
 /** What a resume cannot change and the error may ask for: the forks that can. */
-async function forksAdvised(home: Home, { head, error }: { head: RunHead; error: ErrorJson }): Promise<string[]> {
+async function forksAdvised(
+  home: Home,
+  { head, error }: { head: RunHead; error: ErrorJson },
+): Promise<string[]> {
   const { message, cause_kind } = rootOf(error);
   const { definition } = await recordedDefinition(head);
   const lines = await settingForks(home, { head, schema: definition.config, text: message });
   const file = cause_kind === "user_code" ? algorithmFile(head) : null;
   if (file === null) return lines;
-  return [...lines, `If the cause is in ${file}: a resume keeps the recorded version. ${await forkOf(home, head)}`];
+  return [
+    ...lines,
+    `If the cause is in ${file}: a resume keeps the recorded version. ${await forkOf(home, head)}`,
+  ];
 }
 
 type Advising = { head: RunHead; schema: z.ZodType; text: string };
@@ -48,9 +58,13 @@ async function settingForks(home: Home, { head, schema, text }: Advising): Promi
   const settings = advisedSettings(schema, text).filter(({ resume }) => !resume);
   return await Promise.all(settings.map(async ({ path, value }) => {
     const fork = await forkableRound(home, head, value === null ? [] : [`${path}=${value}`]);
-    if ("refused" in fork) return `Neither a resume nor a fork can change ${path} of this run: start a new one`;
+    if ("refused" in fork) {
+      return `Neither a resume nor a fork can change ${path} of this run: start a new one`;
+    }
     const words = ["fork", head.id, "--round", String(fork.round), `${path}=${value ?? "VALUE"}`];
-    return `A resume cannot change ${path}, but a fork can: ${command(home, words.map(quoted).join(" "))}`;
+    return `A resume cannot change ${path}, but a fork can: ${
+      command(home, words.map(quoted).join(" "))
+    }`;
   }));
 }
 

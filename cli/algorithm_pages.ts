@@ -27,7 +27,8 @@ export function algorithmPageUrl(name: string): URL {
 export function withFiles(page: string): string {
   return page.replace(
     FILE,
-    (_, lang, path) => `\`\`\`${lang} shows=${path}\n${Deno.readTextFileSync(new URL(path, ROOT))}\`\`\``,
+    (_, lang, path) =>
+      `\`\`\`${lang} shows=${path}\n${Deno.readTextFileSync(new URL(path, ROOT))}\`\`\``,
   );
 }
 
@@ -66,7 +67,9 @@ function listRow(name: string, page: string): string[] {
   const online = name in ONLINE_ALGORITHMS;
   const reads = needsOf({ name } as AlgorithmChoice, 1).includes("ref_logp");
   const [, when] = /^\*\*When:\*\* (.+)\.$/m.exec(page) ?? [];
-  if (when === undefined) throw new SyntaxError(`Cannot list '${name}' because its page has no line '**When:** ....'`);
+  if (when === undefined) {
+    throw new SyntaxError(`Cannot list '${name}' because its page has no line '**When:** ....'`);
+  }
   return [
     `[\`${name}\`](${name}.md)`,
     (algorithm.about ?? "").replace(/\.$/, ""),
@@ -89,9 +92,14 @@ function profilesText(algorithm: string): string {
       : `${about}, sha256 \`${source.sha256}\``,
     settingsText(settings),
   ]);
-  const table = [["profile", "of", "sets"], ["---", "---", "---"], ...rows].map((cells) => `| ${cells.join(" | ")} |`);
-  const ends = profiles.flatMap(({ name, ends }) => ends.map((sentence) => `- \`${name}\`: ${sentence}`));
-  return [table.join("\n"), ...(ends.length === 0 ? [] : ["Equality ends here:", ends.join("\n")])].join("\n\n");
+  const table = [["profile", "of", "sets"], ["---", "---", "---"], ...rows].map((cells) =>
+    `| ${cells.join(" | ")} |`
+  );
+  const ends = profiles.flatMap(({ name, ends }) =>
+    ends.map((sentence) => `- \`${name}\`: ${sentence}`)
+  );
+  return [table.join("\n"), ...(ends.length === 0 ? [] : ["Equality ends here:", ends.join("\n")])]
+    .join("\n\n");
 }
 
 function settingsText(settings: Readonly<Record<string, unknown>>): string {

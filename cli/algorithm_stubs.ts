@@ -1,14 +1,9 @@
 /**
  * First versions of what an algorithm has beside its file: a page, from the file's header and
- * settings, and a configuration. `deno task schema` writes those that are missing, and changes none.
+ * settings, and a configuration. `deno task schema` writes those that are missing, and changes
+ * none.
  */
-import {
-  ALGORITHMS,
-  type AnyAlgorithm,
-  ONLINE_ALGORITHMS,
-  SUPERVISED_ALGORITHMS,
-  traceAlgorithm,
-} from "../algs/mod.ts";
+import { ALGORITHMS, type AnyAlgorithm, traceAlgorithm } from "../algs/mod.ts";
 import { algorithmPageUrl } from "./algorithm_pages.ts";
 
 const ROOT = new URL("../", import.meta.url);
@@ -20,9 +15,9 @@ export async function writeMissing(): Promise<void> {
     const { name } = algorithm;
     const source = await Deno.readTextFile(new URL(`algs/${name}.ts`, ROOT));
     await writeIfMissing(algorithmPageUrl(name), () => pageStub(algorithm, { source, parts }));
-    const config = templateOf(algorithm);
-    if (config === null) continue; // Its rows and its model are the user's.
-    const template = await Deno.readTextFile(new URL(`configs/algorithms/${config}.yaml`, ROOT));
+    const like = templateOf(algorithm);
+    if (like.endsWith(`/${name}.yaml`)) continue; // It is the template.
+    const template = await Deno.readTextFile(new URL(like, ROOT));
     const url = new URL(`configs/algorithms/${name}.yaml`, ROOT);
     await writeIfMissing(url, () => configStub(algorithm, template));
   }
@@ -33,29 +28,44 @@ async function writeIfMissing(url: URL, text: () => string): Promise<void> {
   if (there === null) await Deno.writeTextFile(url, text());
 }
 
-/** The algorithm whose configuration is most like that of this one. */
-function templateOf({ name, head }: AnyAlgorithm): string | null {
-  if (name in SUPERVISED_ALGORITHMS) return null;
-  if (name in ONLINE_ALGORITHMS) return "grpo";
-  return head === "score" ? "reward_model" : "dpo";
+/** The configuration of the algorithm that learns from the same as this one. */
+export function templateOf(algorithm: AnyAlgorithm): string {
+  if (algorithm.credit !== undefined) return "configs/algorithms/grpo.yaml";
+  if (algorithm.head === "score") return "configs/algorithms/reward_model.yaml";
+  const pairs = traceAlgorithm(algorithm, {}).loss.nodes.some(({ kind }) => kind === "pair");
+  return pairs ? "configs/algorithms/dpo.yaml" : "configs/sft.yaml";
 }
 
-/** The configuration of an algorithm, made from that of one like it. */
+/** The configuration of an algorithm in `configs/algorithms`, made from that of one like it. */
 export function configStub(algorithm: AnyAlgorithm, template: string): string {
   const { name, about = "", value_loss } = algorithm;
-  const [schema, _about, run, ...lines] = template.split("\n");
   const like = /^name: (\w+)$/m.exec(template)![1]!;
-  const renamed = lines.map((line) => line.replace(new RegExp(`^(name|algorithm): ${like}$`), `$1: ${name}`));
+  const run = new RegExp(`^(# .*)configs/(?:algorithms/)?${like}\\.yaml$`);
+  const fromRows = /^data:$/m.test(template);
+  const [schema, _about, ...lines] = (fromRows ? oneFolderDeeper(template) : template).split("\n");
+  const renamed = lines.map((line) =>
+    line.replace(new RegExp(`^(name|algorithm): ${like}$`), `$1: ${name}`)
+      .replace(run, `$1configs/algorithms/${name}.yaml`)
+  );
   const place = renamed.indexOf(`algorithm: ${name}`) + 1;
   const valueModel = value_loss ? ["value_model: { optimizer: { lr: 2e-3 } }"] : [];
   return [
     schema,
-    `# ${name}: ${about} On a generated task, CPU only.`,
-    run!.replace(`${like}.yaml`, `${name}.yaml`),
+    `# ${name}: ${about} ${
+      fromRows ? `On the model and the rows of ${like}.yaml.` : "On a generated task, CPU only."
+    }`,
     ...renamed.slice(0, place),
     ...valueModel,
     ...renamed.slice(place),
   ].join("\n");
+}
+
+/** A configuration whose relative paths are read from a folder within its own. */
+function oneFolderDeeper(config: string): string {
+  return config.replaceAll(
+    /(\$schema=|: )(\.\.\/|\.\/)/g,
+    (_, before, start) => `${before}${start === "./" ? "" : start}../`,
+  );
 }
 
 /** What a page is made from: the algorithm's file, and the page of what algorithms share. */
@@ -133,7 +143,9 @@ function metricsText(algorithm: AnyAlgorithm, parts: string): string {
     const { loss, value_loss } = traceAlgorithm(algorithm, some);
     return [...Object.keys(loss.metrics), ...Object.keys(value_loss?.metrics ?? {})];
   });
-  const own = [...new Set(traced)].map((name) => `\`${name}\``).filter((name) => !parts.includes(name));
+  const own = [...new Set(traced)].map((name) => `\`${name}\``).filter((name) =>
+    !parts.includes(name)
+  );
   const shared = "[Those of all algorithms](parts.md#metrics).";
   return own.length === 0 ? shared : `Of its loss: ${own.join(", ")}. ${shared}`;
 }

@@ -43,7 +43,11 @@ export class BeforeRecording {
       this.#asked = true; // Whether the run exists depends on the store's answer.
       return;
     }
-    note(this.#recording ? "stopped while the run was being recorded: 'runs' shows whether it was" : nothing);
+    note(
+      this.#recording
+        ? "stopped while the run was being recorded: 'runs' shows whether it was"
+        : nothing,
+    );
     exit(EXIT.interrupted);
   }
 
@@ -65,7 +69,9 @@ export class BeforeRecording {
   }
 
   release(): void {
-    if (this.#listening) { for (const name of SIGNALS) Deno.removeSignalListener(name, this.#listener); }
+    if (this.#listening) {
+      for (const name of SIGNALS) Deno.removeSignalListener(name, this.#listener);
+    }
     this.#listening = false;
   }
 }

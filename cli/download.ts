@@ -25,16 +25,20 @@ export async function presence({ path, bytes, sha256 }: ShippedFile): Promise<Pr
 }
 
 /**
- * Downloads a file and gives it its name once it is whole. Until then it is `PATH.partial`, which the next call resumes.
- * Two at once: the second waits for the first.
+ * Downloads a file and gives it its name once it is whole. Until then it is `PATH.partial`, which
+ * the next call resumes. Two at once: the second waits for the first.
  * @throws {InfrastructureError} If it cannot be had, or is not the listed one.
  */
-export async function download(file: ShippedFile, onProgress: OnProgress = () => {}): Promise<void> {
+export async function download(
+  file: ShippedFile,
+  onProgress: OnProgress = () => {},
+): Promise<void> {
   await Deno.mkdir(dirname(file.path), { recursive: true });
   const path = `${file.path}.partial`;
   using partial = await Deno.open(path, { write: true, create: true });
   await partial.lock(true);
-  if (await presence(file) !== "absent") { // The previous holder of the lock made it; then this is an empty new one.
+  // The previous holder of the lock made it; then this is an empty new one.
+  if (await presence(file) !== "absent") {
     return await Deno.remove(path).catch((error) => unlessMissing(error, undefined));
   }
   await receive(file, partial, onProgress);
@@ -47,7 +51,11 @@ export async function download(file: ShippedFile, onProgress: OnProgress = () =>
 }
 
 /** Appends what is still missing. */
-async function receive(file: ShippedFile, partial: Deno.FsFile, onProgress: OnProgress): Promise<void> {
+async function receive(
+  file: ShippedFile,
+  partial: Deno.FsFile,
+  onProgress: OnProgress,
+): Promise<void> {
   const begun = (await partial.stat()).size;
   if (begun === file.bytes) return;
   const silence = new Silence();
@@ -65,14 +73,19 @@ async function receive(file: ShippedFile, partial: Deno.FsFile, onProgress: OnPr
     for await (const chunk of response.body) {
       silence.broken();
       got += chunk.length;
-      if (got > file.bytes) throw refused(file, `it sends more than the listed ${file.bytes} bytes`);
+      if (got > file.bytes) {
+        throw refused(file, `it sends more than the listed ${file.bytes} bytes`);
+      }
       await writeAll(partial, chunk);
       progress.at(got);
     }
-    if (got < file.bytes) throw refused(file, `the connection ended after ${got} of ${file.bytes} bytes`);
+    if (got < file.bytes) {
+      throw refused(file, `the connection ended after ${got} of ${file.bytes} bytes`);
+    }
   } catch (error) {
     if (error instanceof InfrastructureError) throw error;
-    if (!silence.signal.aborted && !(error instanceof TypeError)) throw error; // `fetch` says of the network so.
+    // `fetch` reports the network's failures as TypeError.
+    if (!silence.signal.aborted && !(error instanceof TypeError)) throw error;
     throw refused(file, causeOf(error), error);
   } finally {
     silence.over();
@@ -101,7 +114,10 @@ async function hashOf(path: string): Promise<string> {
 }
 
 function refused({ path, url }: ShippedFile, why: string, cause?: unknown): InfrastructureError {
-  return new InfrastructureError(`Cannot fetch ${basename(path)} from ${url} because ${why}`, { path, url }, {
+  return new InfrastructureError(`Cannot fetch ${basename(path)} from ${url} because ${why}`, {
+    path,
+    url,
+  }, {
     cause,
     retryable: false,
   });
@@ -110,7 +126,9 @@ function refused({ path, url }: ShippedFile, why: string, cause?: unknown): Infr
 /** The deepest cause that an error names, without the address, which our own message has. */
 function causeOf(error: unknown): string {
   const { message, cause } = error as Error;
-  return cause instanceof Error ? causeOf(cause) : message.replace(/^error sending request for url \(.*?\): /, "");
+  return cause instanceof Error
+    ? causeOf(cause)
+    : message.replace(/^error sending request for url \(.*?\): /, "");
 }
 
 /** Ends a request that has gone silent. */
@@ -132,7 +150,10 @@ class Silence {
   }
 
   #start(): ReturnType<typeof setTimeout> {
-    return setTimeout(() => this.#ended.abort(new Error(`nothing arrived for ${SILENT_MS / 1000} s`)), SILENT_MS);
+    return setTimeout(
+      () => this.#ended.abort(new Error(`nothing arrived for ${SILENT_MS / 1000} s`)),
+      SILENT_MS,
+    );
   }
 }
 

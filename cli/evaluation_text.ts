@@ -11,10 +11,24 @@ export function evaluationText(recorded: Evaluation | PairEvaluation): string {
     const { pair_accuracy, pairs, pair_margin } = recorded;
     return `${fixed(pair_accuracy, 3)} right of ${pairs} pairs, margin ${fixed(pair_margin, 3)}`;
   }
-  const { problems, graded, right, failed, ungraded, failures = {}, mean_reward, avg_at_k, pass_at } = recorded;
+  const {
+    problems,
+    graded,
+    right,
+    failed,
+    ungraded,
+    failures = {},
+    mean_reward,
+    avg_at_k,
+    pass_at,
+  } = recorded;
   const reward = `mean reward ${fixed(mean_reward, 3)}`;
-  if (graded === undefined) return `${fixed(avg_at_k!, 3)} right of ${problems - failed} problems, ${reward}`;
-  const reasons = Object.entries(failures).filter(([reason]) => reason !== UNGRADED).map(([why, n]) => `${why} ${n}`);
+  if (graded === undefined) {
+    return `${fixed(avg_at_k!, 3)} right of ${problems - failed} problems, ${reward}`;
+  }
+  const reasons = Object.entries(failures).filter(([reason]) => reason !== UNGRADED).map((
+    [why, n],
+  ) => `${why} ${n}`);
   const parts = [
     avg_at_k === null
       ? `no reward says what is right, ${graded} graded`

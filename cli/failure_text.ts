@@ -11,7 +11,9 @@ export function failureText(
 ): string {
   const { root, works } = unwrap(error);
   const message = completed(root.message, home, run);
-  return [message, ...works.map(({ key, attempts }) => `  in: ${key} (attempt ${attempts})`)].join("\n");
+  return [message, ...works.map(({ key, attempts }) => `  in: ${key} (attempt ${attempts})`)].join(
+    "\n",
+  );
 }
 
 type Work = { key: string; attempts: number };

@@ -34,17 +34,24 @@ function wrapped(parts: readonly string[], width: number): string[] {
   const lines: string[] = [];
   for (const part of parts) {
     const last = lines.at(-1);
-    if (last !== undefined && `${last}  ${part}`.length <= width) lines[lines.length - 1] = `${last}  ${part}`;
-    else lines.push(part);
+    if (last !== undefined && `${last}  ${part}`.length <= width) {
+      lines[lines.length - 1] = `${last}  ${part}`;
+    } else lines.push(part);
   }
   return lines;
 }
 
-type Loop = { name: string; round: number; times: number; startedAt: number; startedRound: number };
+type Loop = {
+  name: string;
+  round: number;
+  times: number;
+  started_ms: number;
+  started_round: number;
+};
 
 /**
- * Shows a run in progress: stages, round, reward, tokens per second, time left. It only reads events, so it can never affect
- * the run.
+ * Shows a run in progress: stages, round, reward, tokens per second, time left. It only reads
+ * events, so it can never affect the run.
  */
 export class LiveView {
   readonly #screen: Screen;
@@ -78,7 +85,8 @@ export class LiveView {
         break;
       case "stage_failed":
         this.#running.delete(event.key);
-        if (event.next_ms !== null) this.note(retryLine(event)); // The last failure is printed when the run ends.
+        // The last failure is printed when the run ends.
+        if (event.next_ms !== null) this.note(retryLine(event));
         break;
       case "metrics":
         this.#take(event);
@@ -139,7 +147,7 @@ export class LiveView {
     if (idle !== null && !this.#idle) this.note(`WARNING: ${loop} ${round}: ${idle}`);
     this.#idle = idle !== null; // Warn once per streak of such rounds.
     if (this.#loop?.name !== loop) {
-      this.#loop = { name: loop, round, times, startedAt: this.#now(), startedRound: round };
+      this.#loop = { name: loop, round, times, started_ms: this.#now(), started_round: round };
     }
     this.#loop.round = round;
     if (!this.#screen.tty) this.#screen.write(`${this.#roundLine()}\n`);
@@ -169,13 +177,15 @@ export class LiveView {
    * instant.
    */
   #secondsLeft(): number | null {
-    const { round, times, startedAt, startedRound } = this.#loop!;
-    if (round === startedRound) return null;
-    return ((this.#now() - startedAt) / (round - startedRound)) * (times - round) / 1000;
+    const { round, times, started_ms, started_round } = this.#loop!;
+    if (round === started_round) return null;
+    return ((this.#now() - started_ms) / (round - started_round)) * (times - round) / 1000;
   }
 
   #tokensPerSecond(): number {
-    while (this.#tokens.length && this.#tokens[0]!.at < this.#now() - RATE_WINDOW_MS) this.#tokens.shift();
+    while (this.#tokens.length && this.#tokens[0]!.at < this.#now() - RATE_WINDOW_MS) {
+      this.#tokens.shift();
+    }
     const since = Math.min(...this.#tokens.map(({ since }) => since));
     const seconds = Math.max(0.5, Math.min(RATE_WINDOW_MS, this.#now() - since) / 1000);
     return Math.round(this.#tokens.reduce((sum, { tokens }) => sum + tokens, 0) / seconds);
@@ -183,7 +193,8 @@ export class LiveView {
 
   #redraw(): void {
     if (!this.#screen.tty) return;
-    const stages = [...new Set([...this.#running.values()].map(({ stage }) => stage))].join(", ") || "waiting";
+    const stages = [...new Set([...this.#running.values()].map(({ stage }) => stage))].join(", ") ||
+      "waiting";
     this.#draw([this.#colors.dim(this.#cut(`  now      ${stages}`)), ...this.#summary()]);
   }
 
@@ -230,14 +241,22 @@ function asStream(screen: Screen): NodeJS.WritableStream {
 }
 
 /** Only the cause: a worker's log lines are printed only if the run fails because of it. */
-function retryLine({ key, attempt, error }: Extract<EngineEvent, { type: "stage_failed" }>): string {
+function retryLine(
+  { key, attempt, error }: Extract<EngineEvent, { type: "stage_failed" }>,
+): string {
   return `${key} failed (attempt ${attempt}), retrying: ${error.message.split("\n")[0]}`;
 }
 
 function recoveryLine(value: unknown): string {
-  const { cause, action, batches_redone } = value as { cause: string; action: string; batches_redone: number };
+  const { cause, action, batches_redone } = value as {
+    cause: string;
+    action: string;
+    batches_redone: number;
+  };
   if (action === "adopt") return "adopted the previous engine's workers";
-  return `${cause === "resume" ? "resumed" : `recovered from ${cause}`}: ${action}, ${batches_redone} batches redone`;
+  return `${
+    cause === "resume" ? "resumed" : `recovered from ${cause}`
+  }: ${action}, ${batches_redone} batches redone`;
 }
 
 function evaluationLine(value: unknown): string {

@@ -21,7 +21,11 @@ export async function lastLines(path: string, count: number): Promise<string[]> 
   let newlines = 0;
   let bytes = 0;
   for await (const part of partsOf(path)) {
-    for (let end = part.size; end > 0 && newlines <= count && bytes < READ_BYTES_MAX; end -= BLOCK_BYTES) {
+    for (
+      let end = part.size;
+      end > 0 && newlines <= count && bytes < READ_BYTES_MAX;
+      end -= BLOCK_BYTES
+    ) {
       const block = await part.read(Math.max(0, end - BLOCK_BYTES), end);
       blocks.unshift(block);
       newlines += block.reduce((sum, byte) => sum + (byte === NEWLINE ? 1 : 0), 0);
@@ -65,9 +69,16 @@ export class FollowedLog {
   async *#lines(part: Part, { finished }: { finished: boolean }): AsyncGenerator<string> {
     if (part.id !== this.#id || part.size < this.#offset) [this.#id, this.#offset] = [part.id, 0];
     while (this.#offset < part.size) {
-      const bytes = await part.read(this.#offset, Math.min(part.size, this.#offset + READ_BYTES_MAX));
+      const bytes = await part.read(
+        this.#offset,
+        Math.min(part.size, this.#offset + READ_BYTES_MAX),
+      );
       const whole = bytes.lastIndexOf(NEWLINE) + 1;
-      const taken = whole > 0 ? whole : finished || bytes.length === READ_BYTES_MAX ? bytes.length : 0;
+      const taken = whole > 0
+        ? whole
+        : finished || bytes.length === READ_BYTES_MAX
+        ? bytes.length
+        : 0;
       if (taken === 0) return;
       this.#offset += taken;
       yield* new TextDecoder().decode(bytes.subarray(0, taken)).replace(/\n$/, "").split("\n");
@@ -76,7 +87,12 @@ export class FollowedLog {
 }
 
 /** One file of a log. Rotation may give its name to a different file while it is open. */
-type Part = { id: string; size: number; read(from: number, to: number): Promise<Uint8Array>; close(): void };
+type Part = {
+  id: string;
+  size: number;
+  read(from: number, to: number): Promise<Uint8Array>;
+  close(): void;
+};
 
 /**
  * The parts, newest first, each once: a part rotated meanwhile appears again under its next name.
@@ -105,7 +121,8 @@ async function opened(name: string): Promise<Part | null> {
   if (!file) return null;
   const { ino, birthtime, size } = await file.stat();
   return {
-    id: `${ino} ${birthtime?.getTime()}`, // The system may reuse an inode number once its file is gone.
+    // The system may reuse an inode number once its file is gone.
+    id: `${ino} ${birthtime?.getTime()}`,
     size,
     async read(from, to) {
       await file.seek(from, Deno.SeekMode.Start);

@@ -12,7 +12,12 @@ const COLUMNS_PIPED = 200;
 const encoder = new TextEncoder();
 
 /** Where progress goes: a terminal that can be redrawn, or a pipe that gets one line per round. */
-export type Screen = { write(text: string): void; readonly columns: number; tty: boolean; color: boolean };
+export type Screen = {
+  write(text: string): void;
+  readonly columns: number;
+  tty: boolean;
+  color: boolean;
+};
 
 /** The terminal or pipe behind standard error: progress and messages. */
 export function errorScreen(): Screen {
@@ -44,7 +49,9 @@ export function command(home: CommandHome, text: string): string {
   const { dir, storeUrl } = home;
   const ofEnvironment = home.isStore(Deno.env.get("HOLDFAST_STORE") ?? "");
   const store = storeUrl === null || ofEnvironment ? "" : ` --store ${quoted(storeUrl)}`;
-  return `deno task rl ${text}${dir === resolve(DEFAULT_HOME) ? "" : ` --home ${quoted(dir)}`}${store}`;
+  return `deno task rl ${text}${
+    dir === resolve(DEFAULT_HOME) ? "" : ` --home ${quoted(dir)}`
+  }${store}`;
 }
 
 const NEXT = /^( *next: )deno task rl (.*)$/gm;
@@ -67,8 +74,11 @@ export function quoted(argument: string): string {
 
 /** Rows under a header, columns as wide as their widest cell. */
 export function table(header: string[], rows: string[][]): string {
-  const widths = header.map((cell, i) => Math.max(cell.length, ...rows.map((row) => row[i]!.length)));
-  const line = (row: string[]) => row.map((cell, i) => cell.padEnd(widths[i]!)).join("  ").trimEnd();
+  const widths = header.map((cell, i) =>
+    Math.max(cell.length, ...rows.map((row) => row[i]!.length))
+  );
+  const line = (row: string[]) =>
+    row.map((cell, i) => cell.padEnd(widths[i]!)).join("  ").trimEnd();
   return [header, ...rows].map(line).join("\n");
 }
 
@@ -84,7 +94,9 @@ export function age(ms: number): string {
 /** Bytes, as a person says them. */
 export function size(bytes: number): string {
   if (bytes < 1024) return `${bytes} B`;
-  return bytes < 2 ** 20 ? `${(bytes / 1024).toFixed(1)} KiB` : `${(bytes / 2 ** 20).toFixed(1)} MiB`;
+  return bytes < 2 ** 20
+    ? `${(bytes / 1024).toFixed(1)} KiB`
+    : `${(bytes / 2 ** 20).toFixed(1)} MiB`;
 }
 
 /** A number as a person reads it: one that rounds to zero has no sign. */

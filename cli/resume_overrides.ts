@@ -4,16 +4,26 @@ import { command, quoted } from "./output.ts";
 
 /**
  * What `resume RUN a.b=c ...` continues with.
- * @throws {InvalidInputError} For a setting that results depend on: it names the fork that can change it, if any.
+ * @throws {InvalidInputError} For a setting that results depend on: it names the fork that can
+ * change it, if any.
  */
-export async function resumeOverrides(home: Home, head: RunHead, texts: readonly string[]): Promise<Resumable> {
+export async function resumeOverrides(
+  home: Home,
+  head: RunHead,
+  texts: readonly string[],
+): Promise<Resumable> {
   const found = await resumable(home, head, texts);
   if (found.refused.length === 0) return found;
   const paths = found.refused.map(({ path }) => path);
   const fork = await forkableRound(home, head, texts);
   const fix = "round" in fork
     ? `Fix: start a run with it from round ${fork.round}:\n` +
-      `  next: ${command(home, ["fork", head.id, "--round", String(fork.round), ...texts].map(quoted).join(" "))}`
+      `  next: ${
+        command(
+          home,
+          ["fork", head.id, "--round", String(fork.round), ...texts].map(quoted).join(" "),
+        )
+      }`
     : `A fork cannot change it either: ${fork.refused}\nFix: start a new run with it`;
   throw new InvalidInputError(
     `Cannot resume run '${head.id}' with a different ${

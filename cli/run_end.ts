@@ -8,11 +8,16 @@ import { failureText } from "./failure_text.ts";
 import { command } from "./output.ts";
 
 /** Warns about a run that trained nothing. */
-export async function warnIfUntrained(home: Home, head: RunHead, note: (text: string) => void): Promise<void> {
+export async function warnIfUntrained(
+  home: Home,
+  head: RunHead,
+  note: (text: string) => void,
+): Promise<void> {
   const { untrained } = await runView(home.store, head, { workers: [], metrics: {} });
   if (untrained !== null) {
     note(
-      `WARNING: run ${head.id} trained nothing: in all its rounds ${untrained}. Its model is unchanged`,
+      `WARNING: run ${head.id} trained nothing: in all its rounds ${untrained}. Its model ` +
+        "is unchanged",
     );
   }
 }
@@ -20,12 +25,17 @@ export async function warnIfUntrained(home: Home, head: RunHead, note: (text: st
 type Reporting = { outcome: Outcome; home: Home; note: (text: string) => void };
 
 /** The last lines of a run, by how it ended. Returns the exit code. */
-export async function reportEnd(head: RunHead, { outcome, home, note }: Reporting): Promise<number> {
+export async function reportEnd(
+  head: RunHead,
+  { outcome, home, note }: Reporting,
+): Promise<number> {
   switch (outcome.status) {
     case "done":
       await warnIfUntrained(home, head, note);
       note(
-        `run ${head.id} is done.${modelIn(home.runDir(head.id))} Look at it with: ${command(home, `show ${head.id}`)}`,
+        `run ${head.id} is done.${modelIn(home.runDir(head.id))} Look at it with: ${
+          command(home, `show ${head.id}`)
+        }`,
       );
       return EXIT.done;
     case "failed":

@@ -15,8 +15,9 @@ type StopRequestsOptions = {
 };
 
 /**
- * How a process is asked to stop. SIGINT (Ctrl-C) stops it at the next durable point; a second one stops it immediately. SIGTERM,
- * with which schedulers reclaim a machine, saves the newest policy at the next durable point, and stops it when the grace is over.
+ * How a process is asked to stop. SIGINT (Ctrl-C) stops it at the next durable point; a second one
+ * stops it immediately. SIGTERM, with which schedulers reclaim a machine, saves the newest policy
+ * at the next durable point, and stops it when the grace is over.
  */
 export class StopRequests {
   readonly #options: StopRequestsOptions & { clock: Clock };
@@ -73,16 +74,23 @@ export class StopRequests {
 }
 
 /** The grace in seconds: the environment's, or else the configuration's. */
-export function preemptGraceS(configured = PREEMPT_GRACE_S, given = Deno.env.get(PREEMPT_GRACE_VARIABLE)): number {
+export function preemptGraceS(
+  configured = PREEMPT_GRACE_S,
+  given = Deno.env.get(PREEMPT_GRACE_VARIABLE),
+): number {
   if (given === undefined || given === "") return configured;
   const seconds = Number(given);
   if (Number.isFinite(seconds) && seconds >= 0) return seconds;
-  throw new InvalidInputError(`Cannot use ${PREEMPT_GRACE_VARIABLE}='${given}': give seconds, 0 or more`, { given });
+  throw new InvalidInputError(
+    `Cannot use ${PREEMPT_GRACE_VARIABLE}='${given}': give seconds, 0 or more`,
+    { given },
+  );
 }
 
 /** The grace of a configuration, with or without its defaults. Seconds. */
 export function configuredGraceS(config: unknown): number {
-  return (config as { workers?: { preempt_grace_s?: number } }).workers?.preempt_grace_s ?? PREEMPT_GRACE_S;
+  return (config as { workers?: { preempt_grace_s?: number } }).workers?.preempt_grace_s ??
+    PREEMPT_GRACE_S;
 }
 
 /**

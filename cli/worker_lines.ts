@@ -15,8 +15,12 @@ function lossOf({ group, error }: Replaced): string {
   const { rank, cause, signal, exit_code, agent_id, op, limit_ms } = error.facts;
   if (agent_id !== undefined) return `${group} was lost with its agent`;
   const place = rank === undefined ? group : `${group} rank ${rank}`;
-  if (error.code === "no_progress") return `${group} hung in '${op}': no progress for ${Number(limit_ms) / 1000} s`;
-  if (error.code === "out_of_memory") return `${place} ran out of memory${signal ? ` (${signal})` : ""}`;
+  if (error.code === "no_progress") {
+    return `${group} hung in '${op}': no progress for ${Number(limit_ms) / 1000} s`;
+  }
+  if (error.code === "out_of_memory") {
+    return `${place} ran out of memory${signal ? ` (${signal})` : ""}`;
+  }
   if (signal) return `${place} died (${signal})`;
   if (cause === "exit") return `${place} ended (exit code ${exit_code})`;
   return `${place} failed: ${firstLine(error.message)}`;

@@ -16,7 +16,10 @@ import {
 import { algorithmPage, algorithmPageUrl, listPage, withFiles } from "./algorithm_pages.ts";
 import { writeMissing } from "./algorithm_stubs.ts";
 
-await Deno.writeTextFile(new URL("../configs/holdfast.schema.json", import.meta.url), configSchemaText());
+await Deno.writeTextFile(
+  new URL("../configs/holdfast.schema.json", import.meta.url),
+  configSchemaText(),
+);
 await Deno.writeTextFile(SETTINGS_PAGE_URL, settingsPage());
 await Deno.writeTextFile(PROTOCOL_SCHEMA_URL, protocolSchemaText());
 const { types, answers } = pythonTypesTexts();

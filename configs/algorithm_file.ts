@@ -7,7 +7,9 @@ import { isFields } from "./short_forms.ts";
  * reported elsewhere.
  */
 export async function withFileFacts(value: unknown): Promise<unknown> {
-  if (!isFields(value) || !isFields(value.algorithm) || typeof value.algorithm.source !== "string") return value;
+  if (
+    !isFields(value) || !isFields(value.algorithm) || typeof value.algorithm.source !== "string"
+  ) return value;
   const bytes = await Deno.readFile(value.algorithm.source).catch(() => null);
   if (bytes === null) return value;
   const value_model = /^def value_loss\b/m.test(new TextDecoder().decode(bytes));
@@ -18,6 +20,8 @@ export async function withFileFacts(value: unknown): Promise<unknown> {
 export async function changedAlgorithm(config: unknown): Promise<string | null> {
   const recorded = isFields(config) && isFields(config.algorithm) ? config.algorithm : {};
   if (typeof recorded.sha256 !== "string") return null;
-  const { algorithm } = await withFileFacts({ algorithm: recorded }) as { algorithm: Record<string, unknown> };
+  const { algorithm } = await withFileFacts({ algorithm: recorded }) as {
+    algorithm: Record<string, unknown>;
+  };
   return algorithm.sha256 === recorded.sha256 ? null : String(recorded.source);
 }

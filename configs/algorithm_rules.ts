@@ -1,4 +1,10 @@
-import { type AlgorithmChoice, expressionsOf, inPython, masksTruncated, needsOf } from "../algs/mod.ts";
+import {
+  type AlgorithmChoice,
+  expressionsOf,
+  inPython,
+  masksTruncated,
+  needsOf,
+} from "../algs/mod.ts";
 import { ValueModelConfig } from "../workers/mod.ts";
 import { ReferenceConfig } from "./blocks.ts";
 import type { Issue } from "./issue_text.ts";
@@ -20,16 +26,24 @@ function known(algorithm: AlgorithmChoice | undefined): algorithm is AlgorithmCh
 
 function referenceIsRead({ algorithm, reference }: Blocks): Issue[] {
   if (!reference || !known(algorithm) || needsOf(algorithm, 1).includes("ref_logp")) return [];
-  const fix = "kl_coef" in algorithm ? "set algorithm.kl_coef above 0, or leave it out" : "leave it out";
-  return unread(reference, { block: "reference", defaults: ReferenceConfig.parse({}) }).map((path) => ({
+  const fix = "kl_coef" in algorithm
+    ? "set algorithm.kl_coef above 0, or leave it out"
+    : "leave it out";
+  return unread(reference, { block: "reference", defaults: ReferenceConfig.parse({}) }).map((
+    path,
+  ) => ({
     path,
     message: `${algorithm.name} reads no reference model with these settings: ${fix}`,
   }));
 }
 
 function valueModelIsRead({ algorithm, value_model }: Blocks): Issue[] {
-  if (!value_model || !known(algorithm) || expressionsOf(algorithm).value_loss !== undefined) return [];
-  return unread(value_model, { block: "value_model", defaults: ValueModelConfig.parse({}) }).map((path) => ({
+  if (!value_model || !known(algorithm) || expressionsOf(algorithm).value_loss !== undefined) {
+    return [];
+  }
+  return unread(value_model, { block: "value_model", defaults: ValueModelConfig.parse({}) }).map((
+    path,
+  ) => ({
     path,
     message: `${algorithm.name} has no value model: leave it out`,
   }));
@@ -45,18 +59,23 @@ function unread(
 }
 
 function penaltyBegins({ algorithm, sampler }: Blocks): Issue[] {
-  if (!sampler || !algorithm || !("overlong_buffer" in algorithm) || algorithm.overlong_buffer === 0) return [];
+  if (
+    !sampler || !algorithm || !("overlong_buffer" in algorithm) || algorithm.overlong_buffer === 0
+  ) return [];
   const begins = (algorithm.overlong_length_max ?? 0) - algorithm.overlong_buffer;
   if (begins < sampler.tokens_max) return [];
   const message =
-    `is ${algorithm.overlong_length_max}; the penalty begins at ${begins} tokens, and a completion has at ` +
+    `is ${algorithm.overlong_length_max}; the penalty begins at ${begins} tokens, and a ` +
+    "completion has at " +
     `most ${sampler.tokens_max}, sampler.tokens_max: it would never be taken`;
   return [{ path: ["algorithm", "overlong_length_max"], message }];
 }
 
 /** A file serves every flow, so it has the setting even in those that sample nothing. */
 function completionsAreSampled({ flow, algorithm }: Blocks): Issue[] {
-  if (!algorithm || !masksTruncated(algorithm) || (flow !== "supervised" && flow !== "preference")) return [];
+  if (
+    !algorithm || !masksTruncated(algorithm) || (flow !== "supervised" && flow !== "preference")
+  ) return [];
   const message = "is true; nothing is sampled in this flow, so no completion is cut: leave it out";
   return [{ path: ["algorithm", "mask_truncated"], message }];
 }
@@ -66,9 +85,13 @@ function batchesAreReusable({ algorithm, trainer }: Blocks): Issue[] {
   const epochs = trainer?.epochs_per_batch ?? 1;
   if (epochs === 1 || !known(algorithm)) return [];
   const { inputs } = expressionsOf(bare(algorithm)).loss;
-  if (!inputs.includes("advantage") || inputs.includes("old_logp") || inputs.includes("behaviour_logp")) return [];
+  if (
+    !inputs.includes("advantage") || inputs.includes("old_logp") ||
+    inputs.includes("behaviour_logp")
+  ) return [];
   const message =
-    `is ${epochs}; ${algorithm.name} has no ratio to correct what the policy has already learned from: use 1`;
+    `is ${epochs}; ${algorithm.name} has no ratio to correct what the policy has already ` +
+    "learned from: use 1";
   return [{ path: ["trainer", "epochs_per_batch"], message }];
 }
 

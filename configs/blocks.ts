@@ -38,8 +38,8 @@ export const ModelOrRecipe = z.strictObject({
 }).register(setting, START);
 export type ModelOrRecipe = z.infer<typeof ModelOrRecipe>;
 
-const EVAL =
-  "Rows to evaluate on, in file order. Several files are several results, unless evaluate.files says otherwise.";
+const EVAL = "Rows to evaluate on, in file order. Several files are several results, unless " +
+  "evaluate.files says otherwise.";
 
 /** How long prompts may be. Checked with the model's tokenizer before anything is generated. */
 const promptBounds = {
@@ -48,7 +48,8 @@ const promptBounds = {
   ).register(setting, { unit: "tokens" }),
   on_long_prompt: z.enum(["error", "drop", "truncate_left", "unchecked"]).default("error")
     .register(setting, { before: { value: "unchecked" } }).describe(
-      "What to do with a longer prompt. error: stop before generating anything. drop: skip its row, and count it. " +
+      "What to do with a longer prompt. error: stop before generating anything. drop: skip " +
+        "its row, and count it. " +
         "truncate_left: keep its last tokens. unchecked: fail the round that draws it.",
     ),
 };
@@ -82,7 +83,8 @@ export const EvaluationData = z.strictObject({
 /** The reference of a KL; read only if the algorithm has one. */
 export const ReferenceConfig = z.strictObject({
   path: z.string().min(1).nullable().default(null).describe(
-    "A model directory with the policy's architecture and tokenizer; null: the policy the run starts from.",
+    "A model directory with the policy's architecture and tokenizer; null: the policy the " +
+      "run starts from.",
   ),
   refresh_rounds: z.int().positive().nullable().default(null).describe(
     "Rounds between updates of the reference to the current policy; null: never.",
@@ -94,7 +96,8 @@ export type ReferenceConfig = z.infer<typeof ReferenceConfig>;
 /** How an evaluation judges its rewards. */
 export const judging = {
   right_at: z.number().nullable().default(null).describe(
-    "Score of the first reward from which a sample counts as right; null: decided by the first reward that defines right.",
+    "Score of the first reward from which a sample counts as right; null: decided by the " +
+      "first reward that defines right.",
   ).register(setting, { before: { value: 1 } }),
   failed_fraction_max: z.number().min(0).max(1).default(0.1).describe(
     "The run fails if the grader fails on more than this share of an evaluation's samples.",
@@ -102,15 +105,15 @@ export const judging = {
 };
 
 const files = z.enum(["apart", "together"]).default("apart").describe(
-  "apart: one result per file of data.eval, called by its `name` or else its file name. together: one result for all.",
+  "apart: one result per file of data.eval, called by its `name` or else its file name. " +
+    "together: one result for all.",
 ).register(setting, { before: { value: "together" } });
 
 /** Evaluation of one policy. Training evaluates its first and its last policy. */
 export const EvaluationConfig = z.strictObject({
   problems: z.int().positive().nullable().default(null).describe(
     "Only the first problems of each result; null: all.",
-  )
-    .register(setting, { unit: "problems", rows: true }),
+  ).register(setting, { unit: "problems", rows: true }),
   samples_per_prompt: z.int().positive().default(1).describe(
     "Samples per problem: avg@k, and pass@k for every k up to it.",
   ).register(setting, { unit: "samples" }),
@@ -123,8 +126,7 @@ export type EvaluationConfig = z.infer<typeof EvaluationConfig>;
 export const CheckpointsConfig = z.strictObject({
   every_rounds: z.int().positive().default(10).describe(
     "Rounds between checkpoints; the last round always has one.",
-  )
-    .register(setting, { unit: "rounds" }),
+  ).register(setting, { unit: "rounds" }),
   keep_last: z.int().positive().default(2).describe(
     "Newest checkpoints to keep; older ones are deleted unless still needed.",
   ).register(setting, { unit: "checkpoints" }),
@@ -149,7 +151,8 @@ export type CheckpointsConfig = z.infer<typeof CheckpointsConfig>;
 
 export const RecoveryConfig = z.strictObject({
   allow_replan: z.boolean().default(true).describe(
-    "Whether to continue with smaller micro-batches after running out of device memory: from there on the gradient is the same to " +
+    "Whether to continue with smaller micro-batches after running out of device memory: " +
+      "from there on the gradient is the same to " +
       "rounding, not bit-identical. false: the run stops with an error.",
   ),
 }).register(setting, { numerics: false, fork: "free", resume: "workers", since: "0.1.0" });

@@ -55,7 +55,9 @@ function changesIn(
   const here = schema && optionAt(bare(schema), { from, to });
   if (here instanceof z.ZodObject && isFields(from) && isFields(to)) {
     const names = new Set([...Object.keys(from), ...Object.keys(to)]);
-    return [...names].sort().flatMap((name) => below(name, here.shape[name] as z.ZodType | undefined));
+    return [...names].sort().flatMap((name) =>
+      below(name, here.shape[name] as z.ZodType | undefined)
+    );
   }
   if (
     here instanceof z.ZodArray && here.element instanceof z.ZodDiscriminatedUnion &&

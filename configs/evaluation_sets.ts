@@ -25,7 +25,9 @@ export type EvaluationSet = { name: string | null; split: string; sources: Sourc
  */
 export function evaluationSets({ data, evaluate }: Evaluated): EvaluationSet[] {
   const sources = data?.eval ?? [];
-  if (sources.length < 2 || evaluate?.files !== "apart") return [{ name: null, split: "eval", sources }];
+  if (sources.length < 2 || evaluate?.files !== "apart") {
+    return [{ name: null, split: "eval", sources }];
+  }
   return sources.map((source) => {
     const name = setName(source);
     return { name, split: `eval/${name}`, sources: [source] };

@@ -15,9 +15,15 @@ type Named = { path: Path; kind: Kind; text: string };
  */
 export function namedFiles(value: unknown): Named[] {
   const list = (path: Path) =>
-    Array.from({ length: (valueAt(value, path) as unknown[] | undefined)?.length ?? 0 }, (_, i) => i);
+    Array.from(
+      { length: (valueAt(value, path) as unknown[] | undefined)?.length ?? 0 },
+      (_, i) => i,
+    );
   const places: { path: Path; kind: Kind }[] = [
-    ...["model", "value_model", "reference"].map((block) => ({ path: [block, "path"], kind: "model" as const })),
+    ...["model", "value_model", "reference"].map((block) => ({
+      path: [block, "path"],
+      kind: "model" as const,
+    })),
     ...["train", "eval"].flatMap((part) =>
       list(["data", part]).map((i) => ({ path: ["data", part, i, "path"], kind: "rows" as const }))
     ),
@@ -26,7 +32,10 @@ export function namedFiles(value: unknown): Named[] {
       { path: ["reward", i, "source"], kind: "reward" as const },
       { path: ["reward", i, "path"], kind: "model" as const },
     ]),
-    ...["trainer", "value_model", "sampler"].map((block) => ({ path: [block, "python"], kind: "python" as const })),
+    ...["trainer", "value_model", "sampler"].map((block) => ({
+      path: [block, "python"],
+      kind: "python" as const,
+    })),
   ];
   return places.flatMap(({ path, kind }) => {
     const text = valueAt(value, path);
@@ -46,10 +55,14 @@ export function absolute({ kind, text }: Pick<Named, "kind" | "text">, dir: stri
 }
 
 /** What is wrong with a file that `config` names; null if it can be used. */
-export async function fileIssue({ path, kind, text }: Named, config: string): Promise<Issue | null> {
+export async function fileIssue(
+  { path, kind, text }: Named,
+  config: string,
+): Promise<Issue | null> {
   const message = await CHECKS[kind](text);
   if (message === null) return null;
-  const known = (kind === "model" || kind === "rows") && shippedFiles().some((files) => holds(files, text));
+  const known = (kind === "model" || kind === "rows") &&
+    shippedFiles().some((files) => holds(files, text));
   return { path, message: known ? `${message}; fetch it: deno task rl fetch ${config}` : message };
 }
 
@@ -57,7 +70,9 @@ const CHECKS: Record<Kind, (text: string) => Promise<string | null>> = {
   async model(dir) {
     const found = await kindOf(dir);
     if (found !== "directory") {
-      return `there is ${found === "none" ? "no directory" : "a file, not a model directory,"} at ${dir}`;
+      return `there is ${
+        found === "none" ? "no directory" : "a file, not a model directory,"
+      } at ${dir}`;
     }
     const names = await Array.fromAsync(Deno.readDir(dir), ({ name }) => name);
     const lacks = [
@@ -70,7 +85,9 @@ const CHECKS: Record<Kind, (text: string) => Promise<string | null>> = {
   async rows(file) {
     const found = await kindOf(file);
     if (found === "file") return null;
-    return found === "none" ? `there is no file at ${file}` : `${file} is a directory; name a JSONL file`;
+    return found === "none"
+      ? `there is no file at ${file}`
+      : `${file} is a directory; name a JSONL file`;
   },
   async reward(source) {
     const parsed = parsePythonReward(source);
@@ -94,7 +111,8 @@ const CHECKS: Record<Kind, (text: string) => Promise<string | null>> = {
   },
   async python(command) {
     if (!command.includes("/") || await kindOf(command) === "file") return null;
-    return `there is no Python at ${command}; name the interpreter's file, or leave it null for a managed environment`;
+    return `there is no Python at ${command}; name the interpreter's file, or leave it null for ` +
+      "a managed environment";
   },
 };
 

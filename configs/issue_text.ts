@@ -10,7 +10,9 @@ type Checked = { schema: z.ZodType; value: unknown };
 export function issuesOf(error: z.ZodError, checked: Checked): Issue[] {
   return error.issues.flatMap((issue) => {
     const path = issue.path as Path;
-    if (issue.code === "unrecognized_keys") return issue.keys.map((key) => unknownKey([...path, key], checked));
+    if (issue.code === "unrecognized_keys") {
+      return issue.keys.map((key) => unknownKey([...path, key], checked));
+    }
     return [{ path, message: messageOf(issue, checked) }];
   });
 }
@@ -20,7 +22,11 @@ function unknownKey(path: Path, { schema, value }: Checked): Issue {
   const here = block instanceof z.ZodObject ? Object.keys(block.shape) : [];
   const whole = schemaAt(schema, { path: [], value });
   const everywhere = whole === undefined ? [] : fieldPaths(whole);
-  const suggestion = suggestKey(String(path.at(-1)), { block: path.slice(0, -1).join("."), here, everywhere });
+  const suggestion = suggestKey(String(path.at(-1)), {
+    block: path.slice(0, -1).join("."),
+    here,
+    everywhere,
+  });
   return { path, key: true, message: `unknown key${suggestion}` };
 }
 
@@ -63,9 +69,13 @@ function bound(
   found: unknown,
 ): string {
   if (issue.origin === "array") {
-    return `needs ${word} ${limit} ${limit === 1 ? "entry" : "entries"}, got ${(found as unknown[]).length}`;
+    return `needs ${word} ${limit} ${limit === 1 ? "entry" : "entries"}, got ${
+      (found as unknown[]).length
+    }`;
   }
-  if (issue.origin === "string") return limit === 1 ? "must not be empty" : `must have ${word} ${limit} characters`;
+  if (issue.origin === "string") {
+    return limit === 1 ? "must not be empty" : `must have ${word} ${limit} characters`;
+  }
   return `must be ${issue.inclusive ? word : strict} ${limit}, got ${show(found)}`;
 }
 

@@ -34,7 +34,9 @@ function factKeys({ unit, numerics, fork, resume, since }: Partial<SettingFacts>
 function dropSafeBounds(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(dropSafeBounds);
   if (value === null || typeof value !== "object") return value;
-  const kept = Object.entries(value).filter(([, part]) => Math.abs(Number(part)) !== Number.MAX_SAFE_INTEGER);
+  const kept = Object.entries(value).filter(([, part]) =>
+    Math.abs(Number(part)) !== Number.MAX_SAFE_INTEGER
+  );
   return Object.fromEntries(kept.map(([key, part]) => [key, dropSafeBounds(part)]));
 }
 
@@ -87,7 +89,8 @@ function algorithmBlock(union: Json): Json {
 const PYTHON = { type: "string", pattern: "\\.py:[A-Za-z_]\\w*$" };
 
 function rewardEntry(entry: Json): Json {
-  const short = optionsOf(entry).filter(({ required }) => (required as string[]).length === 1); // The name alone is enough.
+  // The name alone is enough.
+  const short = optionsOf(entry).filter(({ required }) => (required as string[]).length === 1);
   const names = short.map(nameOf);
   const python = { ...(optionsOf(entry).find((option) => nameOf(option) === "python") as Json) };
   const { source: _, ...fields } = python.properties as Json;

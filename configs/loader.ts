@@ -36,10 +36,16 @@ export type Origin = {
 };
 
 /** A resolved configuration, and where each of its values comes from. */
-export type LoadedConfig = { config: Config; file: string; origins: Origin[]; profile: UsedProfile | null };
+export type LoadedConfig = {
+  config: Config;
+  file: string;
+  origins: Origin[];
+  profile: UsedProfile | null;
+};
 
 /**
- * Reads, checks and resolves a configuration: short forms written out, defaults filled in, paths absolute.
+ * Reads, checks and resolves a configuration: short forms written out, defaults filled in, paths
+ * absolute.
  * @throws {ConfigError} With all problems at once.
  */
 export async function loadConfig(file: string, options: LoadOptions = {}): Promise<LoadedConfig> {
@@ -47,7 +53,9 @@ export async function loadConfig(file: string, options: LoadOptions = {}): Promi
   try {
     text = await Deno.readTextFile(file);
   } catch (error) {
-    const why = error instanceof Deno.errors.NotFound ? "there is no such file" : (error as Error).message;
+    const why = error instanceof Deno.errors.NotFound
+      ? "there is no such file"
+      : (error as Error).message;
     throw new ConfigError([{
       where: file,
       path: "",
@@ -61,17 +69,28 @@ export async function loadConfig(file: string, options: LoadOptions = {}): Promi
 /**
  * `loadConfig` for a text in memory. `file` names it in problems, and relative paths start from it.
  */
-export async function parseConfig(text: string, options: LoadOptions & { file: string }): Promise<LoadedConfig> {
+export async function parseConfig(
+  text: string,
+  options: LoadOptions & { file: string },
+): Promise<LoadedConfig> {
   const source = new ConfigSource(text, options);
   const { problems } = source;
-  if (problems.some(({ fatal }) => fatal)) throw new ConfigError(problems.map(({ problem }) => problem));
+  if (problems.some(({ fatal }) => fatal)) {
+    throw new ConfigError(problems.map(({ problem }) => problem));
+  }
   const value = await withFileFacts(source.value);
   const { config, issues } = check(value);
   const named = options.files_missing ? [] : namedFiles(config ?? value);
   const files = await Promise.all(named.map((one) => fileIssue(one, options.file)));
   const known = new Set(issues.map(({ path }) => path.join(".")));
-  const all = [...issues, ...files.filter((issue) => issue !== null && !known.has(issue.path.join(".")))] as Issue[];
-  const found = [...problems.map(({ problem }) => problem), ...all.map((issue) => source.problem(issue))];
+  const all = [
+    ...issues,
+    ...files.filter((issue) => issue !== null && !known.has(issue.path.join("."))),
+  ] as Issue[];
+  const found = [
+    ...problems.map(({ problem }) => problem),
+    ...all.map((issue) => source.problem(issue)),
+  ];
   if (config === undefined || found.length > 0) throw new ConfigError(inOrder(found));
   const origins = leaves(config).map(([path, leaf]) => source.origin(path, leaf));
   return { config, file: options.file, origins, profile: source.profile };
@@ -84,26 +103,34 @@ export async function parseConfig(text: string, options: LoadOptions & { file: s
 export function readConfig(recorded: unknown): Config {
   const flow = (recorded as { flow?: Flow } | null)?.flow;
   const schema = flow === undefined ? undefined : FLOWS[flow];
-  if (schema === undefined) throw new TypeError(`Cannot read the recorded configuration: its flow is ${flow}`);
+  if (schema === undefined) {
+    throw new TypeError(`Cannot read the recorded configuration: its flow is ${flow}`);
+  }
   return schema.parse(restoreRecorded(schema, recorded));
 }
 
 /** Types first, then the rules between the blocks whose types are right. */
 function check(value: unknown): { config?: Config; issues: Issue[] } {
-  if (!isFields(value)) return { issues: [{ path: [], message: "expected a block of keys, at least `flow:`" }] };
+  if (!isFields(value)) {
+    return { issues: [{ path: [], message: "expected a block of keys, at least `flow:`" }] };
+  }
   const flow = value.flow;
   if (typeof flow !== "string" || !Object.hasOwn(FLOWS, flow)) {
     return { issues: [{ path: ["flow"], message: oneOf(Object.keys(FLOWS), flow) }] };
   }
   const schema: z.ZodObject = FLOWS[flow as Flow];
   const parsed = schema.safeParse(value);
-  if (parsed.success) return { config: parsed.data as Config, issues: brokenRules(parsed.data as Blocks) };
+  if (parsed.success) {
+    return { config: parsed.data as Config, issues: brokenRules(parsed.data as Blocks) };
+  }
   const blocks: Record<string, unknown> = {};
   for (const [key, field] of Object.entries(schema.shape)) {
     const block = (field as z.ZodType).safeParse(value[key]);
     if (block.success) blocks[key] = block.data;
   }
-  return { issues: [...issuesOf(parsed.error, { schema, value }), ...brokenRules(blocks as Blocks)] };
+  return {
+    issues: [...issuesOf(parsed.error, { schema, value }), ...brokenRules(blocks as Blocks)],
+  };
 }
 
 const PROFILE: Path = ["algorithm", "profile"];
@@ -120,11 +147,17 @@ class ConfigSource {
   readonly #moved: Moved[];
   readonly #overrides: Override[] = [];
 
-  constructor(text: string, { file, overrides = [], cwd = Deno.cwd() }: LoadOptions & { file: string }) {
+  constructor(
+    text: string,
+    { file, overrides = [], cwd = Deno.cwd() }: LoadOptions & { file: string },
+  ) {
     this.#file = file;
     this.#yaml = new YamlFile(text);
     for (const { message, fatal, path, ...position } of this.#yaml.problems) {
-      this.problems.push({ fatal, problem: { where: this.#where(position), path: path.join("."), message, position } });
+      this.problems.push({
+        fatal,
+        problem: { where: this.#where(position), path: path.join("."), message, position },
+      });
     }
     const written = writeOut(this.#yaml.value);
     this.#moved = written.moved;
@@ -147,17 +180,30 @@ class ConfigSource {
     const at = { path: path.join("."), value };
     const said = this.#saidBy(path);
     if (said !== path) {
-      return { ...at, origin: "profile", where: `profile ${this.profile!.name} (${this.origin(said, null).where})` };
+      return {
+        ...at,
+        origin: "profile",
+        where: `profile ${this.profile!.name} (${this.origin(said, null).where})`,
+      };
     }
     if (override) return { ...at, origin: "override", where: nameOf(override) };
     if (!this.#yaml.says(path, this.#moved)) return { ...at, origin: "default", where: "" };
-    return { ...at, origin: "file", where: this.#where(this.#yaml.position(path, { moved: this.#moved })) };
+    return {
+      ...at,
+      origin: "file",
+      where: this.#where(this.#yaml.position(path, { moved: this.#moved })),
+    };
   }
 
   #override(value: unknown, { text, cwd }: { text: string; cwd: string }): unknown {
     const override = parseOverride(text);
     const refuse = (message: string) => {
-      const problem = { where: `override ${text.split("=")[0]}`, path: "", message, position: null };
+      const problem = {
+        where: `override ${text.split("=")[0]}`,
+        path: "",
+        message,
+        position: null,
+      };
       this.problems.push({ fatal: false, problem });
       return value;
     };
@@ -175,7 +221,8 @@ class ConfigSource {
 
   /** A setting that a profile filled in has the profile's place. */
   #saidBy(path: Path): Path {
-    const filled = path.length === 2 && path[0] === PROFILE[0] && String(path[1]) in (this.profile?.set ?? {});
+    const filled = path.length === 2 && path[0] === PROFILE[0] &&
+      String(path[1]) in (this.profile?.set ?? {});
     return filled ? PROFILE : path;
   }
 
@@ -188,14 +235,20 @@ class ConfigSource {
     if (!override || !this.profile || Object.keys(this.profile.set).length > 0) return;
     if (Object.keys(this.profile.written).length === 0) return;
     const message =
-      `sets nothing, because all of its settings are written already: replace the whole algorithm, e.g. ` +
+      "sets nothing, because all of its settings are written already: replace the whole " +
+      "algorithm, e.g. " +
       `algorithm={name: NAME, profile: ${this.profile.name}}`;
-    this.problems.push({ fatal: false, problem: { where: nameOf(override), path: "", message, position: null } });
+    this.problems.push({
+      fatal: false,
+      problem: { where: nameOf(override), path: "", message, position: null },
+    });
   }
 
   /** The last override that set this path or a block around it, or that alone created it. */
   #overriding(path: Path): Override | undefined {
-    return this.#overrides.findLast((set) => startsWith(path, set.path) || this.#isMade(path, set.path));
+    return this.#overrides.findLast((set) =>
+      startsWith(path, set.path) || this.#isMade(path, set.path)
+    );
   }
 
   /** A path that only exists because an override went through it, as in `trianer.ranks=2`. */
@@ -209,7 +262,8 @@ class ConfigSource {
 }
 
 function startsWith(path: Path, prefix: Path): boolean {
-  return prefix.length <= path.length && prefix.every((step, i) => String(step) === String(path[i]));
+  return prefix.length <= path.length &&
+    prefix.every((step, i) => String(step) === String(path[i]));
 }
 
 function nameOf(override: Override): string {
@@ -218,7 +272,11 @@ function nameOf(override: Override): string {
 
 type NamedFile = ReturnType<typeof namedFiles>[number];
 
-function absolutePaths(value: unknown, dir: string, only: (named: NamedFile) => boolean = () => true): unknown {
+function absolutePaths(
+  value: unknown,
+  dir: string,
+  only: (named: NamedFile) => boolean = () => true,
+): unknown {
   return namedFiles(value).filter(only).reduce(
     (so_far, named) => setAt(so_far, { path: named.path, to: absolute(named, dir) }),
     value,
@@ -232,7 +290,9 @@ function leaves(value: unknown, path: Path = []): [Path, unknown][] {
     : isFields(value)
     ? Object.entries(value)
     : [];
-  return entries.length === 0 ? [[path, value]] : entries.flatMap(([step, part]) => leaves(part, [...path, step]));
+  return entries.length === 0
+    ? [[path, value]]
+    : entries.flatMap(([step, part]) => leaves(part, [...path, step]));
 }
 
 /** In the file's order, overrides last. */

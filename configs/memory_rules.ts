@@ -3,7 +3,12 @@ import type { Issue } from "./issue_text.ts";
 import type { Blocks } from "./rule_blocks.ts";
 
 /** Rules about how training fits in memory. A setting without effect is refused, never ignored. */
-export const MEMORY_RULES = [offloadIsDeepSpeeds, packingIsTheVocabularys, dropoutIsSupervised, adaptersFit];
+export const MEMORY_RULES = [
+  offloadIsDeepSpeeds,
+  packingIsTheVocabularys,
+  dropoutIsSupervised,
+  adaptersFit,
+];
 
 function offloadIsDeepSpeeds({ trainer }: Blocks): Issue[] {
   if (!trainer?.offload) return [];
@@ -11,7 +16,10 @@ function offloadIsDeepSpeeds({ trainer }: Blocks): Issue[] {
   const sharded = engine === "deepspeed" ? zero : 0;
   const issue = (field: string, least: string): Issue => ({
     path: ["trainer", "offload", field],
-    message: `is true, and ${engine === "torch" ? "the torch engine has" : `ZeRO ${zero} has`} nothing to offload: ` +
+    message:
+      `is true, and ${
+        engine === "torch" ? "the torch engine has" : `ZeRO ${zero} has`
+      } nothing to offload: ` +
       `set trainer.engine: deepspeed and trainer.zero: ${least}`,
   });
   return [
@@ -25,7 +33,8 @@ function packingIsTheVocabularys({ trainer, algorithm }: Blocks): Issue[] {
   if (!trainer?.packing || headed === null) return [];
   return [{
     path: ["trainer", "packing"],
-    message: `is true; the rows of ${headed}, whose model has a separate head, are padded: leave it out`,
+    message:
+      `is true; the rows of ${headed}, whose model has a separate head, are padded: leave it out`,
   }];
 }
 
@@ -33,12 +42,15 @@ function dropoutIsSupervised({ flow, trainer, algorithm }: Blocks): Issue[] {
   if (!trainer) return [];
   const allowed = flow === "supervised" &&
     (algorithm === undefined || (!inPython(algorithm) && dropoutOf(algorithm)));
-  const why = "here log-probabilities are compared with recorded ones, and must not depend on chance: use 0";
+  const why =
+    "here log-probabilities are compared with recorded ones, and must not depend on chance: use 0";
   const places: [string[], number | undefined][] = [
     [["trainer", "dropout"], trainer.dropout],
     [["trainer", "lora", "dropout"], trainer.lora?.dropout],
   ];
-  return places.flatMap(([path, value]) => value && !allowed ? [{ path, message: `is ${value}; ${why}` }] : []);
+  return places.flatMap(([path, value]) =>
+    value && !allowed ? [{ path, message: `is ${value}; ${why}` }] : []
+  );
 }
 
 function adaptersFit({ trainer, algorithm }: Blocks): Issue[] {
@@ -54,7 +66,8 @@ function adaptersFit({ trainer, algorithm }: Blocks): Issue[] {
     ...(trainer.lora.quantize !== null && trainer.zero === 3
       ? [{
         path: ["trainer", "lora", "quantize"],
-        message: `is ${trainer.lora.quantize}; ZeRO 3 cannot cut weights of 4 bits: use trainer.zero 0, 1 or 2`,
+        message: `is ${trainer.lora.quantize}; ZeRO 3 cannot cut weights of 4 bits: use ` +
+          "trainer.zero 0, 1 or 2",
       }]
       : []),
   ];
@@ -62,5 +75,7 @@ function adaptersFit({ trainer, algorithm }: Blocks): Issue[] {
 
 /** The name of an algorithm whose model has a separate head instead of a vocabulary. */
 function headedOf(algorithm: Blocks["algorithm"]): string | null {
-  return algorithm === undefined || inPython(algorithm) || headOf(algorithm) === null ? null : algorithm.name;
+  return algorithm === undefined || inPython(algorithm) || headOf(algorithm) === null
+    ? null
+    : algorithm.name;
 }

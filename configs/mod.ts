@@ -1,10 +1,28 @@
 export * from "./blocks.ts";
-export { type Evaluated, evaluationName, type EvaluationSet, evaluationSets } from "./evaluation_sets.ts";
+export {
+  type Evaluated,
+  evaluationName,
+  type EvaluationSet,
+  evaluationSets,
+} from "./evaluation_sets.ts";
 export { changedAlgorithm } from "./algorithm_file.ts";
 export { configJsonSchema, configSchemaText } from "./json_schema.ts";
-export { loadConfig, type LoadedConfig, type LoadOptions, type Origin, parseConfig, readConfig } from "./loader.ts";
+export {
+  loadConfig,
+  type LoadedConfig,
+  type LoadOptions,
+  type Origin,
+  parseConfig,
+  readConfig,
+} from "./loader.ts";
 export { type UsedProfile } from "./profile_settings.ts";
-export { changeable, SettingChange, settingChanges, withoutSettings, withSettings } from "./changed_settings.ts";
+export {
+  changeable,
+  SettingChange,
+  settingChanges,
+  withoutSettings,
+  withSettings,
+} from "./changed_settings.ts";
 export { overridden, parseOverride } from "./overrides.ts";
 export { restoreRecorded } from "./recorded.ts";
 export { ConfigError, type ConfigProblem } from "./problem.ts";

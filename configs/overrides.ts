@@ -18,7 +18,9 @@ export function parseOverride(text: string): Override | OverrideProblem {
     return { text, message: "a path is names with single dots between them, e.g. trainer.ranks" };
   }
   const document = parseDocument(text.slice(equals + 1), { prettyErrors: false });
-  if (document.errors.length > 0) return { text, message: `the value is not YAML: ${document.errors[0]!.message}` };
+  if (document.errors.length > 0) {
+    return { text, message: `the value is not YAML: ${document.errors[0]!.message}` };
+  }
   return { text, path: steps.map(stepOf), value: document.toJS() };
 }
 
@@ -47,7 +49,9 @@ export function setAt(value: unknown, { path, to }: { path: Path; to: unknown })
     return copy;
   }
   if (value !== undefined && value !== null && !isFields(value)) {
-    throw new RangeError(`cannot set '${step}' inside ${JSON.stringify(value)}, which is not a block`);
+    throw new RangeError(
+      `cannot set '${step}' inside ${JSON.stringify(value)}, which is not a block`,
+    );
   }
   const fields = (value ?? {}) as Record<string, unknown>;
   return { ...fields, [String(step)]: setAt(fields[String(step)], { path: rest, to }) };
@@ -59,7 +63,9 @@ export function setAt(value: unknown, { path, to }: { path: Path; to: unknown })
  */
 export function overridden(value: unknown, overrides: readonly string[]): unknown {
   return overrides.map(parseOverride).reduce((so_far, override) => {
-    if ("message" in override) throw new RangeError(`Cannot use '${override.text}': ${override.message}`);
+    if ("message" in override) {
+      throw new RangeError(`Cannot use '${override.text}': ${override.message}`);
+    }
     return setAt(so_far, { path: override.path, to: override.value });
   }, value);
 }

@@ -12,7 +12,10 @@ export const PEER_NAMES: Record<string, readonly string[] | string> = {
   max_grad_norm: ["trainer.optimizer.clip_grad_norm", "online.optimizer.clip_grad_norm"],
   max_norm: ["trainer.optimizer.clip_grad_norm", "online.optimizer.clip_grad_norm"],
   lr_scheduler_type: ["trainer.optimizer.schedule.name", "online.optimizer.schedule.name"],
-  warmup_steps: ["trainer.optimizer.schedule.warmup_steps", "online.optimizer.schedule.warmup_steps"],
+  warmup_steps: [
+    "trainer.optimizer.schedule.warmup_steps",
+    "online.optimizer.schedule.warmup_steps",
+  ],
   max_steps: ["rounds", "online.rounds"],
   total_epochs: ["rounds", "online.rounds"],
   num_train_epochs: ["rounds", "online.rounds"],
@@ -23,7 +26,12 @@ export const PEER_NAMES: Record<string, readonly string[] | string> = {
   per_device_train_batch_size: ["trainer.micro_batch_tokens_max"],
   micro_train_batch_size: ["trainer.micro_batch_tokens_max"],
   ppo_micro_batch_size_per_gpu: ["trainer.micro_batch_tokens_max"],
-  train_batch_size: ["prompts_per_round", "rows_per_round", "pairs_per_round", "online.prompts_per_round"],
+  train_batch_size: [
+    "prompts_per_round",
+    "rows_per_round",
+    "pairs_per_round",
+    "online.prompts_per_round",
+  ],
   rollout_batch_size: ["prompts_per_round", "online.prompts_per_round"],
   num_generations: ["samples_per_prompt", "online.samples_per_prompt"],
   n_samples_per_prompt: ["samples_per_prompt", "online.samples_per_prompt"],
@@ -38,10 +46,14 @@ export const PEER_NAMES: Record<string, readonly string[] | string> = {
   max_length: ["sampler.max_model_len"],
   max_seq_length: ["sampler.max_model_len"],
   max_model_length: ["sampler.max_model_len"],
-  vllm_gpu_memory_utilization: "set sampler.vllm: { gpu_memory_utilization: ... }, or sampler.kv_cache_gib",
-  gpu_memory_utilization: "set sampler.vllm: { gpu_memory_utilization: ... }, or sampler.kv_cache_gib",
-  tensor_parallel_size: "set sampler.replicas for more samplers; one sampler on several GPUs is not there yet",
-  vllm_tensor_parallel_size: "set sampler.replicas for more samplers; one sampler on several GPUs is not there yet",
+  vllm_gpu_memory_utilization:
+    "set sampler.vllm: { gpu_memory_utilization: ... }, or sampler.kv_cache_gib",
+  gpu_memory_utilization:
+    "set sampler.vllm: { gpu_memory_utilization: ... }, or sampler.kv_cache_gib",
+  tensor_parallel_size:
+    "set sampler.replicas for more samplers; one sampler on several GPUs is not there yet",
+  vllm_tensor_parallel_size:
+    "set sampler.replicas for more samplers; one sampler on several GPUs is not there yet",
   use_vllm: "set sampler.engine: vllm",
   num_processes: ["trainer.ranks"],
   nproc_per_node: ["trainer.ranks"],
@@ -75,8 +87,10 @@ export const PEER_NAMES: Record<string, readonly string[] | string> = {
   train_files: ["data.train"],
   val_files: ["data.eval"],
   prompt_data: ["data.train"],
-  output_dir: "give the home on the command line: --home DIR; the model is then in DIR/runs/RUN/final",
-  ckpt_path: "give the home on the command line: --home DIR; the model is then in DIR/runs/RUN/final",
+  output_dir:
+    "give the home on the command line: --home DIR; the model is then in DIR/runs/RUN/final",
+  ckpt_path:
+    "give the home on the command line: --home DIR; the model is then in DIR/runs/RUN/final",
   run_name: ["name"],
   experiment_name: ["name"],
   save_steps: ["checkpoints.every_rounds"],

@@ -17,14 +17,16 @@ function oneModel({ flow, model }: Blocks): Issue[] {
 
 function dataOrTask({ flow, data, task }: Blocks): Issue[] {
   if (flow !== "preference" || (data === undefined) !== (task === undefined)) return [];
-  if (data === undefined) return [{ path: ["data"], message: "missing; give rows with data.train, or a task" }];
+  if (data === undefined) {
+    return [{ path: ["data"], message: "missing; give rows with data.train, or a task" }];
+  }
   return [{ path: ["task"], message: "is given beside data; leave one of the two out" }];
 }
 
 function teachersHaveWords({ flow, warmup, algorithm }: Blocks): Issue[] {
   if (flow !== "preference" || !warmup || !algorithm || headOf(algorithm) === null) return [];
-  const message =
-    `${algorithm.name} trains a model without a vocabulary, which cannot be taught completions: use null, ` +
+  const message = `${algorithm.name} trains a model without a vocabulary, which cannot be taught ` +
+    "completions: use null, " +
     "and start from a model that was";
   return [{ path: ["warmup"], message }];
 }

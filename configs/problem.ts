@@ -1,7 +1,12 @@
 import type { Position } from "./yaml_file.ts";
 
 /** One problem with its place: `file:line:col`, or `override a.b`. */
-export type ConfigProblem = { where: string; path: string; message: string; position: Position | null };
+export type ConfigProblem = {
+  where: string;
+  path: string;
+  message: string;
+  position: Position | null;
+};
 
 /**
  * A configuration that cannot be used. Its message has every problem, one a line, in the file's
@@ -24,11 +29,18 @@ export class ConfigError extends Error {
 
   /** For programs: JSON output. */
   toJSON(): Record<string, unknown> {
-    return { code: this.code, retryable: this.retryable, message: this.message, facts: { problems: this.problems } };
+    return {
+      code: this.code,
+      retryable: this.retryable,
+      message: this.message,
+      facts: { problems: this.problems },
+    };
   }
 }
 
 /** `file:line:col path: message`. */
 function problemLine({ where, path, message }: ConfigProblem): string {
-  return path === "" || where === `override ${path}` ? `${where}: ${message}` : `${where} ${path}: ${message}`;
+  return path === "" || where === `override ${path}`
+    ? `${where}: ${message}`
+    : `${where} ${path}: ${message}`;
 }

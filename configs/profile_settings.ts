@@ -21,7 +21,10 @@ export type UsedProfile = {
  */
 export function withProfile(value: unknown): { value: unknown; profile: UsedProfile | null } {
   const algorithm = isFields(value) ? value.algorithm : null;
-  if (!isFields(algorithm) || typeof algorithm.name !== "string" || typeof algorithm.profile !== "string") {
+  if (
+    !isFields(algorithm) || typeof algorithm.name !== "string" ||
+    typeof algorithm.profile !== "string"
+  ) {
     return { value, profile: null };
   }
   const found = profileOf(algorithm.profile, algorithm.name);
@@ -29,7 +32,9 @@ export function withProfile(value: unknown): { value: unknown; profile: UsedProf
   const { about, settings, ends } = found;
   const entries = Object.entries(settings);
   const set = Object.fromEntries(entries.filter(([key]) => !(key in algorithm)));
-  const written = Object.fromEntries(entries.filter(([key, own]) => key in algorithm && algorithm[key] !== own));
+  const written = Object.fromEntries(
+    entries.filter(([key, own]) => key in algorithm && algorithm[key] !== own),
+  );
   return {
     value: setAt(value, { path: ["algorithm"], to: { ...algorithm, ...set } }),
     profile: { name: algorithm.profile, about, set, written, ends },

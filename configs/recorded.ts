@@ -25,7 +25,10 @@ export function restoreRecorded(schema: z.ZodType, recorded: unknown): unknown {
   return here instanceof z.ZodObject ? restoreFields(here, recorded) : recorded;
 }
 
-function restoreFields(schema: z.ZodObject, recorded: Record<string, unknown>): Record<string, unknown> {
+function restoreFields(
+  schema: z.ZodObject,
+  recorded: Record<string, unknown>,
+): Record<string, unknown> {
   const out = { ...recorded };
   for (const [name, field] of Object.entries(schema.shape) as [string, z.ZodType][]) {
     const { before } = saidOf(field);

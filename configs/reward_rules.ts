@@ -10,12 +10,16 @@ function rewardsDiffer({ reward }: Blocks): Issue[] {
   if (reward === undefined || reward.length === 0) return [];
   const labels = reward.map(labelOf);
   const twice = labels.flatMap((label, i) =>
-    labels.indexOf(label) === i
-      ? []
-      : [{ path: ["reward", i], message: `a second reward called '${label}'; give it a different label` }]
+    labels.indexOf(label) === i ? [] : [{
+      path: ["reward", i],
+      message: `a second reward called '${label}'; give it a different label`,
+    }]
   );
   if (reward.some(({ weight }) => weight !== 0)) return twice;
-  return [...twice, { path: ["reward"], message: "every weight is 0, so every reward is 0; give one another weight" }];
+  return [...twice, {
+    path: ["reward"],
+    message: "every weight is 0, so every reward is 0; give one another weight",
+  }];
 }
 
 /** `when` names a different entry, and conditions form no cycle. */
@@ -25,21 +29,34 @@ function conditionsHold({ reward = [] }: Blocks): Issue[] {
   return reward.flatMap((entry, i): Issue[] => {
     if (entry.when === undefined) return [];
     const path = ["reward", i, "when"];
-    if (entry.when === labels[i]) return [{ path, message: "is the reward itself; name another one" }];
+    if (entry.when === labels[i]) {
+      return [{ path, message: "is the reward itself; name another one" }];
+    }
     if (!conditions.has(entry.when)) {
-      const message = `there is no reward '${entry.when}' in the list${didYouMean(entry.when, labels)}`;
+      const message = `there is no reward '${entry.when}' in the list${
+        didYouMean(entry.when, labels)
+      }`;
       return [{ path, message }];
     }
     const chain = chainFrom(entry.when, conditions);
     if (!chain.includes(labels[i]!)) return [];
-    return [{ path, message: `'${chain.join("' waits for '")}', which is this one; let one of them be paid always` }];
+    return [{
+      path,
+      message: `'${
+        chain.join("' waits for '")
+      }', which is this one; let one of them be paid always`,
+    }];
   });
 }
 
 /** The names that a condition leads to, each once. */
 function chainFrom(first: string, conditions: ReadonlyMap<string, string | undefined>): string[] {
   const chain: string[] = [];
-  for (let at: string | undefined = first; at !== undefined && !chain.includes(at); at = conditions.get(at)) {
+  for (
+    let at: string | undefined = first;
+    at !== undefined && !chain.includes(at);
+    at = conditions.get(at)
+  ) {
     chain.push(at);
   }
   return chain;

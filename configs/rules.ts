@@ -47,7 +47,8 @@ function schedules({ trainer, value_model, warmup, online }: Blocks): Issue[] {
     const { name, total_steps, warmup_steps } = optimizer.schedule;
     const path = [block, "optimizer", "schedule"];
     if (name !== "constant" && total_steps === null) {
-      const message = `missing; the ${name} schedule needs the number of optimizer steps it runs over`;
+      const message =
+        `missing; the ${name} schedule needs the number of optimizer steps it runs over`;
       return [{ path: [...path, "total_steps"], message }];
     }
     if (total_steps !== null && warmup_steps >= total_steps) {
@@ -63,8 +64,11 @@ function trainsOnSamples(flow: Blocks["flow"]): boolean {
 }
 
 function truncatedSampling({ flow, sampler, rollouts }: Blocks): Issue[] {
-  if (!trainsOnSamples(flow) || !sampler || !rollouts || rollouts.allow_truncated_sampling) return [];
-  const why = "training on truncated samples biases the loss, as their log-probabilities are renormalised";
+  if (!trainsOnSamples(flow) || !sampler || !rollouts || rollouts.allow_truncated_sampling) {
+    return [];
+  }
+  const why =
+    "training on truncated samples biases the loss, as their log-probabilities are renormalised";
   const fix = "or set rollouts.allow_truncated_sampling: true";
   return [
     ...(sampler.top_p < 1
@@ -80,13 +84,17 @@ function greedyTraining({ flow, sampler }: Blocks): Issue[] {
   if (!trainsOnSamples(flow) || sampler?.temperature !== 0) return [];
   return [{
     path: ["sampler", "temperature"],
-    message: "is 0; greedy samples of a prompt are all equal, so there is nothing to learn from: use 1",
+    message:
+      "is 0; greedy samples of a prompt are all equal, so there is nothing to learn from: use 1",
   }];
 }
 
 function torchIsOneProcess({ trainer, value_model }: Blocks): Issue[] {
   if (trainer === undefined) return [];
-  return [...ofOneProcess("trainer", trainer), ...ofOneProcess("value_model", valueOfItsOwn(trainer, value_model))];
+  return [
+    ...ofOneProcess("trainer", trainer),
+    ...ofOneProcess("value_model", valueOfItsOwn(trainer, value_model)),
+  ];
 }
 
 function ofOneProcess(
@@ -100,9 +108,10 @@ function ofOneProcess(
       path: [block, "ranks"],
       message: `is ${ranks}; the torch engine runs one rank: use 1, ${fix}`,
     }]),
-    ...((zero ?? 0) === 0
-      ? []
-      : [{ path: [block, "zero"], message: `is ${zero}; the torch engine has no ZeRO: use 0, ${fix}` }]),
+    ...((zero ?? 0) === 0 ? [] : [{
+      path: [block, "zero"],
+      message: `is ${zero}; the torch engine has no ZeRO: use 0, ${fix}`,
+    }]),
   ];
 }
 
@@ -110,7 +119,10 @@ function ofOneProcess(
  * What the value model's block sets itself, and what it cannot inherit if its engine differs from
  * the trainer's.
  */
-function valueOfItsOwn(trainer: NonNullable<Blocks["trainer"]>, value_model: ValueModelConfig | undefined) {
+function valueOfItsOwn(
+  trainer: NonNullable<Blocks["trainer"]>,
+  value_model: ValueModelConfig | undefined,
+) {
   const { engine = null, ranks = null, zero = null } = value_model ?? {};
   const other = engine !== null && engine !== trainer.engine;
   return {
@@ -129,9 +141,10 @@ function updatesDivideRounds(blocks: Blocks): Issue[] {
     [["online", "prompts_per_round"], blocks.online?.prompts_per_round],
   ];
   return counts.flatMap(([path, count]) =>
-    count === undefined || count % updates === 0
-      ? []
-      : [{ path, message: `is ${count}; must be a multiple of trainer.updates_per_batch (${updates})` }]
+    count === undefined || count % updates === 0 ? [] : [{
+      path,
+      message: `is ${count}; must be a multiple of trainer.updates_per_batch (${updates})`,
+    }]
   );
 }
 
@@ -142,21 +155,27 @@ function groupsAreLargeEnough({ algorithm, samples_per_prompt, online }: Blocks)
     [["online", "samples_per_prompt"], online?.samples_per_prompt],
   ];
   return sizes.flatMap(([path, size]) =>
-    size === undefined || size >= least
-      ? []
-      : [{ path, message: `is ${size}; ${algorithm!.name} compares the samples of a prompt: at least ${least}` }]
+    size === undefined || size >= least ? [] : [{
+      path,
+      message: `is ${size}; ${algorithm!.name} compares the samples of a prompt: at least ${least}`,
+    }]
   );
 }
 
 function lagIsZero({ lag }: Blocks): Issue[] {
   if (lag === undefined || lag === 0) return [];
-  return [{ path: ["lag"], message: `is ${lag}; generation cannot run ahead of training yet: use 0` }];
+  return [{
+    path: ["lag"],
+    message: `is ${lag}; generation cannot run ahead of training yet: use 0`,
+  }];
 }
 
 function evaluationHasProblems({ flow, evaluate, data, reward }: Blocks): Issue[] {
   if (!evaluate || flow === "quickstart") return [];
   return [
-    ...(data?.eval.length === 0 ? [{ path: ["data"], message: "evaluate needs problems: add data.eval" }] : []),
+    ...(data?.eval.length === 0
+      ? [{ path: ["data"], message: "evaluate needs problems: add data.eval" }]
+      : []),
     ...(reward?.length === 0
       ? [{ path: ["evaluate"], message: "evaluation needs something to score by: add reward" }]
       : []),
@@ -164,10 +183,14 @@ function evaluationHasProblems({ flow, evaluate, data, reward }: Blocks): Issue[
 }
 
 function greedyRepeats({ flow, evaluate, sampler }: Blocks): Issue[] {
-  if (flow !== "evaluate" || sampler?.temperature !== 0 || (evaluate?.samples_per_prompt ?? 1) === 1) return [];
+  if (
+    flow !== "evaluate" || sampler?.temperature !== 0 || (evaluate?.samples_per_prompt ?? 1) === 1
+  ) return [];
   return [{
     path: ["evaluate", "samples_per_prompt"],
-    message: `is ${evaluate!.samples_per_prompt}; at sampler.temperature 0 all samples of a problem are equal: use 1`,
+    message: `is ${
+      evaluate!.samples_per_prompt
+    }; at sampler.temperature 0 all samples of a problem are equal: use 1`,
   }];
 }
 
@@ -177,13 +200,19 @@ function digitsAreEnough({ flow, task, evaluate }: Blocks): Issue[] {
   if (!task || held < 10 ** task.digits) return [];
   return [{
     path: ["evaluate", what],
-    message: `is ${held}; with task.digits ${task.digits} there are ${10 ** task.digits} ${what}, some for training`,
+    message: `is ${held}; with task.digits ${task.digits} there are ${
+      10 ** task.digits
+    } ${what}, some for training`,
   }];
 }
 
 function onlyPromptsAreCut({ flow, data }: Blocks): Issue[] {
-  if (data?.on_long_prompt !== "truncate_left" || trainsOnSamples(flow) || flow === "evaluate") return [];
-  const message = `is truncate_left; a row that teaches an answer is not cut, as its question would change: use drop`;
+  if (data?.on_long_prompt !== "truncate_left" || trainsOnSamples(flow) || flow === "evaluate") {
+    return [];
+  }
+  const message =
+    "is truncate_left; a row that teaches an answer is not cut, as its question would " +
+    "change: use drop";
   return [{ path: ["data", "on_long_prompt"], message }];
 }
 
@@ -192,7 +221,8 @@ function everyIsOfSaved({ checkpoints }: Blocks): Issue[] {
   if (keep_every === null || keep_every % every_rounds === 0) return [];
   return [{
     path: ["checkpoints", "keep_every"],
-    message: `is ${keep_every}; a checkpoint is saved every ${every_rounds} rounds: use a multiple of it`,
+    message:
+      `is ${keep_every}; a checkpoint is saved every ${every_rounds} rounds: use a multiple of it`,
   }];
 }
 
@@ -209,7 +239,8 @@ function templateIsRendered({ model = {}, reward = [] }: Blocks): Issue[] {
     const { turn_end, template_arguments = {} } = block as ChatSettings;
     const [name] = Object.keys(template_arguments);
     if (turn_end !== "eos_token" || name === undefined) return [];
-    const message = `is eos_token; chats are then rendered without template_arguments, and '${name}' would be ` +
+    const message =
+      `is eos_token; chats are then rendered without template_arguments, and '${name}' would be ` +
       "ignored: leave turn_end out, or template_arguments";
     return [{ path: [...path, "turn_end"], message }];
   });

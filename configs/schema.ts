@@ -34,23 +34,13 @@ const rounds = z.int().positive().describe("Number of rounds.").register(setting
 });
 const promptsPerRound = z.int().positive().describe(
   "Prompts drawn in each round; each makes one group.",
-).register(
-  setting,
-  {
-    ...DRAWN,
-    unit: "prompts",
-  },
-);
+).register(setting, { ...DRAWN, unit: "prompts" });
 const samplesPerPrompt = z.int().positive().describe(
   "Completions sampled for each prompt: the size of a group.",
-)
-  .register(setting, { ...PLAIN, unit: "samples" });
+).register(setting, { ...PLAIN, unit: "samples" });
 const rowsPerRound = z.int().positive().describe("Rows to train on in each round.").register(
   setting,
-  {
-    ...DRAWN,
-    unit: "rows",
-  },
+  { ...DRAWN, unit: "rows" },
 );
 const reward = z.array(RewardConfig).describe(
   "What samples are scored by. Written short: `gsm8k` or `my.py:function`.",
@@ -112,8 +102,7 @@ const /** @internal */ onlineConfigSchema = z.strictObject({
   samples_per_prompt: samplesPerPrompt,
   lag: z.int().nonnegative().default(0).describe(
     "How many rounds generation may run ahead of training.",
-  )
-    .register(setting, { ...PLAIN, unit: "rounds" }),
+  ).register(setting, { ...PLAIN, unit: "rounds" }),
   model: ModelConfig.describe("The model to start from."),
   data: TrainingData.describe("Where prompts come from."),
   algorithm: OnlineAlgorithm.describe("How rewards become a loss. Short form: its name.").register(
@@ -225,8 +214,7 @@ const /** @internal */ quickstartConfigSchema = z.strictObject({
   evaluate: z.strictObject({
     problems: z.int().positive().default(128).describe(
       "Problems held out from training for evaluation.",
-    )
-      .register(setting, { unit: "problems", rows: true }),
+    ).register(setting, { unit: "problems", rows: true }),
     ...judging,
   }).prefault({}).describe("Greedy accuracy after the warm-up and after the last round.").register(
     setting,
@@ -247,11 +235,7 @@ const /** @internal */ preferenceConfigSchema = z.strictObject({
   rounds,
   pairs_per_round: z.int().positive().describe("Pairs to train on in each round.").register(
     setting,
-    {
-      ...DRAWN,
-      unit: "pairs",
-      loop: "round",
-    },
+    { ...DRAWN, unit: "pairs", loop: "round" },
   ),
   model: ModelOrRecipe.describe("The model to start from: a path, or a recipe."),
   data: TrainingData.optional().describe("Rows with a prompt, a chosen and a rejected completion."),

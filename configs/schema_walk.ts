@@ -6,7 +6,8 @@ export type Path = readonly (string | number)[];
 export function bare(schema: z.ZodType): z.ZodType {
   let inner = schema;
   while (
-    inner instanceof z.ZodDefault || inner instanceof z.ZodPrefault || inner instanceof z.ZodOptional ||
+    inner instanceof z.ZodDefault || inner instanceof z.ZodPrefault ||
+    inner instanceof z.ZodOptional ||
     inner instanceof z.ZodNullable
   ) {
     inner = inner.unwrap() as z.ZodType;
@@ -28,7 +29,10 @@ function literalOf(option: z.ZodObject, key: string): string {
  * The schema at a path of a value; the value selects the member of a union. undefined if the schema
  * has no such path.
  */
-export function schemaAt(schema: z.ZodType, { path, value }: { path: Path; value: unknown }): z.ZodType | undefined {
+export function schemaAt(
+  schema: z.ZodType,
+  { path, value }: { path: Path; value: unknown },
+): z.ZodType | undefined {
   const here = chosen(bare(schema), value);
   if (path.length === 0 || here === undefined) return here;
   const [key, ...rest] = path;
@@ -64,5 +68,7 @@ export function valueAt(value: unknown, path: Path): unknown {
 }
 
 function child(value: unknown, key: string | number): unknown {
-  return value !== null && typeof value === "object" ? (value as Record<string | number, unknown>)[key] : undefined;
+  return value !== null && typeof value === "object"
+    ? (value as Record<string | number, unknown>)[key]
+    : undefined;
 }

@@ -38,7 +38,9 @@ function below(schema: z.ZodType, { path, facts, option }: Place): Setting[] {
     );
   }
   const entry = here instanceof z.ZodArray ? here.element as z.ZodType : undefined;
-  return entry === undefined ? [] : below(entry, { path: named("*"), facts: inside(facts, entry), option });
+  return entry === undefined
+    ? []
+    : below(entry, { path: named("*"), facts: inside(facts, entry), option });
 }
 
 function settingAt(schema: z.ZodType, { path, facts, option }: Place): Setting[] {

@@ -22,11 +22,27 @@ type Listed = [name: string, bytes: number, sha256: string];
 const MODEL = "HuggingFaceTB/SmolLM2-135M-Instruct";
 const MODEL_REVISION = "12fd25f77366fa6b3b4b768ec3050bf629380bac";
 const MODEL_FILES: Listed[] = [
-  ["generation_config.json", 132, "87b916edaaab66b3899b9d0dd0752727dff6666686da0504d89ae0a6e055a013"],
-  ["special_tokens_map.json", 655, "2b7379f3ae813529281a5c602bc5a11c1d4e0a99107aaa597fe936c1e813ca52"],
-  ["tokenizer_config.json", 3764, "4ec77d44f62efeb38d7e044a1db318f6a939438425312dfa333b8382dbad98df"],
+  [
+    "generation_config.json",
+    132,
+    "87b916edaaab66b3899b9d0dd0752727dff6666686da0504d89ae0a6e055a013",
+  ],
+  [
+    "special_tokens_map.json",
+    655,
+    "2b7379f3ae813529281a5c602bc5a11c1d4e0a99107aaa597fe936c1e813ca52",
+  ],
+  [
+    "tokenizer_config.json",
+    3764,
+    "4ec77d44f62efeb38d7e044a1db318f6a939438425312dfa333b8382dbad98df",
+  ],
   ["tokenizer.json", 2_104_556, "9ca9acddb6525a194ec8ac7a87f24fbba7232a9a15ffa1af0c1224fcd888e47c"],
-  ["model.safetensors", 269_060_552, "5af571cbf074e6d21a03528d2330792e532ca608f24ac70a143f6b369968ab8c"],
+  [
+    "model.safetensors",
+    269_060_552,
+    "5af571cbf074e6d21a03528d2330792e532ca608f24ac70a143f6b369968ab8c",
+  ],
   // The last: a directory without it is not a model, so an incomplete one is never used as a model.
   ["config.json", 861, "8eb740e8bbe4cff95ea7b4588d17a2432deb16e8075bc5828ff7ba9be94d982a"],
 ];
@@ -47,7 +63,12 @@ function shipped(
   { name, page, from, files }: { name: string; page: string; from: string; files: Listed[] },
 ): ShippedFiles {
   const dir = fileURLToPath(new URL(`../${place}`, import.meta.url));
-  const at = ([file, bytes, sha256]: Listed) => ({ path: `${dir}/${file}`, url: `${from}/${file}`, bytes, sha256 });
+  const at = ([file, bytes, sha256]: Listed) => ({
+    path: `${dir}/${file}`,
+    url: `${from}/${file}`,
+    bytes,
+    sha256,
+  });
   return { name, dir, page, files: files.map(at) };
 }
 

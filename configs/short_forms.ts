@@ -15,7 +15,9 @@ export function writeOut(value: unknown): { value: unknown; moved: Moved[] } {
   if (!isFields(value)) return { value, moved: [] };
   const moved: Moved[] = [];
   const out: Fields = { ...value };
-  if ("algorithm" in out) out.algorithm = algorithmBlock(out.algorithm, { at: ["algorithm"], moved });
+  if ("algorithm" in out) {
+    out.algorithm = algorithmBlock(out.algorithm, { at: ["algorithm"], moved });
+  }
   if ("reward" in out) {
     out.reward = list(out.reward, { at: ["reward"], moved }).map((entry, i) =>
       rewardEntry(entry, { at: ["reward", i], moved })
@@ -64,7 +66,9 @@ function list(value: unknown, { at, moved }: Place): unknown[] {
 
 function rewardEntry(entry: unknown, place: Place): unknown {
   const fields = typeof entry === "string" ? named(entry, place) : entry;
-  if (!isFields(fields) || typeof fields.name !== "string" || parsePythonReward(fields.name) === null) return fields;
+  if (
+    !isFields(fields) || typeof fields.name !== "string" || parsePythonReward(fields.name) === null
+  ) return fields;
   const { name, ...rest } = fields;
   const from = typeof entry === "string" ? place.at : [...place.at, "name"];
   place.moved.push({ path: [...place.at, "source"], from }, { path: [...place.at, "name"], from });

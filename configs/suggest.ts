@@ -17,7 +17,11 @@ export function didYouMean(name: string, known: readonly string[]): string {
  */
 export function suggestKey(
   key: string,
-  { block, here, everywhere }: { block: string; here: readonly string[]; everywhere: readonly string[] },
+  { block, here, everywhere }: {
+    block: string;
+    here: readonly string[];
+    everywhere: readonly string[];
+  },
 ): string {
   const peers = peerHint(key, everywhere);
   if (peers !== "") return peers;

@@ -27,7 +27,11 @@ export class YamlFile {
   readonly #lines = new LineCounter();
 
   constructor(text: string) {
-    this.#document = parseDocument(text, { lineCounter: this.#lines, prettyErrors: false, uniqueKeys: true });
+    this.#document = parseDocument(text, {
+      lineCounter: this.#lines,
+      prettyErrors: false,
+      uniqueKeys: true,
+    });
     this.problems = [...this.#document.errors, ...this.#document.warnings].map((error) => ({
       ...this.#position(error.pos[0]),
       path: error.code === "DUPLICATE_KEY" ? this.#keyAt(error.pos[0]) : [],
@@ -44,7 +48,10 @@ export class YamlFile {
    * The place of a path of the long form, or of the nearest thing around it. `key`: the key itself,
    * not its value.
    */
-  position(path: Path, { moved, key = false }: { moved: readonly Moved[]; key?: boolean }): Position {
+  position(
+    path: Path,
+    { moved, key = false }: { moved: readonly Moved[]; key?: boolean },
+  ): Position {
     return this.#position(this.#find(written(path, moved), key).at);
   }
 
@@ -104,10 +111,14 @@ export class YamlFile {
     const here = isAlias(node) ? node.resolve(this.#document) ?? null : node;
     if (isSeq(here)) {
       const item = here.items[Number(step)] as Node | null | undefined;
-      return item === undefined ? undefined : { node: item, key: item?.range?.[0] ?? here.range?.[0] ?? 0 };
+      return item === undefined
+        ? undefined
+        : { node: item, key: item?.range?.[0] ?? here.range?.[0] ?? 0 };
     }
     if (!isMap(here)) return undefined;
-    const pairs = here.items.filter(({ key }) => isScalar(key) && String(key.value) === String(step));
+    const pairs = here.items.filter(({ key }) =>
+      isScalar(key) && String(key.value) === String(step)
+    );
     const pair = pairs.at(-1);
     return pair && { node: pair.value as Node | null, key: (pair.key as Node).range?.[0] ?? 0 };
   }
@@ -125,7 +136,9 @@ function written(path: Path, moved: readonly Moved[]): Path {
   let at = path;
   // Later moves were made inside what earlier ones had moved, so they are undone first.
   for (const move of [...moved].reverse()) {
-    if (move.path.length <= at.length && move.path.every((step, i) => String(step) === String(at[i]))) {
+    if (
+      move.path.length <= at.length && move.path.every((step, i) => String(step) === String(at[i]))
+    ) {
       at = [...move.from, ...at.slice(move.path.length)];
     }
   }

@@ -26,7 +26,8 @@ export const chatSettings = {
     before: { value: "eos_token" },
   })
     .describe(
-      "What ends the model's turn in a chat. template: what its chat template writes there. eos_token: the tokenizer's " +
+      "What ends the model's turn in a chat. template: what its chat template writes there. " +
+        "eos_token: the tokenizer's " +
         "end-of-sequence token, as in runs recorded before there was a choice.",
     ),
 };

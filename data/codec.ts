@@ -1,9 +1,17 @@
 import { decode, encode } from "@msgpack/msgpack";
 import { z } from "zod";
-import { type GeneratedSlab, Sampling, StopReason, type Trajectory, VersionSpan } from "./trajectory.ts";
+import {
+  type GeneratedSlab,
+  Sampling,
+  StopReason,
+  type Trajectory,
+  VersionSpan,
+} from "./trajectory.ts";
 
 if (new Uint8Array(new Uint16Array([1]).buffer)[0] !== 1) {
-  throw new Error("Cannot read artifacts because this machine is big-endian: their numbers are little-endian");
+  throw new Error(
+    "Cannot read artifacts because this machine is big-endian: their numbers are little-endian",
+  );
 }
 
 const Bin = z.instanceof(Uint8Array);
@@ -33,7 +41,10 @@ const PackedSlab = z.strictObject({
  * lists.
  */
 export function encodeSlab(slab: GeneratedSlab): Uint8Array<ArrayBuffer> {
-  const groups = slab.groups.map((group) => ({ ...group, trajectories: group.trajectories.map(pack) }));
+  const groups = slab.groups.map((group) => ({
+    ...group,
+    trajectories: group.trajectories.map(pack),
+  }));
   return encode({ ...slab, groups }, { ignoreUndefined: true });
 }
 
@@ -49,7 +60,9 @@ export function decodeSlab(bytes: Uint8Array): GeneratedSlab {
   }
   const groups = parsed.data.groups.map((group) => ({
     ...group,
-    trajectories: group.trajectories.map((packed) => unpack(packed, `draw ${group.draw} sample ${packed.sample}`)),
+    trajectories: group.trajectories.map((packed) =>
+      unpack(packed, `draw ${group.draw} sample ${packed.sample}`)
+    ),
   }));
   return { ...parsed.data, groups };
 }
@@ -95,12 +108,15 @@ function unpack({ token_rewards, ...packed }: Packed, where: string): Trajectory
   const perToken = {
     action_mask: packed.action_mask.slice(),
     behaviour_logp: new Float32Array(aligned(packed.behaviour_logp, `${where} behaviour_logp`)),
-    ...(token_rewards ? { token_rewards: new Float32Array(aligned(token_rewards, `${where} token_rewards`)) } : {}),
+    ...(token_rewards
+      ? { token_rewards: new Float32Array(aligned(token_rewards, `${where} token_rewards`)) }
+      : {}),
   };
   for (const [name, values] of Object.entries(perToken)) {
     if (values.length === tokens.length) continue;
     throw new TypeError(
-      `Cannot read slab because ${where} has ${tokens.length} tokens but ${values.length} of ${name}`,
+      `Cannot read slab because ${where} has ${tokens.length} tokens but ${values.length} ` +
+        `of ${name}`,
     );
   }
   return { ...packed, tokens, ...perToken };

@@ -1,11 +1,16 @@
 import { createHash } from "node:crypto";
 
-/** Equal values give equal text, whatever the order of keys. */
+/**
+ * Equal values give equal text, whatever the order of keys. As RFC 8785 has it, but for lone
+ * surrogates, which that refuses: rows of real data sets have them.
+ */
 function sortedJson(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(sortedJson).join(",")}]`;
   if (value === null || typeof value !== "object") return JSON.stringify(value) ?? "null";
   const fields = Object.entries(value).sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0));
-  return `{${fields.map(([key, field]) => `${JSON.stringify(key)}:${sortedJson(field)}`).join(",")}}`;
+  return `{${
+    fields.map(([key, field]) => `${JSON.stringify(key)}:${sortedJson(field)}`).join(",")
+  }}`;
 }
 
 /**

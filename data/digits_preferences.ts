@@ -6,8 +6,11 @@ import type { Row } from "./prompt.ts";
 import type { RowTable } from "./sources.ts";
 
 const /** @internal */ digitsPreferencesSchema = z.strictObject({
-  name: z.enum(["sort_digits_preferences", "reverse_digits_preferences"]).default("sort_digits_preferences").describe(
-    "The preferred answer: the digits sorted, or reversed. The rejected answer has one of six mistakes.",
+  name: z.enum(["sort_digits_preferences", "reverse_digits_preferences"]).default(
+    "sort_digits_preferences",
+  ).describe(
+    "The preferred answer: the digits sorted, or reversed. The rejected answer has one of " +
+      "six mistakes.",
   ),
   digits: DigitsTask.shape.digits,
 });
@@ -68,10 +71,15 @@ const MISTAKES: Record<string, Mistake> = {
 function withMistake(row: Row, seed: number): Row {
   const answer = row.answer!;
   const problem = String(row.columns.problem);
-  const [first, ...random] = roundKeys(seed, 1 + Number(problem)); // The order of the rows uses the keys of 0.
+  // The order of the rows uses the keys of 0.
+  const [first, ...random] = roundKeys(seed, 1 + Number(problem));
   const names = Object.keys(MISTAKES);
   const turned = names.map((_, i) => names[(first! + i) % names.length]!);
-  const tried = turned.map((mistake) => ({ mistake, rejected: MISTAKES[mistake]!({ answer, problem, random }) }));
-  const { mistake, rejected } = tried.find((one) => one.rejected !== answer)!; // `short` always differs.
+  const tried = turned.map((mistake) => ({
+    mistake,
+    rejected: MISTAKES[mistake]!({ answer, problem, random }),
+  }));
+  // `short` always differs.
+  const { mistake, rejected } = tried.find((one) => one.rejected !== answer)!;
   return { ...row, rejected, columns: { ...row.columns, mistake } };
 }

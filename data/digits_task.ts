@@ -11,8 +11,7 @@ const /** @internal */ digitsTaskSchema = z.strictObject({
   ),
   digits: z.int().min(2).max(9).default(5).describe(
     "Digits per problem; there are 10^digits problems.",
-  )
-    .register(setting, { unit: "digits" }),
+  ).register(setting, { unit: "digits" }),
 });
 /**
  * A task that a tiny model learns on a CPU in a minute: sorting or reversing the digits of a
@@ -67,7 +66,9 @@ export function digitsTables(split: DigitsSplit): { train: RowTable; eval: RowTa
 
 function digitsRow(number: number, { name, digits }: DigitsTask): Row {
   const problem = String(number).padStart(digits, "0");
-  const answer = name === "sort_digits" ? [...problem].sort().join("") : [...problem].reverse().join("");
+  const answer = name === "sort_digits"
+    ? [...problem].sort().join("")
+    : [...problem].reverse().join("");
   const verb = name === "sort_digits" ? "sort" : "reverse";
   return {
     row_id: `${verb}/${problem}`,

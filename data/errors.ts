@@ -2,8 +2,9 @@
 export type DataPlace = { file: string; line?: number; field?: string };
 
 /**
- * A data source that cannot be used: a broken row, a missing file, a duplicate id. Never retried: the same bytes fail
- * the same way. Its fields are those of the engine's errors, which this room may not import.
+ * A data source that cannot be used: a broken row, a missing file, a duplicate id. Never retried:
+ * the same bytes fail the same way. Its fields are those of the engine's errors, which this room
+ * may not import.
  */
 export class DataError extends Error {
   /** As in the engine's errors. */

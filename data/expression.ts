@@ -63,7 +63,9 @@ const /** @internal */ expressionSchema = z.strictObject({
   loss: place,
   metrics: z.record(z.string(), place),
 }).check(({ value, issues }) => {
-  for (const [path, message] of faults(value)) issues.push({ code: "custom", input: value, path, message });
+  for (const [path, message] of faults(value)) {
+    issues.push({ code: "custom", input: value, path, message });
+  }
 });
 /**
  * A loss as plain JSON: the canonical list of its nodes; a shared part appears once. The trainer
@@ -78,12 +80,21 @@ export function operands(node: ExpressionNode): readonly number[] {
   return "args" in node ? node.args : [];
 }
 
-type Parts = { inputs: string[]; nodes: ExpressionNode[]; loss: number; metrics: Record<string, number> };
+type Parts = {
+  inputs: string[];
+  nodes: ExpressionNode[];
+  loss: number;
+  metrics: Record<string, number>;
+};
 
-function* faults({ inputs, nodes, loss, metrics }: Parts): Generator<[(string | number)[], string]> {
+function* faults(
+  { inputs, nodes, loss, metrics }: Parts,
+): Generator<[(string | number)[], string]> {
   for (const [i, node] of nodes.entries()) {
     const late = operands(node).find((arg) => arg >= i);
-    if (late !== undefined) yield [["nodes", i, "args"], `node ${i} reads node ${late}, which is not an earlier one`];
+    if (late !== undefined) {
+      yield [["nodes", i, "args"], `node ${i} reads node ${late}, which is not an earlier one`];
+    }
   }
   const roots: [string[], number][] = [
     [["loss"], loss],
@@ -91,8 +102,12 @@ function* faults({ inputs, nodes, loss, metrics }: Parts): Generator<[(string | 
   ];
   for (const [path, root] of roots) {
     const found = nodes[root]?.kind ?? "missing";
-    if (found !== "step") yield [path, `node ${root} must be one number per step: current kind is ${found}`];
+    if (found !== "step") {
+      yield [path, `node ${root} must be one number per step: current kind is ${found}`];
+    }
   }
   const read = [...new Set(nodes.flatMap((node) => node.op === "input" ? [node.name] : []))].sort();
-  if (read.join() !== inputs.join()) yield [["inputs"], `must be exactly what the nodes read: ${read.join(", ")}`];
+  if (read.join() !== inputs.join()) {
+    yield [["inputs"], `must be exactly what the nodes read: ${read.join(", ")}`];
+  }
 }

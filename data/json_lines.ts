@@ -7,10 +7,14 @@ const NEWLINE = 10;
 type Line = { line: number; value: Record<string, unknown> };
 
 /**
- * Reads a JSONL file line by line: memory is one line, not the file. `onLine` sees the bytes of every line read, in order.
+ * Reads a JSONL file line by line: memory is one line, not the file. `onLine` sees the bytes of
+ * every line read, in order.
  * @throws {DataError} With file and line, if a line is not UTF-8, not JSON or not an object.
  */
-export async function* readJsonLines(file: string, onLine?: (bytes: Uint8Array) => void): AsyncGenerator<Line> {
+export async function* readJsonLines(
+  file: string,
+  onLine?: (bytes: Uint8Array) => void,
+): AsyncGenerator<Line> {
   let line = 0;
   for await (const bytes of byteLines(file)) {
     line++;
@@ -60,7 +64,10 @@ async function* byteLines(file: string): AsyncGenerator<Uint8Array> {
     parts.push(chunk.slice(start));
     held += chunk.length - start;
     if (held > LINE_BYTES_MAX) {
-      throw new DataError(`the line has more than ${LINE_BYTES_MAX} bytes; is this JSONL?`, { file, line });
+      throw new DataError(`the line has more than ${LINE_BYTES_MAX} bytes; is this JSONL?`, {
+        file,
+        line,
+      });
     }
   }
   if (held > 0) yield join(parts);
@@ -93,6 +100,11 @@ function parse(text: string, place: { file: string; line: number }): Record<stri
     const why = (error as Error).message;
     throw new DataError(`the line is not JSON (${why}); every line must be one JSON object`, place);
   }
-  if (value !== null && typeof value === "object" && !Array.isArray(value)) return value as Record<string, unknown>;
-  throw new DataError("the line is JSON but not an object; every line must be one JSON object", place);
+  if (value !== null && typeof value === "object" && !Array.isArray(value)) {
+    return value as Record<string, unknown>;
+  }
+  throw new DataError(
+    "the line is JSON but not an object; every line must be one JSON object",
+    place,
+  );
 }

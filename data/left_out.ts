@@ -14,11 +14,14 @@ const firstValues = z.registry<{ first: unknown }>();
  *
  * ```ts
  * const Numerics = z.strictObject({ dtype: z.string(), packing: leftOut(z.boolean(), false) });
- * Numerics.parse({ dtype: "float32" })                              // { dtype: "float32", packing: false }
+ * Numerics.parse({ dtype: "float32" }) // { dtype: "float32", packing: false }
  * recorded(Numerics, { dtype: "float32", packing: false })          // { dtype: "float32" }
  * ```
  */
-export function leftOut<Type extends z.ZodType>(schema: Type, first: z.output<Type>): z.ZodDefault<Type> {
+export function leftOut<Type extends z.ZodType>(
+  schema: Type,
+  first: z.output<Type>,
+): z.ZodDefault<Type> {
   const field = schema.default(first as never) as z.ZodDefault<Type>;
   firstValues.add(field, { first });
   return field;
@@ -28,13 +31,21 @@ export function leftOut<Type extends z.ZodType>(schema: Type, first: z.output<Ty
  * `value` as it is recorded: without fields that have their first value. Parsing with `schema`
  * restores them.
  */
-export function recorded<Type extends z.ZodType>(schema: Type, value: z.output<Type>): z.input<Type> {
+export function recorded<Type extends z.ZodType>(
+  schema: Type,
+  value: z.output<Type>,
+): z.input<Type> {
   return shortened(schema, value) as z.input<Type>;
 }
 
 function shortened(schema: z.ZodType, value: unknown): unknown {
-  if (schema instanceof z.ZodDefault || schema instanceof z.ZodNullable || schema instanceof z.ZodOptional) {
-    return value === null || value === undefined ? value : shortened(schema.unwrap() as z.ZodType, value);
+  if (
+    schema instanceof z.ZodDefault || schema instanceof z.ZodNullable ||
+    schema instanceof z.ZodOptional
+  ) {
+    return value === null || value === undefined
+      ? value
+      : shortened(schema.unwrap() as z.ZodType, value);
   }
   if (schema instanceof z.ZodUnion) {
     const option = schema.options.find((one) => (one as z.ZodType).safeParse(value).success);

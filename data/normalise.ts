@@ -1,7 +1,16 @@
 import { contentId } from "./content_id.ts";
 import { readPreference } from "./preference.ts";
 import type { Message, Prompt, Row } from "./prompt.ts";
-import { type Columns, fieldsOf, kind, read, readChat, readCompletion, readPrompt, RowProblem } from "./row_fields.ts";
+import {
+  type Columns,
+  fieldsOf,
+  kind,
+  read,
+  readChat,
+  readCompletion,
+  readPrompt,
+  RowProblem,
+} from "./row_fields.ts";
 import type { SourceConfig } from "./source_config.ts";
 
 type Shape = Pick<Row, "prompt" | "completion" | "answer" | "rejected" | "margin">;
@@ -40,21 +49,27 @@ function ofMessages(value: unknown): Shape {
   const messages = readChat("messages", value);
   const last = messages.at(-1)!;
   if (last.role !== "assistant") return { prompt: messages };
-  if (messages.length === 1) throw new RowProblem("messages", "the only message is the assistant's: nothing is asked");
+  if (messages.length === 1) {
+    throw new RowProblem("messages", "the only message is the assistant's: nothing is asked");
+  }
   return { prompt: messages.slice(0, -1), completion: last.content };
 }
 
 function ofPrompt(columns: Columns, fields: SourceConfig["fields"]): Shape {
-  const key = fields.prompt ?? ["prompt", "question", "problem"].find((name) => columns[name] !== undefined);
+  const key = fields.prompt ??
+    ["prompt", "question", "problem"].find((name) => columns[name] !== undefined);
   if (key === undefined || read(columns, key) === undefined) {
     const wanted = key === undefined ? "'prompt', 'messages' or 'question'" : `'${key}'`;
     throw new RowProblem(
       key,
-      `the row has no ${wanted} (it has ${fieldsOf(columns)}); name the field with \`fields: { prompt: NAME }\``,
+      `the row has no ${wanted} (it has ${
+        fieldsOf(columns)
+      }); name the field with \`fields: { prompt: NAME }\``,
     );
   }
   const prompt = readPrompt(key, read(columns, key));
-  const answerKey = fields.answer ?? (columns.answer === undefined ? "reward_model.ground_truth" : "answer");
+  const answerKey = fields.answer ??
+    (columns.answer === undefined ? "reward_model.ground_truth" : "answer");
   const answerText = readAnswer(answerKey, read(columns, answerKey));
   const final = answerText === undefined ? undefined : finalAnswer(answerText);
   const completionKey = fields.completion ?? "completion";
@@ -89,10 +104,13 @@ function readAnswer(field: string, value: unknown): string | undefined {
 
 /** The row's own id (`id`, `row_id`, `extra_info.index`), else the hash of its content. */
 function rowId(columns: Columns, field: string | undefined): string {
-  const key = field ?? ["id", "row_id", "extra_info.index"].find((name) => isId(read(columns, name)));
+  const key = field ??
+    ["id", "row_id", "extra_info.index"].find((name) => isId(read(columns, name)));
   if (key === undefined) return contentId(columns);
   const value = read(columns, key);
-  if (!isId(value)) throw new RowProblem(key, `expected an id (text or a number), got ${kind(value)}`);
+  if (!isId(value)) {
+    throw new RowProblem(key, `expected an id (text or a number), got ${kind(value)}`);
+  }
   return String(value);
 }
 
@@ -103,10 +121,17 @@ function isId(value: unknown): boolean {
 /** Adds what the source requires: the chat form, a system message, an instruction. */
 function dress(prompt: Prompt, source: Omit<SourceConfig, "path">): Prompt {
   const tail = source.instruction === undefined ? "" : `\n${source.instruction}`;
-  const isChat = typeof prompt !== "string" || source.prompt_as === "chat" || source.system !== undefined;
+  const isChat = typeof prompt !== "string" || source.prompt_as === "chat" ||
+    source.system !== undefined;
   if (!isChat) return prompt + tail;
-  const messages: Message[] = typeof prompt === "string" ? [{ role: "user", content: prompt }] : prompt;
+  const messages: Message[] = typeof prompt === "string"
+    ? [{ role: "user", content: prompt }]
+    : prompt;
   const asker = messages.findLastIndex((message) => message.role === "user");
-  const asked = messages.map((message, i) => i === asker ? { ...message, content: message.content + tail } : message);
-  return source.system === undefined ? asked : [{ role: "system", content: source.system }, ...asked];
+  const asked = messages.map((message, i) =>
+    i === asker ? { ...message, content: message.content + tail } : message
+  );
+  return source.system === undefined
+    ? asked
+    : [{ role: "system", content: source.system }, ...asked];
 }

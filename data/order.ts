@@ -4,7 +4,8 @@ import type { RowTable } from "./sources.ts";
 type Order = { seed: number; rows: number };
 
 const FEISTEL_ROUNDS = 8;
-// A small domain makes a poor Feistel network, so even three rows are permuted as the first three of 2^12 places.
+// A small domain makes a poor Feistel network, so even three rows are permuted as the first three
+// of 2^12 places.
 const HALF_BITS_MIN = 6;
 
 /**
@@ -15,7 +16,9 @@ export function placeOfDraw(draw: number, { seed, rows }: Order): { place: numbe
   if (!Number.isSafeInteger(draw) || draw < 0) {
     throw new RangeError(`Cannot draw because draw number ${draw} is not one`);
   }
-  if (!Number.isSafeInteger(rows) || rows < 1) throw new RangeError(`Cannot draw from ${rows} rows: give at least one`);
+  if (!Number.isSafeInteger(rows) || rows < 1) {
+    throw new RangeError(`Cannot draw from ${rows} rows: give at least one`);
+  }
   const epoch = Math.floor(draw / rows);
   return { place: permute(draw % rows, { rows, keys: roundKeys(seed, epoch) }), epoch };
 }
@@ -32,10 +35,14 @@ export function drawRows(
 }
 
 /**
- * A keyed permutation of [0, rows): a balanced Feistel network on the next even power of two, walked until it lands
- * inside (Black and Rogaway 2002, "cycle walking"). The expected walk is at most 4 steps once rows >= 2^10.
+ * A keyed permutation of [0, rows): a balanced Feistel network on the next even power of two,
+ * walked until it lands inside (Black and Rogaway 2002, "cycle walking"). The expected walk is at
+ * most 4 steps once rows >= 2^10.
  */
-export function permute(place: number, { rows, keys }: { rows: number; keys: readonly number[] }): number {
+export function permute(
+  place: number,
+  { rows, keys }: { rows: number; keys: readonly number[] },
+): number {
   const half = Math.max(HALF_BITS_MIN, Math.ceil(Math.log2(rows) / 2));
   const size = 2 ** half;
   let at = place;
@@ -50,8 +57,16 @@ export function permute(place: number, { rows, keys }: { rows: number; keys: rea
 
 /** Keys of the Feistel rounds, from all 53 bits of the seed and the epoch. */
 export function roundKeys(seed: number, epoch: number): number[] {
-  const parts = [seed >>> 0, Math.floor(seed / 2 ** 32) >>> 0, epoch >>> 0, Math.floor(epoch / 2 ** 32) >>> 0];
-  const key = parts.reduce((state, part) => mix(Math.imul(state, 0x9e3779b1) ^ mix(part + 0x85ebca6b)), 0x51ed270b);
+  const parts = [
+    seed >>> 0,
+    Math.floor(seed / 2 ** 32) >>> 0,
+    epoch >>> 0,
+    Math.floor(epoch / 2 ** 32) >>> 0,
+  ];
+  const key = parts.reduce(
+    (state, part) => mix(Math.imul(state, 0x9e3779b1) ^ mix(part + 0x85ebca6b)),
+    0x51ed270b,
+  );
   return Array.from({ length: FEISTEL_ROUNDS }, (_, i) => mix(key + Math.imul(i + 1, 0x9e3779b9)));
 }
 

@@ -23,7 +23,8 @@ export const StepCut = z.strictObject({
     "null: never in chunks.",
   ),
   packing: leftOut(z.boolean(), false).describe(
-    "Sequences are packed into rows, with a group's common prefix stored once; false: they are padded.",
+    "Sequences are packed into rows, with a group's common prefix stored once; false: they " +
+      "are padded.",
   ),
 });
 export type StepCut = z.infer<typeof StepCut>;
@@ -114,8 +115,9 @@ export const ModelHead = z.enum(["value", "score"]);
 export type ModelHead = z.infer<typeof ModelHead>;
 
 /**
- * What a policy version is: its id is the sha256 of this record, stored as an artifact, so that versions form a chain
- * like commits. The first version of a chain names a model directory by the digest of its weights instead of a parent.
+ * What a policy version is: its id is the sha256 of this record, stored as an artifact, so that
+ * versions form a chain like commits. The first version of a chain names a model directory by the
+ * digest of its weights instead of a parent.
  */
 export const VersionRecord = z.discriminatedUnion("kind", [
   z.strictObject({

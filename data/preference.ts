@@ -1,6 +1,15 @@
 import { z } from "zod";
 import { type Message, Prompt, type Row } from "./prompt.ts";
-import { asCompletion, type Columns, fieldsOf, kind, read, readChat, readPrompt, RowProblem } from "./row_fields.ts";
+import {
+  asCompletion,
+  type Columns,
+  fieldsOf,
+  kind,
+  read,
+  readChat,
+  readPrompt,
+  RowProblem,
+} from "./row_fields.ts";
 import type { SourceConfig } from "./source_config.ts";
 
 const /** @internal */ preferencePairSchema = z.strictObject({
@@ -18,7 +27,9 @@ export const PreferencePair: typeof preferencePairSchema = preferencePairSchema;
 /** The pair of a row that was read as a preference. @throws {RangeError} If it was not. */
 export function pairOf({ row_id, prompt, completion, rejected, margin = 0 }: Row): PreferencePair {
   if (completion === undefined || rejected === undefined) {
-    throw new RangeError(`Cannot compare the completions of row '${row_id}' because it was not read as a preference`);
+    throw new RangeError(
+      `Cannot compare the completions of row '${row_id}' because it was not read as a preference`,
+    );
   }
   return { row_id, prompt, chosen: completion, rejected, margin };
 }
@@ -42,16 +53,23 @@ export function readPreference(
   fields: SourceConfig["fields"],
 ): Pick<Row, "prompt" | "completion" | "rejected" | "margin"> {
   const keys: Keys = { chosen: fields.chosen ?? "chosen", rejected: fields.rejected ?? "rejected" };
-  const whole: Sides = { chosen: side(columns, keys.chosen), rejected: side(columns, keys.rejected) };
+  const whole: Sides = {
+    chosen: side(columns, keys.chosen),
+    rejected: side(columns, keys.rejected),
+  };
   if (textOf(whole.chosen) === textOf(whole.rejected)) {
-    throw new RowProblem(keys.rejected, `is the same as '${keys.chosen}', so nothing is preferred; remove the row`);
+    throw new RowProblem(
+      keys.rejected,
+      `is the same as '${keys.chosen}', so nothing is preferred; remove the row`,
+    );
   }
   const promptKey = fields.prompt ?? "prompt";
   const given = read(columns, promptKey) ?? undefined;
   if (given === undefined && fields.prompt !== undefined) {
     throw new RowProblem(promptKey, `the row has no '${promptKey}' (it has ${fieldsOf(columns)})`);
   }
-  const beside = typeof given === "string" && isConversation(whole.chosen) && isConversation(whole.rejected);
+  const beside = typeof given === "string" && isConversation(whole.chosen) &&
+    isConversation(whole.rejected);
   const { prompt, ...sides } = given === undefined || beside
     ? implicitPrompt(whole, keys)
     : { prompt: readPrompt(promptKey, given), ...whole };
@@ -68,7 +86,9 @@ function side(columns: Columns, key: string): Prompt {
   const value = read(columns, key);
   if (typeof value === "string") return value;
   if (value !== undefined && value !== null) return readChat(key, value);
-  const fix = "a preference has a 'chosen' and a 'rejected' completion, or name them with `fields: { chosen: NAME, " +
+  const fix =
+    "a preference has a 'chosen' and a 'rejected' completion, or name them with `fields: { " +
+    "chosen: NAME, " +
     "rejected: NAME }`";
   throw new RowProblem(key, `the row has no '${key}' (it has ${fieldsOf(columns)}); ${fix}`);
 }
@@ -89,7 +109,8 @@ function answering(side: Prompt, key: string): Prompt {
   if (role === "assistant") return asCompletion(side);
   throw new RowProblem(
     `${key}.0.role`,
-    `after the prompt the assistant answers, but this message is of '${role}'; where both sides repeat the prompt, leave ` +
+    `after the prompt the assistant answers, but this message is of '${role}'; where both ` +
+      "sides repeat the prompt, leave " +
       "`prompt` out: it is then read from what they share",
   );
 }
@@ -102,14 +123,35 @@ function implicitPrompt({ chosen, rejected }: Sides, keys: Keys): Sides & { prom
   const places = `'${keys.chosen}' and '${keys.rejected}'`;
   if (typeof chosen === "string" && typeof rejected === "string") {
     const end = textPromptEnd(chosen, rejected);
-    if (end === 0) throw new RowProblem("prompt", `missing, and ${places} begin with different texts; add the prompt`);
-    return { prompt: chosen.slice(0, end), chosen: chosen.slice(end), rejected: rejected.slice(end) };
+    if (end === 0) {
+      throw new RowProblem(
+        "prompt",
+        `missing, and ${places} begin with different texts; add the prompt`,
+      );
+    }
+    return {
+      prompt: chosen.slice(0, end),
+      chosen: chosen.slice(end),
+      rejected: rejected.slice(end),
+    };
   }
   if (typeof chosen === "string" || typeof rejected === "string") {
-    throw new RowProblem("prompt", `missing, and of ${places} one is text and one is messages; add the prompt`);
+    throw new RowProblem(
+      "prompt",
+      `missing, and of ${places} one is text and one is messages; add the prompt`,
+    );
   }
-  const end = commonLength(chosen, rejected, (a, b) => a.role === b.role && a.content === b.content);
-  if (end === 0) throw new RowProblem("prompt", `missing, and ${places} begin with different messages; add the prompt`);
+  const end = commonLength(
+    chosen,
+    rejected,
+    (a, b) => a.role === b.role && a.content === b.content,
+  );
+  if (end === 0) {
+    throw new RowProblem(
+      "prompt",
+      `missing, and ${places} begin with different messages; add the prompt`,
+    );
+  }
   return { prompt: chosen.slice(0, end), chosen: chosen.slice(end), rejected: rejected.slice(end) };
 }
 
@@ -130,5 +172,8 @@ function readMargin(columns: Columns, key: string): number | undefined {
   const value = read(columns, key);
   if (value === undefined || value === null) return undefined;
   if (typeof value === "number" && Number.isFinite(value)) return value;
-  throw new RowProblem(key, `expected a number, got ${kind(value)}; leave it out where there is none`);
+  throw new RowProblem(
+    key,
+    `expected a number, got ${kind(value)}; leave it out where there is none`,
+  );
 }

@@ -19,9 +19,15 @@ export const Prompt: typeof promptSchema = promptSchema;
 const /** @internal */ rowSchema = z.strictObject({
   row_id: z.string().min(1).describe("Stable: the row's id, or the hash of its content."),
   prompt: Prompt,
-  completion: Prompt.optional().describe("The completion of a supervised row; absent in prompt-only rows."),
-  rejected: Prompt.optional().describe("Of a preference: the worse completion; `completion` is the better one."),
-  margin: z.number().optional().describe("For a preference: by how much the better one should lead."),
+  completion: Prompt.optional().describe(
+    "The completion of a supervised row; absent in prompt-only rows.",
+  ),
+  rejected: Prompt.optional().describe(
+    "Of a preference: the worse completion; `completion` is the better one.",
+  ),
+  margin: z.number().optional().describe(
+    "For a preference: by how much the better one should lead.",
+  ),
   answer: z.string().optional().describe("The reference answer that rewards compare with."),
   columns: z.record(z.string(), z.unknown()).describe("The original row."),
 });
@@ -39,7 +45,9 @@ const /** @internal */ drawSchema = z.strictObject({
   prompt_tokens_max: z.int().positive().optional().describe(
     "The model sees only the prompt's last tokens; absent: all.",
   ),
-  chat: Chat.optional().describe("How a chat is rendered; absent: its turns end with the end-of-sequence token."),
+  chat: Chat.optional().describe(
+    "How a chat is rendered; absent: its turns end with the end-of-sequence token.",
+  ),
 });
 /**
  * One draw: a prompt's place in the run's stream. Randomness is keyed by `draw`, never by arrival.

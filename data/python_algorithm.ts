@@ -17,7 +17,9 @@ export type PythonSource = z.infer<typeof PythonSource>;
 /** One loss of an algorithm in Python. */
 export const PythonLoss = z.strictObject({
   version: z.literal(1),
-  python: PythonSource.extend({ part: z.enum(["loss", "value_loss"]).describe("The function of the file.") }),
+  python: PythonSource.extend({
+    part: z.enum(["loss", "value_loss"]).describe("The function of the file."),
+  }),
 });
 export type PythonLoss = z.infer<typeof PythonLoss>;
 
@@ -29,12 +31,17 @@ const /** @internal */ algorithmDescriptionSchema = z.strictObject({
   settings: PythonSettings.describe("All of them, including defaults."),
   inputs: z.array(z.string()).describe("What the loss reads."),
   metrics: z.array(z.string()),
-  needs: z.array(z.enum(["old_logp", "ref_logp", "values", "bootstrap", "coef"])).nullable().describe(
-    "What credit reads besides rewards; null: no credit.",
+  needs: z.array(z.enum(["old_logp", "ref_logp", "values", "bootstrap", "coef"])).nullable()
+    .describe(
+      "What credit reads besides rewards; null: no credit.",
+    ),
+  value_inputs: z.array(z.string()).nullable().describe(
+    "What the value model's loss reads; null: none.",
   ),
-  value_inputs: z.array(z.string()).nullable().describe("What the value model's loss reads; null: none."),
   group_min: z.int().positive(),
-  coef: z.record(z.string(), z.number()).describe("Coefficients that change during a run, with their initial values."),
+  coef: z.record(z.string(), z.number()).describe(
+    "Coefficients that change during a run, with their initial values.",
+  ),
   pairs: z.boolean().describe("The loss compares the two sequences of a pair."),
   live_statistics: z.boolean().describe("A forward without gradient precedes the step."),
 });

@@ -11,13 +11,17 @@ export class RowProblem extends Error {
 
 export type Columns = Record<string, unknown>;
 
-// Chats carry more than role and content (names, weights, tool calls); only these two reach the chat template.
+// Chats carry more than role and content (names, weights, tool calls); only these two reach the
+// chat template.
 const ChatMessages = z.array(z.object({ role: z.string(), content: z.string() })).min(1);
 
 /** The value of a field; `a.b` reads a nested one. */
 export function read(columns: Columns, path: string): unknown {
   if (columns[path] !== undefined) return columns[path];
-  return path.split(".").reduce<unknown>((part, key) => (part as Columns | null | undefined)?.[key], columns);
+  return path.split(".").reduce<unknown>(
+    (part, key) => (part as Columns | null | undefined)?.[key],
+    columns,
+  );
 }
 
 export function readPrompt(field: string, value: unknown): Prompt {
@@ -34,7 +38,9 @@ export function readCompletion(field: string, value: unknown): Prompt {
 }
 
 export function asCompletion(messages: Message[]): Prompt {
-  return messages.length === 1 && messages[0]!.role === "assistant" ? messages[0]!.content : messages;
+  return messages.length === 1 && messages[0]!.role === "assistant"
+    ? messages[0]!.content
+    : messages;
 }
 
 export function readChat(field: string, value: unknown): Message[] {
@@ -46,8 +52,14 @@ export function readChat(field: string, value: unknown): Message[] {
   if (value.length === 0) throw new RowProblem(field, "the list of messages is empty");
   const path = parsed.error.issues[0]!.path;
   const at = [field, ...path].join(".");
-  const found = path.reduce<unknown>((part, key) => (part as Columns | undefined)?.[String(key)], value);
-  throw new RowProblem(at, `expected ${path.length === 1 ? "{ role, content }" : "text"}, got ${kind(found)}`);
+  const found = path.reduce<unknown>(
+    (part, key) => (part as Columns | undefined)?.[String(key)],
+    value,
+  );
+  throw new RowProblem(
+    at,
+    `expected ${path.length === 1 ? "{ role, content }" : "text"}, got ${kind(found)}`,
+  );
 }
 
 /** A value's type, as errors name it. */
@@ -56,7 +68,9 @@ export function kind(value: unknown): string {
   if (value === null) return "null";
   if (Array.isArray(value)) return "a list";
   if (typeof value === "object") return "an object";
-  return typeof value === "string" ? `the text ${JSON.stringify(value.slice(0, 40))}` : `${typeof value} ${value}`;
+  return typeof value === "string"
+    ? `the text ${JSON.stringify(value.slice(0, 40))}`
+    : `${typeof value} ${value}`;
 }
 
 /** The fields of a row, for an error. */

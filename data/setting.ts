@@ -27,7 +27,9 @@ type InResume = "refused" | "replan" | "workers" | "stages";
 export type SettingFacts = {
   /** Of its number: `s`, `GiB`, `tokens`, `rounds`. Never its block's. */
   unit?: string;
-  /** Whether the recorded numerics of a version have it: the bits of an optimizer step depend on it. */
+  /**
+   * Whether the recorded numerics of a version have it: the bits of an optimizer step depend on it.
+   */
   numerics: boolean;
   fork: InFork;
   resume: InResume;

@@ -52,7 +52,9 @@ function checked(
     const row = normalise(value, source, { preference: needs === "preference" });
     if (needs === undefined || needs === "preference" || row[needs] !== undefined) return row;
     const field = source.fields[needs] ?? needs;
-    const fix = needs === "completion" ? "add it, or `messages` that end with the assistant's" : "add it";
+    const fix = needs === "completion"
+      ? "add it, or `messages` that end with the assistant's"
+      : "add it";
     throw new RowProblem(
       field,
       `expected ${needs === "completion" ? "text" : "an answer"}, got ${kind(undefined)}; ${fix}`,
@@ -66,11 +68,14 @@ function checked(
 }
 
 /**
- * Reads sources into one table, in the order given. Ids are unique over all of them: resume, the ledger and
- * comparison name rows by id.
+ * Reads sources into one table, in the order given. Ids are unique over all of them: resume, the
+ * ledger and comparison name rows by id.
  * @throws {DataError} At the first broken row, duplicate id, or if no row is left.
  */
-export async function loadRows(sources: SourceInput[], options: Pick<ReadOptions, "needs"> = {}): Promise<RowTable> {
+export async function loadRows(
+  sources: SourceInput[],
+  options: Pick<ReadOptions, "needs"> = {},
+): Promise<RowTable> {
   const rows: Row[] = [];
   const seen = new Map<string, { file: string; line: number }>();
   const digest = createHash("sha256");
@@ -90,7 +95,9 @@ export async function loadRows(sources: SourceInput[], options: Pick<ReadOptions
     }
   }
   const file = sources.map((source) => source.path).join(", ");
-  if (rows.length === 0) throw new DataError("there is no row in it; give a file with at least one", { file });
+  if (rows.length === 0) {
+    throw new DataError("there is no row in it; give a file with at least one", { file });
+  }
   return tableOf(rows, digest.digest("hex"));
 }
 
@@ -98,7 +105,9 @@ export async function loadRows(sources: SourceInput[], options: Pick<ReadOptions
 export function tableOf(rows: readonly Row[], digest: string): RowTable {
   const row = (place: number) => {
     const found = rows[place];
-    if (found === undefined) throw new RangeError(`Cannot read row ${place} because the table has ${rows.length} rows`);
+    if (found === undefined) {
+      throw new RangeError(`Cannot read row ${place} because the table has ${rows.length} rows`);
+    }
     return found;
   };
   return { size: rows.length, row, digest };
@@ -110,10 +119,14 @@ export function tableOf(rows: readonly Row[], digest: string): RowTable {
  */
 export function withoutRows(table: RowTable, places: readonly number[]): RowTable {
   const left = new Set(places);
-  const kept = Uint32Array.from(Array.from({ length: table.size }, (_, place) => place).filter((at) => !left.has(at)));
+  const kept = Uint32Array.from(
+    Array.from({ length: table.size }, (_, place) => place).filter((at) => !left.has(at)),
+  );
   const row = (place: number) => {
     const at = kept[place];
-    if (at === undefined) throw new RangeError(`Cannot read row ${place} because the table has ${kept.length} rows`);
+    if (at === undefined) {
+      throw new RangeError(`Cannot read row ${place} because the table has ${kept.length} rows`);
+    }
     return table.row(at);
   };
   return { size: kept.length, row, digest: table.digest };

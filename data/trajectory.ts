@@ -36,27 +36,27 @@ const /** @internal */ samplingSchema = z.strictObject({
   }),
   tokens_max: z.int().positive().default(128).describe("Maximum tokens per completion.").register(
     setting,
-    {
-      unit: "tokens",
-    },
+    { unit: "tokens" },
   ),
   stop: z.array(z.string()).default([]).describe(
     "Strings that end a completion, in addition to the end-of-sequence token.",
   ),
 });
 /**
- * How tokens were drawn. Log-probabilities are of exactly this distribution: float32, logits divided by the
- * temperature, then top-k and top-p. `temperature: 0` is greedy, with log-probabilities at temperature 1.
+ * How tokens were drawn. Log-probabilities are of exactly this distribution: float32, logits
+ * divided by the temperature, then top-k and top-p. `temperature: 0` is greedy, with
+ * log-probabilities at temperature 1.
  */
 export type Sampling = z.infer<typeof samplingSchema>;
 /** Schema of {@linkcode Sampling}. */
 export const Sampling: typeof samplingSchema = samplingSchema;
 
 /**
- * One sampled sequence: prompt, then everything after it. T = tokens.length.
- * Packed in MessagePack as little-endian `bin`: tokens int32 [T], action_mask uint8 [T], behaviour_logp float32 [T].
- * `action_mask` is 1 on sampled tokens (the stop token too), 0 on prompt and observations. Position t belongs to the
- * target: behaviour_logp[t] = log pi(tokens[t] | tokens[<t]); 0 where the mask is 0.
+ * One sampled sequence: prompt, then everything after it. T = tokens.length. Packed in MessagePack
+ * as little-endian `bin`: tokens int32 [T], action_mask uint8 [T], behaviour_logp float32 [T].
+ * `action_mask` is 1 on sampled tokens (the stop token too), 0 on prompt and observations. Position
+ * t belongs to the target: behaviour_logp[t] = log pi(tokens[t] | tokens[<t]); 0 where the mask is
+ * 0.
  */
 export type Trajectory = {
   /** Number of this sample in its group, from 0. */

@@ -12,7 +12,7 @@ type ArtifactOptions = {
   /** Recently read bytes kept in memory; 0 keeps none. */
   cache_bytes?: number;
   clock?: Clock;
-  /** Writes a new file and makes its content durable. Handed in so that tests can fill the disk. */
+  /** Writes a new file and makes its content durable. Passed in so that tests can fill the disk. */
   writeFile?: (path: string, bytes: Uint8Array) => Promise<void>;
 };
 
@@ -30,8 +30,9 @@ const CACHE_BYTES = 64 * 1024 * 1024;
 const AT_ONCE_BYTES = 1024 * 1024;
 
 /**
- * Content-addressed files at DIR/<first two digits>/<sha256>. A file appears under its name whole or not at all: it is
- * written under a temporary name, made durable, renamed, and the rename made durable.
+ * Content-addressed files at DIR/<first two digits>/<sha256>. A file appears under its name whole
+ * or not at all: it is written under a temporary name, made durable, renamed, and the rename made
+ * durable.
  */
 export class ArtifactStore {
   /** Where its files lie. */
@@ -44,7 +45,7 @@ export class ArtifactStore {
   readonly #durable = new Set<string>();
   #swept: Promise<void> | undefined;
 
-  /** In `dir`, which is made when the first artifact is written. */
+  /** In `dir`, which is created with the first artifact. */
   constructor(dir: string, options: ArtifactOptions = {}) {
     this.dir = dir;
     this.#clock = options.clock ?? systemClock;
@@ -87,7 +88,7 @@ export class ArtifactStore {
   }
 
   /**
-   * The bytes, verified against their name. The caller may alter them: they are a copy.
+   * The bytes, verified against their name. They are a copy that the caller may alter.
    * @throws {LostRecordError} If the file is missing, torn or altered.
    */
   async get(ref: ArtifactRef): Promise<Uint8Array> {
@@ -120,7 +121,9 @@ export class ArtifactStore {
       if (error instanceof Deno.errors.NotFound) throw damaged("it is missing", ref, path);
       throw asDiskError(error, "read an artifact", path);
     });
-    if (bytes.byteLength !== ref.bytes) throw damaged(`it has ${bytes.byteLength} bytes, not ${ref.bytes}`, ref, path);
+    if (bytes.byteLength !== ref.bytes) {
+      throw damaged(`it has ${bytes.byteLength} bytes, not ${ref.bytes}`, ref, path);
+    }
     const actual = sha256Hex(bytes);
     if (actual !== ref.sha256) throw damaged(`its sha256 is ${actual}`, ref, path);
     return bytes;
@@ -146,13 +149,16 @@ export class ArtifactStore {
     try {
       this.#swept ??= this.#sweep();
       await this.#swept.catch((error) => {
-        this.#swept = undefined; // The next put tries again: someone may have fixed the directory by then.
+        // The next put tries again: someone may have fixed the directory by then.
+        this.#swept = undefined;
         throw error;
       });
-      const there = renew(path); // First: what is put now must not look like something that nobody wants.
+      // First, because a new artifact must not look unreachable.
+      const there = renew(path);
       if (there && this.#durable.has(ref.sha256) && sizeOf(path) === ref.bytes) return;
       if (!there || !await holds(path, ref)) await this.#writeAndRename(path, bytes);
-      await syncDirectory(folder); // Also when it was there: the other writer may not have come to this line.
+      // Even if it existed: the other writer may not have reached this line.
+      await syncDirectory(folder);
       this.#remember(ref.sha256);
     } catch (error) {
       throw asDiskError(error, `write an artifact of ${bytes.byteLength} bytes`, this.dir);
@@ -171,7 +177,9 @@ export class ArtifactStore {
   }
 
   #remember(name: string): void {
-    if (this.#durable.size >= DURABLE_NAMES_MAX) this.#durable.delete(this.#durable.values().next().value!);
+    if (this.#durable.size >= DURABLE_NAMES_MAX) {
+      this.#durable.delete(this.#durable.values().next().value!);
+    }
     this.#durable.add(name);
   }
 
@@ -184,11 +192,15 @@ export class ArtifactStore {
     const there = new Set(Array.from(Deno.readDirSync(this.dir), ({ name }) => name));
     for (let i = 0; i < 256; i++) {
       const name = i.toString(16).padStart(2, "0");
-      if (!there.has(name)) Deno.mkdirSync(`${this.dir}/${name}`, { recursive: true, mode: PRIVATE_DIRECTORY });
+      if (!there.has(name)) {
+        Deno.mkdirSync(`${this.dir}/${name}`, { recursive: true, mode: PRIVATE_DIRECTORY });
+      }
     }
-    await syncDirectory(this.dir); // Also if they were there: another process may have made them just now.
+    // Even if they existed: another process may have just made them.
+    await syncDirectory(this.dir);
     for await (const entry of Deno.readDir(folder)) {
-      if (entry.name.startsWith("gc.")) continue; // A collector's, which looks after what it was killed with.
+      // Belongs to a collector, which finishes its own work after a kill.
+      if (entry.name.startsWith("gc.")) continue;
       const path = `${folder}/${entry.name}`;
       const changed = (await Deno.stat(path).catch(() => null))?.mtime?.getTime();
       const stale = changed !== undefined && this.#clock.now() - changed > STALE_MS;
@@ -233,18 +245,19 @@ class ByteCache {
 }
 
 /**
- * Whether the file holds exactly what its name says. A damaged one is replaced by the next put of
- * its content.
+ * Whether the file holds exactly what its name says. The next put of its content replaces a damaged
+ * one.
  */
 async function holds(path: string, ref: ArtifactRef): Promise<boolean> {
   if (sizeOf(path) !== ref.bytes) return false;
   const bytes = await Deno.readFile(path).catch((error) => {
-    if (!(error instanceof Deno.errors.NotFound)) throw error; // A collector is removing it: write it again.
+    // A collector is removing it: write it again.
+    if (!(error instanceof Deno.errors.NotFound)) throw error;
   });
   return bytes !== undefined && sha256Hex(bytes) === ref.sha256;
 }
 
-/** Makes a file as young as one that is written now; false if it is not there. */
+/** Updates a file's time to now; false if it does not exist. */
 function renew(path: string): boolean {
   try {
     const now = new Date();
@@ -282,7 +295,8 @@ async function syncDirectory(path: string): Promise<void> {
 
 function damaged(what: string, ref: ArtifactRef, path: string): LostRecordError {
   return new LostRecordError(
-    `Cannot read artifact ${path} because ${what}: expected ${ref.bytes} bytes with sha256 ${ref.sha256}. ` +
+    `Cannot read artifact ${path} because ${what}: expected ${ref.bytes} bytes with sha256 ` +
+      `${ref.sha256}. ` +
       `Restore the file from a copy, or fork the run from a round before the one that made it`,
     { path, sha256: ref.sha256, bytes: ref.bytes },
   );

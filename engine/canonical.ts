@@ -5,9 +5,9 @@ import { BadDataError } from "./errors.ts";
 const DEPTH_MAX = 200;
 
 /**
- * JSON with sorted keys and no white space: equal values have equal text, hence equal hashes.
- * A property whose value is undefined is left out, as a field that is absent; undefined anywhere else, a number that is
- * not finite, and anything that is not plain data is refused.
+ * JSON with sorted keys and no white space: equal values have equal text, hence equal hashes. A
+ * property whose value is undefined is left out, as a field that is absent; undefined anywhere
+ * else, a number that is not finite, and anything that is not plain data is refused.
  * @throws {BadDataError} With the path of the offending value.
  */
 export function canonicalJson(value: unknown): string {
@@ -37,7 +37,9 @@ function write(value: unknown, path: Path): string {
   }
   if (value === null || typeof value === "boolean") return String(value);
   if (typeof value !== "object") throw refused(path, describe(value));
-  if (path.length >= DEPTH_MAX) throw refused(path.slice(0, 6), `a value nested deeper than ${DEPTH_MAX} levels`);
+  if (path.length >= DEPTH_MAX) {
+    throw refused(path.slice(0, 6), `a value nested deeper than ${DEPTH_MAX} levels`);
+  }
   if (Array.isArray(value)) return writeArray(value, path);
   const prototype = Object.getPrototypeOf(value);
   if (prototype !== null && prototype !== Object.prototype) throw refused(path, describe(value));
@@ -68,14 +70,17 @@ function writeObject(value: Record<string, unknown>, path: Path): string {
 }
 
 function describe(value: unknown): string {
-  if (typeof value === "object" && value !== null) return `an instance of ${value.constructor?.name ?? "a class"}`;
+  if (typeof value === "object" && value !== null) {
+    return `an instance of ${value.constructor?.name ?? "a class"}`;
+  }
   return typeof value === "undefined" ? "undefined" : `a ${typeof value}`;
 }
 
 function refused(path: Path, what: string): BadDataError {
   const where = path.length === 0 ? "the value" : `'${path.join(".")}'`;
   return new BadDataError(
-    `Cannot record ${where} because it is ${what}: only null, booleans, finite numbers, strings, arrays and plain objects can be`,
+    `Cannot record ${where} because it is ${what}: only null, booleans, finite numbers, ` +
+      "strings, arrays and plain objects can be",
     { path: path.join(".") },
   );
 }

@@ -1,8 +1,8 @@
 import { setImmediate } from "node:timers";
 
 /**
- * Time is handed in, and with it the turns of the event loop: tests own the one, a simulator the
- * order of the other.
+ * Time is passed in, and so are the turns of the event loop: tests control the first, a simulator
+ * the order of the second.
  */
 export interface Clock {
   /** Milliseconds since 1970; may jump. */
@@ -13,10 +13,7 @@ export interface Clock {
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
   /** Settles in the next turn of the event loop: what can settle by itself has settled. */
   turn(): Promise<void>;
-  /**
-   * Settles a moment later still, when turns that were due have passed. About a millisecond of real
-   * time.
-   */
+  /** Settles even later, after turns that were due. About a millisecond of real time. */
   pause(): Promise<void>;
 }
 
@@ -49,7 +46,7 @@ export const systemClock: Clock = {
 
 type Sleeper = { due: number; wake(): void };
 
-/** A clock that stands still until it is advanced. For tests of code that waits. */
+/** A clock that moves only when it is advanced. For tests of code that waits. */
 export class ManualClock implements Clock {
   readonly turn: Clock["turn"] = realTurns.turn;
   readonly pause: Clock["pause"] = realTurns.pause;
@@ -110,8 +107,8 @@ export class ManualClock implements Clock {
   }
 
   /**
-   * Moves time on, stopping at every sleep that falls due, in order, and letting the woken code run there: a loop of
-   * one-second sleeps advanced by ten seconds turns ten times.
+   * Moves time on, stopping at every sleep that falls due, in order, and letting the woken code run
+   * there: a loop of one-second sleeps advanced by ten seconds turns ten times.
    */
   async advance(ms: number): Promise<void> {
     const target = this.#now + ms;

@@ -1,6 +1,7 @@
 /**
- * A stage as graphs and the executor see it, and what its body is given: its identity, its durable operations, its resources. They stand
- * in one file since each names the other: a body runs with a context, and a context calls stages.
+ * A stage as graphs and the executor see it, and what its body receives: its identity, its durable
+ * operations, its resources. Both are in this file because each refers to the other: a body runs
+ * with a context, and a context calls stages.
  */
 import type { z } from "zod";
 import type { ArtifactStore } from "./artifacts.ts";
@@ -13,14 +14,15 @@ import type { JournalRow, ReadQuery } from "./store.ts";
 /** A recorded row with its value parsed, and fetched if it had moved to an artifact. */
 export type Recorded = Omit<JournalRow, "value"> & { value: unknown };
 
-/** What a body tells while it works. */
+/** What a body reports while it works. */
 export type Emission = {
   /**
-   * Shown at once, and recorded as a `metrics` row: of a body with its result or its next checkpoint, of a step with the
-   * step's result. What comes after that, or of an attempt that fails, is shown only.
+   * Shown immediately, and recorded as a `metrics` row: a body's with its result or its next
+   * checkpoint, a step's with the step's result. Later metrics, and those of a failed attempt, are
+   * only shown.
    */
   metrics?: Record<string, number>;
-  /** What the metrics are of, such as the version of a model. */
+  /** What the metrics measure, such as the version of a model. */
   version?: string;
   log?: string;
   progress?: { done: number; total?: number; phase?: string };
@@ -35,14 +37,14 @@ export type StepContext = {
   idempotency_key: string;
   key: string;
   /**
-   * As the body's own: what is emitted here is recorded with the step, for a body that runs again
-   * does not run it again.
+   * Like the body's `emit`, but recorded with the step, because a body that runs again does not
+   * repeat the step.
    */
   emit(emission: Emission): void;
 };
 
 /**
- * What a stage's body has beside its input: smaller durable units, child stages, recorded time,
+ * What a stage's body uses besides its input: smaller durable units, child stages, recorded time,
  * artifacts and resources.
  */
 export interface Context {
@@ -52,18 +54,16 @@ export interface Context {
   readonly key: string;
   /** 1 for the first start of this body. */
   readonly attempt: number;
-  /**
-   * Aborted when the attempt timed out, the run was cancelled, drained to its end, or taken over.
-   */
+  /** Aborted when the attempt times out, or the run is cancelled, drained or taken over. */
   readonly signal: AbortSignal;
-  /** The same for every attempt: give it to the outside world to make a second start harmless. */
+  /** The same for every attempt: pass it to external services to make a second start harmless. */
   readonly idempotency_key: string;
   /** Where large values are kept. */
   readonly artifacts: ArtifactStore;
 
   /**
-   * A smaller durable unit: `fn` runs once, its result is recorded and returned ever after. No
-   * steps inside `fn`.
+   * A smaller durable unit: `fn` runs once, and its recorded result is returned from then on. `fn`
+   * must not contain steps.
    */
   step<T>(
     name: string,
@@ -78,7 +78,7 @@ export interface Context {
    * progress resets `no_progress_ms`.
    */
   emit(emission: Emission): void;
-  /** Counts that the round adds up, recorded with this stage's result. */
+  /** Counts that the round sums, recorded with this stage's result. */
   tally(counts: Record<string, number>): void;
   /** A fact recorded now; durable when the promise settles. */
   record(kind: "recovery" | `note/${string}`, key: string, value: unknown): Promise<void>;
@@ -93,20 +93,20 @@ export interface Context {
   signalled(name: string): Promise<unknown>;
 
   /**
-   * What the engine was given under this token: workers, rows, paths. @throws {InvalidInputError}
-   * If nothing.
+   * What was provided to the engine under this token: workers, rows, paths.
+   * @throws {InvalidInputError} If nothing was.
    */
   resource<T>(token: Resource<T>): T;
 }
 
 /**
- * What stages that ship with their own recovery have beyond `Context`: their place in the journal,
- * its rows, and when they are durable. Write it as the type of `ctx` to get it.
+ * What stages with their own recovery use beyond `Context`: their place in the journal, its rows,
+ * and when they are durable. Declare `ctx` with this type to use it.
  */
 export interface RecordingContext extends Context {
   /**
-   * The first attempt without a recorded end: what an engine that died in it asked of workers is
-   * still this attempt's.
+   * The first attempt without a recorded end: what an engine asked of workers before it died in
+   * that attempt still belongs to this one.
    */
   readonly since_attempt: number;
   /** The engine's claim on the run: each later one has a higher epoch. */
@@ -118,23 +118,24 @@ export interface RecordingContext extends Context {
   /** A fact of kind `note/<name>`, recorded in the same append as this stage's result. */
   note(name: string, key: string, value: unknown): void;
   /**
-   * Settles when all that this body was given is durable. Bodies of stages that are not `eager`
-   * start after it.
+   * Settles when everything this body received is durable. Bodies of stages that are not `eager`
+   * start after that.
    */
   durable(): Promise<void>;
   /**
-   * Settles when this attempt's result or failure is durable; never, if this engine ends before.
-   * Not to be awaited by the body.
+   * Settles when this attempt's result or failure is durable; never if this engine ends first. The
+   * body must not await it.
    */
   recorded(): Promise<void>;
   /**
-   * Settles if this engine still owns the run, by the store. For right before a file goes that a later engine may use; it
-   * may have been frozen since it recorded that.
+   * Settles if the store says that this engine still owns the run. Call it right before removing a
+   * file that a later engine may use: this process may have been frozen since it recorded the
+   * removal.
    * @throws {FencedError} If another engine has claimed the run.
    */
   owned(): Promise<void>;
   /**
-   * Recorded rows of this run. What they hold may differ on replay: decide by them only inside a
+   * Recorded rows of this run. They may differ on replay: base decisions on them only inside a
    * step.
    */
   read(query: ReadQuery): Promise<Recorded[]>;
@@ -158,19 +159,41 @@ export type ReplayPolicy = "error" | "rerun" | "accept";
 export type AttemptsMax = number | Partial<Record<Cause, number>>;
 
 /**
- * Files that a stage leaves beside its record, and what of them must come out the same when they
- * are made again.
+ * Files that a stage writes besides its record, and what must be identical when they are made
+ * again.
  */
 export type Leaves<O = unknown> = {
   /**
-   * Whether they are there. Asked at every replay, so it looks at names and sizes; what they hold
-   * is checked where they are read.
+   * Whether the files exist. Called at every replay, so it checks names and sizes; contents are
+   * checked where they are read.
    */
   areThere(output: O, ctx: Pick<Context, "resource">): Promise<boolean>;
   identity(output: O): string;
 };
 
-/** A stage as graphs and the executor see it. I is what may be wired into it, O what comes out. */
+/**
+ * What a fork does with a stage's record if the child would ask for something different. Without a
+ * policy, what the forked loop starts from must stay as it was.
+ */
+export type ForkPolicy = {
+  /**
+   * The child's configuration may change its input. Its record stays, because rounds were made from
+   * it; before the first round it runs again.
+   */
+  keeps?: boolean;
+  /**
+   * The child runs it again if it would ask for something different: the new output applies from
+   * the child's first round.
+   */
+  anew?: boolean;
+  /**
+   * Names what it reads besides its input. If the child reads something different under this name,
+   * nothing that it recorded is copied.
+   */
+  reads?: string;
+};
+
+/** A stage as graphs and the executor see it. I is what may be wired into it, O is its output. */
 export interface Stage<I = unknown, O = unknown> {
   /** Names it in the journal, unique in its graph. */
   readonly name: string;
@@ -184,24 +207,26 @@ export interface Stage<I = unknown, O = unknown> {
   readonly runs_on: string;
   /** Slots that a task holds, all or none; one of `runs_on` by default. */
   readonly slots?: Needs;
-  /** What it is part of; fault tests draw kill points by it. */
+  /** The phase it belongs to; fault tests choose kill points by it. */
   readonly phase: string;
   /** Limit of one attempt. */
   readonly timeout_ms?: number;
   /** Limit between two signs of progress of one attempt. */
   readonly no_progress_ms?: number;
-  /** Failures allowed until it is given up. */
+  /** Failures allowed before it is given up. */
   readonly attempts_max?: AttemptsMax;
   /** What a replay does if the recorded input differs. */
   readonly replay: ReplayPolicy;
-  /** Its body may start before what it was given is durable. */
+  /** Its body may start before its input is durable. */
   readonly eager: boolean;
   /**
    * Whether a recorded output says that something in it failed: then a resume may make it again.
    */
   failed?(output: unknown): boolean;
-  /** The files that it leaves beside its output. */
+  /** The files that it writes besides its output. */
   readonly leaves?: Leaves;
+  /** What a fork makes of its record. */
+  readonly fork?: ForkPolicy;
   /** Does the work. May run again after a crash: `Context.idempotency_key` is the same then. */
   body(input: unknown, ctx: RecordingContext): Promise<unknown>;
   /** Never set: carries the types. */

@@ -1,6 +1,7 @@
 /**
- * The JSON of a file that can be made again from the journal or by the next engine; null if it is not there, empty, torn or anything
- * else but JSON. Whoever reads one checks its shape: a power cut or a person may have left whatever there is.
+ * The JSON of a file that can be made again from the journal or by the next engine; null if it is
+ * not there, empty, torn or anything else but JSON. Readers check its shape: a power cut or a
+ * person may have left anything.
  */
 export function readDerivedJson(path: string): unknown {
   try {
@@ -12,8 +13,8 @@ export function readDerivedJson(path: string): unknown {
 }
 
 /**
- * Whether an error of the file system says that nothing is at a path: a file may stand where a
- * directory would.
+ * Whether a file system error says that a path does not exist: a file may be where a directory
+ * would be.
  */
 export function isNothing(cause: unknown): boolean {
   return cause instanceof Deno.errors.NotFound || cause instanceof Deno.errors.NotADirectory;

@@ -1,7 +1,4 @@
-/**
- * The owner of a run's directory, written into it, so that no other run or home takes it for its
- * own.
- */
+/** The owner of a run's directory, written into it so that no other run or home uses it. */
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
@@ -15,7 +12,8 @@ export const /** @internal */ DirectoryOwner = z.strictObject({
   store: z.string().describe("Identity of the journal that the run is recorded in."),
   run: RunId,
   place: z.string().describe(
-    "The resolved path of the home: distinguishes a home from its copy if both link to one directory.",
+    "The resolved path of the home: distinguishes a home from its copy if both link to one " +
+      "directory.",
   ),
 });
 export type DirectoryOwner = z.infer<typeof DirectoryOwner>;
@@ -26,14 +24,14 @@ export const RUN_FOLDERS = ["runs", "checkpoints", "logs"] as const;
 /** Its name in the directory. */
 export const OWNER_FILE = "owner.json";
 
-/** Null: it has none that can be read. */
+/** Null if it has no readable owner. */
 export function ownerOf(dir: string): DirectoryOwner | null {
   return DirectoryOwner.safeParse(readDerivedJson(join(dir, OWNER_FILE))).data ?? null;
 }
 
 /**
- * @throws {InvalidInputError} If it cannot be made: a dangling link is there, or it may not be written
- *   to.
+ * @throws {InvalidInputError} If it cannot be made: a dangling link is in the way, or writing is
+ * not permitted.
  */
 export function makeDirectory(dir: string): void {
   try {
@@ -41,7 +39,8 @@ export function makeDirectory(dir: string): void {
   } catch (cause) {
     const why = (cause as Error).message;
     throw new InvalidInputError(
-      `Cannot make ${dir} because something is in its way: ${why}. Fix: create a directory there that you may write to`,
+      `Cannot make ${dir} because something is in its way: ${why}. Fix: create a directory ` +
+        "there that you may write to",
       { dir },
       { cause },
     );
@@ -57,7 +56,7 @@ export function writeOwner(dir: string, owner: DirectoryOwner): void {
   Deno.renameSync(fresh, path);
 }
 
-/** Whether nothing but an owner is in the directory, or it is not there. */
+/** Whether the directory is missing or holds nothing but an owner. */
 export function isUnused(dir: string): boolean {
   try {
     return readdirSync(dir).every((name) => name.startsWith(OWNER_FILE));
@@ -87,5 +86,6 @@ export function isOwnedBy(
   at: { home: string; folder: string },
 ): boolean {
   if (found.store !== wanted.store || found.run !== wanted.run) return false;
-  return isOwnFolder(at.home, at.folder) || (found.home === wanted.home && found.place === wanted.place);
+  return isOwnFolder(at.home, at.folder) ||
+    (found.home === wanted.home && found.place === wanted.place);
 }

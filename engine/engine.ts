@@ -2,11 +2,11 @@
 import type { ArtifactStore } from "./artifacts.ts";
 import { canonicalJson } from "./canonical.ts";
 import { type Clock, systemClock } from "./clock.ts";
-import { CancelledError, DrainedError, errorToJson, FencedError, InvalidInputError } from "./errors.ts";
-import { type EngineError, type ErrorJson, ReplayDriftError } from "./errors.ts";
+import { DrainedError, InvalidInputError, ReplayDriftError } from "./errors.ts";
 import type { EventListener } from "./events.ts";
 import { Execution, quietly } from "./executor.ts";
-import { ScopeRun } from "./executor_scope.ts";
+import { keepLease, obey } from "./executor_lease.ts";
+import { type Outcome, outcomeOf, recordedOutput } from "./executor_outcome.ts";
 import type { Prefix } from "./prefix_of.ts";
 import type { GraphDefinition } from "./graph.ts";
 import type { Graph } from "./graph_types.ts";
@@ -14,13 +14,12 @@ import { type AppendFaults, Journal } from "./journal.ts";
 import { loadJournal, REOPENED } from "./journal_load.ts";
 import { checkJournal } from "./journal_version.ts";
 import { cancelRun, takeRun } from "./ownership.ts";
-import { recordedValue } from "./recorded_value.ts";
 import type { Provided } from "./resource.ts";
 import { type Backoff, DEFAULT_BACKOFF } from "./retry.ts";
 import { markReopened } from "./reopened.ts";
 import { checkRunId, newRunId } from "./run_id.ts";
 import { hasEnded } from "./run_life.ts";
-import { givenSignal, signalRun } from "./signals.ts";
+import { signalRun } from "./signals.ts";
 import { Slots } from "./slots.ts";
 import type { NewRun, Owner, RunHead, Store } from "./store.ts";
 
@@ -35,9 +34,9 @@ export type EngineOptions = {
   backoff?: Backoff;
   faults?: AppendFaults;
   owner?: Owner;
-  /** How long the run stays this engine's without a sign of life. */
+  /** How long this engine keeps the run without extending its lease. */
   lease_ms?: number;
-  /** How often the lease is extended and requests are looked for. */
+  /** How often the lease is extended and requests are read. */
   renew_ms?: number;
   /** How long running bodies may take to end after a cancel. */
   cancel_grace_ms?: number;
@@ -61,42 +60,44 @@ export type ExecuteOptions = {
   drain?: AbortSignal;
   /** Resume even if the graph has changed since the run was created. */
   accept?: boolean;
-  /** The configuration as it was before settings that change no result were changed, oldest first: what was recorded then stands. */
+  /**
+   * Earlier configurations, oldest first, that differ only in settings that change no result: what
+   * was recorded under them still holds.
+   */
   earlier?: readonly unknown[];
-  /** The head as a claim of this engine's owner answered it; without it the run is taken here. */
+  /** The head, if this engine's owner has already claimed the run; otherwise it is claimed here. */
   claimed?: RunHead;
   /**
-   * Called before an unfinished run is released, while this engine still owns it: what must be over before
-   * another engine takes it. Not called once another has.
+   * Called before an unfinished run is released, while this engine still owns it, to end what must
+   * not overlap with the next owner. Not called once another engine has taken the run.
    */
   letGo?: () => Promise<void>;
   /**
-   * Called when everything of the run is recorded, before it ends in the store as done, failed or cancelled. A crash in it leaves a
-   * run that can be resumed.
+   * Called when everything is recorded, before the store marks the run as done, failed or
+   * cancelled. A run that crashes here can be resumed.
    */
   beforeEnd?: () => Promise<void>;
 };
 
-/** How an execution ended. `interrupted` and `failed` runs can be resumed. */
-export type Outcome<T = unknown> =
-  | { status: "done"; output: T }
-  | { status: "failed"; error: ErrorJson }
-  | { status: "cancelled" | "interrupted" | "fenced" };
-
-/** A dead engine on another host is seen by its lease alone. */
+/** Only the lease reveals a dead engine on another host. */
 export const LEASE_MS = 15_000;
 
-/** Where a run's output is recorded: a `note/output` row of this key. */
-const OUTPUT = { kind: "note/output", key: "run" } as const;
-
-/** Creates and executes runs on a store. One per process is enough: it executes any number of runs side by side. */
+/**
+ * Creates and executes runs on a store. One per process is enough: it executes any number of runs
+ * side by side.
+ */
 export class Engine {
-  readonly #options: EngineOptions & { clock: Clock; lease_ms: number; renew_ms: number; cancel_grace_ms: number };
+  readonly #options: EngineOptions & {
+    clock: Clock;
+    lease_ms: number;
+    renew_ms: number;
+    cancel_grace_ms: number;
+  };
   readonly #slots: Slots;
   readonly #resources: ReadonlyMap<string, unknown>;
   readonly #executions = new Map<string, Execution>();
 
-  /** On a store, with the resources and the slots that its stages ask for. */
+  /** With the store, the resources and the slots that its stages need. */
   constructor(options: EngineOptions) {
     const lease_ms = options.lease_ms ?? LEASE_MS;
     const renew_ms = Math.min(1000, lease_ms / 4);
@@ -134,12 +135,16 @@ export class Engine {
   }
 
   /**
-   * Runs the graph to its end, from wherever the journal says it is. A failed run is opened again, with one new budget
-   * for the entries that failed. A run that has ended answers how.
+   * Runs the graph to its end, starting where the journal stops. A failed run is reopened, with one
+   * new budget for the entries that failed. For a run that has ended, returns its outcome.
    * @throws {RunOwnedError} While another living engine owns the run.
    * @throws {ReplayDriftError} If the graph has changed, unless `accept`.
    */
-  async execute<T>(run: string, graph: Graph<T>, options: ExecuteOptions = {}): Promise<Outcome<T>> {
+  async execute<T>(
+    run: string,
+    graph: Graph<T>,
+    options: ExecuteOptions = {},
+  ): Promise<Outcome<T>> {
     const { store } = this.#options;
     const before = checkJournal(await this.#known(run));
     if (hasEnded(before)) return await this.#answer(before);
@@ -147,7 +152,8 @@ export class Engine {
     const head = options.claimed ?? await this.#take(run);
     if (hasEnded(head)) return await this.#answer(head);
     const execution = await this.#open(head, graph, options.earlier).catch(async (error) => {
-      // Nothing has started: a retry need not wait for the lease. The claimant decides what happens to the run.
+      // Nothing has started: a retry need not wait for the lease. The claimant decides what happens
+      // to the run.
       if (!options.claimed) await store.release(run, head.epoch).catch(() => {});
       throw error;
     });
@@ -156,16 +162,20 @@ export class Engine {
     options.drain?.addEventListener("abort", onDrain);
     if (options.drain?.aborted) onDrain();
     const done = new AbortController();
-    const keeping = quietly(this.#keepLease(execution, { requests: head.requests, signal: done.signal }));
+    const keeping = quietly(
+      keepLease(execution, { ...this.#options, requests: head.requests, signal: done.signal }),
+    );
     try {
-      const outcome = await this.#drive(execution, { graph, ...options });
+      const outcome = await outcomeOf(execution, { ...this.#options, ...options, graph });
       execution.event({ type: "run_ended", status: outcome.status });
       return outcome;
     } finally {
       done.abort();
       await keeping.catch(() => {});
       options.drain?.removeEventListener("abort", onDrain);
-      execution.stop(new DrainedError(`Cannot continue with run '${run}' because this engine has released it`));
+      execution.stop(
+        new DrainedError(`Cannot continue with run '${run}' because this engine has released it`),
+      );
       this.#executions.delete(run);
     }
   }
@@ -176,7 +186,10 @@ export class Engine {
     this.#executions.get(run)?.giveSignal(name, value);
   }
 
-  /** Asks for the run's end. Its owner obeys at its next look at the store; at once if that is this engine. */
+  /**
+   * Requests the run's cancellation. Its owner obeys when it next reads the store, or immediately
+   * if this engine is the owner.
+   */
   async cancel(run: string): Promise<RunHead> {
     const { store, clock, owner, lease_ms } = this.#options;
     const head = await cancelRun(store, run, { lease_ms, clock, owner });
@@ -185,7 +198,7 @@ export class Engine {
     return head;
   }
 
-  /** Claims the run. One that its owner has ended since this engine looked is answered as it is. */
+  /** Claims the run. If its owner has ended it in the meantime, returns its head unclaimed. */
   async #take(run: string): Promise<RunHead> {
     const { store, clock, owner, lease_ms } = this.#options;
     try {
@@ -198,12 +211,18 @@ export class Engine {
   }
 
   async #answer<T>({ id, status }: RunHead): Promise<Outcome<T>> {
-    return status === "done" ? { status, output: await this.#recordedOutput(id) as T } : { status: "cancelled" };
+    return status === "done"
+      ? { status, output: await recordedOutput(id, this.#options) as T }
+      : { status: "cancelled" };
   }
 
   async #known(run: string): Promise<RunHead> {
     const head = await this.#options.store.head(run);
-    if (!head) throw new InvalidInputError(`Cannot execute run '${run}' because there is no such run`, { run });
+    if (!head) {
+      throw new InvalidInputError(`Cannot execute run '${run}' because there is no such run`, {
+        run,
+      });
+    }
     return head;
   }
 
@@ -216,7 +235,16 @@ export class Engine {
       if (!reopened.fenced) last_seq = reopened.last_seq;
     }
     const onBroken = (error: Error) => execution.stop(error);
-    const journal = new Journal({ store, artifacts, run, epoch, last_seq, clock, faults, onBroken });
+    const journal = new Journal({
+      store,
+      artifacts,
+      run,
+      epoch,
+      last_seq,
+      clock,
+      faults,
+      onBroken,
+    });
     const execution = new Execution({
       run,
       epoch,
@@ -232,7 +260,9 @@ export class Engine {
       onEvent,
     });
     if (head.status === "failed") {
-      await journal.append([await journal.row("recovery", REOPENED, { cause: "resume", error: head.error })]);
+      await journal.append([
+        await journal.row("recovery", REOPENED, { cause: "resume", error: head.error }),
+      ]);
     }
     execution.event({ type: "run_started", epoch, resumed: last_seq > 0, name: head.name });
     const root = { nodes: [...graph.nodes], output: graph.output };
@@ -240,116 +270,6 @@ export class Engine {
     await markReopened(journal, root);
     return execution;
   }
-
-  async #drive<T>(
-    execution: Execution,
-    { graph, letGo, beforeEnd }: { graph: Graph<T> } & Pick<ExecuteOptions, "letGo" | "beforeEnd">,
-  ): Promise<Outcome<T>> {
-    await execution.remaking.find(execution, graph);
-    const root = new ScopeRun(execution, { scope: { nodes: [...graph.nodes], output: graph.output }, path: "" });
-    const quiet = execution.quiet();
-    const whole = root.start().then(async () => ({ output: await root.resolve(graph.output) }));
-    // A failure of the graph drains the run: what is in flight is recorded before it ends.
-    const finished = await Promise.race([quiet, whole.catch(() => quiet)]);
-    await execution.settings.journal.unsettled()?.catch(() => {}); // What broke it is the execution's reason.
-    const end = { beforeEnd: beforeEnd ?? (() => Promise.resolve()) };
-    if (finished && !execution.reason) return await this.#finish(execution, { output: finished.output as T, ...end });
-    if (execution.reason) return await this.#stopped(execution, { reason: execution.reason, ...end });
-    if (execution.failure) return await this.#failed(execution, { failure: execution.failure, ...end });
-    const { run, epoch, journal } = execution.settings;
-    await journal.idle();
-    await letGo?.();
-    // What happened meanwhile counts: a run that was lost or cancelled while its workers ended is not interrupted.
-    if (execution.reason) return await this.#stopped(execution, { reason: execution.reason, ...end });
-    await this.#options.store.release(run, epoch);
-    return { status: "interrupted" };
-  }
-
-  async #finish<T>(execution: Execution, { output, beforeEnd }: Ending & { output: T }): Promise<Outcome<T>> {
-    const { run, epoch, journal } = execution.settings;
-    await journal.append([await journal.row(OUTPUT.kind, OUTPUT.key, output)]);
-    await beforeEnd();
-    const ended = await this.#options.store.finish(run, epoch, "done");
-    if (ended.fenced) return { status: "fenced" };
-    return ended.status === "done" ? { status: "done", output } : { status: "cancelled" };
-  }
-
-  async #failed(execution: Execution, { failure, beforeEnd }: Ending & { failure: Error }): Promise<Outcome<never>> {
-    const { run, epoch, journal } = execution.settings;
-    const error = errorToJson(failure);
-    await journal.idle();
-    await beforeEnd();
-    const ended = await this.#options.store.finish(run, epoch, "failed", JSON.stringify(error));
-    if (ended.fenced) return { status: "fenced" };
-    return ended.status === "failed" ? { status: "failed", error } : { status: "cancelled" };
-  }
-
-  async #stopped(execution: Execution, { reason, beforeEnd }: Ending & { reason: Error }): Promise<Outcome<never>> {
-    if (reason instanceof FencedError) return { status: "fenced" };
-    if (!(reason instanceof CancelledError)) throw reason;
-    const { run, epoch, journal, clock } = execution.settings;
-    const waited = new AbortController();
-    const grace = quietly(clock.sleep(this.#options.cancel_grace_ms, waited.signal));
-    await Promise.race([execution.settled(), grace]);
-    waited.abort();
-    journal.close(reason);
-    await beforeEnd();
-    const ended = await this.#options.store.finish(run, epoch, "cancelled");
-    return { status: ended.fenced ? "fenced" : "cancelled" };
-  }
-
-  /** Extends the lease and obeys requests until the execution ends. */
-  async #keepLease(
-    execution: Execution,
-    { requests, signal }: { requests: readonly string[]; signal: AbortSignal },
-  ): Promise<void> {
-    const { store, clock, lease_ms, renew_ms } = this.#options;
-    const { run, epoch } = execution.settings;
-    obey(execution, requests);
-    for (;;) {
-      await clock.sleep(renew_ms, signal);
-      try {
-        const renewed = await store.renew(run, epoch, lease_ms);
-        if (renewed.fenced) execution.stop(takenOver(run, epoch));
-        else obey(execution, renewed.requests);
-        await this.#pollSignals(execution);
-      } catch (error) {
-        // Late but not superseded: an owner keeps working, and the next append says whether the store is back.
-        execution.event({ type: "log", key: "", text: `The lease could not be extended: ${(error as Error).message}` });
-      }
-    }
-  }
-
-  async #pollSignals(execution: Execution): Promise<void> {
-    const { run, journal } = execution.settings;
-    for (const name of execution.awaited) {
-      const row = await givenSignal(this.#options.store, run, name);
-      if (row) execution.giveSignal(name, await journal.fetch(recordedValue(row)));
-    }
-  }
-
-  async #recordedOutput(run: string): Promise<unknown> {
-    const { store, artifacts } = this.#options;
-    const [row] = await store.read(run, { kinds: [OUTPUT.kind], newest_first: true, limit: 1 });
-    const reader = new Journal({ store, artifacts, run, epoch: 0, last_seq: 0, onBroken() {} });
-    return row ? await reader.fetch(recordedValue(row)) : undefined;
-  }
-}
-
-type Ending = { beforeEnd: () => Promise<void> };
-
-function obey(execution: Execution, requests: readonly string[]): void {
-  const { run } = execution.settings;
-  if (requests.includes("cancel")) {
-    execution.stop(new CancelledError(`Cannot continue with run '${run}': it is cancelled`));
-  } else if (requests.includes("drain")) execution.drain();
-}
-
-function takenOver(run: string, epoch: number): EngineError {
-  return new FencedError(`Cannot continue with run '${run}' as epoch ${epoch}: another engine has taken over`, {
-    run,
-    epoch,
-  });
 }
 
 function graphChanged(head: RunHead, graph: Graph): ReplayDriftError {

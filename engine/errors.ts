@@ -1,9 +1,10 @@
 /**
- * Every error that the engine throws on purpose. Messages say where, what and how to fix it ("Cannot X because Y: current value
- * is Z"); `code` is closed, `facts` is JSON-safe, and an error can be recorded as JSON and shown again on replay.
+ * Every error that the engine throws on purpose. Messages say where, what and how to fix it
+ * ("Cannot X because Y: current value is Z"); `code` is closed, `facts` is JSON-safe, and an error
+ * can be recorded as JSON and shown again on replay.
  */
 
-/** What a budget of attempts is counted by. */
+/** What budgets of attempts are counted by. */
 export type Cause =
   | "timeout"
   | "no_progress"
@@ -40,8 +41,8 @@ export type ErrorJson = {
 };
 
 /**
- * `retryable`: overrides the class's own answer. `counted: false`: somebody took the process away (a scheduler, an operator); that
- * says nothing about the work and costs it no attempt.
+ * `retryable`: overrides the class's own answer. `counted: false`: something external ended the
+ * process (a scheduler, an operator), so the work loses no attempt.
  */
 export type EngineErrorOptions = { cause?: unknown; retryable?: boolean; counted?: boolean };
 
@@ -61,7 +62,7 @@ export abstract class EngineError extends Error {
   /** What the message says, for programs. Survives JSON. */
   readonly facts: Facts;
 
-  /** With the message that people read and the facts that programs read. */
+  /** Takes the message for people and the facts for programs. */
   constructor(message: string, facts: Facts = {}, options: EngineErrorOptions = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
     this.name = new.target.name;
@@ -70,7 +71,7 @@ export abstract class EngineError extends Error {
     this.counted = options.counted ?? true;
   }
 
-  /** Whether a second try of the same thing can help. */
+  /** Whether trying the same thing again can help. */
   protected static readonly retries: boolean = false;
 
   /** As it is recorded. */
@@ -91,19 +92,19 @@ export class FencedError extends EngineError {
   readonly cause_kind = "infrastructure";
 }
 
-/** The graph asks for something else than the journal holds. */
+/** The graph asks for something that differs from the journal. */
 export class ReplayDriftError extends EngineError {
   readonly code = "replay_drift";
   readonly cause_kind = "user_code";
 }
 
-/** What was made again differs from what is recorded of it. */
+/** What was made again differs from its record. */
 export class RemadeDifferentlyError extends EngineError {
   readonly code = "redo_drift";
   readonly cause_kind = "infrastructure";
 }
 
-/** Two calls of one name are open at once in a scope and have no id to tell them apart. */
+/** Two calls with one name are open in a scope, with no ids to distinguish them. */
 export class AmbiguousKeyError extends EngineError {
   readonly code = "ambiguous_key";
   readonly cause_kind = "user_code";
@@ -114,7 +115,11 @@ export class StageFailedError extends EngineError {
   readonly code = "stage_failed";
   readonly cause_kind: Cause;
 
-  constructor(message: string, facts: Facts = {}, options: EngineErrorOptions & { cause_kind?: Cause } = {}) {
+  constructor(
+    message: string,
+    facts: Facts = {},
+    options: EngineErrorOptions & { cause_kind?: Cause } = {},
+  ) {
     super(message, facts, options);
     this.cause_kind = options.cause_kind ?? causeOf(options.cause);
   }
@@ -172,7 +177,7 @@ export class BadDataError extends EngineError {
   readonly cause_kind = "bad_data";
 }
 
-/** What a closing round adds up to is wrong; the loop's audit says how. */
+/** The totals of a closing round are wrong; the loop's audit says how. */
 export class AuditError extends EngineError {
   readonly code = "audit";
   readonly cause_kind = "user_code";
@@ -186,7 +191,7 @@ export class InvalidInputError extends EngineError {
   readonly cause_kind = "bad_data";
 }
 
-/** What was to be removed is not ours, or not where ours lie: it stays. */
+/** What was to be removed is not ours or is outside our directories: it stays. */
 export class RemovalRefusedError extends EngineError {
   readonly code = "removal_refused";
   readonly cause_kind = "infrastructure";

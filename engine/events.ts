@@ -11,9 +11,31 @@ export type EngineEvent = { run: string; at_ms: number } & EngineEventBody;
 export type EngineEventBody =
   | { type: "run_started"; epoch: number; resumed: boolean; name: string }
   | { type: "run_ended"; status: string }
-  | { type: "stage_started"; key: string; stage: string; runs_on: string; phase: string; attempt: number }
-  | { type: "stage_finished"; key: string; stage: string; runs_on: string; phase: string; ms: number; output: unknown }
-  | { type: "stage_failed"; key: string; stage: string; attempt: number; error: ErrorJson; next_ms: number | null }
+  | {
+    type: "stage_started";
+    key: string;
+    stage: string;
+    runs_on: string;
+    phase: string;
+    attempt: number;
+  }
+  | {
+    type: "stage_finished";
+    key: string;
+    stage: string;
+    runs_on: string;
+    phase: string;
+    ms: number;
+    output: unknown;
+  }
+  | {
+    type: "stage_failed";
+    key: string;
+    stage: string;
+    attempt: number;
+    error: ErrorJson;
+    next_ms: number | null;
+  }
   | {
     type: "round_closed";
     loop: string;
@@ -29,5 +51,5 @@ export type EngineEventBody =
   | { type: "note"; kind: string; key: string; value: unknown }
   | { type: "late_result"; key: string; attempt: number; count: number };
 
-/** Hears of what happens in runs. It must not throw. */
+/** Receives the events of runs. It must not throw. */
 export type EventListener = (event: EngineEvent) => void;

@@ -1,4 +1,4 @@
-/** One run in this engine: its state, what is in flight, and how it comes to a stop. */
+/** One run in this engine: its state, what is in flight, and how it stops. */
 import type { ArtifactStore } from "./artifacts.ts";
 import type { Clock } from "./clock.ts";
 import { DrainedError, InvalidInputError } from "./errors.ts";
@@ -14,10 +14,10 @@ import type { Slots } from "./slots.ts";
 type ExecutionSettings = {
   run: string;
   epoch: number;
-  /** Run seed: randomness is derived from it and the key, never from the run's id. */
+  /** The run's seed: randomness is derived from it and the key, never from the run's id. */
   seed: number;
   graph_hash: string;
-  /** The run's configuration: what an older version recorded is read with it. */
+  /** The run's configuration, used to read what an older version recorded. */
   configs?: Configs;
   journal: Journal;
   artifacts: ArtifactStore;
@@ -29,8 +29,8 @@ type ExecutionSettings = {
 };
 
 /**
- * `open`: starts whatever is ready. `draining`: starts nothing new; what is in flight finishes and is recorded.
- * `stopped`: nothing is recorded any more.
+ * `open`: starts whatever is ready. `draining`: starts nothing new; what is in flight finishes and
+ * is recorded. `stopped`: nothing is recorded any more.
  */
 type ExecutionState = "open" | "draining" | "stopped";
 
@@ -64,18 +64,21 @@ export class Execution {
     try {
       onEvent({ run, at_ms: clock.now(), ...body });
     } catch (error) {
-      // A watcher must not be able to end a run; it is still told on the console.
+      // A listener must not be able to end a run; its error goes to the console.
       console.error("An event listener threw:", error);
     }
   }
 
-  /** @throws {InvalidInputError} If the engine was not given it. `key`: who asks. */
+  /**
+   * @throws {InvalidInputError} If it was not provided to the engine. `key`: the entry that asks.
+   */
   resource<T>(token: Resource<T>, key: string): T {
     const { resources } = this.settings;
     if (resources.has(token.name)) return resources.get(token.name) as T;
     const known = [...resources.keys()].join(", ") || "none";
     throw new InvalidInputError(
-      `Cannot give resource '${token.name}' to '${key}' because the engine has: ${known}. Add provide(...) to its resources`,
+      `Cannot give resource '${token.name}' to '${key}' because the engine has: ${known}. ` +
+        "Add provide(...) to its resources",
     );
   }
 
@@ -145,12 +148,14 @@ export class Execution {
 
   /** Settles when no body is running any more. */
   settled(): Promise<void> {
-    return this.#frames.size === 0 ? Promise.resolve() : new Promise((resolve) => this.#settled.push(resolve));
+    return this.#frames.size === 0
+      ? Promise.resolve()
+      : new Promise((resolve) => this.#settled.push(resolve));
   }
 
   /**
-   * A moment without activity may lie between a child's end and its parent's next line: look again
-   * a turn later.
+   * There may be a moment without activity between a child's end and its parent's next line: check
+   * again a turn later.
    */
   #checkQuiet(): void {
     if (this.#checking || this.#active > 0) return;
@@ -166,7 +171,7 @@ export class Execution {
     for (const wake of this.#quiet.splice(0)) wake();
   }
 
-  /** Names of the signals that somebody waits for. */
+  /** Names of the signals that bodies wait for. */
   get awaited(): string[] {
     return [...this.#signals.keys()];
   }
@@ -188,7 +193,9 @@ export class Execution {
   }
 }
 
-/** Marks a promise as looked at: its rejection is handled where it is awaited, if anywhere. */
+/**
+ * Marks a promise's rejection as handled: it is reported where the promise is awaited, if anywhere.
+ */
 export function quietly<T>(promise: Promise<T>): Promise<T> {
   promise.catch(() => {});
   return promise;

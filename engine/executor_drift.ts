@@ -1,4 +1,4 @@
-/** When a replay asks for something else than the journal holds. */
+/** What happens when a replay asks for something that differs from the journal. */
 import { ReplayDriftError } from "./errors.ts";
 import type { Frame } from "./executor_frame.ts";
 import { fieldTexts, partsOf, type StageTask } from "./executor_task.ts";
@@ -10,27 +10,33 @@ import { type Configs, meansTheSame } from "./recorded_input.ts";
 type Replaying = { journal: Journal; configs?: Configs };
 
 /**
- * The recorded input has another hash: if it means something else, stop, run again, or keep what is
- * recorded, as the stage says.
+ * The recorded input has a different hash: if its meaning differs, stop, rerun or keep the record,
+ * as the stage's policy says.
  */
-export function checkInput(task: StageTask & { input_hash: string }, { journal, configs }: Replaying): void {
+export function checkInput(
+  task: StageTask & { input_hash: string },
+  { journal, configs }: Replaying,
+): void {
   const { entry, stage } = task;
   if (stage.replay === "accept" || meansTheSame(task, configs)) return;
   if (stage.replay === "rerun" || isReopened(task, journal)) return forget(task);
   const difference = inputDifference(task);
   throw new ReplayDriftError(
-    `Cannot replay '${entry.key}' because its input is not the recorded one:\n${difference.join("\n")}\n` +
+    `Cannot replay '${entry.key}' because its input is not the recorded one:\n${
+      difference.join("\n")
+    }\n` +
       "Undo the change, start a new run, or set the stage's replay to 'rerun' or 'accept'.",
     { key: entry.key, difference },
   );
 }
 
 /**
- * Whether another input is no drift: it was given up of what the user's code or data did, or what
- * it was made of may be new.
+ * Whether a changed input is not drift: the entry was given up because of the user's code or data,
+ * or its own inputs may be new.
  */
 function isReopened({ entry, parent }: StageTask, journal: Journal): boolean {
-  return entry.was_given_up || (isBefore(entry, journal) && (entry.may_change || parent !== undefined));
+  return entry.was_given_up ||
+    (isBefore(entry, journal) && (entry.may_change || parent !== undefined));
 }
 
 /** Recorded before the newest resume that opened new budgets. */
@@ -39,19 +45,27 @@ function isBefore({ recorded_seq }: Entry, { reopened_seq }: Journal): boolean {
 }
 
 /**
- * Whether the recorded result is a failure that nobody has accepted. Of what a body asked for, that
- * is the body, which is not done.
+ * Whether the recorded result is a failure that no stage has accepted. The body that asked for a
+ * child has not accepted it until the body is done.
  */
-export async function isTriedAgain({ entry, stage, parent }: StageTask, journal: Journal): Promise<boolean> {
+export async function isTriedAgain(
+  { entry, stage, parent }: StageTask,
+  journal: Journal,
+): Promise<boolean> {
   if (parent === undefined || entry.result === undefined || !stage.failed) return entry.tried_again;
   return isBefore(entry, journal) && stage.failed(await journal.output(entry.key, entry.result));
 }
 
-/** A body that ran again must ask again for every child that its record holds. */
-export function checkChildren(task: StageTask, { frame, journal }: { frame: Frame; journal: Journal }): void {
+/** A body that ran again must ask for every recorded child again. */
+export function checkChildren(
+  task: StageTask,
+  { frame, journal }: { frame: Frame; journal: Journal },
+): void {
   const { entry, stage } = task;
   if (entry.children.size <= frame.asked.size || stage.replay === "accept") return;
-  const unasked = [...entry.children].filter(([name, child]) => !frame.asked.has(name) && child.result !== undefined);
+  const unasked = [...entry.children].filter(([name, child]) =>
+    !frame.asked.has(name) && child.result !== undefined
+  );
   if (unasked.length === 0) return;
   if (stage.replay === "rerun" || unasked.every(([, child]) => isBefore(child, journal))) {
     for (const [name, child] of unasked) {
@@ -62,19 +76,24 @@ export function checkChildren(task: StageTask, { frame, journal }: { frame: Fram
   }
   const difference = unasked.map(([, child]) => `- ${child.key} (recorded, not asked for)`);
   throw new ReplayDriftError(
-    `Cannot replay '${entry.key}' because its body no longer asks for what it did before:\n${difference.join("\n")}`,
+    `Cannot replay '${entry.key}' because its body no longer asks for what it did before:\n${
+      difference.join("\n")
+    }`,
     { key: entry.key, difference },
   );
 }
 
-/** What was recorded of it counts no more: it runs again. */
+/** Drops its record, so that it runs again. */
 export function forget({ entry, scope }: StageTask): void {
   scope.addTally(negative(entry.tally()));
   entry.forget();
 }
 
 function negative(counts: Record<string, number>): Record<string, number> {
-  return addTally({}, Object.fromEntries(Object.entries(counts).map(([name, count]) => [name, -count])));
+  return addTally(
+    {},
+    Object.fromEntries(Object.entries(counts).map(([name, count]) => [name, -count])),
+  );
 }
 
 function inputDifference(
@@ -84,7 +103,10 @@ function inputDifference(
   const before = recordedValue({ kind: "intent", key: entry.key, value: entry.intent }) as Intent;
   const lines: string[] = [];
   if (before.stage !== stage.name || before.version !== stage.version) {
-    lines.push(`- stage ${before.stage}@${before.version}`, `+ stage ${stage.name}@${stage.version}`);
+    lines.push(
+      `- stage ${before.stage}@${before.version}`,
+      `+ stage ${stage.name}@${stage.version}`,
+    );
   }
   const old = before.parts ? before.parts : fieldTexts(before.input);
   const now = before.parts ? partsOf(input) : fieldTexts(input);
@@ -97,5 +119,9 @@ function inputDifference(
 }
 
 function shown(text: string, parts: Record<string, string> | undefined): string {
-  return parts ? `sha256 ${text.slice(0, 12)}` : text.length > 200 ? `${text.slice(0, 200)}…` : text;
+  return parts
+    ? `sha256 ${text.slice(0, 12)}`
+    : text.length > 200
+    ? `${text.slice(0, 200)}…`
+    : text;
 }

@@ -1,6 +1,6 @@
 /**
- * A loop at work: opens rounds within its lag, closes them in order, and carries values from round
- * to round.
+ * Runs a loop: opens rounds within its lag, closes them in order, and carries values from round to
+ * round.
  */
 import { canonicalJson } from "./canonical.ts";
 import { AuditError, type EngineError } from "./errors.ts";
@@ -13,7 +13,7 @@ import type { NewRow } from "./store.ts";
 /** No value yet. */
 export const MISSING = Symbol("missing");
 
-/** What a loop needs of the scope around it and of those that are its rounds. */
+/** What a loop needs from the enclosing scope and from the scopes of its rounds. */
 type LoopScope = {
   /** Sum of the tallies recorded in this scope. */
   readonly tally: Record<string, number>;
@@ -34,7 +34,12 @@ type LoopRunOptions = {
 };
 type Carried = Record<string, unknown>;
 type Source = { name: string; lag: number };
-type OpenRound = { scope: LoopScope; opened_seq: number; values: Promise<Carried>; closed: Promise<void> };
+type OpenRound = {
+  scope: LoopScope;
+  opened_seq: number;
+  values: Promise<Carried>;
+  closed: Promise<void>;
+};
 
 export class LoopRun {
   readonly #open = new Map<number, OpenRound>();
@@ -56,7 +61,9 @@ export class LoopRun {
 
   constructor(readonly execution: Execution, readonly options: LoopRunOptions) {
     const { node, parent, path } = options;
-    this.#start = quietly(parent.resolve(node.carry).then((value) => this.#start_value = value as Carried));
+    this.#start = quietly(
+      parent.resolve(node.carry).then((value) => this.#start_value = value as Carried),
+    );
     for (const record of execution.settings.journal.rounds.get(path) ?? []) this.#restore(record);
   }
 
@@ -87,7 +94,7 @@ export class LoopRun {
     const { node, path } = this.options;
     const key = joinKey(path, String(number));
     const scope = this.options.open(key, number);
-    // Rows of this round that an earlier engine wrote lie above the restored mark.
+    // Rows of this round that an earlier engine wrote are after the restored mark.
     const replayed = journal.root.at(key).tally();
     addTally(scope.tally, replayed);
     const opened_seq = this.#replaying(key) ? this.#open_after_seq : journal.last_seq;
@@ -104,11 +111,16 @@ export class LoopRun {
     return entry.children.size > 0;
   }
 
-  async #close(number: number, { done, before }: { done: Promise<void>; before?: Promise<void> }): Promise<void> {
+  async #close(
+    number: number,
+    { done, before }: { done: Promise<void>; before?: Promise<void> },
+  ): Promise<void> {
     await done;
     await before;
     const { scope, values } = this.#open.get(number)!;
-    if (!this.#recorded.has(number)) await this.#recordAlone(number, { scope, output: await values });
+    if (!this.#recorded.has(number)) {
+      await this.#recordAlone(number, { scope, output: await values });
+    }
     const record = this.#recorded.get(number)!;
     this.#recorded.delete(number);
     this.#carried.set(number, record.carried);
@@ -119,15 +131,23 @@ export class LoopRun {
     const { tally, total, carried } = record;
     const { node: { times }, path } = this.options;
     const told = () =>
-      this.execution.event({ type: "round_closed", loop: path, round: number, times, carried, tally, total });
+      this.execution.event({
+        type: "round_closed",
+        loop: path,
+        round: number,
+        times,
+        carried,
+        tally,
+        total,
+      });
     const durable = this.execution.settings.journal.unsettled();
     if (durable) quietly(durable.then(told));
     else told();
   }
 
   /**
-   * The usual way: the row of a round goes with the append of its last result. Nothing, if that
-   * cannot be.
+   * The usual way: the row of a round shares the append of its last result. Undefined if that is
+   * impossible.
    */
   closingRow(scope: LoopScope, number: number): NewRow | undefined {
     if (number !== this.#recorded_to + 1) return undefined;
@@ -141,15 +161,19 @@ export class LoopRun {
   }
 
   /**
-   * Where the last result could not know that it was the last, or the values are too long for a
-   * row.
+   * If the last result could not know that it was the last, or the values are too long for a row.
    */
-  async #recordAlone(number: number, closing: { scope: LoopScope; output: Carried }): Promise<void> {
+  async #recordAlone(
+    number: number,
+    closing: { scope: LoopScope; output: Carried },
+  ): Promise<void> {
     const record = this.#record(number, closing);
     if (!record) throw this.#rejected!;
     const { journal } = this.execution.settings;
     this.#commit(record);
-    await journal.append([await journal.row("round", joinKey(this.options.path, String(number)), record)]);
+    await journal.append([
+      await journal.row("round", joinKey(this.options.path, String(number)), record),
+    ]);
   }
 
   #commit(record: RoundRecord): void {
@@ -159,7 +183,10 @@ export class LoopRun {
   }
 
   /** What closes a round, if the audit agrees. */
-  #record(number: number, { scope, output }: { scope: LoopScope; output: Carried }): RoundRecord | undefined {
+  #record(
+    number: number,
+    { scope, output }: { scope: LoopScope; output: Carried },
+  ): RoundRecord | undefined {
     const { node, path } = this.options;
     const { graph_hash } = this.execution.settings;
     const carried = Object.fromEntries(Object.keys(node.carry).map((name) => [name, output[name]]));
@@ -186,13 +213,16 @@ export class LoopRun {
 
   /** No row of a later round is at or below this seq. */
   #markAfter(number: number): number {
-    const later = [...this.#open].filter(([round]) => round > number).map(([, { opened_seq }]) => opened_seq);
+    const later = [...this.#open].filter(([round]) => round > number).map(([, { opened_seq }]) =>
+      opened_seq
+    );
     return Math.min(this.execution.settings.journal.last_seq, ...later);
   }
 
   /**
-   * What round `number` reads: the value that round number-1-lag returned, as soon as that one is there, or the start. The
-   * start too for a name that a closed round did not carry: a fork may carry more than the run whose rounds it took over.
+   * What round `number` reads: the value that round number-1-lag returned, as soon as that one is
+   * there, or the start. The start too for a name that a closed round did not carry: a fork may
+   * carry more than the run whose rounds it took over.
    */
   async carried(number: number, { name, lag }: Source): Promise<unknown> {
     const from = number - 1 - lag;

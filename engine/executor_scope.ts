@@ -42,7 +42,9 @@ export class ScopeRun {
 
   get in_round(): InRound | null {
     const { round, parent } = this.options;
-    return round ? { loop: round.loop.options.path, round: round.number } : parent?.in_round ?? null;
+    return round
+      ? { loop: round.loop.options.path, round: round.number }
+      : parent?.in_round ?? null;
   }
 
   /** Starts every node; settles when all are recorded. */
@@ -71,7 +73,12 @@ export class ScopeRun {
         return this.#runWhen(node);
       case "loop": {
         const open = (key: string, number: number): ScopeRun =>
-          new ScopeRun(this.execution, { scope: node.body, path: key, parent: this, round: { loop, number } });
+          new ScopeRun(this.execution, {
+            scope: node.body,
+            path: key,
+            parent: this,
+            round: { loop, number },
+          });
         const path = joinKey(this.options.path, node.name);
         const loop: LoopRun = new LoopRun(this.execution, { node, parent: this, path, open });
         this.#loops.set(node.id, loop);
@@ -111,7 +118,9 @@ export class ScopeRun {
       item: (order, value) => {
         if (Array.isArray(value)) value.forEach((item, place) => out.push([...order, place], item));
         else {out.end(
-            new BadDataError(`Cannot flatten '${node.name}' because an item of it is no list but ${typeof value}`),
+            new BadDataError(
+              `Cannot flatten '${node.name}' because an item of it is no list but ${typeof value}`,
+            ),
           );}
       },
       end: (error) => out.end(error),
@@ -160,7 +169,9 @@ export class ScopeRun {
     if (wiring instanceof Ref) return fieldOf(await this.#valueOf(wiring.source), wiring.path);
     if (typeof wiring !== "object" || wiring === null) return wiring;
     if (Array.isArray(wiring)) return await Promise.all(wiring.map((item) => this.resolve(item)));
-    const fields = Object.entries(wiring).map(async ([name, value]) => [name, await this.resolve(value)]);
+    const fields = Object.entries(wiring).map(async (
+      [name, value],
+    ) => [name, await this.resolve(value)]);
     return Object.fromEntries(await Promise.all(fields));
   }
 
@@ -239,14 +250,20 @@ export class ScopeRun {
   /** The scope, this one or one around it, that has the node. */
   #holder(id: number): ScopeRun {
     if (this.#cells.has(id)) return this;
-    if (!this.options.parent) throw new RangeError(`Cannot read node ${id} because no scope holds it`);
+    if (!this.options.parent) {
+      throw new RangeError(`Cannot read node ${id} because no scope holds it`);
+    }
     return this.options.parent.#holder(id);
   }
 
   #roundOf(loop: number): { loop: LoopRun; number: number } {
     const { round, parent } = this.options;
     if (round?.loop.options.node.id === loop) return round;
-    if (!parent) throw new RangeError(`Cannot read a carried value because no scope is a round of loop ${loop}`);
+    if (!parent) {
+      throw new RangeError(
+        `Cannot read a carried value because no scope is a round of loop ${loop}`,
+      );
+    }
     return parent.#roundOf(loop);
   }
 }
@@ -293,7 +310,10 @@ class MapRun {
     }
   }
 
-  async #start(id: string | number, { order, value }: { order: Order; value: unknown }): Promise<void> {
+  async #start(
+    id: string | number,
+    { order, value }: { order: Order; value: unknown },
+  ): Promise<void> {
     const { node, out, rest, task } = this.options;
     const input = { ...await rest, item: value };
     const output = await runStage(this.scope.execution, {
@@ -314,10 +334,15 @@ class MapRun {
     const { node } = this.options;
     const id = itemId(value, node.item_id);
     if (id === undefined) {
-      throw new BadDataError(`Cannot map '${node.name}' over an item without an id: give items an 'id' or pass { id }`);
+      throw new BadDataError(
+        `Cannot map '${node.name}' over an item without an id: give items an 'id' or pass { id }`,
+      );
     }
     if (this.#seen.has(String(id))) {
-      throw new BadDataError(`Cannot map '${node.name}' because two of its items have the id '${id}'`, { id });
+      throw new BadDataError(
+        `Cannot map '${node.name}' because two of its items have the id '${id}'`,
+        { id },
+      );
     }
     this.#seen.add(String(id));
     return id;
@@ -334,5 +359,8 @@ class MapRun {
 }
 
 function fieldOf(value: unknown, path: readonly string[]): unknown {
-  return path.reduce((inner: unknown, field) => (inner as Record<string, unknown> | null | undefined)?.[field], value);
+  return path.reduce(
+    (inner: unknown, field) => (inner as Record<string, unknown> | null | undefined)?.[field],
+    value,
+  );
 }

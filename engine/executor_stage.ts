@@ -1,10 +1,17 @@
 /** Runs one stage to its recorded result: replay, attempts, limits, retries. */
 import { z } from "zod";
 import { canonicalJson } from "./canonical.ts";
-import { BadDataError, type ErrorJson, errorToJson, NoProgressError, RemadeDifferentlyError } from "./errors.ts";
+import {
+  BadDataError,
+  type ErrorJson,
+  errorToJson,
+  NoProgressError,
+  RemadeDifferentlyError,
+} from "./errors.ts";
 import { TimeoutError_, UserCodeError } from "./errors.ts";
 import { errorFromJson, StageFailedError } from "./errors.ts";
 import { type Execution, quietly } from "./executor.ts";
+import { BodyContext } from "./executor_context.ts";
 import { checkChildren, checkInput, forget, isTriedAgain } from "./executor_drift.ts";
 import { Frame } from "./executor_frame.ts";
 import { partsOf, type StageTask } from "./executor_task.ts";
@@ -18,7 +25,7 @@ import type { NewRow } from "./store.ts";
 
 /** Larger inputs are recorded as a hash per field. Characters of JSON. */
 const INTENT_INPUT_MAX = 4096;
-/** How long a body that was asked to stop may delay its next attempt. */
+/** How long a body that was asked to stop may delay the next attempt. */
 const ABANDON_MS = 5000;
 
 /** `recorded`: an output whose files are gone; what comes out now must be the same. */
@@ -50,7 +57,7 @@ export async function runStage(execution: Execution, task: StageTask): Promise<u
   return await settled(execution, checked).finally(() => execution.remaking.over(entry.key));
 }
 
-/** The output of its first attempt that succeeds, within its budget. */
+/** The output of the first attempt that succeeds within the budget. */
 async function settled(execution: Execution, checked: Checked): Promise<unknown> {
   const { entry } = checked;
   for (;;) {
@@ -63,20 +70,25 @@ async function settled(execution: Execution, checked: Checked): Promise<unknown>
   }
 }
 
-/** @throws {RemadeDifferentlyError} If it is not what the run went on from. */
+/** @throws {RemadeDifferentlyError} If it differs from what the run continued with. */
 function checkMadeAgain({ stage: { leaves }, entry, recorded }: Checked, output: unknown): void {
   if (!leaves || recorded === undefined) return;
   const [before, now] = [leaves.identity(recorded), leaves.identity(output)];
   if (before === now) return;
   throw new RemadeDifferentlyError(
-    `Cannot make what '${entry.key}' left again because it came out differently: ${now}, recorded ${before}. Fix: put its ` +
+    `Cannot make what '${entry.key}' left again because it came out differently: ${now}, ` +
+      `recorded ${before}. Fix: put its ` +
       "files back from a copy, or resume on the same hardware and package versions",
     { key: entry.key, recorded: before, found: now },
   );
 }
 
-async function sleepUntil({ settings: { clock, backoff }, signal }: Execution, at_ms: number): Promise<void> {
-  const wait = Math.min(at_ms - clock.now(), backoff.max_ms); // More only if the wall clock was set back since.
+async function sleepUntil(
+  { settings: { clock, backoff }, signal }: Execution,
+  at_ms: number,
+): Promise<void> {
+  // It is longer only if the wall clock was set back since.
+  const wait = Math.min(at_ms - clock.now(), backoff.max_ms);
   if (wait > 0) await clock.sleep(wait, signal);
 }
 
@@ -93,7 +105,9 @@ type Outcome = { output: unknown } | { failed: Failure };
 async function attempt(execution: Execution, task: Checked): Promise<Outcome> {
   await execution.remaking.turnOf(task.entry.key);
   if (execution.state !== "open") await execution.park();
-  const release: Release = task.slots === undefined ? () => {} : await execution.settings.slots.reserve(task.slots);
+  const release: Release = task.slots === undefined
+    ? () => {}
+    : await execution.settings.slots.reserve(task.slots);
   try {
     // The state may have changed while waiting for the slot.
     if (execution.state !== "open") await execution.park();
@@ -106,12 +120,19 @@ async function attempt(execution: Execution, task: Checked): Promise<Outcome> {
 async function attemptInSlot(execution: Execution, task: Checked): Promise<Outcome> {
   const { entry, stage } = task;
   const { clock } = execution.settings;
-  const frame = new Frame(execution, { task, attempt: ++entry.attempts, run_stage: runStage });
+  const frame = new Frame(execution, { task, attempt: ++entry.attempts });
   frame.begin();
   try {
     await recordIntent(execution, task);
     const { name, runs_on, phase } = stage;
-    execution.event({ type: "stage_started", key: entry.key, stage: name, runs_on, phase, attempt: frame.attempt });
+    execution.event({
+      type: "stage_started",
+      key: entry.key,
+      stage: name,
+      runs_on,
+      phase,
+      attempt: frame.attempt,
+    });
     const started = clock.monotonic();
     const output = await runBody(execution, { task, frame });
     const ms = Math.round(clock.monotonic() - started);
@@ -122,9 +143,17 @@ async function attemptInSlot(execution: Execution, task: Checked): Promise<Outco
       entry.drop();
       frame.announceNotes();
       frame.settle();
-      execution.event({ type: "stage_finished", key: entry.key, stage: name, runs_on, phase, ms, output: kept.output });
+      execution.event({
+        type: "stage_finished",
+        key: entry.key,
+        stage: name,
+        runs_on,
+        phase,
+        ms,
+        output: kept.output,
+      });
     });
-    // Whoever reads it next in the graph waits by itself, unless it may start early. A parent's body does not.
+    // The next reader in the graph waits for it, unless it is eager. A parent's body does not wait.
     if (task.parent) await told;
     else quietly(told);
     return { output: kept.output };
@@ -144,8 +173,9 @@ async function attemptInSlot(execution: Execution, task: Checked): Promise<Outco
 }
 
 /**
- * Durable before work starts outside the engine; for the engine's own stages it goes along with the next commit. What the
- * body was given is durable too when it starts, unless the stage is eager: then its operations wait for all of this.
+ * Durable before work starts outside the engine; for the engine's own stages it goes along with the
+ * next commit. What the body was given is durable too when it starts, unless the stage is eager:
+ * then its operations wait for all of this.
  */
 async function recordIntent({ settings: { journal } }: Execution, task: Checked): Promise<void> {
   const { entry, stage, input_hash, input_text } = task;
@@ -153,7 +183,8 @@ async function recordIntent({ settings: { journal } }: Execution, task: Checked)
   const small = input_text.length <= INTENT_INPUT_MAX;
   const given = small ? `"input":${input_text}` : `"parts":${canonicalJson(partsOf(task.input))}`;
   const rest: Omit<Intent, "attempt"> = { stage: name, version, runs_on, phase };
-  // Canonical: "attempt", then "input" or "parts", then the rest. The input's text is there already.
+  // Canonical: "attempt", then "input" or "parts", then the rest. The input's text is there
+  // already.
   const value = `{"attempt":${entry.attempts},${given},${canonicalJson(rest).slice(1)}`;
   const row: NewRow = { kind: "intent", key: entry.key, input_hash, value };
   entry.input_hash = input_hash;
@@ -168,7 +199,10 @@ async function recordIntent({ settings: { journal } }: Execution, task: Checked)
 }
 
 /** The body's parsed output, within the stage's limits. */
-async function runBody(execution: Execution, { task, frame }: { task: Checked; frame: Frame }): Promise<unknown> {
+async function runBody(
+  execution: Execution,
+  { task, frame }: { task: Checked; frame: Frame },
+): Promise<unknown> {
   const { stage, entry } = task;
   const input = stage.input.safeParse(task.input);
   if (!input.success) {
@@ -176,13 +210,15 @@ async function runBody(execution: Execution, { task, frame }: { task: Checked; f
       `Cannot start '${entry.key}' because its input does not fit: ${z.prettifyError(input.error)}`,
     );
   }
-  const body = stage.body(input.data, frame);
+  const body = stage.body(input.data, new BodyContext(frame, runStage));
   const limited = stage.timeout_ms !== undefined || stage.no_progress_ms !== undefined;
   const raw = limited ? await withinLimits(execution, { stage, frame, body }) : await body;
   const output = stage.output.safeParse(raw);
   if (!output.success) {
     throw new UserCodeError(
-      `Cannot record '${entry.key}' because its output does not fit: ${z.prettifyError(output.error)}`,
+      `Cannot record '${entry.key}' because its output does not fit: ${
+        z.prettifyError(output.error)
+      }`,
     );
   }
   checkMadeAgain(task, output.data);
@@ -193,18 +229,26 @@ async function runBody(execution: Execution, { task, frame }: { task: Checked; f
 
 type Limited = { stage: Stage; frame: Frame; body: Promise<unknown> };
 
-async function withinLimits(execution: Execution, { stage, frame, body }: Limited): Promise<unknown> {
+async function withinLimits(
+  execution: Execution,
+  { stage, frame, body }: Limited,
+): Promise<unknown> {
   const { clock } = execution.settings;
   const done = new AbortController();
   const limits = [
-    ...(stage.timeout_ms === undefined ? [] : [overTime(execution, { stage, frame, signal: done.signal })]),
-    ...(stage.no_progress_ms === undefined ? [] : [overSilence(execution, { stage, frame, signal: done.signal })]),
+    ...(stage.timeout_ms === undefined
+      ? []
+      : [overTime(execution, { stage, frame, signal: done.signal })]),
+    ...(stage.no_progress_ms === undefined
+      ? []
+      : [overSilence(execution, { stage, frame, signal: done.signal })]),
   ].map(quietly);
   try {
     return await Promise.race([body, ...limits]);
   } catch (error) {
     frame.stop(error as Error);
-    // A body that ends when told must not meet its own next attempt; one that hangs must not block it.
+    // A body that stops when asked must not overlap with its next attempt; one that hangs must not
+    // block it.
     const ended = body.then(() => execution.late(frame.key, frame.attempt), () => {});
     await Promise.race([ended, quietly(clock.sleep(ABANDON_MS, done.signal))]);
     throw error;
@@ -215,18 +259,29 @@ async function withinLimits(execution: Execution, { stage, frame, body }: Limite
 
 type Limit = { stage: Stage; frame: Frame; signal: AbortSignal };
 
-async function overTime({ settings: { clock } }: Execution, { stage, frame, signal }: Limit): Promise<never> {
+async function overTime(
+  { settings: { clock } }: Execution,
+  { stage, frame, signal }: Limit,
+): Promise<never> {
   const limit_ms = stage.timeout_ms!;
   await clock.sleep(limit_ms, signal);
-  throw new TimeoutError_(`Cannot finish '${frame.key}' in time: its limit is ${limit_ms} ms`, { limit_ms });
+  throw new TimeoutError_(`Cannot finish '${frame.key}' in time: its limit is ${limit_ms} ms`, {
+    limit_ms,
+  });
 }
 
-async function overSilence({ settings: { clock } }: Execution, { stage, frame, signal }: Limit): Promise<never> {
+async function overSilence(
+  { settings: { clock } }: Execution,
+  { stage, frame, signal }: Limit,
+): Promise<never> {
   const limit_ms = stage.no_progress_ms!;
   for (;;) {
     const silent_ms = clock.monotonic() - frame.progressed_ms;
     if (silent_ms >= limit_ms) {
-      throw new NoProgressError(`Cannot continue with '${frame.key}': no progress for ${limit_ms} ms`, { limit_ms });
+      throw new NoProgressError(
+        `Cannot continue with '${frame.key}': no progress for ${limit_ms} ms`,
+        { limit_ms },
+      );
     }
     await clock.sleep(limit_ms - silent_ms, signal);
   }

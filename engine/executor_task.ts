@@ -1,4 +1,4 @@
-/** What it takes to run one stage. */
+/** What the executor needs to run one stage. */
 import { canonicalJson, hashJson } from "./canonical.ts";
 import type { Entry } from "./journal_tree.ts";
 import type { Needs } from "./slots.ts";
@@ -7,14 +7,17 @@ import type { InRound } from "./recorded_metrics.ts";
 import type { NewRow } from "./store.ts";
 
 /** The scope of the graph that a stage is in: it counts tallies, up to the run. */
-type TaskScope = { readonly in_round: InRound | null; addTally(counts: Record<string, number>): void };
+type TaskScope = {
+  readonly in_round: InRound | null;
+  addTally(counts: Record<string, number>): void;
+};
 
 /** Notified when it must stop. */
 export type Stoppable = { stop(reason: Error): void };
 
 /** A body that calls stages: what it called ends with it. */
 type Caller = {
-  /** Why nothing that it does counts any more. */
+  /** Why the executor ignores what it does from now on. */
   readonly closed: Error | undefined;
   adopt(child: Stoppable): void;
   release(child: Stoppable): void;
@@ -27,7 +30,7 @@ export type StageTask = {
   scope: TaskScope;
   /** Slots to hold while running; none for the children of a body that runs in the engine. */
   slots?: Needs;
-  /** Told of the result when it is on its way to the store; may add a row to its append. */
+  /** Called when the result is on its way to the store; may add a row to its append. */
   staged?(output: unknown): NewRow | undefined;
   /** The body that called this stage. */
   parent?: Caller;
@@ -36,7 +39,9 @@ export type StageTask = {
 /** A hash per field of an input. */
 export function partsOf(input: unknown): Record<string, string> {
   if (typeof input !== "object" || input === null) return { input: hashJson(input) };
-  return Object.fromEntries(Object.entries(input).map(([field, value]) => [field, hashJson(value ?? null)]));
+  return Object.fromEntries(
+    Object.entries(input).map(([field, value]) => [field, hashJson(value ?? null)]),
+  );
 }
 
 /** Each field of an input as canonical JSON. */

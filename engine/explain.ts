@@ -11,7 +11,14 @@ import { isUnder } from "./keys.ts";
 import type { JournalRow } from "./store.ts";
 
 /** `other_engine`: the one that had started it ended, or was superseded, before it was done. */
-export type StartReason = "ready" | "called" | "failure" | "resume" | "other_engine" | "input_changed" | "asked_again";
+export type StartReason =
+  | "ready"
+  | "called"
+  | "failure"
+  | "resume"
+  | "other_engine"
+  | "input_changed"
+  | "asked_again";
 /** A field of an input that was another the last time. */
 export type ChangedField = { field: string; before: string | null; after: string | null };
 
@@ -65,18 +72,26 @@ export function explain(
     runs_on: intent?.runs_on ?? null,
     state: last?.kind === "result" ? "done" : failure?.next_ms === null ? "failed" : "not_done",
     waited_for: newestRead(rows, { reads, before: intents[0]?.seq ?? result?.seq ?? Infinity }),
-    starts: intents.map((_, i) => startOf(rows, { own, intents, i, isCalled: isCalled(key, rows) })),
+    starts: intents.map((_, i) =>
+      startOf(rows, { own, intents, i, isCalled: isCalled(key, rows) })
+    ),
     result: result ? resultOf(result) : null,
     failure: failure?.next_ms === null ? failure.error : null,
-    children: new Set(rows.filter((row) => row.key !== key && isUnder(row.key, key)).map((row) => row.key)).size,
+    children:
+      new Set(rows.filter((row) => row.key !== key && isUnder(row.key, key)).map((row) => row.key))
+        .size,
   };
 }
 
 type Reading = { reads: readonly string[]; before: number };
 
-function newestRead(rows: readonly JournalRow[], { reads, before }: Reading): Explanation["waited_for"] {
+function newestRead(
+  rows: readonly JournalRow[],
+  { reads, before }: Reading,
+): Explanation["waited_for"] {
   const found = rows.findLast(({ kind, key, seq }) =>
-    seq < before && (kind === "result" || kind === "round") && reads.some((prefix) => isUnder(key, prefix))
+    seq < before && (kind === "result" || kind === "round") &&
+    reads.some((prefix) => isUnder(key, prefix))
   );
   return found ? { key: found.key, at_ms: found.at_ms } : null;
 }
@@ -95,9 +110,13 @@ function startOf(rows: readonly JournalRow[], { own, intents, i, isCalled }: Sta
   const between = own.filter(({ seq }) => before && seq > before.seq && seq < row.seq);
   const failed = between.findLast(({ kind }) => kind === "failure");
   const next = intents[i + 1]?.seq ?? Infinity;
-  const changed = before && before.input_hash !== row.input_hash ? changedFields(parse(before), parse(row)) : [];
+  const changed = before && before.input_hash !== row.input_hash
+    ? changedFields(parse(before), parse(row))
+    : [];
   const reopened = failed &&
-    rows.some(({ kind, key, seq }) => kind === "recovery" && key === REOPENED && seq > failed.seq && seq < row.seq);
+    rows.some(({ kind, key, seq }) =>
+      kind === "recovery" && key === REOPENED && seq > failed.seq && seq < row.seq
+    );
   const reason = (): StartReason => {
     if (!before) return isCalled ? "called" : "ready";
     if (before.input_hash !== row.input_hash) return "input_changed";
@@ -106,7 +125,9 @@ function startOf(rows: readonly JournalRow[], { own, intents, i, isCalled }: Sta
       ? "other_engine"
       : "asked_again";
   };
-  const recoveries = own.filter(({ kind, seq }) => kind === "recovery" && seq > row.seq && seq < next);
+  const recoveries = own.filter(({ kind, seq }) =>
+    kind === "recovery" && seq > row.seq && seq < next
+  );
   return {
     attempt: parse<Intent>(row).attempt,
     epoch: row.epoch,
@@ -127,7 +148,9 @@ function changedFields(before: Intent, after: Intent): ChangedField[] {
   );
   const shown = (text: string | undefined) =>
     text === undefined ? null : large ? `sha256 ${text}` : text.slice(0, SHOWN_MAX);
-  return [...new Set([...Object.keys(old!), ...Object.keys(now!)])].filter((field) => old![field] !== now![field])
+  return [...new Set([...Object.keys(old!), ...Object.keys(now!)])].filter((field) =>
+    old![field] !== now![field]
+  )
     .map((field) => ({ field, before: shown(old![field]), after: shown(now![field]) }));
 }
 
@@ -140,7 +163,8 @@ function resultOf(row: JournalRow): Explanation["result"] {
 function artifactsIn(value: unknown): ArtifactRef[] {
   if (typeof value !== "object" || value === null) return [];
   const { sha256, bytes, ...rest } = value as Partial<ArtifactRef>;
-  const isRef = typeof sha256 === "string" && typeof bytes === "number" && Object.keys(rest).length === 0;
+  const isRef = typeof sha256 === "string" && typeof bytes === "number" &&
+    Object.keys(rest).length === 0;
   if (isRef) return [{ sha256, bytes }]; // With a path beside them they name a file of a directory.
   return Object.values(value).flatMap(artifactsIn);
 }

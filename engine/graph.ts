@@ -18,9 +18,7 @@ import {
 import type { ItemId } from "./keys.ts";
 import type { Stage } from "./stage.ts";
 
-/**
- * The rest of a mapped stage's input beside `item`; may be left out where nothing else is required.
- */
+/** The rest of a mapped stage's input besides `item`; optional if nothing else is required. */
 type ExtraWiring<I> = { [K in keyof Omit<I, "item">]: Wiring<Omit<I, "item">[K]> };
 type MapOptions<T> = { id?: (item: T) => string | number; as?: string };
 /** @internal */
@@ -30,7 +28,7 @@ type MapArguments<I, T> = Record<never, never> extends Omit<I, "item">
 
 /** How often a loop runs, what it carries from round to round, and what may end it. */
 export type LoopOptions<C, U extends string> = {
-  /** The bound on rounds. 0 gives the start values back. */
+  /** The maximum number of rounds. 0 returns the start values. */
   times: number;
   /** Start values, by name. Round k sees what round k-1 returned under the same name. */
   carry: { [K in keyof C]: Ref<C[K]> };
@@ -48,7 +46,7 @@ type RoundResult<C, U extends string> =
   & { [K in keyof C]: Wiring<C[K]> }
   & { [K in U]: Wiring<boolean> };
 
-/** Adds nodes to one scope of a graph: the run itself, the body of a loop, a branch of a `when`. */
+/** Adds nodes to one scope of a graph: the run, the body of a loop, or a branch of a `when`. */
 export interface GraphBuilder {
   /**
    * Runs a stage once in this scope. `as` names the node; else the stage's name, `~2` for its
@@ -56,7 +54,7 @@ export interface GraphBuilder {
    */
   stage<I, O>(stage: Stage<I, O>, wiring: Wiring<NoInfer<I>>, options?: { as?: string }): Ref<O>;
   /**
-   * Runs a stage for every item of a list, each as soon as the item is there. The result has the
+   * Runs a stage for every item of a list, each as soon as the item is available. Results keep the
    * list's order.
    */
   map<I extends { item: unknown }, O>(
@@ -64,7 +62,7 @@ export interface GraphBuilder {
     list: Ref<readonly NoInfer<I>["item"][]>,
     ...rest: MapArguments<NoInfer<I>, NoInfer<I>["item"]>
   ): Ref<O[]>;
-  /** Joins lists in order; items flow on as soon as their list is there. */
+  /** Joins lists in order; items pass through as soon as their list is available. */
   flat<T>(list: Ref<readonly (readonly T[])[]>): Ref<T[]>;
   /** Repeats a sub-graph. The first round is 1; its key is `name/1`. */
   loop<C extends object, U extends string = never>(
@@ -72,7 +70,7 @@ export interface GraphBuilder {
     options: LoopOptions<C, U>,
     body: (r: RoundBuilder<C>) => RoundResult<NoInfer<C>, NoInfer<U>>,
   ): { [K in keyof C]: Ref<C[K]> };
-  /** One of two branches; the other's nodes never run. */
+  /** Runs one of two branches; the nodes of the other never run. */
   when<T>(
     flag: Ref<boolean>,
     then: (g: GraphBuilder) => Wiring<T>,
@@ -131,7 +129,8 @@ function buildGraph<T>(name: string, { config, wire }: Building<T>): Graph<T> {
     output,
     hash,
     lines,
-    draw: (format = "text") => format === "mermaid" ? drawMermaid(root) : drawText({ name, hash }, root),
+    draw: (format = "text") =>
+      format === "mermaid" ? drawMermaid(root) : drawText({ name, hash }, root),
     count: () => countStages(root),
   };
 }
@@ -143,9 +142,17 @@ class Builder implements GraphBuilder {
   readonly #names = new Map<string, number>();
   readonly #ids = new Set<number>();
 
-  constructor(readonly counter: Counter, readonly parent: Builder | undefined, readonly around?: LoopNode) {}
+  constructor(
+    readonly counter: Counter,
+    readonly parent: Builder | undefined,
+    readonly around?: LoopNode,
+  ) {}
 
-  stage<I, O>(stage: Stage<I, O>, wiring: Wiring<NoInfer<I>>, options: { as?: string } = {}): Ref<O> {
+  stage<I, O>(
+    stage: Stage<I, O>,
+    wiring: Wiring<NoInfer<I>>,
+    options: { as?: string } = {},
+  ): Ref<O> {
     const name = this.#name(options.as ?? stage.name);
     this.check(wiring, name);
     return this.#add({ kind: "stage", id: this.counter.next, name, stage: stage as Stage, wiring });
@@ -160,7 +167,14 @@ class Builder implements GraphBuilder {
     const name = this.#name(options?.as ?? stage.name);
     this.check([list, wiring], name);
     const item_id = options?.id as ItemId | undefined;
-    const node = { kind: "map" as const, id: this.counter.next, name, stage: stage as Stage, list, wiring };
+    const node = {
+      kind: "map" as const,
+      id: this.counter.next,
+      name,
+      stage: stage as Stage,
+      list,
+      wiring,
+    };
     return this.#add(item_id ? { ...node, item_id } : node);
   }
 
@@ -197,7 +211,9 @@ class Builder implements GraphBuilder {
     node.body = { nodes: round.nodes, output };
     this.nodes.push(node);
     this.#ids.add(node.id);
-    const refs = Object.keys(carry).map((key) => [key, new Ref({ from: "loop", node: node.id, carried: key })]);
+    const refs = Object.keys(carry).map((
+      key,
+    ) => [key, new Ref({ from: "loop", node: node.id, carried: key })]);
     return Object.fromEntries(refs) as { [K in keyof C]: Ref<C[K]> };
   }
 
@@ -226,14 +242,15 @@ class Builder implements GraphBuilder {
   }
 
   /**
-   * Every reference must point into this scope or one around it: a round's values are gone when it
-   * has closed.
+   * Every reference must point into this scope or an enclosing one: a round's values are gone once
+   * it has closed.
    */
   check(wiring: unknown, where: string): void {
     for (const ref of refsIn(wiring)) {
       if (!this.#sees(ref.source)) {
         throw new RangeError(
-          `Cannot wire ${where} because it reads a value of a scope that it is not in: let the loop or branch return it`,
+          `Cannot wire ${where} because it reads a value of a scope that it is not in: let ` +
+            "the loop or branch return it",
         );
       }
     }
@@ -260,7 +277,9 @@ class Builder implements GraphBuilder {
 
   #name(name: string): string {
     if (!/^[A-Za-z0-9_.-]+$/.test(name)) {
-      throw new RangeError(`Cannot name a node '${name}' because names are part of keys: use letters, digits, _ . -`);
+      throw new RangeError(
+        `Cannot name a node '${name}' because names are part of keys: use letters, digits, _ . -`,
+      );
     }
     const used = (this.#names.get(name) ?? 0) + 1;
     this.#names.set(name, used);
@@ -280,11 +299,15 @@ class Round<C> extends Builder implements RoundBuilder<C> {
     const lag = options.lag ?? 0;
     if (!(name in this.node.carry)) {
       throw new RangeError(
-        `Cannot read carried '${name}' because ${this.node.name} carries: ${Object.keys(this.node.carry)}`,
+        `Cannot read carried '${name}' because ${this.node.name} carries: ${
+          Object.keys(this.node.carry)
+        }`,
       );
     }
     if (!Number.isInteger(lag) || lag < 0) {
-      throw new RangeError(`Cannot read carried '${name}' with lag ${lag}: a lag is 0 or more rounds`);
+      throw new RangeError(
+        `Cannot read carried '${name}' with lag ${lag}: a lag is 0 or more rounds`,
+      );
     }
     this.node.lag = Math.max(this.node.lag, lag);
     return new Ref<C[K]>({ from: "carried", loop: this.node.id, name, lag });
@@ -294,7 +317,9 @@ class Round<C> extends Builder implements RoundBuilder<C> {
 function checkLoop(name: string, options: { times: number; lag?: number }): void {
   for (const [field, value] of Object.entries({ times: options.times, lag: options.lag ?? 0 })) {
     if (!Number.isInteger(value) || value < 0) {
-      throw new RangeError(`Cannot loop '${name}' with ${field} ${value}: use a whole number, 0 or more`);
+      throw new RangeError(
+        `Cannot loop '${name}' with ${field} ${value}: use a whole number, 0 or more`,
+      );
     }
   }
 }

@@ -12,13 +12,18 @@ type Names = Map<number, string>;
  */
 export function graphLines(name: string, root: Scope): string[] {
   const names = nameNodes(root);
-  return [`graph ${name}`, ...scopeLines(root, names), `output <- ${edgesOf(root.output, names).join(", ")}`];
+  return [
+    `graph ${name}`,
+    ...scopeLines(root, names),
+    `output <- ${edgesOf(root.output, names).join(", ")}`,
+  ];
 }
 
 function scopeLines(scope: Scope, names: Names): string[] {
   return scope.nodes.flatMap((node) => {
     const path = names.get(node.id) ?? node.name;
-    const line = `${path} ${kindOf(node)} <- ${edgesOf(wiringOf(node), names).join(", ")}`.trimEnd();
+    const line = `${path} ${kindOf(node)} <- ${edgesOf(wiringOf(node), names).join(", ")}`
+      .trimEnd();
     return [
       line,
       ...inner(node).flatMap(({ scope }) => [
@@ -61,7 +66,9 @@ export function wiringOf(node: GraphNode): unknown {
 /** The scopes inside a node, with the segment their keys get. */
 export function inner(node: GraphNode): { label: string; scope: Scope }[] {
   if (node.kind === "loop") return [{ label: "*", scope: node.body }];
-  if (node.kind === "when") return [{ label: "then", scope: node.then }, { label: "otherwise", scope: node.otherwise }];
+  if (node.kind === "when") {
+    return [{ label: "then", scope: node.then }, { label: "otherwise", scope: node.otherwise }];
+  }
   return [];
 }
 
@@ -93,7 +100,9 @@ function sourceName(source: RefSource, names: Names): string {
     case "loop":
       return `${names.get(source.node)}.${source.carried}`;
     case "carried":
-      return `${names.get(source.loop)}(${source.name}${source.lag > 0 ? `, lag ${source.lag}` : ""})`;
+      return `${names.get(source.loop)}(${source.name}${
+        source.lag > 0 ? `, lag ${source.lag}` : ""
+      })`;
     case "index":
       return `${names.get(source.loop)}(index)`;
     case "constant":
@@ -104,7 +113,8 @@ function sourceName(source: RefSource, names: Names): string {
 /** An indented tree with edges. */
 export function drawText(head: { name: string; hash: string }, root: Scope): string {
   const names = nameNodes(root);
-  return [`${head.name}  ${head.hash.slice(0, 12)}`, ...textLines(root, { names, indent: "" })].join("\n");
+  return [`${head.name}  ${head.hash.slice(0, 12)}`, ...textLines(root, { names, indent: "" })]
+    .join("\n");
 }
 
 function textLines(scope: Scope, { names, indent }: { names: Names; indent: string }): string[] {
@@ -112,7 +122,9 @@ function textLines(scope: Scope, { names, indent }: { names: Names; indent: stri
     const last = place === scope.nodes.length - 1;
     const below = indent + (last ? "   " : "│  ");
     const edges = edgesOf(wiringOf(node), names).join(", ");
-    const line = `${indent}${last ? "└─" : "├─"} ${title(node)}${edges === "" ? "" : `  <- ${edges}`}`;
+    const line = `${indent}${last ? "└─" : "├─"} ${title(node)}${
+      edges === "" ? "" : `  <- ${edges}`
+    }`;
     const branches = inner(node).flatMap(({ label, scope }) =>
       node.kind === "loop"
         ? textLines(scope, { names, indent: below })
@@ -204,7 +216,12 @@ export function countStages(scope: Scope, times = 1): StageCount[] {
   };
   for (const node of scope.nodes) {
     if (node.kind === "stage" || node.kind === "map") {
-      add({ stage: node.stage.name, runs_on: node.stage.runs_on, times, per_item: node.kind === "map" });
+      add({
+        stage: node.stage.name,
+        runs_on: node.stage.runs_on,
+        times,
+        per_item: node.kind === "map",
+      });
     }
     for (const { scope } of inner(node)) {
       countStages(scope, times * (node.kind === "loop" ? node.times : 1)).forEach(add);

@@ -13,7 +13,13 @@ type Level = { scope: Scope; path: string; loop?: { node: LoopNode; path: string
  */
 export function keysRead(graph: Graph, key: string): string[] {
   const found = nodeOf(graph, key);
-  return found ? [...new Set(refsIn(wiringOf(found.node)).flatMap(({ source }) => keysOf(source, found.levels)))] : [];
+  return found
+    ? [
+      ...new Set(
+        refsIn(wiringOf(found.node)).flatMap(({ source }) => keysOf(source, found.levels)),
+      ),
+    ]
+    : [];
 }
 
 function nodeOf(graph: Graph, key: string): { node: GraphNode; levels: Level[] } | null {
@@ -30,7 +36,10 @@ function nodeOf(graph: Graph, key: string): { node: GraphNode; levels: Level[] }
       levels.push({ scope: node.body, path: inside, loop });
     } else if (node.kind === "when" && below !== undefined) {
       levels.push({ scope: below === "then" ? node.then : node.otherwise, path: inside });
-    } else return i === parts.length - 1 ? { node, levels } : null; // Below a stage are its body's own entries.
+    } else {
+      // Below a stage are the entries of its body.
+      return i === parts.length - 1 ? { node, levels } : null;
+    }
     i++;
   }
   return null;
@@ -40,10 +49,14 @@ function keysOf(source: RefSource, levels: readonly Level[]): string[] {
   switch (source.from) {
     case "node":
     case "loop": {
-      const level = levels.findLast(({ scope }) => scope.nodes.some(({ id }) => id === source.node));
+      const level = levels.findLast(({ scope }) =>
+        scope.nodes.some(({ id }) => id === source.node)
+      );
       const node = level?.scope.nodes.find(({ id }) => id === source.node);
       if (!level || !node) return [];
-      if (node.kind === "flat") return refsIn(node.list).flatMap((ref) => keysOf(ref.source, levels));
+      if (node.kind === "flat") {
+        return refsIn(node.list).flatMap((ref) => keysOf(ref.source, levels));
+      }
       return [joinKey(level.path, node.name)];
     }
     case "carried": {
@@ -51,7 +64,9 @@ function keysOf(source: RefSource, levels: readonly Level[]): string[] {
       const { node, path, round } = levels[at]!.loop!;
       const from = round - 1 - source.lag;
       if (from > 0) return [joinKey(path, String(from))];
-      return refsIn(node.carry[source.name]).flatMap((ref) => keysOf(ref.source, levels.slice(0, at)));
+      return refsIn(node.carry[source.name]).flatMap((ref) =>
+        keysOf(ref.source, levels.slice(0, at))
+      );
     }
     default:
       return [];

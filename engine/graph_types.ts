@@ -61,7 +61,14 @@ export type MapNode = {
 /** @internal */
 export type FlatNode = { kind: "flat"; id: number; name: string; list: Ref<unknown> };
 /** @internal */
-export type WhenNode = { kind: "when"; id: number; name: string; flag: Ref<boolean>; then: Scope; otherwise: Scope };
+export type WhenNode = {
+  kind: "when";
+  id: number;
+  name: string;
+  flag: Ref<boolean>;
+  then: Scope;
+  otherwise: Scope;
+};
 /** @internal */
 export type LoopNode = {
   kind: "loop";
@@ -77,12 +84,12 @@ export type LoopNode = {
 /** A node of a graph: a stage, a map over items, a flattened list, a branch or a loop. */
 export type GraphNode = StageNode | MapNode | FlatNode | WhenNode | LoopNode;
 
-/** A list of nodes and what they make together. */
+/** A list of nodes and their joint output. */
 export type Scope = { nodes: GraphNode[]; output: unknown };
 
 /**
- * Looks at a closing round. A string fails the run with code `audit`. `tally`: totals of all rounds
- * so far. Not async: its answer goes into the append that closes the round.
+ * Checks a closing round. A returned string fails the run with code `audit`. `tally`: totals of all
+ * rounds so far. Not async, because its answer is part of the append that closes the round.
  */
 export type Audit<C> = (round: {
   tally: Record<string, number>;
@@ -90,7 +97,7 @@ export type Audit<C> = (round: {
   round: number;
 }) => string | null;
 
-/** How often a stage runs in a graph, as far as it is known before anything ran. */
+/** How often a stage runs in a graph, as far as is known before the run. */
 export type StageCount = { stage: string; runs_on: string; times: number; per_item: boolean };
 
 /**

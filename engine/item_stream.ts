@@ -21,14 +21,14 @@ export class ItemStream {
     for (const listener of this.#listeners) listener.item(order, value);
   }
 
-  /** No more items; with an error: the list will never be whole. */
+  /** No more items will come; with an error, the list will never be complete. */
   end(error?: Error): void {
     if (this.#ended) return;
     this.#ended = { error };
     for (const listener of this.#listeners) listener.end(error);
   }
 
-  /** Tells what has arrived at once, and the rest as it comes. */
+  /** Reports what has already arrived, then the rest as it comes. */
   subscribe(listener: ItemListener): void {
     for (const { order, value } of this.#items) listener.item(order, value);
     if (this.#ended) listener.end(this.#ended.error);
@@ -45,11 +45,13 @@ export class ItemStream {
     });
   }
 
-  /** The stream of a list that comes as a whole. */
+  /** The stream of a list that arrives complete. */
   static of(list: Promise<unknown>): ItemStream {
     const stream = new ItemStream();
     list.then((values) => {
-      if (!Array.isArray(values)) throw new TypeError(`Cannot map over a value that is no list but ${typeof values}`);
+      if (!Array.isArray(values)) {
+        throw new TypeError(`Cannot map over a value that is no list but ${typeof values}`);
+      }
       values.forEach((value, place) => stream.push([place], value));
       stream.end();
     }).catch((error) => stream.end(error));

@@ -21,7 +21,7 @@ const MOVED = '{"$artifact":';
 const BATCH_ROWS_MAX = 2000;
 
 /**
- * Told of every durable group commit, before anybody sees its results.
+ * Called after every durable group commit, before anything sees its results.
  * @internal
  */
 export type AppendFaults = { at(event: "append", phase: string): void };
@@ -67,8 +67,8 @@ export class Journal {
   }
 
   /**
-   * Appends all rows or none. Settles when they are durable; appends of one moment share a commit. Rows become durable in
-   * the order of the calls.
+   * Appends all rows or none. Settles when they are durable; appends of one moment share a commit.
+   * Rows become durable in the order of the calls.
    */
   append(rows: NewRow[], phase = "other"): Promise<void> {
     if (this.#broken) return Promise.reject(this.#broken);
@@ -117,7 +117,8 @@ export class Journal {
   #start(): void {
     if (this.#flushing) return;
     this.#flushing = true;
-    // Not a microtask: what follows from one result, up to the next thing that takes time, shares a commit with it.
+    // Not a microtask: what follows from one result, up to the next thing that takes time, shares a
+    // commit with it.
     this.#clock.turn().then(() => this.#flush());
   }
 
@@ -147,10 +148,13 @@ export class Journal {
     const rows = groups.length === 1 ? groups[0]!.rows : groups.flatMap((group) => group.rows);
     const appended = await store.append(run, epoch, rows);
     if (appended.fenced) {
-      throw new FencedError(`Cannot append to run '${run}' as epoch ${epoch}: another engine has taken over`, {
-        run,
-        epoch,
-      });
+      throw new FencedError(
+        `Cannot append to run '${run}' as epoch ${epoch}: another engine has taken over`,
+        {
+          run,
+          epoch,
+        },
+      );
     }
     this.last_seq = appended.last_seq;
     if (faults) {
@@ -192,7 +196,11 @@ export class Journal {
 
   /** A row with its value as text in it. */
   async row(kind: RowKind, key: string, value: unknown): Promise<NewRow> {
-    return { kind, key, value: await this.place(canonicalJson(value === undefined ? null : value)) };
+    return {
+      kind,
+      key,
+      value: await this.place(canonicalJson(value === undefined ? null : value)),
+    };
   }
 }
 

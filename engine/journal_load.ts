@@ -17,12 +17,20 @@ export const REOPENED = "resume";
 export async function loadJournal(journal: Journal, root: Scope): Promise<void> {
   if (journal.last_seq === 0) return;
   const { store, run } = journal.options;
-  const [reopened] = await store.read(run, { kinds: ["recovery"], prefix: REOPENED, newest_first: true, limit: 1 });
+  const [reopened] = await store.read(run, {
+    kinds: ["recovery"],
+    prefix: REOPENED,
+    newest_first: true,
+    limit: 1,
+  });
   if (reopened?.key === REOPENED) journal.reopened_seq = reopened.seq;
   await loadScope(journal, { scope: root, path: "" });
 }
 
-async function loadScope(journal: Journal, { scope, path }: { scope: Scope; path: string }): Promise<void> {
+async function loadScope(
+  journal: Journal,
+  { scope, path }: { scope: Scope; path: string },
+): Promise<void> {
   for (const node of scope.nodes) {
     const key = joinKey(path, node.name);
     if (node.kind === "loop") await loadLoop(journal, { node, key });
@@ -40,7 +48,10 @@ async function loadEntries(journal: Journal, key: string): Promise<void> {
   }
 }
 
-async function loadLoop(journal: Journal, { node, key }: { node: LoopNode; key: string }): Promise<void> {
+async function loadLoop(
+  journal: Journal,
+  { node, key }: { node: LoopNode; key: string },
+): Promise<void> {
   const { store, run } = journal.options;
   const closed = await closedRounds(journal, { key, count: node.lag + 1 });
   if (closed.length > 0) journal.rounds.set(key, closed);
@@ -62,10 +73,18 @@ async function loadLoop(journal: Journal, { node, key }: { node: LoopNode; key: 
  * The newest `count` round rows of one loop, oldest first. Rows of loops nested in it lie under the
  * same prefix.
  */
-async function closedRounds(journal: Journal, { key, count }: { key: string; count: number }): Promise<RoundRecord[]> {
+async function closedRounds(
+  journal: Journal,
+  { key, count }: { key: string; count: number },
+): Promise<RoundRecord[]> {
   const { store, run } = journal.options;
   for (let limit = count;; limit *= 8) {
-    const rows = await store.read(run, { kinds: ["round"], prefix: `${key}/`, newest_first: true, limit });
+    const rows = await store.read(run, {
+      kinds: ["round"],
+      prefix: `${key}/`,
+      newest_first: true,
+      limit,
+    });
     const own = rows.filter((row) => !roundOf(row.key, key).below).slice(0, count);
     if (own.length < count && rows.length === limit) continue;
     const records = own.reverse().map((row) => journal.fetch(recordedValue(row)));

@@ -1,6 +1,6 @@
 /**
- * What a run's journal says, as a tree of entries by key segment. Holds open scopes only: closed
- * rounds are dropped.
+ * A run's journal as a tree of entries by key segment. Holds open scopes only: closed rounds are
+ * dropped.
  */
 import type { ErrorJson } from "./errors.ts";
 import { joinKey } from "./keys.ts";
@@ -42,12 +42,9 @@ const MENDED_BY_HAND = new Set(["user_code", "bad_data"]);
 const NO_CHILDREN: ReadonlyMap<string, Entry> = new Map();
 const NONE: readonly never[] = [];
 
-/** One key of the journal. Values stay JSON text until somebody asks. */
+/** One key of the journal. Values stay JSON text until they are read. */
 export class Entry {
-  /**
-   * Made when there is something in it, like the lists below: most entries are steps, and there are
-   * many.
-   */
+  /** Created on demand, like the lists below: most entries are steps, and there are many. */
   #children: Map<string, Entry> | undefined;
   /** Attempts started so far, over all engines. */
   attempts = 0;
@@ -59,12 +56,12 @@ export class Entry {
   /** Seq of the result, else of the newest intent; Infinity: recorded by this engine. */
   recorded_seq = Infinity;
   /**
-   * It was given up before the resume that opened new budgets, of what the user's code or data did.
+   * It was given up before the resume that opened new budgets, because of the user's code or data.
    */
   was_given_up = false;
-  /** Says that something failed, and nobody has accepted it: it is tried again. */
+  /** Its output says that something failed, and no stage has accepted it: it is tried again. */
   tried_again = false;
-  /** It was made of something that is tried again, or was since: its input may be new. */
+  /** Its input comes from something that is tried again or was since: it may be new. */
   may_change = false;
 
   constructor(readonly key: string) {}
@@ -96,8 +93,8 @@ export class Entry {
   }
 
   /**
-   * Takes a row of this key. Failures up to `reopened_seq` belong to a budget that a resume has
-   * closed.
+   * Takes a row of this key. Failures up to `reopened_seq` belong to the budget before the newest
+   * resume.
    */
   take(row: JournalRow, reopened_seq: number): void {
     switch (row.kind) {
@@ -125,7 +122,9 @@ export class Entry {
 
   #takeFailure(failure: Failure, counts: boolean): void {
     if (counts) this.failures = [...this.failures, failure];
-    else if (failure.next_ms === null && MENDED_BY_HAND.has(failure.error.cause_kind)) this.was_given_up = true;
+    else if (failure.next_ms === null && MENDED_BY_HAND.has(failure.error.cause_kind)) {
+      this.was_given_up = true;
+    }
   }
 
   /** Forgets what was recorded here and below: the entry runs again. */
@@ -152,10 +151,15 @@ export class Entry {
  */
 function tallyOf(key: string, result: string): Record<string, number> {
   if (!result.startsWith('{"tally":')) return {};
-  return (recordedValue({ kind: "result", key, value: result }) as { tally: Record<string, number> }).tally;
+  return (recordedValue({ kind: "result", key, value: result }) as {
+    tally: Record<string, number>;
+  }).tally;
 }
 
-export function addTally(into: Record<string, number>, counts: Record<string, number>): Record<string, number> {
+export function addTally(
+  into: Record<string, number>,
+  counts: Record<string, number>,
+): Record<string, number> {
   for (const [name, count] of Object.entries(counts)) into[name] = (into[name] ?? 0) + count;
   return into;
 }

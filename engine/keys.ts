@@ -1,17 +1,26 @@
 /**
- * Keys of journal entries: scope path + name + occurrence or id, as in `round/3/score#17`. A segment is one name with
- * its occurrence or id; `/` separates segments and so never occurs inside one.
+ * Keys of journal entries: scope path + name + occurrence or id, as in `round/3/score#17`. A
+ * segment is one name with its occurrence or id; `/` separates segments and so never occurs inside
+ * one.
  */
+import { BadDataError } from "./errors.ts";
 
 const PLAIN = /^[A-Za-z0-9_.:@=+-]+$/;
 
 /**
- * Ids are written as they are when that is unambiguous, else percent-encoded: two ids never share a
- * spelling.
+ * Ids are written unchanged if that is unambiguous, otherwise percent-encoded: two ids never share
+ * a spelling.
+ * @throws {BadDataError} If the id is not valid Unicode.
  */
 export function encodeId(id: string | number): string {
   const text = String(id);
-  return PLAIN.test(text) ? text : encodeURIComponent(text);
+  if (PLAIN.test(text)) return text;
+  if (text.isWellFormed()) return encodeURIComponent(text);
+  throw new BadDataError(
+    `Cannot make a key of the id ${JSON.stringify(text)} because it is not valid Unicode. ` +
+      "Fix: remove the half of a surrogate pair from it",
+    { id: JSON.stringify(text) },
+  );
 }
 
 /** `score` and 17 -> `score#17`. */

@@ -7,11 +7,18 @@ export { isNothing, readDerivedJson } from "./derived_file.ts";
 export * from "./directory_owner.ts";
 export * from "./engine.ts";
 export * from "./errors.ts";
+export type { Outcome } from "./executor_outcome.ts";
 export type * from "./events.ts";
 export * from "./prefix_of.ts";
 export * from "./reachable_artifacts.ts";
 export { removeRows } from "./remove_rows.ts";
-export { graph, type GraphBuilder, type GraphDefinition, type LoopOptions, type RoundBuilder } from "./graph.ts";
+export {
+  graph,
+  type GraphBuilder,
+  type GraphDefinition,
+  type LoopOptions,
+  type RoundBuilder,
+} from "./graph.ts";
 export { keysRead } from "./graph_reads.ts";
 export * from "./graph_types.ts";
 export { rowValue } from "./journal.ts";

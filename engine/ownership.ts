@@ -24,15 +24,17 @@ export function processOwner(): Owner {
 }
 
 /**
- * When a process started, as text that no other process of that pid shares: the machine's boot and the clock ticks since
- * then. Null if there is no such process (or only its zombie); undefined where the system does not tell.
+ * When a process started, as text that no other process of that pid shares: the machine's boot and
+ * the clock ticks since then. Null if there is no such process (or only its zombie); undefined
+ * where the system does not tell.
  */
 export function processStart(pid: number): string | null | undefined {
   const boot = readProc("/proc/sys/kernel/random/boot_id");
   if (boot === null) return undefined; // No /proc: not Linux.
   const stat = readProc(`/proc/${pid}/stat`);
   if (stat === null) return null;
-  // Field 2 is the command in parentheses and may hold anything, so fields are counted after the last one (proc(5)).
+  // Field 2 is the command in parentheses and may hold anything, so fields are counted after the
+  // last one (proc(5)).
   const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
   const [state, ticks] = [fields[0], fields[19]]; // Fields 3 and 22.
   return state === "Z" || state === "X" ? null : `${boot.trim()}:${ticks}`;
@@ -55,8 +57,8 @@ export function ownerAlive(owner: Owner): Liveness {
 }
 
 /**
- * What people are shown: unfinished without a living owner is `interrupted`, or `queued` if it waits for an engine of its
- * queue. An owner out of sight lives by its lease.
+ * What people are shown: unfinished without a living owner is `interrupted`, or `queued` if it
+ * waits for an engine of its queue. An owner out of sight lives by its lease.
  */
 export function computedStatus(head: RunHead, options: OwnershipOptions = {}): ComputedStatus {
   const { status } = head;
@@ -77,26 +79,38 @@ export type TakeOptions = OwnershipOptions & {
 };
 
 /**
- * Takes a run for this process. At once if its engine is dead; if it lives or cannot be seen, only once its lease has
- * run out.
+ * Takes a run for this process. At once if its engine is dead; if it lives or cannot be seen, only
+ * once its lease has run out.
  * @throws {RunOwnedError} While a living engine holds it (exit code 2).
  * @throws {InvalidInputError} If there is no such run, or it has ended permanently.
  */
 export async function takeRun(store: Store, run: string, options: TakeOptions): Promise<RunHead> {
   const seen = await store.head(run);
-  if (seen === null) throw new InvalidInputError(`Cannot take run '${run}' because there is none of that id`, { run });
+  if (seen === null) {
+    throw new InvalidInputError(`Cannot take run '${run}' because there is none of that id`, {
+      run,
+    });
+  }
   checkJournal(seen);
   const alive = options.alive ?? ownerAlive;
   const force = seen.owner !== null && alive(seen.owner) === "dead";
   const owner = options.owner ?? processOwner();
   const { lease_ms, ended } = options;
-  const { claimed, head } = await store.claim(run, owner, { lease_ms, force, seen_epoch: seen.epoch, ended });
+  const { claimed, head } = await store.claim(run, owner, {
+    lease_ms,
+    force,
+    seen_epoch: seen.epoch,
+    ended,
+  });
   if (claimed) return head;
   if (!ended && hasEnded(head)) {
-    throw new InvalidInputError(`Cannot take run '${run}' because it has ended: status is ${head.status}`, {
-      run,
-      status: head.status,
-    });
+    throw new InvalidInputError(
+      `Cannot take run '${run}' because it has ended: status is ${head.status}`,
+      {
+        run,
+        status: head.status,
+      },
+    );
   }
   throw owned(head, (options.clock ?? systemClock).now());
 }
@@ -104,15 +118,21 @@ export async function takeRun(store: Store, run: string, options: TakeOptions): 
 function owned(head: RunHead, now: number): RunOwnedError {
   const { id, owner, lease_until_ms } = head;
   if (owner === null) {
-    return new RunOwnedError(`Cannot take run '${id}' because another process took it just now: try again`, {
-      run: id,
-    });
+    return new RunOwnedError(
+      `Cannot take run '${id}' because another process took it just now: try again`,
+      {
+        run: id,
+      },
+    );
   }
   const where = owner.host === hostname() ? "" : ` on ${owner.host}`;
   const lease_left_ms = Math.max(0, lease_until_ms - now);
   return new RunOwnedError(
-    `Cannot take run '${id}' because engine process ${owner.pid}${where} owns it: its lease lasts another ` +
-      `${(lease_left_ms / 1000).toFixed(1)} s. Stop that process first (Ctrl-C there, or 'cancel ${id}')`,
+    `Cannot take run '${id}' because engine process ${owner.pid}${where} owns it: its lease ` +
+      "lasts another " +
+      `${
+        (lease_left_ms / 1000).toFixed(1)
+      } s. Stop that process first (Ctrl-C there, or 'cancel ${id}')`,
     { run: id, pid: owner.pid, host: owner.host, lease_left_ms },
   );
 }
@@ -126,8 +146,9 @@ export async function stillOwns(store: Store, run: string, epoch: number): Promi
 }
 
 /**
- * Cancels a run. A living owner is asked and decides when; a run without one is cancelled at once, and so is one whose
- * owner is dead or out of sight with its lease run out. Answers the head as it is then.
+ * Cancels a run. A living owner is asked and decides when; a run without one is cancelled at once,
+ * and so is one whose owner is dead or out of sight with its lease run out. Answers the head as it
+ * is then.
  */
 export async function cancelRun(store: Store, run: string, options: TakeOptions): Promise<RunHead> {
   const head = await store.request(run, "cancel");

@@ -33,22 +33,31 @@ const PLAIN: readonly string[] = ["disable", "prefer"];
 const PARAMETERS = ["host", "schema", "sslmode", "sslrootcert", "unencrypted"];
 const SCHEMA = /^[a-z_][a-z0-9_]{0,62}$/;
 const SHAPE = "postgres://USER:PASSWORD@HOST:PORT/DATABASE";
-const ESCAPES = "special characters are written as in URLs: %40 for @, %23 for #, %25 for %, %2F for /, %3F for ?";
+const ESCAPES =
+  "special characters are written as in URLs: %40 for @, %23 for #, %25 for %, %2F for /, " +
+  "%3F for ?";
 
 /** @throws {InvalidInputError} Without the URL in it, for that may hold a password. */
 export function parsePostgresUrl(text: string): PostgresAddress {
   const url = parsed(text);
   const unknown = [...url.searchParams.keys()].find((name) => !PARAMETERS.includes(name));
-  if (unknown !== undefined) throw refused(`it has the parameter '${unknown}': there are ${PARAMETERS.join(", ")}`);
+  if (unknown !== undefined) {
+    throw refused(`it has the parameter '${unknown}': there are ${PARAMETERS.join(", ")}`);
+  }
   const schema = url.searchParams.get("schema") ?? "holdfast";
-  if (!SCHEMA.test(schema)) throw refused(`its schema is '${schema}': use small letters, digits and _`);
-  const named = url.searchParams.get("host") ?? decoded(url.hostname, "host") ?? Deno.env.get("PGHOST") ?? "localhost";
+  if (!SCHEMA.test(schema)) {
+    throw refused(`its schema is '${schema}': use small letters, digits and _`);
+  }
+  const named = url.searchParams.get("host") ?? decoded(url.hostname, "host") ??
+    Deno.env.get("PGHOST") ?? "localhost";
   const host = named.replace(/^\[(.*)\]$/, "$1");
   const port = Number(url.port || Deno.env.get("PGPORT") || 5432);
   const user = decoded(url.username, "user");
   const password = decoded(url.password, "password");
   const database = decoded(url.pathname.slice(1), "database");
-  const where = `postgres://${user === undefined ? "" : `${user}@`}${named}:${port}/${database ?? ""}`;
+  const where = `postgres://${user === undefined ? "" : `${user}@`}${named}:${port}/${
+    database ?? ""
+  }`;
   return {
     host,
     port,
@@ -78,9 +87,12 @@ function parsed(text: string): URL {
   if (url.protocol !== "postgres:" && url.protocol !== "postgresql:") {
     throw refused(`it begins with '${url.protocol}': a store is ${SHAPE}`);
   }
-  // Of a password that is not escaped, what comes after these would be taken for another part, and shown.
+  // Of a password that is not escaped, what comes after these would be taken for another part, and
+  // shown.
   const rest = url.pathname.slice(1) + url.search;
-  if (text.includes("#") || /^[^?]*\/|@/.test(rest)) throw refused(`it has a character in the wrong place: ${ESCAPES}`);
+  if (text.includes("#") || /^[^?]*\/|@/.test(rest)) {
+    throw refused(`it has a character in the wrong place: ${ESCAPES}`);
+  }
   return url;
 }
 
@@ -88,7 +100,9 @@ function decoded(part: string, name: string): string | undefined {
   try {
     return part === "" ? undefined : decodeURIComponent(part);
   } catch { // The message may repeat the part.
-    throw refused(`its ${name} has a % that is not followed by two hexadecimal digits: write %25 (${ESCAPES})`);
+    throw refused(
+      `its ${name} has a % that is not followed by two hexadecimal digits: write %25 (${ESCAPES})`,
+    );
   }
 }
 
@@ -103,16 +117,21 @@ function encryption(
   const tls = parameters.get("sslmode") ?? (isHere(host) ? "prefer" : "require");
   if (!isTls(tls)) throw refused(`its sslmode is '${tls}': there are ${TLS_MODES.join(", ")}`);
   const agreed = parameters.get("unencrypted");
-  if (agreed !== null && agreed !== "yes") throw refused(`it has unencrypted=${agreed}: there is only 'yes'`);
+  if (agreed !== null && agreed !== "yes") {
+    throw refused(`it has unencrypted=${agreed}: there is only 'yes'`);
+  }
   if (PLAIN.includes(tls) && !isHere(host) && agreed === null) {
     throw refused(
       `sslmode=${tls} may send the password and the journal to '${host}' as plain text. ` +
-        `Fix: sslmode=require or verify-full; if the network between is yours alone, add unencrypted=yes`,
+        "Fix: sslmode=require or verify-full; if the network between is yours alone, add " +
+        "unencrypted=yes",
     );
   }
   const root_certificates = parameters.get("sslrootcert");
   if (root_certificates !== null && tls !== "verify-full") {
-    throw refused(`it names sslrootcert, which sslmode=${tls} does not read. Fix: sslmode=verify-full`);
+    throw refused(
+      `it names sslrootcert, which sslmode=${tls} does not read. Fix: sslmode=verify-full`,
+    );
   }
   return { tls, root_certificates };
 }

@@ -10,8 +10,20 @@ export class NoAnswer extends Error {
  * pass by waiting.
  */
 const PASSING = new Set([
-  ...["ECONNREFUSED", "ECONNRESET", "EPIPE", "ETIMEDOUT", "EHOSTUNREACH", "ENETUNREACH", "ENETDOWN", "EAI_AGAIN"],
-  ...["ENOENT", "NO_ANSWER", "CONNECTION_CLOSED", "CONNECTION_ENDED", "CONNECTION_DESTROYED", "CONNECT_TIMEOUT"],
+  "ECONNREFUSED",
+  "ECONNRESET",
+  "EPIPE",
+  "ETIMEDOUT",
+  "EHOSTUNREACH",
+  "ENETUNREACH",
+  "ENETDOWN",
+  "EAI_AGAIN",
+  "ENOENT",
+  "NO_ANSWER",
+  "CONNECTION_CLOSED",
+  "CONNECTION_ENDED",
+  "CONNECTION_DESTROYED",
+  "CONNECT_TIMEOUT",
   "57P01", // admin_shutdown
   "57P02", // crash_shutdown
   "57P03", // cannot_connect_now: it starts up, shuts down or recovers
@@ -34,7 +46,7 @@ export function isPassing(error: unknown): boolean {
   return PASSING.has(code) || code.startsWith("08"); // Class 08: connection exception.
 }
 
-/** Whether it is worth a word: two transactions that met in the wrong order are not. */
+/** Whether to report it: two transactions that conflicted are not an outage. */
 export function isOutage(error: unknown): boolean {
   return isPassing(error) && !codeOf(error).startsWith("40");
 }
@@ -56,21 +68,37 @@ const REMEDIES: Record<string, Remedy> = {
   "53200": { says: "the server is out of memory. Give it more, then resume" },
   "25006": { says: "the server takes no writes: it is a standby. Name the primary" },
   "42501": {
-    says: "the user lacks permission for that. Grant it CREATE on the database, or use a different user",
+    says: "the user lacks permission for that. Grant it CREATE on the database, or use a " +
+      "different user",
     input: true,
   },
-  "28P01": { says: "the server refuses the password. Fix it in the URL or in PGPASSWORD", input: true },
-  "28000": { says: "the server refuses the user. Fix the URL, or the server's pg_hba.conf", input: true },
-  "3D000": { says: "there is no such database. Create it with createdb, or fix the URL", input: true },
+  "28P01": {
+    says: "the server refuses the password. Fix it in the URL or in PGPASSWORD",
+    input: true,
+  },
+  "28000": {
+    says: "the server refuses the user. Fix the URL, or the server's pg_hba.conf",
+    input: true,
+  },
+  "3D000": {
+    says: "there is no such database. Create it with createdb, or fix the URL",
+    input: true,
+  },
   CERTIFICATE: {
-    says:
-      "the server's certificate does not prove that it is the host of the URL. Name who signed it with sslrootcert, " +
+    says: "the server's certificate does not prove that it is the host of the URL. Name who " +
+      "signed it with sslrootcert, " +
       "and the host as the certificate does",
     input: true,
   },
   ENOTFOUND: { says: "there is no host of that name. Fix the URL", input: true },
-  "22021": { says: "its text has a character that PostgreSQL cannot keep (NUL). Leave it out", input: true },
-  "54000": { says: "a key is longer than PostgreSQL can index (2,700 bytes). Use shorter ids", input: true },
+  "22021": {
+    says: "its text has a character that PostgreSQL cannot keep (NUL). Leave it out",
+    input: true,
+  },
+  "54000": {
+    says: "a key is longer than PostgreSQL can index (2,700 bytes). Use shorter ids",
+    input: true,
+  },
 };
 
 /**
@@ -81,7 +109,8 @@ export function asPostgresError(error: unknown, what: string, where: string): En
   if (error instanceof EngineError) return error;
   const message = error instanceof Error ? error.message : String(error);
   const code = codeOf(error);
-  const { says, input } = REMEDIES[CERTIFICATE.test(code) ? "CERTIFICATE" : code] ?? { says: "PostgreSQL refuses" };
+  const { says, input } = REMEDIES[CERTIFICATE.test(code) ? "CERTIFICATE" : code] ??
+    { says: "PostgreSQL refuses" };
   const text = `Cannot ${what} in ${where} because ${says}. Nothing recorded is lost (${message})`;
   const facts = { store: where, postgres: code };
   if (input) return new InvalidInputError(text, facts, { cause: error });

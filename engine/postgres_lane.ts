@@ -8,7 +8,14 @@ type Waiting = Append & { run: string; epoch: number };
 /**
  * The appends of one run under one epoch that travel together, and the run's last row before them.
  */
-type Group = { run: string; epoch: number; appends: Append[]; rows: NewRow[]; last_seq: number | null; sent: boolean };
+type Group = {
+  run: string;
+  epoch: number;
+  appends: Append[];
+  rows: NewRow[];
+  last_seq: number | null;
+  sent: boolean;
+};
 type Known = { epoch: number; last_seq: number };
 
 /** Bounds of one statement. */
@@ -18,10 +25,11 @@ const RUNS_MAX = 256;
 const TURNS_MAX = 100;
 
 /**
- * Appends by way of PostgreSQL: all that wait share one statement, so one round trip and one fsync, whatever number of
- * runs they belong to. The statement is the fence of the design with one condition more: the run's last row must be the
- * one that this engine knows. So a statement whose answer was lost can be sent again. Whichever of the two comes first,
- * the other changes nothing, and the journal shows whether the rows are there.
+ * Appends by way of PostgreSQL: all that wait share one statement, so one round trip and one fsync,
+ * whatever number of runs they belong to. The statement is the fence of the design with one
+ * condition more: the run's last row must be the one that this engine knows. So a statement whose
+ * answer was lost can be sent again. Whichever of the two comes first, the other changes nothing,
+ * and the journal shows whether the rows are there.
  */
 export class AppendLane {
   readonly #link: PostgresLink;
@@ -44,7 +52,7 @@ export class AppendLane {
     });
   }
 
-  /** What a claim or a reopening answered: saves a look at the head. */
+  /** What a claim or a reopening returned: saves reading the head. */
   knows(run: string, known: Known): void {
     this.#known.set(run, known);
   }
@@ -98,7 +106,8 @@ export class AppendLane {
     } catch (error) {
       const away = error instanceof EngineError && error.retryable;
       if (open.size === 1 || away) return this.#refuse(open, error);
-      for (const group of open) await this.#send([group]); // One bad row must not cost the others theirs.
+      // One bad row must not cost the others theirs.
+      for (const group of open) await this.#send([group]);
     }
   }
 
@@ -107,14 +116,17 @@ export class AppendLane {
     for (let turn = 0; open.size > 0; turn++) {
       if (unsure) await this.#look(open);
       if (open.size === 0) return;
-      if (turn > TURNS_MAX) throw new Error("the last row of the run changes each time: what else appends to it?");
+      if (turn > TURNS_MAX) {
+        throw new Error("the last row of the run changes each time: what else appends to it?");
+      }
       const groups = [...open];
       for (const group of groups) group.sent = true;
       const done = await this.#insert(groups);
       for (const group of groups) {
         if (done.has(group.run)) this.#settle(open, group);
       }
-      unsure = true; // What the statement left out is fenced, or its last row differs: the head says which.
+      // What the statement left out is fenced, or its last row differs: the head says which.
+      unsure = true;
     }
   }
 
@@ -125,7 +137,15 @@ export class AppendLane {
     if (groups.length === 1 && first!.rows.length === 1) {
       const { run, epoch, last_seq, rows: [row] } = first!;
       const { kind, key, input_hash, value } = row!;
-      const found = await this.#link.query(one, [run, epoch, last_seq, kind, key, input_hash ?? null, value]);
+      const found = await this.#link.query(one, [
+        run,
+        epoch,
+        last_seq,
+        kind,
+        key,
+        input_hash ?? null,
+        value,
+      ]);
       return new Set(found.length === 1 ? [run] : []);
     }
     const rows = groups.flatMap((group) =>
@@ -148,7 +168,9 @@ export class AppendLane {
 
   /** Settles the groups whose fate the database shows, and learns the last row of the others. */
   async #look(open: Set<Group>): Promise<void> {
-    const heads = await this.#link.query<{ id: string; epoch: number; last_seq: number; owned: boolean }>(
+    const heads = await this.#link.query<
+      { id: string; epoch: number; last_seq: number; owned: boolean }
+    >(
       this.#sql.heads,
       [arrayOf([...open].map(({ run }) => run))],
     );
@@ -158,8 +180,9 @@ export class AppendLane {
       if (!head) {
         this.#refuse(new Set([group]), noSuchRun(group.run, this.#link.where));
         open.delete(group);
-      } else if (group.sent && head.last_seq > group.last_seq! && await this.#isThere(group)) this.#settle(open, group);
-      else if (head.epoch !== group.epoch || !head.owned) this.#fence(open, group);
+      } else if (group.sent && head.last_seq > group.last_seq! && await this.#isThere(group)) {
+        this.#settle(open, group);
+      } else if (head.epoch !== group.epoch || !head.owned) this.#fence(open, group);
       else group.last_seq = head.last_seq;
     }
   }
@@ -169,10 +192,16 @@ export class AppendLane {
    * this epoch, in place.
    */
   async #isThere({ run, epoch, last_seq, rows }: Group): Promise<boolean> {
-    const found = await this.#link.query<NewRow>(this.#sql.rows, [run, epoch, last_seq, last_seq! + rows.length]);
+    const found = await this.#link.query<NewRow>(this.#sql.rows, [
+      run,
+      epoch,
+      last_seq,
+      last_seq! + rows.length,
+    ]);
     return rows.length > 0 && found.length === rows.length && found.every((row, i) => {
       const { kind, key, input_hash, value } = rows[i]!;
-      return row.kind === kind && row.key === key && row.input_hash === (input_hash ?? null) && row.value === value;
+      return row.kind === kind && row.key === key && row.input_hash === (input_hash ?? null) &&
+        row.value === value;
     });
   }
 
@@ -201,7 +230,10 @@ export class AppendLane {
 }
 
 export function noSuchRun(run: string, where: string): InvalidInputError {
-  return new InvalidInputError(`Cannot find run '${run}' in ${where}: 'runs' lists those that are there`, { run });
+  return new InvalidInputError(
+    `Cannot find run '${run}' in ${where}: 'runs' lists those that are there`,
+    { run },
+  );
 }
 
 /** `one`: a single row of a single run, what a chain of steps sends. `many`: all else. */
@@ -209,14 +241,17 @@ function statements(now: string) {
   return {
     one: `WITH head AS (
         UPDATE runs SET last_seq = last_seq + 1, updated_ms = ${now}
-        WHERE id = $1 AND epoch = $2 AND last_seq = $3 AND owner IS NOT NULL RETURNING no, last_seq, updated_ms)
+        WHERE id = $1 AND epoch = $2 AND last_seq = $3 AND owner IS NOT NULL
+        RETURNING no, last_seq, updated_ms)
       INSERT INTO journal (run_no, seq, epoch, at_ms, kind, key, input_hash, value)
       SELECT no, last_seq, $2, updated_ms, $4, $5, $6, $7 FROM head RETURNING seq`,
     many: `WITH wanted AS (
-        SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::int[]) AS w (id, epoch, last_seq, rows)),
+        SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::int[])
+          AS w (id, epoch, last_seq, rows)),
       head AS (
         UPDATE runs SET last_seq = runs.last_seq + w.rows, updated_ms = ${now} FROM wanted w
-        WHERE runs.id = w.id AND runs.epoch = w.epoch AND runs.last_seq = w.last_seq AND runs.owner IS NOT NULL
+        WHERE runs.id = w.id AND runs.epoch = w.epoch AND runs.last_seq = w.last_seq
+          AND runs.owner IS NOT NULL
         RETURNING runs.no, runs.id, runs.epoch, runs.updated_ms),
       added AS (
         INSERT INTO journal (run_no, seq, epoch, at_ms, kind, key, input_hash, value)
@@ -225,8 +260,10 @@ function statements(now: string) {
           AS r (run, seq, kind, key, input_hash, value)
         JOIN head ON head.id = r.run)
       SELECT id FROM head`,
-    heads: `SELECT id, epoch, last_seq, owner IS NOT NULL AS owned FROM runs WHERE id = ANY ($1::text[])`,
+    heads: "SELECT id, epoch, last_seq, owner IS NOT NULL AS owned FROM runs WHERE id = ANY " +
+      "($1::text[])",
     rows: `SELECT kind, key, input_hash, value FROM journal
-      WHERE run_no = (SELECT no FROM runs WHERE id = $1) AND epoch = $2 AND seq > $3 AND seq <= $4 ORDER BY seq`,
+      WHERE run_no = (SELECT no FROM runs WHERE id = $1) AND epoch = $2 AND seq > $3 AND seq <= $4
+        ORDER BY seq`,
   };
 }

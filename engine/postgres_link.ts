@@ -13,7 +13,7 @@ export type PostgresOptions = {
   /** Connections at most; they are made when they are needed. */
   connections_max?: number;
   clock?: Clock;
-  /** Told once when the server goes away and once when it is back. */
+  /** Called once when the server goes away and once when it is back. */
   onNotice?: (text: string) => void;
   /** For tests: an SQL expression in place of the database's clock, in milliseconds. */
   now_sql?: string;
@@ -29,8 +29,9 @@ const BACKOFF_MS = { first: 20, most: 1000 };
 /** Bigints of this schema are counts and milliseconds, below 2^53. */
 const BIGINT = { to: 20, from: [20], serialize: String, parse: Number };
 /**
- * Explicit, whatever the role or the database says: an answer means that the row is on the disk. READ COMMITTED is what
- * the fence is argued on: an UPDATE that waited for a lock looks at its condition again.
+ * Explicit, whatever the role or the database says: an answer means that the row is on the disk.
+ * READ COMMITTED is what the fence is argued on: an UPDATE that waited for a lock looks at its
+ * condition again.
  */
 const SETTINGS = {
   application_name: "holdfast",
@@ -39,8 +40,9 @@ const SETTINGS = {
 };
 
 /**
- * One TCP connection, used until the first thing that is wrong with it. The driver could connect again by itself, but
- * then a statement written between an error and the close of the socket gets the answer of a later one.
+ * One TCP connection, used until the first thing that is wrong with it. The driver could connect
+ * again by itself, but then a statement written between an error and the close of the socket gets
+ * the answer of a later one.
  * @internal
  */
 class Connection {
@@ -62,7 +64,13 @@ class Connection {
     this.#where = address.text;
     const { host, port, user, password, database, schema } = address;
     this.#sql = postgres({
-      ...{ host, port, max: 1, max_lifetime: null, idle_timeout: 0, fetch_types: false, backoff: false },
+      host,
+      port,
+      max: 1,
+      max_lifetime: null,
+      idle_timeout: 0,
+      fetch_types: false,
+      backoff: false,
       ...(user === undefined ? {} : { user }),
       ...(password === undefined ? {} : { password }),
       ...(database === undefined ? {} : { database }),
@@ -129,16 +137,21 @@ class Connection {
 
   #connect({ host, port, tls }: PostgresAddress): Promise<Socket> {
     if (this.#socket || this.lost) {
-      return Promise.reject(Object.assign(new Error("the connection is closed"), { code: "CONNECTION_CLOSED" }));
+      return Promise.reject(
+        Object.assign(new Error("the connection is closed"), { code: "CONNECTION_CLOSED" }),
+      );
     }
     const socket = this.#socket = new Socket();
-    Object.assign(socket, { host, port }); // The driver takes the name that a certificate must have from here.
+    // The driver takes the name that a certificate must have from here.
+    Object.assign(socket, { host, port });
     return new Promise((resolve, reject) => {
-      const closed = () => reject(Object.assign(new Error("connecting took too long"), { code: "CONNECT_TIMEOUT" }));
+      const closed = () =>
+        reject(Object.assign(new Error("connecting took too long"), { code: "CONNECT_TIMEOUT" }));
       socket.once("error", reject).once("close", closed).once("connect", () => {
         socket.off("error", reject).off("close", closed);
         socket.setNoDelay(true).setKeepAlive(true, 30_000);
-        // The driver speaks TLS to a server that has just refused it, and takes the end of that for an outage.
+        // The driver speaks TLS to a server that has just refused it, and takes the end of that for
+        // an outage.
         if (tls === "require" || tls === "verify-full") {
           socket.once("data", ([answer]) => this.#plain = answer === NO_TLS);
         }
@@ -151,16 +164,20 @@ class Connection {
 }
 
 /** As the driver takes it: of its words, only an object lets the roots be named. */
-function encryption({ tls, host, root_certificates }: PostgresAddress): postgres.Options<Record<string, never>>["ssl"] {
+function encryption(
+  { tls, host, root_certificates }: PostgresAddress,
+): postgres.Options<Record<string, never>>["ssl"] {
   if (tls !== "verify-full") return tls === "disable" ? false : tls;
   const roots = root_certificates === null ? {} : { ca: readRoots(root_certificates) };
-  return { rejectUnauthorized: true, host, ...roots }; // Without its name, an IP address passes for 'localhost'.
+  // Without `host`, an IP address is verified as 'localhost'.
+  return { rejectUnauthorized: true, host, ...roots };
 }
 
 function notEncrypted(where: string): InvalidInputError {
   return new InvalidInputError(
     `Cannot use the journal in ${where} because the server has no TLS. ` +
-      `Fix: switch it on there (ssl = on); or, on a network that is yours alone, sslmode=disable&unencrypted=yes`,
+      "Fix: switch it on there (ssl = on); or, on a network that is yours alone, " +
+      "sslmode=disable&unencrypted=yes",
     { store: where },
   );
 }
@@ -191,17 +208,27 @@ export class PostgresLink {
   #closing = new AbortController();
   #away = false;
 
-  /** Connects at the first use. @throws {InvalidInputError} If the URL cannot be one. */
+  /**
+   * Connects at first use.
+   * @throws {InvalidInputError} If the URL cannot be one.
+   */
   constructor(url: string, options: PostgresOptions) {
     this.address = parsePostgresUrl(url);
     this.where = this.address.text;
-    const { patience_ms = 60_000, answer_ms = 30_000, connections_max = 4, clock = systemClock } = options;
-    this.#options = { patience_ms, answer_ms, connections_max, clock, onNotice: options.onNotice ?? (() => {}) };
+    const { patience_ms = 60_000, answer_ms = 30_000, connections_max = 4, clock = systemClock } =
+      options;
+    this.#options = {
+      patience_ms,
+      answer_ms,
+      connections_max,
+      clock,
+      onNotice: options.onNotice ?? (() => {}),
+    };
   }
 
   /**
-   * Calls `attempt` until it gets through to the server. `again`: an earlier attempt was cut off, and may have been done
-   * or be on its way still. @throws {EngineError}
+   * Calls `attempt` until it gets through to the server. `again`: an earlier attempt was cut off,
+   * and may have been done or be on its way still. @throws {EngineError}
    */
   async patiently<T>(what: string, attempt: (again: boolean) => Promise<T>): Promise<T> {
     const { clock, patience_ms } = this.#options;
@@ -216,7 +243,9 @@ export class PostgresLink {
         if (!isPassing(error)) throw asPostgresError(error, what, this.where);
         since_ms ??= clock.monotonic();
         const away_ms = clock.monotonic() - since_ms;
-        if (away_ms >= patience_ms) throw awayTooLong(error, { what, where: this.where, ms: away_ms });
+        if (away_ms >= patience_ms) {
+          throw awayTooLong(error, { what, where: this.where, ms: away_ms });
+        }
         if (isOutage(error)) this.#notHere(error);
       }
       await clock.sleep(wait_ms, this.#closing.signal).catch(() => {}); // The loop's head says why.
@@ -239,7 +268,9 @@ export class PostgresLink {
    * prepared.
    */
   #pick(): Connection {
-    if (this.#connections.some(({ lost }) => lost)) this.#connections = this.#connections.filter(({ lost }) => !lost);
+    if (this.#connections.some(({ lost }) => lost)) {
+      this.#connections = this.#connections.filter(({ lost }) => !lost);
+    }
     const { connections_max, answer_ms } = this.#options;
     let best: Connection | undefined;
     for (const one of this.#connections) {
@@ -256,7 +287,9 @@ export class PostgresLink {
     if (this.#away) return;
     this.#away = true;
     const why = (error as Error).message || String((error as { code?: unknown }).code);
-    this.#options.onNotice(`${this.where} is away: ${why}. Waiting for it up to ${this.#options.patience_ms / 1000} s`);
+    this.#options.onNotice(
+      `${this.where} is away: ${why}. Waiting for it up to ${this.#options.patience_ms / 1000} s`,
+    );
   }
 
   #here(): void {
@@ -272,7 +305,9 @@ function closed(where: string): InvalidInputError {
 
 /** An array parameter as PostgreSQL reads it: `{"a","b",NULL}`. */
 export function arrayOf(values: readonly (string | number | null)[]): string {
-  return `{${values.map((one) => typeof one === "string" ? quoted(one) : one ?? "NULL").join(",")}}`;
+  return `{${
+    values.map((one) => typeof one === "string" ? quoted(one) : one ?? "NULL").join(",")
+  }}`;
 }
 
 function quoted(text: string): string {

@@ -1,10 +1,17 @@
-import { arrayOf, PostgresLink, type PostgresOptions, type Row, type Value } from "./postgres_link.ts";
+import {
+  arrayOf,
+  PostgresLink,
+  type PostgresOptions,
+  type Row,
+  type Value,
+} from "./postgres_link.ts";
 import { AppendLane, noSuchRun } from "./postgres_lane.ts";
 import { ensurePostgresSchema } from "./postgres_schema.ts";
+import { selectRows, statements } from "./postgres_statements.ts";
 import { InvalidInputError } from "./errors.ts";
 import { JOURNAL_VERSION } from "./journal_version.ts";
 import { checkRunId, hasRunId } from "./run_id.ts";
-import { type Dialect, endedAs, runLife, UNFINISHED } from "./run_life.ts";
+import { endedAs } from "./run_life.ts";
 import type {
   Appended,
   Claimed,
@@ -23,9 +30,10 @@ import type {
 } from "./store.ts";
 
 /**
- * The journal in PostgreSQL, for several engines on one database. Every operation is one statement, so nothing is left
- * open on the server when a process freezes. All of them may be sent twice: when the server goes away between a
- * statement and its answer, it is sent again, and what the first one did is recognised.
+ * The journal in PostgreSQL, for several engines on one database. Every operation is one statement,
+ * so nothing is left open on the server when a process freezes. All of them may be sent twice: when
+ * the server goes away between a statement and its answer, it is sent again, and what the first one
+ * did is recognised.
  */
 export class PostgresStore implements Store {
   /** The address without its password. */
@@ -36,7 +44,10 @@ export class PostgresStore implements Store {
   #ready: Promise<void> | null = null;
   #closed = false;
 
-  /** Connects at the first use, and makes its tables then. @throws {InvalidInputError} If the URL cannot be one. */
+  /**
+   * Connects and creates its tables at first use.
+   * @throws {InvalidInputError} If the URL cannot be one.
+   */
   constructor(url: string, options: PostgresOptions = {}) {
     const now = options.now_sql ?? "(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
     this.#link = new PostgresLink(url, options);
@@ -47,7 +58,14 @@ export class PostgresStore implements Store {
 
   async create(run: NewRun, rows: NewRow[] = []): Promise<RunHead> {
     const { id, name, entry, graph, graph_hash, config, packages } = run;
-    const { queue = null, priority = 0, needs = {}, parent = null, home = null, journal = JOURNAL_VERSION } = run;
+    const {
+      queue = null,
+      priority = 0,
+      needs = {},
+      parent = null,
+      home = null,
+      journal = JOURNAL_VERSION,
+    } = run;
     const token = crypto.randomUUID();
     const json = [JSON.stringify(needs), parent && JSON.stringify(parent)];
     const values = [
@@ -66,13 +84,20 @@ export class PostgresStore implements Store {
       journal,
     ];
     return await this.#do(`create run '${id}'`, async () => {
-      const [made] = await this.#link.query(this.#sql.create, [...values, rows.length, ...columnsOf(rows)]);
+      const [made] = await this.#link.query(this.#sql.create, [
+        ...values,
+        rows.length,
+        ...columnsOf(rows),
+      ]);
       if (made) return toHead(made);
       const [taken] = await this.#link.query(this.#sql.head, [id]);
       if (taken?.made_by === token) return toHead(taken);
-      throw new InvalidInputError(`Cannot create run '${id}' because there is one already: choose another --id`, {
-        run: id,
-      });
+      throw new InvalidInputError(
+        `Cannot create run '${id}' because there is one already: choose another --id`,
+        {
+          run: id,
+        },
+      );
     });
   }
 
@@ -97,7 +122,10 @@ export class PostgresStore implements Store {
 
   misnamed(): Promise<string[]> {
     return this.#do("list the runs", async () => {
-      const rows = await this.#link.query<{ id: string }>("SELECT id FROM runs ORDER BY no DESC", []);
+      const rows = await this.#link.query<{ id: string }>(
+        "SELECT id FROM runs ORDER BY no DESC",
+        [],
+      );
       return rows.filter((row) => !hasRunId(row)).map(({ id }) => id);
     });
   }
@@ -106,7 +134,10 @@ export class PostgresStore implements Store {
     checkRunId(run);
     const token = crypto.randomUUID();
     return await this.#do(`claim run '${run}'`, async (): Promise<Claimed> => {
-      const [claimed] = await this.#link.query(this.#sql.claim, claimValues(run, owner, { ...options, token }));
+      const [claimed] = await this.#link.query(
+        this.#sql.claim,
+        claimValues(run, owner, { ...options, token }),
+      );
       if (claimed) return { claimed: true, head: this.#owned(claimed) };
       const [row] = await this.#link.query(this.#sql.head, [run]);
       if (!row) throw noSuchRun(run, this.where);
@@ -117,29 +148,45 @@ export class PostgresStore implements Store {
   }
 
   /**
-   * Two engines see each other's choice because each claims only in the turn in which it has looked: of two that looked
-   * in one turn, the second looks again. (A lock from the look to the claim would stay with an engine that freezes.)
+   * Two engines see each other's choice because each claims only in the turn in which it has
+   * looked: of two that looked in one turn, the second looks again. (A lock from the look to the
+   * claim would stay with an engine that freezes.)
    */
   dequeue(owner: Owner, { lease_ms, choose }: DequeueOptions): Promise<RunHead | null> {
     const token = crypto.randomUUID();
     return this.#do("take a run from the queue", async () => {
       for (;;) {
-        const rows = await this.#link.query<Row & { turn: number; now_ms: number }>(this.#sql.unfinished, []);
+        const rows = await this.#link.query<Row & { turn: number; now_ms: number }>(
+          this.#sql.unfinished,
+          [],
+        );
         const mine = rows.find(({ claimed_by }) => claimed_by === token);
         if (mine) return this.#owned(mine);
         const { turn, now_ms } = rows[0]!; // The row of the turn is there without a run, too.
-        const chosen = choose(rows.filter(({ id }) => id !== null).map(toHead).filter(hasRunId), now_ms);
+        const chosen = choose(
+          rows.filter(({ id }) => id !== null).map(toHead).filter(hasRunId),
+          now_ms,
+        );
         if (chosen === null) return null;
         const values = claimValues(chosen.run, owner, { lease_ms, force: chosen.force, token });
-        const [answer] = await this.#link.query<Row & { in_turn: boolean }>(this.#sql.take, [...values, turn]);
-        if (answer?.in_turn) return answer.id === null ? await this.#notTaken(chosen.run) : this.#owned(answer);
+        const [answer] = await this.#link.query<Row & { in_turn: boolean }>(this.#sql.take, [
+          ...values,
+          turn,
+        ]);
+        if (answer?.in_turn) {
+          return answer.id === null ? await this.#notTaken(chosen.run) : this.#owned(answer);
+        }
       }
     });
   }
 
   renew(run: string, epoch: number, lease_ms: number): ReturnType<Store["renew"]> {
     return this.#do(`renew the lease of run '${run}'`, async () => {
-      const [row] = await this.#link.query<{ requests: RequestKind[] }>(this.#sql.renew, [run, epoch, lease_ms]);
+      const [row] = await this.#link.query<{ requests: RequestKind[] }>(this.#sql.renew, [
+        run,
+        epoch,
+        lease_ms,
+      ]);
       return row ? { fenced: false, requests: row.requests } : await this.#fenced(run);
     });
   }
@@ -152,7 +199,11 @@ export class PostgresStore implements Store {
 
   remove(run: string, epoch: number, seqs: number[]): Promise<Appended> {
     return this.#do(`remove ${seqs.length} rows of run '${run}'`, async (): Promise<Appended> => {
-      const [row] = await this.#link.query<{ last_seq: number }>(this.#sql.remove, [run, epoch, arrayOf(seqs)]);
+      const [row] = await this.#link.query<{ last_seq: number }>(this.#sql.remove, [
+        run,
+        epoch,
+        arrayOf(seqs),
+      ]);
       return row ? { fenced: false, last_seq: row.last_seq } : await this.#fenced(run);
     });
   }
@@ -179,7 +230,12 @@ export class PostgresStore implements Store {
     });
   }
 
-  finish(run: string, epoch: number, status: FinalStatus, error?: string): ReturnType<Store["finish"]> {
+  finish(
+    run: string,
+    epoch: number,
+    status: FinalStatus,
+    error?: string,
+  ): ReturnType<Store["finish"]> {
     return this.#do(`finish run '${run}'`, async () => {
       const values = [run, epoch, status, error ?? null];
       const [row] = await this.#link.query<{ status: FinalStatus }>(this.#sql.finish, values);
@@ -218,7 +274,9 @@ export class PostgresStore implements Store {
   }
 
   #assertOpen(): void {
-    if (this.#closed) throw new InvalidInputError(`Cannot use the journal ${this.where} because it is closed`);
+    if (this.#closed) {
+      throw new InvalidInputError(`Cannot use the journal ${this.where} because it is closed`);
+    }
   }
 
   async #open(): Promise<void> {
@@ -261,7 +319,11 @@ export class PostgresStore implements Store {
 
 type Claim = ClaimOptions & { token: string };
 
-function claimValues(run: string, owner: Owner, { lease_ms, force, seen_epoch, ended, token }: Claim): Value[] {
+function claimValues(
+  run: string,
+  owner: Owner,
+  { lease_ms, force, seen_epoch, ended, token }: Claim,
+): Value[] {
   return [
     run,
     JSON.stringify(owner),
@@ -284,13 +346,16 @@ function columnsOf(rows: NewRow[]): string[] {
   ];
 }
 
+/** Columns of `runs` that are a head's; the others are the store's own. */
+const HEAD: readonly (keyof RunHead)[] = [
+  ...["id", "name", "status", "epoch", "last_seq", "entry", "graph", "graph_hash"] as const,
+  ...["config", "packages", "owner", "lease_until_ms", "requests", "error"] as const,
+  ...["created_ms", "updated_ms", "queue", "priority", "needs", "parent", "home"] as const,
+  "journal",
+];
+
 function toHead(row: Row): RunHead {
-  const { id, name, status, epoch, last_seq, entry, graph, graph_hash, config, packages, owner } = row;
-  const { lease_until_ms, requests, error, created_ms, updated_ms, queue, priority, needs, parent, home, journal } =
-    row;
-  const identity = { id, name, status, epoch, last_seq, entry, graph, graph_hash, config, packages, owner };
-  const rest = { lease_until_ms, requests, error, created_ms, updated_ms, queue, priority, needs, parent, home };
-  return { ...identity, ...rest, journal } as RunHead;
+  return Object.fromEntries(HEAD.map((field) => [field, row[field]])) as unknown as RunHead;
 }
 
 /** Rows come with null where there is no input hash. */
@@ -299,73 +364,4 @@ function toRow(row: Row): JournalRow {
   const found: JournalRow = { seq, epoch, at_ms, kind, key, value };
   if (input_hash !== null) found.input_hash = input_hash;
   return found;
-}
-
-function selectRows(run: string, query: ReadQuery): { text: string; values: Value[] } {
-  const { kinds, prefix, after_seq, limit, newest_first } = query;
-  const values: Value[] = [run, limit ?? null];
-  const conditions = ["run_no = (SELECT no FROM runs WHERE id = $1)"];
-  const given = (value: Value) => `$${values.push(value)}`;
-  if (kinds) conditions.push(`kind = ANY (${given(arrayOf(kinds))}::text[])`);
-  // Bytewise order: no key holds that noncharacter.
-  if (prefix) conditions.push(`key >= ${given(prefix)}`, `key < ${given(`${prefix}\u{10FFFF}`)}`);
-  if (after_seq !== undefined) conditions.push(`seq > ${given(after_seq)}`);
-  const text = `SELECT seq, epoch, at_ms, kind, key, input_hash, value FROM journal
-    WHERE ${conditions.join(" AND ")} ORDER BY seq ${newest_first ? "DESC" : "ASC"} LIMIT $2::bigint`;
-  return { text, values };
-}
-
-const CASTS: Record<string, string> = {
-  ...{ owner: "::text::jsonb", lease_ms: "::bigint", force: "::boolean", kind: "::text" },
-  ...{ seen_epoch: "::bigint", ended: "::boolean" },
-};
-
-/** Parameters are numbered; those whose type a statement does not tell are cast. */
-const dialect = (now: string): Dialect => ({
-  parameters: <N extends string>(...names: N[]) =>
-    Object.fromEntries(
-      names.map((name, i) => [name, `$${i + 1}${CASTS[name] ?? ""}`]),
-    ) as Record<N, string>,
-  now,
-  json: (text) => `'${text}'::jsonb`,
-  hasRequest: (kind) => `requests @> to_jsonb(${kind}::text)`,
-  withRequest: (kind) => `requests || to_jsonb(${kind})`,
-  owner_boot_id: "owner ->> 'boot_id'",
-});
-
-function statements(now: string) {
-  const { claim, owned, signal, ...steps } = runLife(dialect(now));
-  /** A claim is told by its token, so that it may be sent twice. */
-  const set_claimed = `${claim.set}, claimed_by = $8`;
-  const claimable = `${claim.where} AND claimed_by IS DISTINCT FROM $8`;
-  return {
-    create: `WITH made AS (
-        INSERT INTO runs (id, name, status, epoch, last_seq, entry, graph, graph_hash, config, packages, owner,
-          lease_until_ms, requests, error, created_ms, updated_ms, queue, priority, needs, parent, made_by, home,
-          journal)
-        SELECT $1, $2, 'created', 0, $15, $3, $4, $5, $6, $7, NULL, 0, '[]', NULL, now_ms, now_ms, $8, $9,
-          $10::text::jsonb, $11::text::jsonb, $12, $13, $14::integer FROM (SELECT ${now} AS now_ms) AS clock
-        ON CONFLICT (id) DO NOTHING RETURNING *),
-      added AS (
-        INSERT INTO journal (run_no, seq, epoch, at_ms, kind, key, input_hash, value)
-        SELECT made.no, r.seq, 0, made.created_ms, r.kind, r.key, r.input_hash, r.value
-        FROM made, unnest($16::text[], $17::text[], $18::text[], $19::text[])
-          WITH ORDINALITY AS r (kind, key, input_hash, value, seq))
-      SELECT * FROM made`,
-    head: `SELECT * FROM runs WHERE id = $1`,
-    list: `SELECT * FROM runs ORDER BY no DESC LIMIT $1::bigint`,
-    claim: `UPDATE runs SET ${set_claimed} WHERE ${claimable} RETURNING *`,
-    unfinished: `SELECT turn, ${now} AS now_ms, runs.* FROM dequeues
-      LEFT JOIN runs ON ${UNFINISHED} ORDER BY no`,
-    take: `WITH mine AS (UPDATE dequeues SET turn = turn + 1 WHERE turn = $9::bigint RETURNING turn),
-      taken AS (UPDATE runs SET ${set_claimed} FROM mine WHERE ${claimable} RETURNING runs.*)
-      SELECT true AS in_turn, taken.* FROM mine LEFT JOIN taken ON true`,
-    remove: `WITH head AS (UPDATE runs SET updated_ms = ${now} WHERE ${owned} RETURNING no, last_seq),
-      gone AS (DELETE FROM journal USING head WHERE run_no = head.no AND seq = ANY ($3::bigint[]))
-      SELECT last_seq FROM head`,
-    signal: `WITH head AS (${signal})
-      INSERT INTO journal (run_no, seq, epoch, at_ms, kind, key, input_hash, value)
-      SELECT no, last_seq, epoch, updated_ms, 'signal', $2, NULL, $3 FROM head`,
-    ...steps,
-  };
 }

@@ -1,5 +1,5 @@
 /**
- * A run that begins where a round of another run's loop has closed: the prefix is taken over, not
+ * A run that starts where a round of another run's loop has closed: the prefix is copied, not
  * replayed.
  */
 import type { ArtifactStore } from "./artifacts.ts";
@@ -34,27 +34,14 @@ export type ForkOptions = {
   loop?: string;
   /** The last round that is taken over; 0: none, only what the loop starts from. */
   round: number;
-  /**
-   * Stages that the child's configuration may give another input. What they recorded stands, as rounds were made from it;
-   * before the first round they run again.
-   */
-  keeps?: readonly string[];
-  /**
-   * Stages that the child runs itself where it would ask for something else: what they give acts
-   * from its first round on.
-   */
-  anew?: readonly string[];
-  /**
-   * Stages whose input does not say all that they read, and the child reads something else: none of
-   * theirs is taken over.
-   */
-  fresh?: readonly string[];
+  /** What the child reads otherwise, though no input says so: names of {@linkcode ForkPolicy}. */
+  changed?: readonly string[];
   /** The overrides of the child's configuration, as the user wrote them. Only recorded. */
   overrides?: readonly string[];
 };
 
 /**
- * What a child begins with: the first rows of its journal, and where they come from.
+ * What a child starts with: the first rows of its journal, and where they come from.
  * @internal
  */
 export type Prefix = { parent: Parent; loop: string; rows: NewRow[] };
@@ -66,33 +53,50 @@ export type ForkNote = Parent & { loop: string; overrides: readonly string[] };
 type Reading = { store: Store; artifacts: ArtifactStore };
 
 /**
- * The prefix of a fork: the closed round's row, the results that the loop starts from, and those beside the loop that the
- * child would ask for in the same words and that are there whole. Values are not copied: rows refer to the same artifacts.
- * Rounds that the run has itself taken over from its parent are found there.
+ * The prefix of a fork: the closed round's row, the results that the loop starts from, and those
+ * beside the loop that the child would ask for in the same words and that are there whole. Values
+ * are not copied: rows refer to the same artifacts. Rounds that the run has itself taken over from
+ * its parent are found there.
  * @throws {InvalidInputError} If there is no such loop, or the round has not closed.
  * @throws {ReplayDriftError} If the child's configuration changes what the loop starts from.
  */
 export async function prefixOf(reading: Reading, options: ForkOptions): Promise<Prefix> {
-  const { graph, round, keeps = [], anew = [], fresh = [], overrides = [] } = options;
+  const { graph, round, changed = [], overrides = [] } = options;
   const loop = forkedLoop(options);
   const { run, rounds } = await roundRows(reading, { run: options.run, loop, round });
   const before = upstream(graph, loop);
   const beside = graph.nodes.filter((node) => node !== loop && !upstream(graph, node).has(loop));
-  const journal = new Journal({ ...reading, run: run.id, epoch: 0, last_seq: run.last_seq, onBroken() {} });
+  const journal = new Journal({
+    ...reading,
+    run: run.id,
+    epoch: 0,
+    last_seq: run.last_seq,
+    onBroken() {},
+  });
   const recorded: unknown = JSON.parse(run.config);
   const configs = { recorded, resolved: options.resolved ?? recorded, earlier: options.earlier };
-  const failures = await replay(journal, { nodes: beside, graph, configs, kept: round === 0 ? [] : keeps, fresh });
+  const failures = await replay(journal, {
+    nodes: beside,
+    graph,
+    configs,
+    begun: round > 0,
+    changed,
+  });
   for (const node of beside) {
     const failure = before.has(node) && failures.get(node);
-    if (!failure || (isUntrained({ graph, node, round }) && isOpen(failure, { graph, keeps }))) continue;
-    if (node.kind === "stage" && anew.includes(node.stage.name)) continue;
+    if (!failure || (isUntrained({ graph, node, round }) && isOpen(failure, graph))) {
+      continue;
+    }
+    if (node.kind === "stage" && node.stage.fork?.anew) continue;
     throw refusal(failure, { run, node, loop });
   }
   const whole = (node: GraphNode) =>
     !failures.has(node) &&
-    (before.has(node) || beside.every((other) => !failures.has(other) || !upstream(graph, other).has(node)));
+    (before.has(node) ||
+      beside.every((other) => !failures.has(other) || !upstream(graph, other).has(node)));
   const taken = beside.filter(whole);
-  const rows = (await Promise.all(taken.map((node) => rowsOf(reading, { run, node, keeps })))).flat();
+  const rows = (await Promise.all(taken.map((node) => rowsOf(reading, { run, node }))))
+    .flat();
   const prefix = [...rows, ...rounds];
   const seq = Math.max(0, ...prefix.map((row) => row.seq));
   const parent = { run: run.id, round, seq };
@@ -103,14 +107,21 @@ export async function prefixOf(reading: Reading, options: ForkOptions): Promise<
 }
 
 /** The loop that a fork's rounds are counted in. */
-export function forkedLoop({ run, graph, loop }: Pick<ForkOptions, "run" | "graph" | "loop">): LoopNode {
+export function forkedLoop(
+  { run, graph, loop }: Pick<ForkOptions, "run" | "graph" | "loop">,
+): LoopNode {
   const loops = graph.nodes.filter((node) => node.kind === "loop");
   const found = loop === undefined ? loops.at(-1) : loops.find(({ name }) => name === loop);
   if (found) return found;
-  const has = loops.length === 0 ? "its graph has no rounds" : `its loops are: ${loops.map(({ name }) => name)}`;
-  throw new InvalidInputError(`Cannot fork run '${run.id}' at a round of '${loop ?? graph.name}' because ${has}`, {
-    run: run.id,
-  });
+  const has = loops.length === 0
+    ? "its graph has no rounds"
+    : `its loops are: ${loops.map(({ name }) => name)}`;
+  throw new InvalidInputError(
+    `Cannot fork run '${run.id}' at a round of '${loop ?? graph.name}' because ${has}`,
+    {
+      run: run.id,
+    },
+  );
 }
 
 type Place = { run: RunHead; loop: LoopNode; round: number };
@@ -133,10 +144,13 @@ async function roundRows(
   const has = numbers.length === 0
     ? "no round of it has closed"
     : `only its closed rounds ${numbers[0]} to ${numbers.at(-1)} are kept`;
-  throw new InvalidInputError(`Cannot fork run '${run.id}' at round ${round} of '${loop.name}' because ${has}`, {
-    run: run.id,
-    round,
-  });
+  throw new InvalidInputError(
+    `Cannot fork run '${run.id}' at round ${round} of '${loop.name}' because ${has}`,
+    {
+      run: run.id,
+      round,
+    },
+  );
 }
 
 /** With a lag the next round reads further back than the last one. */
@@ -146,12 +160,15 @@ function wantedRounds({ name, lag }: LoopNode, round: number): string[] {
 }
 
 /** `round` rows of a loop itself, oldest first, without those of loops inside it. */
-async function readRounds(store: Store, { run, loop }: { run: string; loop: string }): Promise<JournalRow[]> {
+async function readRounds(
+  store: Store,
+  { run, loop }: { run: string; loop: string },
+): Promise<JournalRow[]> {
   const rows = await store.read(run, { kinds: ["round"], prefix: `${loop}/` });
   return rows.filter(({ key }) => !key.slice(loop.length + 1).includes("/"));
 }
 
-/** The nodes of the graph itself that a node reads, directly or by way of others. */
+/** The nodes of the top-level graph that a node reads, directly or through others. */
 function upstream(graph: Graph, node: GraphNode): Set<GraphNode> {
   const found = new Set<GraphNode>();
   const visit = (reader: GraphNode) => {
@@ -174,38 +191,61 @@ function reads(node: GraphNode): Set<number> {
   return new Set(refs(node).flatMap(({ source }) => "node" in source ? [source.node] : []));
 }
 
-type Replaying =
-  & { nodes: readonly GraphNode[]; graph: Graph; configs: Configs }
-  & Record<"kept" | "fresh", readonly string[]>;
+type Replaying = {
+  nodes: readonly GraphNode[];
+  graph: Graph;
+  configs: Configs;
+  /** Whether rounds were made from what the stages recorded. */
+  begun: boolean;
+  changed: readonly string[];
+};
 
 /**
- * Asks a run's journal for what the child's graph would ask it, and starts nothing: what is not there whole fails. The nodes
- * whose values are not there, and why.
+ * Asks a run's journal for what the child's graph would ask, and starts nothing: incomplete values
+ * fail. Returns the nodes whose values are missing, and why.
  */
 async function replay(
   journal: Journal,
-  { nodes, graph, configs, kept, fresh }: Replaying,
+  { nodes, graph, configs, begun, changed }: Replaying,
 ): Promise<Map<GraphNode, Error>> {
   const { run, artifacts } = journal.options;
   const scope = { nodes: [...nodes], output: null };
   await loadJournal(journal, scope);
-  journal.reopened_seq = journal.last_seq; // A child tries again what its parent's resume would.
+  // A child retries what a resume of its parent would retry.
+  journal.reopened_seq = journal.last_seq;
   await markReopened(journal, { nodes: [...graph.nodes], output: graph.output });
   journal.close(new DrainedError(`Cannot append to run '${run}' because it is only read`));
   for (const node of nodes) {
     if (node.kind !== "stage") continue;
     const entry = journal.root.at(node.name);
-    if (fresh.includes(node.stage.name)) entry.forget();
-    else if (kept.includes(node.stage.name)) entry.input_hash = undefined;
+    const { keeps, reads } = node.stage.fork ?? {};
+    if (reads !== undefined && changed.includes(reads)) entry.forget();
+    else if (keeps && begun) entry.input_hash = undefined;
   }
-  const settings = { run, epoch: 0, seed: 0, graph_hash: graph.hash, configs, journal, artifacts, clock: systemClock };
-  const reader = new ReadingOnly({ ...settings, slots: new Slots(), backoff: DEFAULT_BACKOFF, resources: new Map() });
+  const settings = {
+    run,
+    epoch: 0,
+    seed: 0,
+    graph_hash: graph.hash,
+    configs,
+    journal,
+    artifacts,
+    clock: systemClock,
+  };
+  const reader = new ReadingOnly({
+    ...settings,
+    slots: new Slots(),
+    backoff: DEFAULT_BACKOFF,
+    resources: new Map(),
+  });
   reader.drain();
   const root = new ScopeRun(reader, { scope, path: "" });
   await root.start().catch(() => {}); // Told node by node.
   const failures = new Map<GraphNode, Error>();
   await Promise.all(nodes.map(async (node) => {
-    await root.resolve(new Ref({ from: "node", node: node.id })).catch((error) => failures.set(node, error));
+    await root.resolve(new Ref({ from: "node", node: node.id })).catch((error) =>
+      failures.set(node, error)
+    );
   }));
   return failures;
 }
@@ -213,7 +253,9 @@ async function replay(
 /** An execution in which what is not recorded is refused instead of waited for. */
 class ReadingOnly extends Execution {
   override park<T>(): Promise<T> {
-    return Promise.reject(new DrainedError(`Cannot continue with run '${this.settings.run}' because it is only read`));
+    return Promise.reject(
+      new DrainedError(`Cannot continue with run '${this.settings.run}' because it is only read`),
+    );
   }
 }
 
@@ -221,7 +263,9 @@ class ReadingOnly extends Execution {
  * Whether nothing was trained for a node that the first round starts from: the child can ask for it
  * itself.
  */
-function isUntrained({ graph, node, round }: { graph: Graph; node: GraphNode; round: number }): boolean {
+function isUntrained(
+  { graph, node, round }: { graph: Graph; node: GraphNode; round: number },
+): boolean {
   return round === 0 && ![node, ...upstream(graph, node)].some(({ kind }) => kind === "loop");
 }
 
@@ -229,48 +273,54 @@ function isUntrained({ graph, node, round }: { graph: Graph; node: GraphNode; ro
  * Whether a node is not there because it was not reached, or because a stage that may change would
  * be given something else.
  */
-function isOpen(failure: Error, { graph, keeps }: { graph: Graph; keeps: readonly string[] }): boolean {
+function isOpen(failure: Error, graph: Graph): boolean {
   if (failure instanceof DrainedError) return true;
   if (!(failure instanceof ReplayDriftError)) return false;
   const node = graph.nodes.find(({ name }) => name === failure.facts.key);
-  return node?.kind === "stage" && keeps.includes(node.stage.name);
+  return node?.kind === "stage" && node.stage.fork?.keeps === true;
 }
 
 type Missing = { run: RunHead; node: GraphNode; loop: LoopNode };
 
-/** Why a fork cannot begin without a node. */
+/** Why a fork cannot start without a node. */
 function refusal(failure: Error, { run, node, loop }: Missing): Error {
   if (failure instanceof StageFailedError) {
     const { key } = failure.facts;
     const why = failure.cause instanceof Error ? failure.cause.message : failure.message;
     return new InvalidInputError(
-      `Cannot fork run '${run.id}' before its first round because '${key}' failed and the fork would ask the same of it. ` +
-        `Fix: add a setting that lets it pass, as a.b=c; or repair the cause and resume the run. It failed with: ${why}`,
+      `Cannot fork run '${run.id}' before its first round because '${key}' failed and the ` +
+        "fork would ask the same of it. " +
+        "Fix: add a setting that lets it pass, as a.b=c; or repair the cause and resume the " +
+        `run. It failed with: ${why}`,
       { run: run.id, key },
     );
   }
   if (!(failure instanceof DrainedError)) return failure;
   return new InvalidInputError(
-    `Cannot fork run '${run.id}' before it has finished '${node.name}', which '${loop.name}' starts from`,
+    `Cannot fork run '${run.id}' before it has finished '${node.name}', which ` +
+      `'${loop.name}' starts from`,
     { run: run.id, key: node.name },
   );
 }
 
-type Taking = { run: RunHead; node: GraphNode; keeps: readonly string[] };
+type Taking = { run: RunHead; node: GraphNode };
 
 /**
  * The recorded results of a node without what its bodies did to get there; of a loop, what its last
  * rounds left.
  */
-async function rowsOf({ store }: Reading, { run, node, keeps }: Taking): Promise<JournalRow[]> {
+async function rowsOf({ store }: Reading, { run, node }: Taking): Promise<JournalRow[]> {
   if (node.kind === "flat") return [];
-  if (node.kind === "loop") return (await readRounds(store, { run: run.id, loop: node.name })).slice(-(node.lag + 1));
+  if (node.kind === "loop") {
+    return (await readRounds(store, { run: run.id, loop: node.name })).slice(-(node.lag + 1));
+  }
   const found = await store.read(run.id, { kinds: ["result", "round"], prefix: node.name });
   const rows = found.filter(({ key }) => isUnder(key, node.name));
   const results = new Set(rows.map(({ key }) => key));
   const top = rows.filter(({ key }) => !above(key).some((parent) => results.has(parent)));
-  if (node.kind !== "stage" || !keeps.includes(node.stage.name)) return top;
-  return top.map(({ input_hash: _, ...row }) => row); // Without one, a replay takes it whatever the input.
+  if (node.kind !== "stage" || !node.stage.fork?.keeps) return top;
+  // Without one, a replay takes it whatever the input.
+  return top.map(({ input_hash: _, ...row }) => row);
 }
 
 /** `a/b/c`: `a/b`, `a`. */
@@ -279,7 +329,7 @@ function above(key: string): string[] {
   return parts.slice(1).map((_, i) => parts.slice(0, i + 1).join("/"));
 }
 
-/** A round's row as the child's own: its journal has no rows of later rounds. */
+/** A round's row for the child, whose journal has no rows of later rounds. */
 async function closedRound(journal: Journal, row: JournalRow): Promise<NewRow> {
   const record = await journal.fetch(recordedValue(row)) as RoundRecord;
   return await journal.row("round", row.key, { ...record, open_after_seq: 0 });

@@ -1,21 +1,21 @@
 import { chmodSync, lstatSync } from "node:fs";
 
 /**
- * What a run keeps is its owner's alone: prompts, completions and rewards are data, and so is what
- * a log quotes of them.
+ * A run's files are private to their owner: prompts, completions and rewards are data, and so are
+ * logs that quote them.
  */
 export const PRIVATE_FILE = 0o600;
 export const PRIVATE_DIRECTORY = 0o700;
 
 /**
- * Permission of anybody else to read or write. To pass through a directory alone shows nothing:
- * somebody chose that.
+ * Permission of other users to read or write. Permission only to pass through a directory reveals
+ * nothing, and is kept.
  */
 const OTHERS = 0o066;
 
 /**
- * Takes files and directories that an earlier version made from everybody else. Answers those that were open.
- * One that is not there, that another user owns, or that is a link to somewhere else, is left alone.
+ * Makes files and directories of an earlier version private. Returns those that were open. Ignores
+ * paths that are missing, that another user owns, or that are links.
  */
 export function takeFromOthers(paths: string[]): string[] {
   return paths.filter((path) => {
@@ -25,7 +25,9 @@ export function takeFromOthers(paths: string[]): string[] {
       chmodSync(path, status.isDirectory() ? PRIVATE_DIRECTORY : PRIVATE_FILE);
       return true;
     } catch (error) {
-      if (["ENOENT", "EPERM", "EROFS"].includes((error as { code?: string }).code ?? "")) return false;
+      if (["ENOENT", "EPERM", "EROFS"].includes((error as { code?: string }).code ?? "")) {
+        return false;
+      }
       throw error;
     }
   });

@@ -19,8 +19,8 @@ export type QueueOptions = {
    */
   slots: Readonly<Record<string, number>>;
   /**
-   * A run's priority rises by one for every so long that it waits; and one that has waited this long is not passed by
-   * smaller ones any more: what it needs is kept free until it fits.
+   * A run's priority rises by one for every so long that it waits; and one that has waited this
+   * long is not passed by smaller ones any more: what it needs is kept free until it fits.
    */
   ageing_ms: number;
   /** Runs that this process executes right now. */
@@ -34,8 +34,8 @@ export type QueueOptions = {
 export type Choice = { run: string; force: boolean };
 
 /**
- * Who has a run. `held`: a living engine, or one out of sight within its lease. `dead`, `expired`: it is to be taken over.
- * `dropped`: this process owns it and does not execute it.
+ * Who has a run. `held`: a living engine, or one out of sight within its lease. `dead`, `expired`:
+ * it is to be taken over. `dropped`: this process owns it and does not execute it.
  */
 type Holder = "nobody" | "held" | "dead" | "expired" | "dropped";
 
@@ -43,12 +43,18 @@ type Holder = "nobody" | "held" | "dead" | "expired" | "dropped";
 export const AGEING_MS = 600_000;
 
 /**
- * The run to take next, null if none may be taken now. Runs of lost engines come first, then the highest priority, then
- * the longest waiting. The order of `runs` does not matter.
+ * The run to take next, null if none may be taken now. Runs of lost engines come first, then the
+ * highest priority, then the longest waiting. The order of `runs` does not matter.
  */
-export function chooseRun(runs: readonly RunHead[], options: QueueOptions, now_ms: number): Choice | null {
+export function chooseRun(
+  runs: readonly RunHead[],
+  options: QueueOptions,
+  now_ms: number,
+): Choice | null {
   const holders = new Map(runs.map((run) => [run.id, holderOf(run, options, now_ms)]));
-  const open = new Set(runs.filter((run) => isOffered(run, options) && holders.get(run.id) !== "held"));
+  const open = new Set(
+    runs.filter((run) => isOffered(run, options) && holders.get(run.id) !== "held"),
+  );
   const room = new Room(options);
   for (const run of runs) if (!open.has(run) && keeps(holders.get(run.id)!)) room.hold(run);
   const ordered = queueOrder([...open], options.ageing_ms, now_ms);
@@ -61,15 +67,18 @@ export function chooseRun(runs: readonly RunHead[], options: QueueOptions, now_m
   return null;
 }
 
-/** Waiting runs in the order in which they are looked at: priority with age, then time, then id. */
+/**
+ * Waiting runs in the order in which they are considered: priority with age, then time, then id.
+ */
 export function queueOrder(runs: readonly RunHead[], ageing_ms: number, now_ms: number): RunHead[] {
-  const rank = (run: RunHead) => run.priority + Math.floor(Math.max(0, now_ms - run.created_ms) / ageing_ms);
+  const rank = (run: RunHead) =>
+    run.priority + Math.floor(Math.max(0, now_ms - run.created_ms) / ageing_ms);
   return runs.toSorted((a, b) =>
     rank(b) - rank(a) || a.created_ms - b.created_ms || (a.id < b.id ? -1 : a.id > b.id ? 1 : 0)
   );
 }
 
-/** Whether the run waits for an engine: it is in a queue, unfinished, and nobody's. */
+/** Whether the run waits for an engine: it is queued, unfinished and unowned. */
 export function isQueued(run: RunHead): boolean {
   return run.queue !== null && run.owner === null && isUnfinished(run.status);
 }
@@ -81,7 +90,9 @@ export function lacking(
 ): string | null {
   if (queues[queue!]! < 1) return `queue '${queue}' has no place`;
   const missing = Object.entries(needs).find(([name, count]) => count > (slots[name] ?? 0));
-  return missing ? `it needs ${missing[1]} of '${missing[0]}', this host has ${slots[missing[0]] ?? 0}` : null;
+  return missing
+    ? `it needs ${missing[1]} of '${missing[0]}', this host has ${slots[missing[0]] ?? 0}`
+    : null;
 }
 
 function isOffered(run: RunHead, { queues, canRun }: QueueOptions): boolean {
@@ -116,22 +127,28 @@ class Room {
     if (run.owner?.host === this.options.owner.host) this.#takeSlots(run);
   }
 
-  /** A waiting run that is next: nothing that comes later may have what it needs here. */
+  /** The next waiting run: later ones must not use what it needs here. */
   reserve(run: RunHead): void {
     this.#takePlace(run);
     this.#takeSlots(run);
   }
 
   #takePlace({ queue }: RunHead): void {
-    if (queue !== null && this.#places.has(queue)) this.#places.set(queue, this.#places.get(queue)! - 1);
+    if (queue !== null && this.#places.has(queue)) {
+      this.#places.set(queue, this.#places.get(queue)! - 1);
+    }
   }
 
   #takeSlots({ needs }: RunHead): void {
-    for (const [name, count] of Object.entries(needs)) this.#slots.set(name, (this.#slots.get(name) ?? 0) - count);
+    for (const [name, count] of Object.entries(needs)) {
+      this.#slots.set(name, (this.#slots.get(name) ?? 0) - count);
+    }
   }
 
   fits({ queue, needs }: RunHead): boolean {
     if (this.#places.get(queue!)! < 1) return false;
-    return Object.entries(needs).every(([name, count]) => count <= 0 || count <= (this.#slots.get(name) ?? 0));
+    return Object.entries(needs).every(([name, count]) =>
+      count <= 0 || count <= (this.#slots.get(name) ?? 0)
+    );
   }
 }

@@ -9,15 +9,19 @@ export type Amount = { count: number; bytes: number };
 /** Rows that are read at once. */
 const PAGE_ROWS = 5000;
 /**
- * An artifact's name where text or MessagePack refers to it: `"sha256":"..."`. A version's id is such a name too, but no
- * reference by itself: anything that needs the version's record refers to that.
+ * An artifact's name where text or MessagePack refers to it: `"sha256":"..."`. A version's id is
+ * such a name too, but no reference by itself: anything that needs the version's record refers to
+ * that.
  */
 const REFERENCE = /sha256[^0-9a-f]{1,12}([0-9a-f]{64})(?![0-9a-f])/g;
 
 /**
- * Names of all artifacts that rows of these stores refer to, directly or by way of other artifacts.
+ * Names of all artifacts that rows of these stores refer to, directly or through other artifacts.
  */
-export async function reachableArtifacts(stores: readonly Store[], artifacts: ArtifactStore): Promise<Set<string>> {
+export async function reachableArtifacts(
+  stores: readonly Store[],
+  artifacts: ArtifactStore,
+): Promise<Set<string>> {
   const found = new Set<string>();
   const open: string[] = [];
   const take = (text: string) => {
@@ -28,14 +32,16 @@ export async function reachableArtifacts(stores: readonly Store[], artifacts: Ar
     }
   };
   for (const store of stores) {
-    // Those that are misnamed too: nothing that they refer to goes because nobody can work on them.
+    // Includes misnamed runs: an invalid id is no reason to remove what they refer to.
     for (const id of [...(await store.heads()).map(({ id }) => id), ...await store.misnamed()]) {
       for await (const { value } of allRows(store, id)) take(value);
     }
   }
   const latin1 = new TextDecoder("latin1"); // Any bytes are text in it.
   for (let name = open.pop(); name !== undefined; name = open.pop()) {
-    const bytes = await Deno.readFile(artifacts.path({ sha256: name, bytes: 0 })).catch(unlessMissing);
+    const bytes = await Deno.readFile(artifacts.path({ sha256: name, bytes: 0 })).catch(
+      unlessMissing,
+    );
     if (bytes) take(latin1.decode(bytes));
   }
   return found;
@@ -50,7 +56,9 @@ export async function checkReferred(artifacts: ArtifactStore, ref: ArtifactRef):
   const found = new Set([ref.sha256]);
   for (const name of found) { // A set's loop sees what is added to it.
     const bytes = await artifacts.readNamed(name);
-    for (const [, below] of new TextDecoder("latin1").decode(bytes).matchAll(REFERENCE)) found.add(below!);
+    for (const [, below] of new TextDecoder("latin1").decode(bytes).matchAll(REFERENCE)) {
+      found.add(below!);
+    }
   }
 }
 
@@ -65,14 +73,15 @@ async function* allRows(store: Store, run: string) {
 
 type SweepOptions = {
   reachable: ReadonlySet<string>;
-  /** Younger artifacts stay: somebody may be about to refer to them. */
+  /** Younger artifacts stay: something may be about to refer to them. */
   before_ms: number;
   dry_run?: boolean;
 };
 
 /**
- * Removes artifacts that were put before a moment and cannot be reached. One that is put again meanwhile stays: putting
- * renews its file, so it is first moved aside, then looked at once more. A sweep that was killed is finished by the next.
+ * Removes artifacts that were put before a moment and cannot be reached. One that is put again
+ * meanwhile stays: putting renews its file, so it is first moved aside, then looked at once more. A
+ * sweep that was killed is finished by the next.
  */
 export async function sweepArtifacts(
   artifacts: ArtifactStore,
@@ -102,8 +111,8 @@ export async function sweepArtifacts(
 export type UnreachableArtifact = { path: string; name: string; bytes: number; changed_ms: number };
 
 /**
- * Artifacts of a store that are not among the reachable ones. Files of other names are nobody's,
- * and left alone.
+ * Artifacts of a store that are not among the reachable ones. Files with other names are left
+ * alone.
  */
 export function* unreachableArtifacts(
   { dir }: ArtifactStore,
@@ -123,7 +132,10 @@ const ASIDE = "gc.";
 const asideOf = ({ dir }: ArtifactStore, name: string) => `${dir}/tmp/${ASIDE}${name}`;
 
 /** True if it went. */
-function removeOld(path: string, { aside, before_ms }: { aside: string; before_ms: number }): boolean {
+function removeOld(
+  path: string,
+  { aside, before_ms }: { aside: string; before_ms: number },
+): boolean {
   Deno.renameSync(path, aside);
   if (ageOf(aside, before_ms) === null) {
     Deno.renameSync(aside, path);
@@ -133,7 +145,7 @@ function removeOld(path: string, { aside, before_ms }: { aside: string; before_m
   return true;
 }
 
-/** What a killed sweep had moved aside and somebody refers to by now. */
+/** Restores what a killed sweep had moved aside and is now reachable. */
 function restoreReachable(artifacts: ArtifactStore, reachable: ReadonlySet<string>): void {
   for (const entry of list(`${artifacts.dir}/tmp`)) {
     const name = entry.slice(ASIDE.length);

@@ -1,7 +1,4 @@
-/**
- * Inputs that an older version of the code recorded: settings that have come since are missing from
- * them.
- */
+/** Inputs that an older version of the code recorded: they lack the settings added since. */
 import { canonicalJson, hashJson, sha256Hex } from "./canonical.ts";
 import { partsOf, type StageTask } from "./executor_task.ts";
 import type { Intent } from "./journal_tree.ts";
@@ -9,27 +6,34 @@ import { recordedValue } from "./recorded_value.ts";
 import type { Stage } from "./stage.ts";
 
 /** The hash under which the input of a stage is recorded. `text`: its canonical JSON. */
-export function inputHash({ name, version }: Pick<Stage, "name" | "version">, text: string): string {
+export function inputHash(
+  { name, version }: Pick<Stage, "name" | "version">,
+  text: string,
+): string {
   return sha256Hex(`${name}@${version}\n${text}`);
 }
 
 /**
- * As JSON values: the run's configuration as it was recorded, and as it is read today. `earlier`: as it was read before settings that
- * change no result were changed; none: none was.
+ * As JSON values: the run's configuration as it was recorded, and as it is read today. `earlier`:
+ * as it was read before settings that change no result were changed; none: none was.
  */
 export type Configs = { recorded: unknown; resolved: unknown; earlier?: readonly unknown[] };
 
 type Asked = Pick<StageTask, "entry" | "stage" | "input">;
 
 /**
- * Whether the recorded input is today's but for settings that have come since, or that may change. Those of the run's
- * configuration are read as what they were then; other fields must have their defaults.
+ * Whether the recorded input is today's but for settings that have come since, or that may change.
+ * Those of the run's configuration are read as what they were then; other fields must have their
+ * defaults.
  */
 export function meansTheSame(asked: Asked, configs?: Configs): boolean {
   if (configs === undefined) return isOlder(asked, asked.input);
   const { recorded, resolved, earlier = [] } = configs;
   return [...earlier, resolved].some((before) => {
-    const unchanged = { ...asked, input: new Before(before, resolved, { values: true }).input(asked) };
+    const unchanged = {
+      ...asked,
+      input: new Before(before, resolved, { values: true }).input(asked),
+    };
     const older = new Before(recorded, before, { values: false }).input(unchanged);
     return isOlder(asked, older) || (before !== resolved && isOlder(asked, unchanged.input));
   });
@@ -62,8 +66,9 @@ function asParsed(stage: Stage, input: unknown): string | null {
 type Block = Record<string, unknown>;
 
 /**
- * Inputs as they were when settings were missing from the run's configuration, and with `values` when they had other values: where
- * those were not meant to change, another value is another input.
+ * Inputs as they were when settings were missing from the run's configuration, and with `values`
+ * when they had other values: where those must not change, a different value makes a different
+ * input.
  */
 class Before {
   /** For each block, as canonical JSON: the same block as it was then. */
@@ -82,7 +87,9 @@ class Before {
 
   #compare(before: unknown, now: unknown): unknown {
     const { values } = this.options;
-    if (!isBlock(before) || !isBlock(now) || Array.isArray(before) !== Array.isArray(now)) return values ? before : now;
+    if (!isBlock(before) || !isBlock(now) || Array.isArray(before) !== Array.isArray(now)) {
+      return values ? before : now;
+    }
     const kept: Block = {};
     for (const name of Object.keys(values ? { ...before, ...now } : now)) {
       if (!(name in before)) this.#added.add(fieldOf(name, now[name]));
@@ -100,8 +107,8 @@ class Before {
   }
 
   /**
-   * The input as it was then. Of its own fields, those that are recorded otherwise may be settings
-   * of a block.
+   * The input as it was then. Fields of the input whose recorded values differ may be settings of a
+   * block.
    */
   input({ input, entry }: Asked): unknown {
     const older = this.#older(input);
@@ -110,7 +117,8 @@ class Before {
     if (!isBlock(older) || Array.isArray(older) || !isBlock(recorded)) return older;
     const hashes = intent.parts ?? partsOf(intent.input);
     const fields = Object.entries(older).filter(([name]) =>
-      name in recorded || !(this.#added.has(fieldOf(name, (input as Block)[name])) || this.#changed.has(name))
+      name in recorded ||
+      !(this.#added.has(fieldOf(name, (input as Block)[name])) || this.#changed.has(name))
     );
     const then = { ...Object.fromEntries(fields) };
     for (const name of Object.keys(recorded)) {
@@ -127,7 +135,9 @@ class Before {
     const known = this.#blocks.get(canonicalJson(value));
     if (known !== undefined) return known;
     if (Array.isArray(value)) return value.map((item) => this.#older(item));
-    return Object.fromEntries(Object.entries(value).map(([name, part]) => [name, this.#older(part)]));
+    return Object.fromEntries(
+      Object.entries(value).map(([name, part]) => [name, this.#older(part)]),
+    );
   }
 }
 

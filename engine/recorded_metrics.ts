@@ -19,13 +19,23 @@ export type RecordedMetrics = {
 type Place = { at_ms: number; stage: string; in_round: InRound | null };
 
 /**
- * What is recorded of an emission; null where it has no number to record. One that is not finite is
- * left out.
+ * What is recorded of an emission; null if it has no number to record. Numbers that are not finite
+ * are left out.
  */
-export function recordedMetrics({ metrics = {}, version }: Emission, place: Place): RecordedMetrics | null {
+export function recordedMetrics(
+  { metrics = {}, version }: Emission,
+  place: Place,
+): RecordedMetrics | null {
   const finite = Object.entries(metrics).filter(([, value]) => Number.isFinite(value));
   if (finite.length === 0) return null;
   const { at_ms, stage, in_round } = place;
   const { loop = null, round = null } = in_round ?? {};
-  return { at_ms, stage, loop, round, version: version ?? null, metrics: Object.fromEntries(finite) };
+  return {
+    at_ms,
+    stage,
+    loop,
+    round,
+    version: version ?? null,
+    metrics: Object.fromEntries(finite),
+  };
 }

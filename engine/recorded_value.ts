@@ -5,7 +5,9 @@ import type { NewRow } from "./store.ts";
  * The JSON of a journal row's value. It may be damaged in a file that is sound as a database.
  * @throws {LostRecordError} If it is not JSON.
  */
-export function recordedValue({ kind, key, value }: Pick<NewRow, "kind" | "key" | "value">): unknown {
+export function recordedValue(
+  { kind, key, value }: Pick<NewRow, "kind" | "key" | "value">,
+): unknown {
   try {
     return JSON.parse(value);
   } catch (cause) {
@@ -13,7 +15,7 @@ export function recordedValue({ kind, key, value }: Pick<NewRow, "kind" | "key" 
   }
 }
 
-/** Whether a row's value can be read: those who only show or count leave out what cannot. */
+/** Whether a row's value can be read: code that only shows or counts skips the others. */
 export function isReadable(row: Pick<NewRow, "kind" | "key" | "value">): boolean {
   try {
     recordedValue(row);
@@ -35,7 +37,10 @@ export function recordedOutput(key: string, value: string): unknown {
   return result.output;
 }
 
-function damaged({ kind, key, value }: Pick<NewRow, "kind" | "key" | "value">, cause?: unknown): LostRecordError {
+function damaged(
+  { kind, key, value }: Pick<NewRow, "kind" | "key" | "value">,
+  cause?: unknown,
+): LostRecordError {
   return new LostRecordError(
     `Cannot read the '${kind}' row of '${key}' because its value in the journal is damaged: ${
       shown(value)

@@ -23,8 +23,9 @@ async function read(output: () => unknown): Promise<unknown> {
 }
 
 /**
- * Stages of the graph itself whose recorded files are gone (`leaves`). They are made again one after the other, in the order of the
- * graph, and nothing else starts before: what replays from the journal need not have waited for them.
+ * Stages of the graph itself whose recorded files are gone (`leaves`). They are made again one by
+ * one, in graph order, before anything else starts: what replays from the journal may not have
+ * waited for them.
  */
 export class Remaking {
   readonly #open = new Map<string, PromiseWithResolvers<void>>();
@@ -48,7 +49,7 @@ export class Remaking {
     return this.#open.has(key);
   }
 
-  /** Settles when nothing is left that must be made before the work of this key. */
+  /** Settles when nothing must be made before the work of this key. */
   async turnOf(key: string): Promise<void> {
     for (const [before, { promise }] of this.#open) {
       if (isUnder(key, before)) return;

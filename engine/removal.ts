@@ -1,5 +1,6 @@
 /**
- * The one place that removes directories. Everything else asks here: a lint rule (`tests/lint/removals.ts`) sees to it.
+ * The one place that removes directories. Everything else asks here: a lint rule
+ * (`tests/lint/removals.ts`) sees to it.
  */
 import { basename, dirname, join, relative, resolve, sep } from "node:path";
 import { isNothing } from "./derived_file.ts";
@@ -8,8 +9,8 @@ import { RemovalRefusedError } from "./errors.ts";
 
 type Removal = {
   /**
-   * The tree that the path belongs to: a home, or another root. Its first-level folders (`checkpoints`, `env`, ...) may
-   * be links that their owner made; below them none is followed.
+   * The tree that the path belongs to: a home, or another root. Its first-level folders
+   * (`checkpoints`, `env`, ...) may be links that their owner made; below them none is followed.
    */
   home: string;
   /**
@@ -35,13 +36,16 @@ export const REMOVING = /\.removing-[0-9a-f-]{36}/;
 const DEPTH_MIN = 2;
 
 /**
- * Removes a file or a directory with all that is in it, following no link. It is moved aside first and looked at once
- * more: what took its place meanwhile is put back. False: it was not there. A removal that was killed is finished by
- * the next one beside it.
- * @throws {RemovalRefusedError} If the path is not strictly inside the home, is or goes through a link, has another
- *   name, or lies in a directory that belongs to another run, or to nobody.
+ * Removes a file or a directory with all that is in it, following no link. It is moved aside first
+ * and looked at once more: what took its place meanwhile is put back. False: it was not there. A
+ * removal that was killed is finished by the next one beside it.
+ * @throws {RemovalRefusedError} If the path is not strictly inside the home, is or goes through a
+ * link, has another name, or is in a directory that belongs to another run, or to nobody.
  */
-export async function removeTree(path: string, { dry_run = false, ...removal }: Removal): Promise<boolean> {
+export async function removeTree(
+  path: string,
+  { dry_run = false, ...removal }: Removal,
+): Promise<boolean> {
   const parent = realParent(path, removal);
   if (parent === null) return false;
   const found = moveAside(join(parent, basename(path)), dry_run);
@@ -67,8 +71,12 @@ function realParent(path: string, { home, named, owner }: Removal): string | nul
     const folder = Deno.realPathSync(join(resolve(home), parts[0]!));
     const expected = join(folder, ...parts.slice(1, -1));
     const found = Deno.realPathSync(dirname(full));
-    if (found !== expected) throw refused(path, `it is reached through a link: '${found}' is where it lies`);
-    if (owner !== null) refuseOthers(path, { home, folder: parts[0]!, dir: join(folder, parts[1]!), owner });
+    if (found !== expected) {
+      throw refused(path, `it is reached through a link: '${found}' is where it lies`);
+    }
+    if (owner !== null) {
+      refuseOthers(path, { home, folder: parts[0]!, dir: join(folder, parts[1]!), owner });
+    }
     return found;
   } catch (error) {
     if (isNothing(error)) return null;
@@ -83,7 +91,10 @@ function refuseOthers(path: string, { home, folder, dir, owner }: Place): void {
   const found = ownerOf(dir);
   if (found === null) throw refused(path, `'${dir}' does not say which run it belongs to`);
   if (isOwnedBy(found, owner, { home, folder })) return;
-  throw refused(path, `'${dir}' belongs to run '${found.run}' of ${found.place}, recorded in journal ${found.store}`);
+  throw refused(
+    path,
+    `'${dir}' belongs to run '${found.run}' of ${found.place}, recorded in journal ${found.store}`,
+  );
 }
 
 function exists(path: string): boolean {
@@ -108,7 +119,8 @@ function moveAside(path: string, dry_run: boolean): boolean {
     if (dry_run) return true;
     Deno.renameSync(path, aside);
     const after = Deno.lstatSync(aside);
-    const swapped = after.ino !== before.ino || after.dev !== before.dev || Deno.realPathSync(aside) !== aside;
+    const swapped = after.ino !== before.ino || after.dev !== before.dev ||
+      Deno.realPathSync(aside) !== aside;
     if (!swapped) return true;
   } catch (error) {
     if (isNothing(error)) return false;
@@ -133,7 +145,8 @@ export function isNamed(name: string, pattern: RegExp): boolean {
 
 function refused(path: string, why: string): RemovalRefusedError {
   return new RemovalRefusedError(
-    `Cannot remove '${path}' because ${why}. Fix: look at it, and remove it by hand if it is not needed`,
+    `Cannot remove '${path}' because ${why}. Fix: look at it, and remove it by hand if it ` +
+      "is not needed",
     { path, why },
   );
 }

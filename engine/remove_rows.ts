@@ -8,19 +8,19 @@ const PAGE_ROWS = 5000;
 
 type RemoveOptions = TakeOptions & {
   seqs: readonly number[];
-  /** Told in the `note/gc` row, which is durable before the first row goes. */
+  /** Recorded in the `note/gc` row, which is durable before the first row is removed. */
   told: Record<string, unknown>;
   /**
-   * Asked after that: whether the plan still holds. Whoever begins to need the run from then on
-   * sees the note.
+   * Called after that: whether the plan still holds. Anything that needs the run from then on sees
+   * the note.
    */
   holds: () => Promise<boolean>;
 };
 
 /**
- * Removes rows of a run that has ended, under a separate claim. If it is killed, the next call removes the rest. False:
- * the plan no longer held, and nothing was removed.
- * @throws {RunOwnedError} While somebody else tidies it.
+ * Removes rows of a run that has ended, under a separate claim. If it is killed, the next call
+ * removes the rest. False: the plan no longer held, and nothing was removed.
+ * @throws {RunOwnedError} While another process tidies it.
  */
 export async function removeRows(
   store: Store,
@@ -42,5 +42,7 @@ export async function removeRows(
 }
 
 function kept({ fenced }: { fenced: boolean }, run: string): void {
-  if (fenced) throw new FencedError(`Cannot tidy run '${run}' because another process has taken it`, { run });
+  if (fenced) {
+    throw new FencedError(`Cannot tidy run '${run}' because another process has taken it`, { run });
+  }
 }

@@ -1,10 +1,19 @@
 /**
- * What a resume that opened new budgets tries again. A failure that was recorded as a result is accepted by whoever reads it and has
- * a result: then it stands. One that nobody has accepted yet is tried again, wherever it lies and whatever the run failed of.
+ * What a resume that opened new budgets tries again. A failure that was recorded as a result is
+ * accepted once a stage that reads it has a result: then it stays. One that no stage has accepted
+ * is tried again, wherever it is and whatever failed the run.
  */
 import { refsIn } from "./graph.ts";
 import { wiringOf } from "./graph_draw.ts";
-import type { GraphNode, LoopNode, MapNode, Ref, RefSource, Scope, StageNode } from "./graph_types.ts";
+import type {
+  GraphNode,
+  LoopNode,
+  MapNode,
+  Ref,
+  RefSource,
+  Scope,
+  StageNode,
+} from "./graph_types.ts";
 import type { Journal } from "./journal.ts";
 import type { Entry } from "./journal_tree.ts";
 import { isUnder, joinKey } from "./keys.ts";
@@ -20,7 +29,13 @@ type Level = {
   round?: { loop: LoopNode; number: number };
 };
 /** A node of such a scope. `closed`: its round is over, and all that it read is accepted. */
-type Place = { node: StageNode | MapNode; key: string; entries: Entry[]; reads: string[]; closed: boolean };
+type Place = {
+  node: StageNode | MapNode;
+  key: string;
+  entries: Entry[];
+  reads: string[];
+  closed: boolean;
+};
 
 /**
  * Marks what is tried again, and what may have another input as it was made of that. Reads outputs
@@ -34,7 +49,9 @@ export async function markReopened(journal: Journal, graph: Scope): Promise<void
   for (const place of places) {
     const again = await failures.notAccepted(place);
     for (const entry of again) entry.tried_again = true;
-    if (again.length > 0 || place.entries.some((entry) => isNewer(entry, journal))) changed.add(place);
+    if (again.length > 0 || place.entries.some((entry) => isNewer(entry, journal))) {
+      changed.add(place);
+    }
   }
   for (const place of changed) { // A set is walked to its end, with what is added meanwhile.
     for (const reader of readersOf(place, places)) {
@@ -71,7 +88,8 @@ class Failures {
   async #saysFailed({ node: { stage } }: Place, { key, result }: Entry): Promise<boolean> {
     if (stage.failed === undefined || result === undefined) return false;
     const output = Promise.resolve(result).then((text) => this.journal.output(key, text));
-    return await output.then((value) => stage.failed!(value), () => false); // A lost record is reported where it is needed.
+    // A lost record is reported where it is needed.
+    return await output.then((value) => stage.failed!(value), () => false);
   }
 
   /** Every node that reads it has a result of it, in some round. */
@@ -97,7 +115,9 @@ class Failures {
   async #accepts(reader: Place): Promise<boolean> {
     if (reader.closed) return true;
     const [entry] = reader.entries;
-    if (reader.node.kind === "map" || (entry && await this.#saysFailed(reader, entry))) return this.#isAccepted(reader);
+    if (reader.node.kind === "map" || (entry && await this.#saysFailed(reader, entry))) {
+      return this.#isAccepted(reader);
+    }
     return entry?.result !== undefined;
   }
 }
@@ -114,12 +134,21 @@ class Walk {
       if (node.kind === "flat") continue;
       const key = joinKey(level.path, node.name);
       if (node.kind === "stage" || node.kind === "map") {
-        yield { node, key, closed, entries: this.#entries(node, level.path), reads: this.#reads(node, level) };
+        yield {
+          node,
+          key,
+          closed,
+          entries: this.#entries(node, level.path),
+          reads: this.#reads(node, level),
+        };
       } else if (node.kind === "when") {
         for (const branch of this.#branches(node, level)) yield* this.places(branch, closed);
       } else {
         for (const round of this.#rounds(key)) {
-          yield* this.places(roundOf(node, { up: level, number: round.number }), closed || round.closed);
+          yield* this.places(
+            roundOf(node, { up: level, number: round.number }),
+            closed || round.closed,
+          );
         }
       }
     }
@@ -134,7 +163,9 @@ class Walk {
   #entries({ kind, name }: StageNode | MapNode, path: string): Entry[] {
     const children = this.#children(path);
     if (kind === "stage") return [children.get(name)].filter((entry) => entry !== undefined);
-    return [...children].filter(([own]) => own !== name && isUnder(own, name)).map(([, entry]) => entry);
+    return [...children].filter(([own]) => own !== name && isUnder(own, name)).map(([, entry]) =>
+      entry
+    );
   }
 
   /** The branch that was taken, or both. */
@@ -147,7 +178,9 @@ class Walk {
 
   #rounds(loop: string): { number: number; closed: boolean }[] {
     const last = this.journal.rounds.get(loop)?.at(-1)?.round;
-    const open = [...this.#children(loop).keys()].map(Number).filter((number) => number > (last ?? 0));
+    const open = [...this.#children(loop).keys()].map(Number).filter((number) =>
+      number > (last ?? 0)
+    );
     const rounds = open.map((number) => ({ number, closed: false }));
     if (last !== undefined) return [{ number: last, closed: true }, ...rounds];
     return rounds.length > 0 ? rounds : [{ number: 1, closed: false }];
@@ -164,7 +197,8 @@ class Walk {
 
   /** Keys of the stages and maps that a reference means, whatever it goes through. */
   #keys(source: RefSource, level: Level): string[] {
-    const through = (wiring: unknown, at: Level) => refsIn(wiring).flatMap((ref) => this.#keys(ref.source, at));
+    const through = (wiring: unknown, at: Level) =>
+      refsIn(wiring).flatMap((ref) => this.#keys(ref.source, at));
     if (source.from === "carried") {
       const body = above(level, ({ round }) => round?.loop.id === source.loop);
       const { loop, number } = body.round!;
@@ -183,7 +217,10 @@ class Walk {
         return this.#branches(node, at).flatMap((branch) => through(branch.scope.output, branch));
       case "loop":
         return this.#rounds(key).flatMap(({ number }) =>
-          through(outputOf(node, "carried" in source ? source.carried : ""), roundOf(node, { up: at, number }))
+          through(
+            outputOf(node, "carried" in source ? source.carried : ""),
+            roundOf(node, { up: at, number }),
+          )
         );
       default:
         return [key];
@@ -197,7 +234,12 @@ function above(level: Level, found: (level: Level) => boolean): Level {
 }
 
 function roundOf(loop: LoopNode, { up, number }: { up: Level; number: number }): Level {
-  return { scope: loop.body, path: joinKey(up.path, `${loop.name}/${number}`), up, round: { loop, number } };
+  return {
+    scope: loop.body,
+    path: joinKey(up.path, `${loop.name}/${number}`),
+    up,
+    round: { loop, number },
+  };
 }
 
 function outputOf({ body }: LoopNode, name: string): unknown {

@@ -6,15 +6,15 @@
 declare const /** @internal */ held: unique symbol;
 
 /**
- * Names a resource of type T. Stages ask for it with `ctx.resource(token)`; the engine is given it
- * with `provide`.
+ * Names a resource of type T. Stages get it with `ctx.resource(token)`; `provide` passes it to the
+ * engine.
  */
 export type Resource<T> = { readonly name: string; readonly [held]?: T };
 
 /** A resource and its implementation, for `new Engine({ resources: [...] })`. */
 export type Provided = { readonly name: string; readonly value: unknown };
 
-/** Declares a resource. Two tokens of one name mean the same resource. */
+/** Declares a resource. Two tokens with one name mean the same resource. */
 export function defineResource<T>(name: string): Resource<T> {
   return { name };
 }

@@ -14,7 +14,8 @@ export const DEFAULT_BACKOFF: Backoff = { first_ms: 500, max_ms: 60_000 };
 const BUDGET_DECIDES = new Set(["user_code", "bad_data"]);
 
 /**
- * However often a scheduler takes the workers, a stage that never finishes must fail at some point.
+ * However often a scheduler preempts the workers, a stage that never finishes must fail at some
+ * point.
  */
 const UNCOUNTED_MAX = 50;
 
@@ -25,19 +26,29 @@ const UNCOUNTED_MAX = 50;
 export function nextAttempt(
   stage: Pick<Stage, "attempts_max">,
   failures: readonly Failure[],
-  { error, now_ms, backoff, jitter }: { error: ErrorJson; now_ms: number; backoff: Backoff; jitter: number },
+  { error, now_ms, backoff, jitter }: {
+    error: ErrorJson;
+    now_ms: number;
+    backoff: Backoff;
+    jitter: number;
+  },
 ): number | null {
   if (spent(stage, [...failures.map((failure) => failure.error), error])) return null;
   if (!error.retryable && !BUDGET_DECIDES.has(error.code)) return null;
   // Half of it fixed, half random: retries of one moment spread, and none comes at once.
-  const delay = Math.min(backoff.max_ms, backoff.first_ms * 2 ** failures.length) * (0.5 + 0.5 * jitter);
+  const delay = Math.min(backoff.max_ms, backoff.first_ms * 2 ** failures.length) *
+    (0.5 + 0.5 * jitter);
   return now_ms + Math.round(delay);
 }
 
 /** Whether the last of these failures was the last that its stage may have. */
 function spent(stage: Pick<Stage, "attempts_max">, errors: readonly ErrorJson[]): boolean {
   const last = errors.at(-1)!;
-  if (last.counted === false) return errors.filter(({ counted }) => counted === false).length >= UNCOUNTED_MAX;
-  const same = errors.filter(({ counted, cause_kind }) => counted !== false && cause_kind === last.cause_kind);
+  if (last.counted === false) {
+    return errors.filter(({ counted }) => counted === false).length >= UNCOUNTED_MAX;
+  }
+  const same = errors.filter(({ counted, cause_kind }) =>
+    counted !== false && cause_kind === last.cause_kind
+  );
   return same.length >= attemptsFor(stage, last.cause_kind);
 }

@@ -2,7 +2,8 @@ import { z } from "zod";
 import { InvalidInputError } from "./errors.ts";
 
 /**
- * What a run is called. Directories are named by it, so it is one plain name of a file: no `/`, no `..`, never empty.
+ * A run's id. Directories are named by it, so it is a plain file name: no `/`, no `..`, never
+ * empty.
  */
 export const RUN_ID = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/;
 export const RunId = z.string().regex(RUN_ID);
@@ -23,18 +24,24 @@ export function hasRunId({ id }: { id: string }): boolean {
 /** @throws {InvalidInputError} If the id cannot be a run's. */
 export function checkRunId(id: string): string {
   if (isRunId(id)) return id;
-  throw new InvalidInputError(`Cannot use '${shown(id)}' as a run's id: an id is ${RULE}. Fix: choose another --id`, {
-    run: id,
-  });
+  throw new InvalidInputError(
+    `Cannot use '${shown(id)}' as a run's id: an id is ${RULE}. Fix: choose another --id`,
+    {
+      run: id,
+    },
+  );
 }
 
-/** A new id that begins with a name of any kind. */
+/** A new id that starts with any name. */
 export function newRunId(name: string): string {
-  const plain = name.replace(/[^A-Za-z0-9._-]+/g, "-").replace(/^[^A-Za-z0-9]+/, "").slice(0, NAME_MAX);
+  const plain = name.replace(/[^A-Za-z0-9._-]+/g, "-").replace(/^[^A-Za-z0-9]+/, "").slice(
+    0,
+    NAME_MAX,
+  );
   return `${plain || "run"}-${crypto.randomUUID().slice(0, RANDOM_LENGTH)}`;
 }
 
-/** An id as a message may print it: it may hold anything. */
+/** An id as a message prints it: it may contain anything. */
 export function shown(id: string): string {
   const text = JSON.stringify(id).slice(1, -1);
   return text.length > 80 ? `${text.slice(0, 80)}...` : text;

@@ -1,9 +1,9 @@
 /**
- * The life of a run, once for every database: who may claim it, what a request, an end or a
- * release makes of it. Each step is one UPDATE: nothing comes between its condition and its effect.
+ * The life of a run, defined once for every database: who may claim it, and what a request, an end
+ * or a release does. Each step is one UPDATE: nothing comes between its condition and its effect.
  *
- * created -> running -> done | failed | cancelled; failed -> running (`reopen`). Another engine
- * claims a run that has an owner only when the lease is over, or by force.
+ * created -> running -> done | failed | cancelled; failed -> running (`reopen`). Another engine can
+ * claim an owned run only after its lease, or by force.
  */
 import { JOURNAL_VERSION } from "./journal_version.ts";
 import type { FinalStatus, RunHead } from "./store.ts";
@@ -35,8 +35,12 @@ export function runLife(dialect: Dialect) {
   const freed = `owner = NULL, lease_until_ms = 0, requests = '[]', updated_ms = ${now}`;
   const given = dialect.parameters("run", "epoch");
   return {
-    ...{ claim: claim(dialect), owned: owned(given), finish: finish(dialect, freed) },
-    ...{ request: request(dialect), signal: signal(dialect), renew: renew(dialect) },
+    claim: claim(dialect),
+    owned: owned(given),
+    finish: finish(dialect, freed),
+    request: request(dialect),
+    signal: signal(dialect),
+    renew: renew(dialect),
     release: `${UPDATE} ${freed},
         status = CASE WHEN ${cancels} AND status <> 'done' THEN 'cancelled' ELSE status END
       WHERE ${owned(given)} RETURNING id`,
@@ -111,7 +115,10 @@ export function hasEnded({ status }: Pick<RunHead, "status">): boolean {
   return status === "done" || status === "cancelled";
 }
 
-/** Of a run that `finish` did not change: it has ended in this epoch already, or is another's. */
+/**
+ * Of a run that `finish` did not change: it has ended in this epoch already, or belongs to another
+ * engine.
+ */
 export function endedAs(
   head: RunHead,
   epoch: number,

@@ -1,8 +1,15 @@
 /** An engine that takes queued runs and executes them, several at once, until it is stopped. */
 import { type Clock, systemClock } from "./clock.ts";
-import { LEASE_MS, type Outcome } from "./engine.ts";
-import { EngineError, type ErrorJson, errorToJson, InfrastructureError, LostRecordError } from "./errors.ts";
+import { LEASE_MS } from "./engine.ts";
+import {
+  EngineError,
+  type ErrorJson,
+  errorToJson,
+  InfrastructureError,
+  LostRecordError,
+} from "./errors.ts";
 import { quietly } from "./executor.ts";
+import type { Outcome } from "./executor_outcome.ts";
 import { checkJournal } from "./journal_version.ts";
 import { type Liveness, ownerAlive, processOwner } from "./ownership.ts";
 import { AGEING_MS, chooseRun, lacking, type QueueOptions } from "./queue.ts";
@@ -77,15 +84,17 @@ const PUT_OFF_MS = 1000;
 const PUT_OFF_MS_MAX = 60_000;
 
 /**
- * Serves queues until `drain` is aborted, then lets the runs in flight stop at their next durable point and gives them
- * back. Settles when nothing is left running here.
+ * Serves queues until `drain` is aborted, then lets the runs in flight stop at their next durable
+ * point and gives them back. Settles when nothing is left running here.
  */
 export async function serveQueues<G>(options: ServeOptions<G>, drain: AbortSignal): Promise<void> {
   await new Server(options, drain).serve();
 }
 
 class Server<G> {
-  readonly #options: ServeOptions<G> & Required<Pick<ServeOptions<G>, "clock" | "owner" | "lease_ms" | "poll_ms">>;
+  readonly #options:
+    & ServeOptions<G>
+    & Required<Pick<ServeOptions<G>, "clock" | "owner" | "lease_ms" | "poll_ms">>;
   readonly #drain: AbortSignal;
   readonly #executing = new Map<string, Promise<void>>();
   readonly #verdicts = new Map<string, Verdict<G>>();
@@ -95,7 +104,8 @@ class Server<G> {
   #wake = new AbortController();
 
   constructor(options: ServeOptions<G>, drain: AbortSignal) {
-    const { clock = systemClock, owner = processOwner(), lease_ms = LEASE_MS, poll_ms = 1000 } = options;
+    const { clock = systemClock, owner = processOwner(), lease_ms = LEASE_MS, poll_ms = 1000 } =
+      options;
     this.#options = { ...options, clock, owner, lease_ms, poll_ms };
     this.#drain = drain;
   }
@@ -135,7 +145,9 @@ class Server<G> {
       if (choosing.unknown.length > 0) continue;
       const before = choosing.before;
       const verdict = head && this.#verdicts.get(head.id);
-      return head && before && verdict && "graph" in verdict ? { before, head, graph: verdict.graph } : null;
+      return head && before && verdict && "graph" in verdict
+        ? { before, head, graph: verdict.graph }
+        : null;
     }
   }
 
@@ -143,7 +155,11 @@ class Server<G> {
   #choosing() {
     const { queues, slots = {}, ageing_ms = AGEING_MS, owner, alive = ownerAlive } = this.#options;
     const options: QueueOptions = {
-      ...{ queues, slots, ageing_ms, owner, alive },
+      queues,
+      slots,
+      ageing_ms,
+      owner,
+      alive,
       executing: new Set(this.#executing.keys()),
       canRun: (run) => this.#canRun(run) && !this.#isPutOff(run),
     };
@@ -176,7 +192,9 @@ class Server<G> {
   #forgetOthers(runs: readonly RunHead[]): void {
     const open = new Set(runs.map(({ id }) => id));
     for (const known of [this.#verdicts, this.#putOff]) {
-      for (const id of known.keys()) if (!open.has(id) && !this.#executing.has(id)) known.delete(id);
+      for (const id of known.keys()) {
+        if (!open.has(id) && !this.#executing.has(id)) known.delete(id);
+      }
     }
   }
 
@@ -184,7 +202,9 @@ class Server<G> {
     const { queues, slots = {}, look } = this.#options;
     const lacks = lacking(run, { queues, slots });
     const verdict: Verdict<G> = lacks === null
-      ? await Promise.resolve(run).then(checkJournal).then(look).catch((error: Error) => ({ refused: error.message }))
+      ? await Promise.resolve(run).then(checkJournal).then(look).catch((error: Error) => ({
+        refused: error.message,
+      }))
       : { refused: `Cannot run '${run.id}' on this host: ${lacks}` };
     this.#verdicts.set(run.id, verdict);
     if ("refused" in verdict) this.#emit({ type: "refused", run: run.id, reason: verdict.refused });
@@ -207,7 +227,10 @@ class Server<G> {
     try {
       const last_seq = await this.#recordTakeover(taken);
       if (last_seq === null) return;
-      const outcome = await this.#options.execute({ ...taken, before, head: { ...head, last_seq } }, this.#drain);
+      const outcome = await this.#options.execute(
+        { ...taken, before, head: { ...head, last_seq } },
+        this.#drain,
+      );
       const error = outcome.status === "failed" ? outcome.error : undefined;
       this.#emit({ type: "ended", run: head.id, status: outcome.status, error });
       // One that comes back although it was not lost must not come back at once, again and again.
@@ -245,7 +268,13 @@ class Server<G> {
       return null;
     }
     const lived_ms = await this.#livedMs(before);
-    const value = JSON.stringify({ pid: from.pid, host: from.host, epoch: before.epoch, fruitless, lived_ms });
+    const value = JSON.stringify({
+      pid: from.pid,
+      host: from.host,
+      epoch: before.epoch,
+      fruitless,
+      lived_ms,
+    });
     const appended = await store.append(head.id, head.epoch, [{ ...TAKEOVER, value }]);
     return appended.fenced ? null : appended.last_seq;
   }
@@ -273,12 +302,13 @@ class Server<G> {
       this.#emit({ type: "put_off", run: head.id, reason: error.message, ms });
       await this.#options.store.release(head.id, head.epoch);
     } catch (cause) {
-      // The store is out of reach: the run stays this engine's until it takes it up again, or its lease runs out.
+      // The store cannot be reached: this engine keeps the run until it resumes it or the lease
+      // expires.
       this.#emit({ type: "trouble", reason: (cause as Error).message });
     }
   }
 
-  /** For how long this engine leaves the run alone: twice as long as the last time. */
+  /** How long this engine leaves the run alone: twice as long as last time. */
   #defer(run: string): number {
     const ms = Math.min(PUT_OFF_MS_MAX, 2 * (this.#putOff.get(run)?.ms ?? PUT_OFF_MS / 2));
     this.#putOff.set(run, { until_ms: this.#options.clock.monotonic() + ms, ms });
@@ -305,24 +335,31 @@ class Server<G> {
 }
 
 /**
- * How often in a row the run was taken over without a row of progress since; `fruitless`: from
- * engines that had time to work.
+ * How often the run was taken over since its last row of progress; `fruitless`: from engines that
+ * had time to work.
  */
-async function fruitlessTakeovers(store: Store, run: string): Promise<{ fruitless: number; all: number }> {
+async function fruitlessTakeovers(
+  store: Store,
+  run: string,
+): Promise<{ fruitless: number; all: number }> {
   const [progress] = await store.read(run, { kinds: PROGRESS, newest_first: true, limit: 1 });
   const rows = await store.read(run, { kinds: [TAKEOVER.kind], after_seq: progress?.seq ?? 0 });
-  const worked = rows.filter(({ value }) => ((JSON.parse(value) as Takeover).lived_ms ?? Infinity) >= WORKED_MS);
+  const worked = rows.filter(({ value }) =>
+    ((JSON.parse(value) as Takeover).lived_ms ?? Infinity) >= WORKED_MS
+  );
   return { fruitless: worked.length, all: rows.length };
 }
 
-/** Whether another try, here or elsewhere, may go well. A lost record comes back by no try. */
+/** Whether another try, here or elsewhere, may succeed. Retrying never restores a lost record. */
 function isOfThisMachine(error: unknown): error is EngineError {
-  return error instanceof EngineError && error.cause_kind === "infrastructure" && !(error instanceof LostRecordError);
+  return error instanceof EngineError && error.cause_kind === "infrastructure" &&
+    !(error instanceof LostRecordError);
 }
 
 function crashLoop(run: string, takeovers: number): ErrorJson {
   return new InfrastructureError(
-    `Cannot continue with run '${run}' because its engine died or froze, and so did the ${takeovers} that took it over, without ` +
+    `Cannot continue with run '${run}' because its engine died or froze, and so did the ` +
+      `${takeovers} that took it over, without ` +
       "one result between. Find out what ended them (out of memory?), then 'resume' the run",
     { run, takeovers },
     { retryable: false },

@@ -2,13 +2,15 @@ import { canonicalJson } from "./canonical.ts";
 import { InvalidInputError } from "./errors.ts";
 import type { JournalRow, Store } from "./store.ts";
 
-/** Longer ones belong into a file whose path is the value. */
+/** Longer values belong in a file; pass its path instead. */
 const VALUE_CHARS_MAX = 64 * 1024;
 
 /**
- * Gives a run the signal that a body waits for, or will wait for, with `ctx.signalled(name)`. From any process: the store carries
- * it, and the engine that executes the run sees it at its next look. Of several of one name the first counts.
- * @throws {InvalidInputError} If the run has ended, the value is too long, or the signal was given before with another value.
+ * Gives a run the signal that a body waits for, or will wait for, with `ctx.signalled(name)`. From
+ * any process: the store carries it, and the engine that executes the run sees it at its next look.
+ * The first signal of a name counts.
+ * @throws {InvalidInputError} If the run has ended, the value is too long, or the signal was given
+ * before with another value.
  */
 export async function signalRun(
   store: Store,
@@ -19,7 +21,8 @@ export async function signalRun(
   const facts = { run, name };
   if (text.length > VALUE_CHARS_MAX) {
     throw new InvalidInputError(
-      `Cannot signal '${name}' to run '${run}' because its value is too long: ${text.length} characters, at most ` +
+      `Cannot signal '${name}' to run '${run}' because its value is too long: ` +
+        `${text.length} characters, at most ` +
         `${VALUE_CHARS_MAX}. Fix: give the path of a file`,
       facts,
     );
@@ -35,13 +38,19 @@ export async function signalRun(
   }
   if (given!.value === text) return;
   throw new InvalidInputError(
-    `Cannot signal '${name}' to run '${run}' because it was given before: it is ${given!.value}, and the first counts`,
+    `Cannot signal '${name}' to run '${run}' because it was given before: it is ${
+      given!.value
+    }, and the first counts`,
     facts,
   );
 }
 
-/** The signal of this name that counts, if it was given. */
-export async function givenSignal(store: Store, run: string, name: string): Promise<JournalRow | undefined> {
+/** The first signal of this name, if it was given. */
+export async function givenSignal(
+  store: Store,
+  run: string,
+  name: string,
+): Promise<JournalRow | undefined> {
   const rows = await store.read(run, { kinds: ["signal"], prefix: name });
   return rows.find(({ key }) => key === name);
 }

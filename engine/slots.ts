@@ -10,7 +10,8 @@ type Request = { needs: Needs; passed: number; grant(): void };
 /** Bound on graph stages that run in the engine at once; they hold no slot of a worker group. */
 const ENGINE_IN_FLIGHT = 64;
 /**
- * A request that was passed this often by later ones is passed no more: a large one is not starved.
+ * A request that later ones have passed this often is not passed again, so large ones do not
+ * starve.
  */
 const PASSED_MAX = 8;
 
@@ -28,15 +29,18 @@ export class Slots {
 
   /**
    * Waits for all of `needs`. The caller must release them, once.
-   * @throws {InvalidInputError} If there are not so many, ever.
+   * @throws {InvalidInputError} If there can never be that many.
    */
   reserve(needs: Needs): Promise<Release> | Release {
     for (const [name, count] of Object.entries(needs)) {
       if (count > this.size(name)) {
-        throw new InvalidInputError(`Cannot reserve ${count} slots of '${name}' because there are ${this.size(name)}`, {
-          name,
-          count,
-        });
+        throw new InvalidInputError(
+          `Cannot reserve ${count} slots of '${name}' because there are ${this.size(name)}`,
+          {
+            name,
+            count,
+          },
+        );
       }
     }
     const release = () => this.#release(needs);
@@ -44,7 +48,9 @@ export class Slots {
       this.#take(needs, this.#waiting);
       return release;
     }
-    return new Promise((resolve) => this.#waiting.push({ needs, passed: 0, grant: () => resolve(release) }));
+    return new Promise((resolve) =>
+      this.#waiting.push({ needs, passed: 0, grant: () => resolve(release) })
+    );
   }
 
   /** Looks through the waiting requests only while there is room in what was freed. */
@@ -54,7 +60,9 @@ export class Slots {
     const granted: Request[] = [];
     const kept = new Map<string, number>();
     let i = 0;
-    while (i < this.#waiting.length && freed.some((name) => this.#left(name) > (kept.get(name) ?? 0))) {
+    while (
+      i < this.#waiting.length && freed.some((name) => this.#left(name) > (kept.get(name) ?? 0))
+    ) {
       const request = this.#waiting[i]!;
       if (this.#fits(request.needs, kept)) {
         this.#take(request.needs, this.#waiting.slice(0, i));
@@ -72,11 +80,15 @@ export class Slots {
   }
 
   #fits(needs: Needs, kept?: ReadonlyMap<string, number>): boolean {
-    return Object.entries(needs).every(([name, count]) => count <= this.#left(name) - (kept?.get(name) ?? 0));
+    return Object.entries(needs).every(([name, count]) =>
+      count <= this.#left(name) - (kept?.get(name) ?? 0)
+    );
   }
 
   #take(needs: Needs, passing: readonly Request[]): void {
-    for (const [name, count] of Object.entries(needs)) this.#free.set(name, this.#left(name) - count);
+    for (const [name, count] of Object.entries(needs)) {
+      this.#free.set(name, this.#left(name) - count);
+    }
     for (const other of passing) {
       if (Object.keys(needs).some((name) => (other.needs[name] ?? 0) > 0)) other.passed++;
     }

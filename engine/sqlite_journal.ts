@@ -53,8 +53,8 @@ type JournalOptions = {
 };
 
 /**
- * The operations of a store on one SQLite database, each at once. Whoever calls a writing one is
- * in a transaction, or in `alone`.
+ * The operations of a store on one SQLite database, all synchronous. Callers of writing operations
+ * are in a transaction, or in `alone`.
  */
 export class SqliteJournal {
   readonly #statements = new Map<string, StatementSync>();
@@ -76,8 +76,8 @@ export class SqliteJournal {
   }
 
   /**
-   * Runs one write so that its failure undoes nothing but itself, unless SQLite has given up the
-   * whole transaction (a full disk does that).
+   * Runs one write so that its failure undoes only itself, unless SQLite has rolled back the whole
+   * transaction (as on a full disk).
    */
   alone<T>(apply: () => T): T {
     this.prepare("SAVEPOINT one").run();
@@ -98,7 +98,16 @@ export class SqliteJournal {
     const { id, name, entry, graph, graph_hash, config, packages } = run;
     const { queue = null, priority = 0, needs = {}, parent = null, home = null } = run;
     const row = this.prepare(INSERT_RUN).get({
-      ...{ id, name, entry, graph, graph_hash, config, packages, queue, priority, home },
+      id,
+      name,
+      entry,
+      graph,
+      graph_hash,
+      config,
+      packages,
+      queue,
+      priority,
+      home,
       journal: run.journal ?? JOURNAL_VERSION,
       needs: JSON.stringify(needs),
       parent: parent && JSON.stringify(parent),
@@ -116,7 +125,8 @@ export class SqliteJournal {
   }
 
   identity(): StoreIdentity {
-    const { id, since_ms } = this.prepare("SELECT id, since_ms FROM identity").get() as StoreIdentity;
+    const { id, since_ms } = this.prepare("SELECT id, since_ms FROM identity")
+      .get() as StoreIdentity;
     return { id, since_ms };
   }
 
@@ -138,9 +148,14 @@ export class SqliteJournal {
   claim(run: string, owner: Owner, options: ClaimOptions): Claimed {
     const { lease_ms, force, seen_epoch, ended } = options;
     const row = this.prepare(CLAIM).get({
-      ...{ run: checkRunId(run), now: this.#now, lease_ms, seen_epoch: seen_epoch ?? null },
-      ...{ owner: JSON.stringify(owner), boot_id: owner.boot_id },
-      ...{ force: force ? 1 : 0, ended: ended ? 1 : 0 },
+      run: checkRunId(run),
+      now: this.#now,
+      lease_ms,
+      seen_epoch: seen_epoch ?? null,
+      owner: JSON.stringify(owner),
+      boot_id: owner.boot_id,
+      force: force ? 1 : 0,
+      ended: ended ? 1 : 0,
     });
     return row ? { claimed: true, head: toHead(row) } : { claimed: false, head: this.#known(run) };
   }
@@ -194,7 +209,13 @@ export class SqliteJournal {
   }
 
   finish(run: string, epoch: number, status: FinalStatus, error?: string): Finished {
-    const row = this.prepare(FINISH).get({ run, epoch, status, now: this.#now, error: error ?? null });
+    const row = this.prepare(FINISH).get({
+      run,
+      epoch,
+      status,
+      now: this.#now,
+      error: error ?? null,
+    });
     if (row) return { fenced: false, status: row.status as FinalStatus };
     return endedAs(this.#known(run), epoch);
   }
@@ -251,9 +272,10 @@ function toRow(row: unknown): JournalRow {
 }
 
 /**
- * The index is named, not left to the planner, which without statistics prefers any equality on `kind` to a narrow range
- * of keys: with a prefix, only the keys under it are read; `newest_first` with kinds walks back from the last such row,
- * and `after_seq` reads what is newer, however much history lies under the prefix.
+ * The index is named, not left to the planner, which without statistics prefers any equality on
+ * `kind` to a narrow range of keys: with a prefix, only the keys under it are read; `newest_first`
+ * with kinds walks back from the last such row, and `after_seq` reads what is newer, however much
+ * history lies under the prefix.
  */
 function selectRows(run: string, query: ReadQuery): { sql: string; values: (string | number)[] } {
   const { kinds, prefix, after_seq, limit, newest_first } = query;
@@ -273,10 +295,15 @@ function selectRows(run: string, query: ReadQuery): { sql: string; values: (stri
   }
   const walksBack = kinds !== undefined && newest_first === true && limit !== undefined;
   const isTail = after_seq !== undefined && after_seq > 0;
-  const index = prefix && !walksBack && !isTail ? "journal_key" : kinds ? "journal_kind" : "journal_seq";
+  const index = prefix && !walksBack && !isTail
+    ? "journal_key"
+    : kinds
+    ? "journal_kind"
+    : "journal_seq";
   const order = newest_first ? "DESC" : "ASC";
   values.push(limit ?? NO_LIMIT);
-  const sql = `SELECT seq, epoch, at_ms, kind, key, input_hash, value FROM journal INDEXED BY ${index}
+  const sql =
+    `SELECT seq, epoch, at_ms, kind, key, input_hash, value FROM journal INDEXED BY ${index}
     WHERE ${conditions.join(" AND ")} ORDER BY seq ${order} LIMIT ?`;
   return { sql, values };
 }

@@ -31,7 +31,8 @@ const VERSIONS: readonly (readonly string[])[] = [[
   `ALTER TABLE runs ADD COLUMN home TEXT`,
   `CREATE TABLE identity (id TEXT NOT NULL, since_ms INTEGER NOT NULL)`,
   `INSERT INTO identity SELECT lower(hex(randomblob(16))),
-    min(CAST(unixepoch('subsec') * 1000 AS INTEGER), coalesce((SELECT min(created_ms) FROM runs), 9e15))`,
+    min(CAST(unixepoch('subsec') * 1000 AS INTEGER),
+      coalesce((SELECT min(created_ms) FROM runs), 9e15))`,
 ], [
   `ALTER TABLE runs ADD COLUMN journal INTEGER NOT NULL DEFAULT 1`,
 ]];
@@ -71,7 +72,8 @@ export function createTables(db: DatabaseSync): void {
 export function ensureSchema(db: DatabaseSync, path: string): void {
   const expected = checksums();
   if (checksum(statementsOf(db)) === expected.at(-1) && versionOf(db) === SCHEMA_VERSION) return;
-  db.exec("BEGIN IMMEDIATE"); // Two processes may open a file at once: the second finds the work done.
+  // Two processes may open a file at once: the second finds the work done.
+  db.exec("BEGIN IMMEDIATE");
   try {
     migrate(db, { path, expected });
     db.exec("COMMIT");
@@ -81,15 +83,25 @@ export function ensureSchema(db: DatabaseSync, path: string): void {
   }
 }
 
-function migrate(db: DatabaseSync, { path, expected }: { path: string; expected: readonly string[] }): void {
+function migrate(
+  db: DatabaseSync,
+  { path, expected }: { path: string; expected: readonly string[] },
+): void {
   const statements = statementsOf(db);
-  if (statements.length > 0 && !statements.some((one) => one.startsWith("CREATE TABLE holdfast_schema"))) {
-    throw new InvalidInputError(`Cannot open ${path} as a journal: it is the database of another program`, { path });
+  if (
+    statements.length > 0 &&
+    !statements.some((one) => one.startsWith("CREATE TABLE holdfast_schema"))
+  ) {
+    throw new InvalidInputError(
+      `Cannot open ${path} as a journal: it is the database of another program`,
+      { path },
+    );
   }
   const version = statements.length === 0 ? 0 : versionOf(db);
   if (version > SCHEMA_VERSION) {
     throw new InvalidInputError(
-      `Cannot open ${path} because its schema is version ${version} and this Holdfast knows up to ${SCHEMA_VERSION}: ` +
+      `Cannot open ${path} because its schema is version ${version} and this Holdfast knows ` +
+        `up to ${SCHEMA_VERSION}: ` +
         `use the newer Holdfast that wrote it, or another --home`,
       { path, version, known: SCHEMA_VERSION },
     );
@@ -97,36 +109,56 @@ function migrate(db: DatabaseSync, { path, expected }: { path: string; expected:
   const actual = checksum(statements);
   if (actual !== expected[version]) {
     throw new InvalidInputError(
-      `Cannot open ${path} because its tables are not those of schema version ${version}: checksum is ${actual}, ` +
-        `expected ${expected[version]}. Something else has changed the file: restore it, or use another --home`,
+      `Cannot open ${path} because its tables are not those of schema version ${version}: ` +
+        `checksum is ${actual}, ` +
+        `expected ${
+          expected[version]
+        }. Something else has changed the file: restore it, or use another --home`,
       { path, version, checksum: actual, expected: expected[version] },
     );
   }
   for (const statement of VERSIONS.slice(version).flat()) db.exec(statement);
   db.exec("DELETE FROM holdfast_schema");
-  db.prepare("INSERT INTO holdfast_schema VALUES (?, ?)").run(SCHEMA_VERSION, expected[SCHEMA_VERSION]!);
+  db.prepare("INSERT INTO holdfast_schema VALUES (?, ?)").run(
+    SCHEMA_VERSION,
+    expected[SCHEMA_VERSION]!,
+  );
 }
 
 /** 0 where no version is recorded. */
 function versionOf(db: DatabaseSync): number {
-  const row = db.prepare("SELECT version FROM holdfast_schema").get() as { version: number } | undefined;
+  const row = db.prepare("SELECT version FROM holdfast_schema").get() as
+    | { version: number }
+    | undefined;
   return row?.version ?? 0;
 }
 
 function statementsOf(db: DatabaseSync): string[] {
-  const rows = db.prepare("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL").all() as { sql: string }[];
+  const rows = db.prepare("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL").all() as {
+    sql: string;
+  }[];
   return rows.map((row) => row.sql);
 }
 
 /** What SQLite says, and what a person does about it. */
 const REMEDIES: [RegExp, string, { retryable: boolean }][] = [
   [/full/, "the disk is full. Free some space, then resume", { retryable: false }],
-  [/readonly|read-only/, "the file or its directory is read-only. Allow writing, then resume", { retryable: false }],
-  [/malformed|not a database/, "the file is damaged. Restore it from a copy, or use another --home", {
+  [/readonly|read-only/, "the file or its directory is read-only. Allow writing, then resume", {
     retryable: false,
   }],
-  [/locked|busy/, "another process holds its lock. Try again when that process is done", { retryable: true }],
-  [/unable to open/, "the file cannot be opened or created. Check the directory and its rights", { retryable: false }],
+  [
+    /malformed|not a database/,
+    "the file is damaged. Restore it from a copy, or use another --home",
+    {
+      retryable: false,
+    },
+  ],
+  [/locked|busy/, "another process holds its lock. Try again when that process is done", {
+    retryable: true,
+  }],
+  [/unable to open/, "the file cannot be opened or created. Check the directory and its rights", {
+    retryable: false,
+  }],
   [/disk I\/O/, "the disk reports an error. Check the disk, then resume", { retryable: false }],
 ];
 

@@ -1,4 +1,4 @@
-/** What the SQLite store says to the database, each in one statement. Parameters are named. */
+/** The statements of the SQLite store. Parameters are named. */
 import { type Dialect, runLife, UNFINISHED as IS_UNFINISHED } from "./run_life.ts";
 
 const DIALECT: Dialect = {
@@ -14,9 +14,10 @@ const { claim, owned, signal, renew, request, finish, release, reopen } = runLif
 
 export const INSERT_RUN =
   `INSERT INTO runs (id, name, status, epoch, last_seq, entry, graph, graph_hash, config, packages,
-    owner, lease_until_ms, requests, error, created_ms, updated_ms, queue, priority, needs, parent, home, journal)
-  VALUES (:id, :name, 'created', 0, :last_seq, :entry, :graph, :graph_hash, :config, :packages, NULL, 0, '[]', NULL, :now, :now,
-    :queue, :priority, :needs, :parent, :home, :journal)
+    owner, lease_until_ms, requests, error, created_ms, updated_ms, queue, priority, needs,
+    parent, home, journal)
+  VALUES (:id, :name, 'created', 0, :last_seq, :entry, :graph, :graph_hash, :config, :packages,
+    NULL, 0, '[]', NULL, :now, :now, :queue, :priority, :needs, :parent, :home, :journal)
   ON CONFLICT (id) DO NOTHING RETURNING *`;
 
 export const ALL_UNFINISHED = `SELECT * FROM runs WHERE ${IS_UNFINISHED} ORDER BY no`;

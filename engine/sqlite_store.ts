@@ -43,8 +43,9 @@ type Write = {
 };
 
 /**
- * The journal in one SQLite file. Safe for several processes: every write is one immediate transaction, durable when its
- * promise settles. Writes that are asked for in one turn of the event loop share a transaction and its fsync.
+ * The journal in one SQLite file. Safe for several processes: every write is one immediate
+ * transaction, durable when its promise settles. Writes that are asked for in one turn of the event
+ * loop share a transaction and its fsync.
  */
 export class SqliteStore implements Store {
   /** The file. */
@@ -63,16 +64,21 @@ export class SqliteStore implements Store {
     this.path = path;
     try {
       mkdirSync(dirname(path), { recursive: true });
-      closeSync(openSync(path, "a", PRIVATE_FILE)); // The files beside it get the mode that this one has.
+      // The files beside it get the mode that this one has.
+      closeSync(openSync(path, "a", PRIVATE_FILE));
       this.#db = new DatabaseSync(path);
     } catch (error) {
       throw asStoreError(error, "open the journal", path);
     }
     try {
       this.#db.exec(`PRAGMA busy_timeout = ${Math.trunc(options.busy_timeout_ms ?? 5_000)}`);
-      this.#db.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON");
+      this.#db.exec(
+        "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON",
+      );
       ensureSchema(this.#db, path);
-      if (options.pages_max !== undefined) this.#db.exec(`PRAGMA max_page_count = ${Math.trunc(options.pages_max)}`);
+      if (options.pages_max !== undefined) {
+        this.#db.exec(`PRAGMA max_page_count = ${Math.trunc(options.pages_max)}`);
+      }
     } catch (error) {
       this.#db.close();
       throw asStoreError(error, "open the journal", path);

@@ -3,13 +3,21 @@
  * body.
  */
 import type { z } from "zod";
-import type { AttemptsMax, Context, Leaves, RecordingContext, ReplayPolicy, Stage } from "./context.ts";
+import type {
+  AttemptsMax,
+  Context,
+  ForkPolicy,
+  Leaves,
+  RecordingContext,
+  ReplayPolicy,
+  Stage,
+} from "./context.ts";
 import type { Cause } from "./errors.ts";
 import type { Needs } from "./slots.ts";
 
-export type { AttemptsMax, Leaves, ReplayPolicy, Stage } from "./context.ts";
+export type { AttemptsMax, ForkPolicy, Leaves, ReplayPolicy, Stage } from "./context.ts";
 
-/** `user_code` and `bad_data` would fail the same way again; the others come from the machine. */
+/** `user_code` and `bad_data` would fail the same way again; the machine causes the others. */
 const ATTEMPTS_DEFAULT: Record<Cause, number> = {
   timeout: 3,
   no_progress: 3,
@@ -33,7 +41,7 @@ export type StageOptions<In extends z.ZodType, Out extends z.ZodType> = {
    * gpu: 2 }`.
    */
   slots?: Needs;
-  /** What it is part of, in the words of its graph: recorded, and told to observers and faults. */
+  /** The phase of its graph that it belongs to: recorded, and reported to observers and faults. */
   phase?: string;
   /** Limit of one attempt. */
   timeout_ms?: number;
@@ -45,21 +53,24 @@ export type StageOptions<In extends z.ZodType, Out extends z.ZodType> = {
   attempts_max?: AttemptsMax;
   replay?: ReplayPolicy;
   /**
-   * The body may start while the rows of what it was given, and its own intent, are still on their way to the store, so
-   * that stages which follow each other share a commit. For bodies without effect but their result and what waits for
-   * `ctx.durable()` by itself: records, steps, worker operations. If the rows are lost in a crash, so is its result.
+   * The body may start while the rows of its input, and its own intent, are still on their way to
+   * the store, so that consecutive stages share a commit. For bodies whose only effects are their
+   * result and operations that wait for `ctx.durable()` themselves: records, steps, worker
+   * operations. If a crash loses the rows, it loses the result too.
    */
   eager?: boolean;
   /**
-   * Whether a recorded output says that something in it failed. Where the run then failed of what its code or data did, a
-   * resume makes such an output again.
+   * Whether a recorded output says that something in it failed. If the run then failed because of
+   * its code or data, a resume makes such an output again.
    */
   failed?: (output: z.output<Out>) => boolean;
   /**
-   * Where the files that it left are gone, a replay runs the body again. Its output then has the
-   * recorded identity, or the run fails.
+   * If the files that it wrote are gone, a replay runs the body again. Its output must then have
+   * the recorded identity, or the run fails.
    */
   leaves?: Leaves<z.output<Out>>;
+  /** What a fork makes of its record where the child would not ask for the same. */
+  fork?: ForkPolicy;
   /** Its body. One that needs more of the engine writes `ctx: RecordingContext`. */
   run(input: z.output<In>, ctx: Context): Promise<z.input<Out>> | z.input<Out>;
 };
@@ -68,16 +79,26 @@ export type StageOptions<In extends z.ZodType, Out extends z.ZodType> = {
 export function defineStage<In extends z.ZodType, Out extends z.ZodType>(
   options: StageOptions<In, Out>,
 ): Stage<z.input<In>, z.output<Out>> {
-  const { run, runs_on = "engine", phase = "other", replay = "error", eager = false, failed, leaves, ...rest } =
-    options;
+  const {
+    run,
+    runs_on = "engine",
+    phase = "other",
+    replay = "error",
+    eager = false,
+    failed,
+    leaves,
+    ...rest
+  } = options;
   if (!/^[A-Za-z0-9_.-]+$/.test(options.name)) {
     throw new RangeError(
-      `Cannot define stage '${options.name}' because its name is part of keys: use letters, digits, _ . -`,
+      `Cannot define stage '${options.name}' because its name is part of keys: use letters, ` +
+        "digits, _ . -",
     );
   }
   if (options.slots && runs_on === "engine") {
     throw new RangeError(
-      `Cannot define stage '${options.name}' with slots because it runs on the engine, where it may call stages that need them`,
+      `Cannot define stage '${options.name}' with slots because it runs on the engine, ` +
+        "where it may call stages that need them",
     );
   }
   return {

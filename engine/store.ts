@@ -1,6 +1,6 @@
 /**
- * What a store can do. Operations, not SQL: everything above this line is written once, and one contract suite tests
- * every driver. Times are milliseconds of the store's own clock.
+ * What a store can do. Operations, not SQL: everything above the drivers is written once, and one
+ * contract suite tests every driver. Times are milliseconds of the store's own clock.
  */
 
 /** Recorded kinds. `note` is a named fact (`note/version`, `note/checkpoint`, ...). */
@@ -31,8 +31,8 @@ export type NewRow = {
 export type JournalRow = NewRow & { seq: number; epoch: number; at_ms: number };
 
 /**
- * Who may append: one incarnation of an engine process. `boot_id` tells two processes of one pid
- * apart.
+ * Who may append: one incarnation of an engine process. `boot_id` distinguishes two processes with
+ * one pid.
  */
 export type Owner = { boot_id: string; host: string; pid: number; process_start: string };
 
@@ -75,7 +75,7 @@ export type RunHead = {
   updated_ms: number;
   /** The queue that an engine takes it from; null: the process that made it runs it. */
   queue: string | null;
-  /** Of two queued runs the higher goes first. */
+  /** The queued run with the higher priority goes first. */
   priority: number;
   /** Slots that the run holds while it runs: `{ gpu: 4 }`. */
   needs: Record<string, number>;
@@ -86,7 +86,7 @@ export type RunHead = {
   /** The version of its journal: see `JOURNAL_VERSION`. */
   journal: number;
 };
-/** What a run's head is created with. */
+/** The fields that a run is created with. */
 export type NewRun =
   & Pick<RunHead, "id" | "name" | "entry" | "graph" | "graph_hash" | "config" | "packages">
   & Partial<Pick<RunHead, "queue" | "priority" | "needs" | "parent" | "home" | "journal">>;
@@ -129,40 +129,39 @@ export type ReadQuery = {
 };
 
 /**
- * A run whose id is none (`RunId`) is not answered, given out or changed: older versions recorded any text, and others who use
- * the store may record what they like. `misnamed` tells of them.
+ * A run with an invalid id (`RunId`) is never returned, claimed or changed: older versions accepted
+ * any text, and so may other programs that use the store. `misnamed` lists such runs.
  */
 export interface Store {
-  /** Which journal it is: homes and stores that are mixed up are noticed by it. */
+  /** Which journal it is: reveals a home that is used with the wrong store. */
   identity(): Promise<StoreIdentity>;
   /**
    * Records a run, and in the same transaction the first rows of its journal (epoch 0): the prefix
    * of a fork.
    */
   create(run: NewRun, rows?: NewRow[]): Promise<RunHead>;
-  /** One run as it stands; null if there is none. */
+  /** One run's head; null if it does not exist. */
   head(run: string): Promise<RunHead | null>;
   /**
    * The newest first. `limit`: how many are looked at; those that are misnamed are left out of the
    * answer.
    */
   heads(filter?: { limit?: number }): Promise<RunHead[]>;
-  /**
-   * Ids of the runs that no other operation but `read` knows, as none of them can be a run's id.
-   */
+  /** Ids of the runs that only `read` accepts, because they are not valid ids. */
   misnamed(): Promise<string[]>;
   /**
-   * Takes the run for `owner` and raises its epoch, in one statement. Refused (claimed: false) while another owner's
-   * lease is fresh, unless `force` (the caller has seen that the owner's process is dead), and always when the run is
-   * done or cancelled, unless `ended`. `seen_epoch`: refused too if the epoch has moved on since the caller looked, so that two resumes
-   * of one dead run do not take it from each other. A created run becomes running; a failed one stays so until `reopen`.
-   * A drain request of the old owner is forgotten, a cancel request is not. The journal's version becomes this Holdfast's; one
-   * that is newer is refused.
+   * Takes the run for `owner` and raises its epoch, in one statement. Refused (claimed: false)
+   * while another owner's lease is fresh, unless `force` (the caller has seen that the owner's
+   * process is dead), and always when the run is done or cancelled, unless `ended`. `seen_epoch`:
+   * refused too if the epoch has moved on since the caller looked, so that two resumes of one dead
+   * run do not take it from each other. A created run becomes running; a failed one stays so until
+   * `reopen`. A drain request of the old owner is forgotten, a cancel request is not. The journal's
+   * version becomes this Holdfast's; one that is newer is refused.
    */
   claim(run: string, owner: Owner, options: ClaimOptions): Promise<Claimed>;
   /**
-   * Claims the run that `choose` picks, in one transaction that excludes every other dequeue: two engines see each other's
-   * choice. Null: it picked none, or one that may not be claimed.
+   * Claims the run that `choose` picks, in one transaction that excludes every other dequeue: two
+   * engines see each other's choice. Null: it picked none, or one that may not be claimed.
    */
   dequeue(owner: Owner, options: DequeueOptions): Promise<RunHead | null>;
   /**
@@ -175,8 +174,8 @@ export interface Store {
     lease_ms: number,
   ): Promise<{ fenced: true } | { fenced: false; requests: RequestKind[] }>;
   /**
-   * Appends all rows or none, durable when the promise settles. The epoch is checked in the same statement; a run that
-   * was finished or released since counts as fenced.
+   * Appends all rows or none, durable when the promise settles. The epoch is checked in the same
+   * statement; a run that was finished or released since counts as fenced.
    */
   append(run: string, epoch: number, rows: NewRow[]): Promise<Appended>;
   /**
@@ -185,23 +184,24 @@ export interface Store {
    */
   remove(run: string, epoch: number, seqs: number[]): Promise<Appended>;
   /**
-   * Rows in order of seq; `newest_first` turns it round, so that `limit: 1` is the last such row. `prefix`: of the key.
-   * `after_seq` is exclusive.
+   * Rows in order of seq; `newest_first` turns it round, so that `limit: 1` is the last such row.
+   * `prefix`: of the key. `after_seq` is exclusive.
    */
   read(run: string, query?: ReadQuery): Promise<JournalRow[]>;
   /**
-   * Asks the owner to cancel or drain. Cancelling a run that nobody owns (its `owner` is null) takes effect at once;
-   * draining one, or asking anything of an ended run, changes nothing.
+   * Asks the owner to cancel or drain. Cancelling a run that nobody owns (its `owner` is null)
+   * takes effect at once; draining one, or asking anything of an ended run, changes nothing.
    */
   request(run: string, kind: RequestKind): Promise<RunHead>;
   /**
-   * Records a signal (a row of kind `signal`) for whoever executes the run, now or later; whoever gives it need not own the
-   * run. A name that was given before keeps its first value, and an ended run takes none: both change nothing.
+   * Records a signal (a row of kind `signal`) for the engine that executes the run, now or later;
+   * the sender need not own the run. A repeated name keeps its first value, and an ended run
+   * accepts none: both change nothing.
    */
   signal(run: string, name: string, value: string): Promise<RunHead>;
   /**
-   * Ends the run; a cancel request that came first wins, in the same statement. Releases the lease. Of a run that has
-   * ended in this epoch already it answers the status that stands.
+   * Ends the run; a cancel request that came first wins, in the same statement. Releases the lease.
+   * Of a run that has ended in this epoch already it answers the status that stands.
    */
   finish(
     run: string,
@@ -210,12 +210,12 @@ export interface Store {
     error?: string,
   ): Promise<{ fenced: true } | { fenced: false; status: FinalStatus }>;
   /**
-   * Gives the run back unfinished: it can be claimed at once. With a cancel request open it is
-   * cancelled by this.
+   * Releases the run unfinished: it can be claimed immediately. If a cancel request is open, this
+   * cancels it.
    */
   release(run: string, epoch: number): Promise<void>;
-  /** Opens a failed run again (resume): status running, error cleared. Needs a claim first. */
+  /** Reopens a failed run (resume): status running, error cleared. Requires a claim. */
   reopen(run: string, epoch: number): Promise<Appended>;
-  /** Lets go of files and connections. What was promised is durable already. */
+  /** Closes files and connections. Everything acknowledged is already durable. */
   close(): Promise<void>;
 }

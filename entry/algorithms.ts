@@ -1,6 +1,7 @@
 /**
- * The algorithms that ship, the parts they share (clips, KL, importance correction, aggregation, advantages), and losses as
- * recorded expressions. `defineAlgorithm` and the loss language are in `holdfast`.
+ * The algorithms that ship, the parts they share (clips, KL, importance correction, aggregation,
+ * advantages), and losses as recorded expressions. `defineAlgorithm` and the loss language are in
+ * `holdfast`.
  *
  * @module
  */
@@ -28,7 +29,7 @@ export {
   clipFraction,
   type ClipSettings,
   clipSettings,
-  corrected,
+  type Column,
   type Credit,
   type CreditNeeds,
   creditOf,
@@ -36,7 +37,6 @@ export {
   creditWithKl,
   deviationSettings,
   type Earned,
-  entropyTerm,
   evaluate as evaluateExpression,
   type EvaluatedSequence,
   type EvaluatedStep,
@@ -67,6 +67,7 @@ export {
   overlongPenalty,
   type OverlongSettings,
   type PolicyAlgorithm,
+  type PolicyDeclaration,
   type PolicyGradient,
   policyGradient,
   policyLoss,
@@ -83,7 +84,6 @@ export {
   type TermSettings,
   termSettings,
   tokenReward,
-  total,
   traceAlgorithm,
   type TracedAlgorithm,
   whiten,

@@ -1,6 +1,6 @@
 /**
- * The durable engine: stores, artifacts, what a stage receives, and what the journal records of a run. It knows nothing about
- * models. `graph` and `defineStage` are in `holdfast`.
+ * The durable engine: stores, artifacts, what a stage receives, and what the journal records of a
+ * run. It knows nothing about models. `graph` and `defineStage` are in `holdfast`.
  *
  * @module
  */
@@ -39,6 +39,7 @@ export {
   type Explanation,
   type Facts,
   type FinalStatus,
+  type ForkPolicy,
   type Graph,
   type GraphBuilder,
   type GraphDefinition,

@@ -1,11 +1,18 @@
 /**
- * Every command as a call: read and check configurations; record, execute, resume, fork, verify and inspect runs; configure and
- * observe their workers.
+ * Every command as a call: read and check configurations; record, execute, resume, fork, verify and
+ * inspect runs; configure and observe their workers.
  *
  * @module
  */
 
-export { DataError, type DataPlace, loadRows, type ReadOptions, SourceConfig, type SourceInput } from "../data/mod.ts";
+export {
+  DataError,
+  type DataPlace,
+  loadRows,
+  type ReadOptions,
+  SourceConfig,
+  type SourceInput,
+} from "../data/mod.ts";
 export { RewardConfig } from "../rewards/mod.ts";
 export { RolloutsConfig } from "../rollouts/mod.ts";
 export {

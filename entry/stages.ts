@@ -1,6 +1,7 @@
 /**
- * Every stage and reward that ships, the rounds they form, the resources that stages use (`ctx.resource(Trainer)`), and the
- * values that travel between stages. What most graphs need is in `holdfast`.
+ * Every stage and reward that ships, the rounds they form, the resources that stages use
+ * (`ctx.resource(Trainer)`), and the values that travel between stages. What most graphs need is in
+ * `holdfast`.
  *
  * @module
  */

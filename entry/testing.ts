@@ -1,5 +1,6 @@
 /**
- * Fakes and simulators for tests of graphs, stages and engines. They control time, failures and what workers answer.
+ * Fakes and simulators for tests of graphs, stages and engines. They control time, failures and
+ * what workers answer.
  *
  * @module
  */

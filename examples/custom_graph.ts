@@ -1,40 +1,46 @@
-/** Two rewards, a filter and a promotion gate: `deno run -A examples/custom_graph.ts`. Kill it, run it again: it continues. */
+/** Two rewards, a filter and a promotion gate. Kill it, run it again: it continues. */
 import * as rl from "holdfast";
 
-const Scored = rl.z.array(rl.ScoredGroup);
-/** The filter: a group whose samples all scored alike teaches nothing. The ledger counts what it drops. */
-const keepMixed = rl.defineStage({ name: "keep_mixed", version: 1, input: Scored, output: Scored, run: mixed });
+const io = { input: rl.z.array(rl.ScoredGroup), output: rl.z.array(rl.ScoredGroup) };
+/** The filter: a group whose samples all scored alike teaches nothing. The ledger counts it. */
+const keepMixed = rl.defineStage({ name: "keep_mixed", version: 1, ...io, run: mixed });
 function mixed(groups: rl.ScoredGroup[], ctx: rl.Context) {
-  const kept = groups.filter(({ failed, rewards }) => failed !== null || new Set(rewards).size > 1);
+  const kept = groups.filter((one) => one.failed !== null || new Set(one.rewards).size > 1);
   ctx.tally({ "filtered.all_alike": groups.length - kept.length });
   return kept;
 }
 const Held = rl.z.strictObject({ champion: rl.Policy, best: rl.z.number() });
-const Contest = Held.extend({ policy: rl.Policy, now: rl.Evaluation });
+const Duel = Held.extend({ policy: rl.Policy, now: rl.Evaluation });
 /** The gate: a policy becomes the champion only if its evaluation beats the best so far. */
-const promote = rl.defineStage({ name: "promote", version: 1, input: Contest, output: Held, run: beats });
-function beats({ policy, now, ...held }: rl.z.infer<typeof Contest>) {
+const gate = rl.defineStage({ name: "promote", version: 1, input: Duel, output: Held, run: won });
+function won({ policy, now, ...held }: rl.z.infer<typeof Duel>) {
   return now.mean_reward > held.best ? { champion: policy, best: now.mean_reward } : held;
 }
-const Config = rl.OnlineConfig.omit({ flow: true, data: true }).extend({ model: rl.RecipeConfig, task: rl.DigitsTask });
-export const gated = rl.graph("gated", Config, (g, config) => {
-  const [data, model] = [g.stage(rl.openData, { split: "train" }), g.stage(rl.createModel, config.model)];
-  const start = g.stage(rl.preparePolicy, { model_path: model.field("path"), optimizer: config.trainer.optimizer });
-  const carry = { policy: start, champion: start, best: g.constant(0) };
-  const last = g.loop("round", { times: config.rounds, carry, audit: rl.checkLedger }, (r) => {
-    const scored = rl.scoredRollouts(r, config, { data, round: r.index, policy: r.carried("policy") });
-    const kept = r.stage(keepMixed, scored);
-    const policy = rl.trainedOn(r, config, { scored: kept, policy: r.carried("policy"), reference: start });
-    const [now] = rl.evaluations(r, { ...config, label: "gate" }, policy);
-    const held = r.stage(promote, { policy, now: now!, champion: r.carried("champion"), best: r.carried("best") });
-    return { policy, champion: held.field("champion"), best: held.field("best") };
+const own = { model: rl.RecipeConfig, task: rl.DigitsTask };
+const Config = rl.OnlineConfig.omit({ flow: true, data: true }).extend(own);
+export const gated = rl.graph("gated", Config, (g, c) => {
+  const data = g.stage(rl.openData, { split: "train" });
+  const model_path = g.stage(rl.createModel, c.model).field("path");
+  const base = g.stage(rl.preparePolicy, { model_path, optimizer: c.trainer.optimizer });
+  const carry = { policy: base, champion: base, best: g.constant(0) };
+  const last = g.loop("round", { times: c.rounds, carry, audit: rl.checkLedger }, (r) => {
+    const [policy, champion] = [r.carried("policy"), r.carried("champion")];
+    const all = rl.scoredRollouts(r, c, { data, round: r.index, policy });
+    const scored = r.stage(keepMixed, all);
+    const next = rl.trainedOn(r, c, { scored, policy, reference: base });
+    const now = rl.evaluations(r, { ...c, label: "gate" }, next)[0]!;
+    const held = r.stage(gate, { policy: next, now, champion, best: r.carried("best") });
+    return { policy: next, champion: held.field("champion"), best: held.field("best") };
   });
-  return { best: last.best, model: g.stage(rl.exportPolicy, { policy: last.champion, name: "champion" }).field("dir") };
+  const end = g.stage(rl.exportPolicy, { policy: last.champion, name: "champion" });
+  return { best: last.best, model: end.field("dir") };
 });
-
-const reward = [{ name: "exact_match" as const }, { name: "characters_in_place" as const, weight: 0.1 }];
-const sizes = { rounds: 4, prompts_per_round: 8, samples_per_prompt: 8, sampler: { tokens_max: 8 } };
-const how = { trainer: { optimizer: { lr: 4e-4 } }, algorithm: { name: "grpo" as const }, reward, model: {}, task: {} };
-const config = { ...sizes, ...how, evaluate: { problems: 16, samples_per_prompt: 4, greedy: false } };
-const options = { config, home: Deno.args[0] ?? ".holdfast", id: "gated", entry: `${import.meta.url}#gated` };
-if (import.meta.main) console.log(await rl.runGraph(gated, options));
+const form = { name: "characters_in_place" as const, weight: 0.1 };
+const algorithm = { name: "grpo" as const };
+const how = { algorithm, reward: [{ name: "exact_match" as const }, form], model: {}, task: {} };
+const sizes = { rounds: 4, prompts_per_round: 8, samples_per_prompt: 8 };
+const evaluate = { problems: 16, samples_per_prompt: 4, greedy: false };
+const [sampler, trainer] = [{ tokens_max: 8 }, { optimizer: { lr: 4e-4 } }];
+const config = { ...how, ...sizes, sampler, evaluate, trainer };
+const [home, entry] = [Deno.args[0] ?? ".holdfast", `${import.meta.url}#gated`];
+if (import.meta.main) console.log(await rl.runGraph(gated, { config, home, id: "gated", entry }));

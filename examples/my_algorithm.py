@@ -19,7 +19,9 @@ class Config:
 
 
 GROUP_MIN = 2
-EXAMPLES = [{"tau_positive": 0.5, "tau_negative": 2.0}]  # Settings that the property tests try besides the defaults.
+EXAMPLES = [
+    {"tau_positive": 0.5, "tau_negative": 2.0}
+]  # Settings that the property tests try besides the defaults.
 
 
 def credit(round, c):
@@ -35,7 +37,9 @@ def credit(round, c):
 
 def loss(x, c):
     ratio = (x.logp - x.old_logp).exp()  # [B, T]
-    tau = torch.full_like(ratio, c.tau_positive).masked_fill(x.advantage < 0, c.tau_negative)  # [B, T]
+    tau = torch.full_like(ratio, c.tau_positive).masked_fill(
+        x.advantage < 0, c.tau_negative
+    )  # [B, T]
     soft = 4 / tau * torch.sigmoid(tau * (ratio - 1))  # [B, T]
     return {
         "loss": ("sequence_mean", x.per_sequence_mean(-soft * x.advantage)),

@@ -1,8 +1,9 @@
-"""Rewards in Python: a function takes what it names of `prompt`, `completion`, `row` and `tokens` (None in `reward
-test`).
+"""
+Rewards in Python: a function takes what it names of `prompt`, `completion`, `row` and `tokens`
+(None in `reward test`).
 
-It returns a number, or a dict with `score` and other numbers. A wrong answer is 0; an exception says that
-the row is broken, and is counted as a failed sample, never as a score.
+It returns a number, or a dict with `score` and other numbers. A wrong answer is 0; an exception
+says that the row is broken, and is counted as a failed sample, never as a score.
 
     deno task rl reward test examples/my_reward.py:digits_in_place --data examples/sorting.jsonl
 """

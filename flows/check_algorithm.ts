@@ -6,7 +6,12 @@ import { inPython } from "../algs/mod.ts";
 import type { Config } from "../configs/mod.ts";
 import { AlgorithmDescription } from "../data/mod.ts";
 import { InvalidInputError } from "../engine/mod.ts";
-import { ensureEnvironment, environmentOf, type OnEnvironmentProgress, runPython } from "../workers/mod.ts";
+import {
+  ensureEnvironment,
+  environmentOf,
+  type OnEnvironmentProgress,
+  runPython,
+} from "../workers/mod.ts";
 import { misuse, sourceOf, type Use } from "./stages/open_algorithm.ts";
 
 /** What each flow that trains learns from. */
@@ -18,7 +23,8 @@ const LEARNS_FROM: Partial<Record<Config["flow"], Use["learns_from"]>> = {
 };
 
 /**
- * Opens the algorithm of a configuration in a process of the trainer's Python, if it is a file. The run opens it again.
+ * Opens the algorithm of a configuration in a process of the trainer's Python, if it is a file. The
+ * run opens it again.
  * @throws {InvalidInputError} If it cannot be used.
  */
 export async function checkAlgorithm(
@@ -29,20 +35,34 @@ export async function checkAlgorithm(
   if (learns_from === undefined || !("algorithm" in config) || !inPython(config.algorithm)) return;
   const { algorithm, trainer } = config;
   const { home, onSetup: onProgress } = options;
-  const python = await ensureEnvironment(environmentOf(trainer), { home, own: trainer.python, onProgress });
+  const python = await ensureEnvironment(environmentOf(trainer), {
+    home,
+    own: trainer.python,
+    onProgress,
+  });
   const source = await sourceOf(algorithm);
   const described = AlgorithmDescription.parse(await describe(python, source));
   const sizes = "online" in config ? config.online : config as { samples_per_prompt?: number };
-  const use = { learns_from, value_model: algorithm.value_model, samples_per_prompt: sizes.samples_per_prompt ?? null };
+  const use = {
+    learns_from,
+    value_model: algorithm.value_model,
+    samples_per_prompt: sizes.samples_per_prompt ?? null,
+  };
   const fault = misuse(described, use);
   if (fault !== null) {
-    throw new InvalidInputError(`Cannot use ${source.file} because ${fault}`, { source: algorithm.source });
+    throw new InvalidInputError(`Cannot use ${source.file} because ${fault}`, {
+      source: algorithm.source,
+    });
   }
 }
 
 async function describe(python: string, source: unknown): Promise<unknown> {
   const module = "holdfast_worker.algorithm.describe";
-  const { code, stdout, stderr } = await runPython(python, { module, input: JSON.stringify(source) });
-  if (code === 0) return JSON.parse(stdout.trimEnd().split("\n").at(-1)!); // Above it: what the file prints.
+  const { code, stdout, stderr } = await runPython(python, {
+    module,
+    input: JSON.stringify(source),
+  });
+  // Above it: what the file prints.
+  if (code === 0) return JSON.parse(stdout.trimEnd().split("\n").at(-1)!);
   throw new InvalidInputError(stderr.trimEnd(), { code });
 }

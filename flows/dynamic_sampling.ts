@@ -27,19 +27,47 @@ export type RefilledFrom = {
   refill: Refill;
 };
 /** A round's groups, what it hands on to the next, and what it counted. */
-export type Refilled = { scored: Ref<ScoredGroup[]>; draws: Ref<Draws>; metrics: Ref<Record<string, number>> };
+export type Refilled = {
+  scored: Ref<ScoredGroup[]>;
+  draws: Ref<Draws>;
+  metrics: Ref<Record<string, number>>;
+};
 
 /** As `scoredRollouts`, but draws on until `prompts_per_round` groups are there to learn from. */
-export function refilledRollouts(g: GraphBuilder, config: OnlineRounds, from: RefilledFrom): Refilled {
-  const { seed, rounds: last, prompts_per_round: count, samples_per_prompt, algorithm, sampler, rollouts } = config;
+export function refilledRollouts(
+  g: GraphBuilder,
+  config: OnlineRounds,
+  from: RefilledFrom,
+): Refilled {
+  const {
+    seed,
+    rounds: last,
+    prompts_per_round: count,
+    samples_per_prompt,
+    algorithm,
+    sampler,
+    rollouts,
+  } = config;
   const { slab_groups, on_failed_sample, failed_fraction_max } = rollouts;
   const { policy, refill, ...rest } = from;
   const sampled = g.stage(sampleUntilFull, {
-    ...{ ...rest, ...refill, last, count, seed, samples_per_prompt, algorithm, on_failed_sample, failed_fraction_max },
+    ...rest,
+    ...refill,
+    last,
+    count,
+    seed,
+    samples_per_prompt,
+    algorithm,
+    on_failed_sample,
+    failed_fraction_max,
     slabs: { slab_groups, samplers: sampler.replicas },
     published: g.stage(publishPolicy, { policy }),
     sampling: samplingOf(sampler),
     rewards: config.reward,
   });
-  return { scored: sampled.field("scored"), draws: sampled.field("draws"), metrics: sampled.field("metrics") };
+  return {
+    scored: sampled.field("scored"),
+    draws: sampled.field("draws"),
+    metrics: sampled.field("metrics"),
+  };
 }

@@ -33,16 +33,32 @@ type Pass = { name: string; samples_per_prompt: number; sampling: Sampling };
  * The evaluations that a configuration asks for, of each of its sets: greedy, sampled, both, or
  * none.
  */
-export function evaluations(g: GraphBuilder, plan: EvaluationPlan, policy: Ref<Policy>): Ref<Evaluation>[] {
+export function evaluations(
+  g: GraphBuilder,
+  plan: EvaluationPlan,
+  policy: Ref<Policy>,
+): Ref<Evaluation>[] {
   if (plan.evaluate === null) return [];
   const { greedy, samples_per_prompt } = plan.evaluate;
   const passes: Pass[] = [];
-  if (greedy) passes.push({ name: `${plan.label}_greedy`, samples_per_prompt: 1, sampling: greedyOf(plan.sampler) });
+  if (greedy) {
+    passes.push({
+      name: `${plan.label}_greedy`,
+      samples_per_prompt: 1,
+      sampling: greedyOf(plan.sampler),
+    });
+  }
   if (samples_per_prompt > 1 || !greedy) {
-    passes.push({ name: `${plan.label}_sampled`, samples_per_prompt, sampling: samplingOf(plan.sampler) });
+    passes.push({
+      name: `${plan.label}_sampled`,
+      samples_per_prompt,
+      sampling: samplingOf(plan.sampler),
+    });
   }
   const published = g.stage(publishPolicy, { policy });
-  return evaluationSets(plan).flatMap((set) => evaluationsOf(g, plan, { set, policy, published, passes }));
+  return evaluationSets(plan).flatMap((set) =>
+    evaluationsOf(g, plan, { set, policy, published, passes })
+  );
 }
 
 type Evaluating = {
@@ -60,13 +76,20 @@ function evaluationsOf(
 ): Ref<Evaluation>[] {
   const { problems: count, failed_fraction_max, right_at } = plan.evaluate!;
   const right = rightness(plan.reward, right_at);
-  const data = openRows(g, plan, { split: set.split, use: "prompt", model_path: policy.field("model_path") });
+  const data = openRows(g, plan, {
+    split: set.split,
+    use: "prompt",
+    model_path: policy.field("model_path"),
+  });
   const slabs = { slab_groups: null, samplers: plan.sampler.replicas };
   const drawn = g.stage(drawEvaluation, { data, count, slabs });
   return passes.map(({ name, samples_per_prompt, sampling }) => {
     const work = { published, samples_per_prompt, sampling, seed: plan.seed };
     const groups = g.flat(g.map(generateSlab, drawn, work));
-    const scored = g.map(scoreGroup, groups, { rewards: plan.reward, on_failed_sample: "drop_group" });
+    const scored = g.map(scoreGroup, groups, {
+      rewards: plan.reward,
+      on_failed_sample: "drop_group",
+    });
     return g.stage(summariseEvaluation, {
       name: evaluationName(set.name, name),
       scored,
@@ -81,6 +104,9 @@ function evaluationsOf(
 
 /** Evaluation alone. */
 export const evaluate = graph("evaluate", EvaluateConfig, (g, config) => {
-  const policy = g.stage(preparePolicy, { model_path: config.model.path, optimizer: config.trainer.optimizer });
+  const policy = g.stage(preparePolicy, {
+    model_path: config.model.path,
+    optimizer: config.trainer.optimizer,
+  });
   return { policy, evaluations: evaluations(g, { ...config, label: "eval" }, policy) };
 });

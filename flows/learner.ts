@@ -46,14 +46,22 @@ export function startLearner(g: GraphBuilder, config: LearnerConfig, start: Ref<
   return {
     policy: start,
     ...(hasValueModel(algorithm) &&
-      { critic: g.stage(prepareCritic, { model_path: path ?? start.field("model_path"), optimizer }) }),
+      {
+        critic: g.stage(prepareCritic, {
+          model_path: path ?? start.field("model_path"),
+          optimizer,
+        }),
+      }),
     ...(coef && { coef }),
     ...(moves && { reference: fixedReference(g, config, start) }),
   };
 }
 
 /** The coefficients of the first round; null: none changes. */
-function constantCoef(g: GraphBuilder, algorithm: LearnerConfig["algorithm"]): Ref<Record<string, number>> | null {
+function constantCoef(
+  g: GraphBuilder,
+  algorithm: LearnerConfig["algorithm"],
+): Ref<Record<string, number>> | null {
   const coef = firstCoef(algorithm);
   return Object.keys(coef).length > 0 ? g.constant(coef) : null;
 }
@@ -62,7 +70,11 @@ function constantCoef(g: GraphBuilder, algorithm: LearnerConfig["algorithm"]): R
  * What a KL is taken to as long as it is not refreshed: the configured model, else the policy that
  * the run starts from.
  */
-export function fixedReference(g: GraphBuilder, config: LearnerConfig, start: Ref<Policy>): Ref<Policy> {
+export function fixedReference(
+  g: GraphBuilder,
+  config: LearnerConfig,
+  start: Ref<Policy>,
+): Ref<Policy> {
   const { path } = config.reference;
   if (path === null || !readsReference(config)) return start;
   return g.stage(prepareReference, { model_path: path, optimizer: config.trainer.optimizer });
@@ -77,18 +89,29 @@ export type LearnFrom = Learner & {
 };
 
 /** Assigns credit to a round's scored groups and trains on them what there is to train. */
-export function learned(g: GraphBuilder, config: LearnerConfig, from: LearnFrom): Omit<Learner, "reference"> {
+export function learned(
+  g: GraphBuilder,
+  config: LearnerConfig,
+  from: LearnFrom,
+): Omit<Learner, "reference"> {
   const { algorithm, rollouts: { failed_fraction_max }, sampler: { temperature } } = config;
-  const { optimizer, micro_batch_tokens_max, updates_per_batch, epochs_per_batch: epochs } = config.trainer;
+  const { optimizer, micro_batch_tokens_max, updates_per_batch, epochs_per_batch: epochs } =
+    config.trainer;
   const { scored, policy, critic, coef, metrics } = from;
   const opened = openedOf(g, config, "rewards");
   const tokens = scoredTokens(g, { ...config, opened }, from);
   const values = critic && scoredValues(g, { ...config, opened }, { scored, critic });
   const { warmup_rounds: rounds } = config.value_model;
   const credit = g.stage(assignCredit, {
-    ...{ scored, tokens, algorithm, temperature, updates_per_batch, failed_fraction_max },
+    scored,
+    tokens,
+    algorithm,
+    temperature,
+    updates_per_batch,
+    failed_fraction_max,
     ...(epochs > 1 && { epochs_per_batch: epochs }),
-    ...(metrics && { metrics, policy_number: policy.field("number") }), // Groups left over are of an older version.
+    // Groups left over are of an older version.
+    ...(metrics && { metrics, policy_number: policy.field("number") }),
     ...(values && { values }),
     ...(critic && rounds > 0 && { value_warmup: { trained: critic.field("number"), rounds } }),
     ...(coef && { coef }),
@@ -97,7 +120,13 @@ export function learned(g: GraphBuilder, config: LearnerConfig, from: LearnFrom)
   const work = { algorithm, optimizer, micro_batch_tokens_max, ...(opened && { opened }) };
   return {
     policy: g.stage(trainPolicy, { batch: credit.field("batch"), policy, ...work }),
-    ...(critic && { critic: trainedCritic(g, { ...config, opened }, { batch: credit.field("value_batch"), critic }) }),
+    ...(critic &&
+      {
+        critic: trainedCritic(g, { ...config, opened }, {
+          batch: credit.field("value_batch"),
+          critic,
+        }),
+      }),
     ...(coef && { coef: credit.field("coef") as Ref<Record<string, number>> }),
   };
 }
@@ -112,11 +141,23 @@ export function savedLearner(
   const { policy, critic, coef } = learner;
   return {
     policy: g.stage(checkpointPolicy, {
-      ...{ policy, round, last, lag, ...checkpoints },
+      policy,
+      round,
+      last,
+      lag,
+      ...checkpoints,
       ...(critic && { beside: critic }),
     }),
     ...(critic &&
-      { critic: g.stage(checkpointCritic, { policy: critic, beside: policy, round, last, ...checkpoints }) }),
+      {
+        critic: g.stage(checkpointCritic, {
+          policy: critic,
+          beside: policy,
+          round,
+          last,
+          ...checkpoints,
+        }),
+      }),
     ...(coef && { coef }),
     ...(reference && refresh_rounds !== null &&
       { reference: g.stage(refreshReference, { policy, reference, round, refresh_rounds }) }),
@@ -130,7 +171,8 @@ function stepsPerBatch({ trainer }: LearnerConfig): number {
 
 /** What a file reads is known once it is opened: until then it may be the reference. */
 function readsReference(config: LearnerConfig): boolean {
-  return inPython(config.algorithm) || needsOf(config.algorithm, stepsPerBatch(config)).includes("ref_logp");
+  return inPython(config.algorithm) ||
+    needsOf(config.algorithm, stepsPerBatch(config)).includes("ref_logp");
 }
 
 /** What must be scored: only what credit and loss read. */
@@ -139,14 +181,29 @@ function columnsOf({ opened, ...config }: LearnerConfig): Ref<ScoredColumn[]> | 
 }
 
 /** What the policy and the reference say of the round's tokens. */
-function scoredTokens(g: GraphBuilder, config: LearnerConfig, from: LearnFrom): Ref<Record<string, ArtifactRef>> {
-  const { algorithm, trainer: { micro_batch_tokens_max }, sampler: { temperature }, reference: { offload } } = config;
+function scoredTokens(
+  g: GraphBuilder,
+  config: LearnerConfig,
+  from: LearnFrom,
+): Ref<Record<string, ArtifactRef>> {
+  const {
+    algorithm,
+    trainer: { micro_batch_tokens_max },
+    sampler: { temperature },
+    reference: { offload },
+  } = config;
   const { scored, policy, reference, metrics } = from;
   const { surplus } = refillOf(algorithm) ?? {};
-  const reused = metrics !== undefined && surplus !== "discard"; // Then some groups are of an older version.
+  // Then some groups are of an older version.
+  const reused = metrics !== undefined && surplus !== "discard";
   const columns = columnsOf(config);
   return g.stage(scoreTokens, {
-    ...{ scored, policy, reference, columns, temperature, micro_batch_tokens_max },
+    scored,
+    policy,
+    reference,
+    columns,
+    temperature,
+    micro_batch_tokens_max,
     ...(reused && { stale_columns: needsOf(algorithm, Infinity) }),
     ...(surplus === "reuse" && { stale_old_logp: "behaviour" as const }),
     ...(offload && { reference_offload: true }),
@@ -157,12 +214,21 @@ type Values = { scored: Ref<ScoredGroup[]>; critic: Ref<Policy> };
 
 function scoredValues(g: GraphBuilder, config: LearnerConfig, { scored, critic }: Values) {
   const columns = columnsOf(config);
-  return g.stage(scoreValues, { scored, critic, columns, micro_batch_tokens_max: valueTokensMax(config) });
+  return g.stage(scoreValues, {
+    scored,
+    critic,
+    columns,
+    micro_batch_tokens_max: valueTokensMax(config),
+  });
 }
 
 type ValueBatch = { batch: Ref<ArtifactRef | null | undefined>; critic: Ref<Policy> };
 
-function trainedCritic(g: GraphBuilder, config: LearnerConfig, { batch, critic }: ValueBatch): Ref<Policy> {
+function trainedCritic(
+  g: GraphBuilder,
+  config: LearnerConfig,
+  { batch, critic }: ValueBatch,
+): Ref<Policy> {
   return g.stage(trainCritic, {
     batch: batch as Ref<ArtifactRef | null>, // There, as credit was given values.
     policy: critic,

@@ -1,8 +1,9 @@
 import type { Draws } from "./stages/sample_until_full.ts";
 
 /**
- * The ledger: what happened to every draw. read = trained + filtered(reason) + stale + failed(reason) + pending.
- * Stages count with `ctx.tally`; the engine adds up a round's counts and checks them as it closes.
+ * The ledger: what happened to every draw. read = trained + filtered(reason) + stale +
+ * failed(reason) + pending. Stages count with `ctx.tally`; the engine adds up a round's counts and
+ * checks them as it closes.
  */
 export type Ledger = {
   read: number;
@@ -21,10 +22,18 @@ export function ledgerOf(tally: Record<string, number>): Ledger {
         .map(([name, n]): [string, number] => [name.slice(prefix.length + 1), n])
         .toSorted(([a], [b]) => (a < b ? -1 : 1)),
     );
-  const sum = (counts: Record<string, number>) => Object.values(counts).reduce((total, n) => total + n, 0);
+  const sum = (counts: Record<string, number>) =>
+    Object.values(counts).reduce((total, n) => total + n, 0);
   const [filtered, failed] = [reasons("filtered"), reasons("failed")];
   const [read, trained, stale] = [tally.read ?? 0, tally.trained ?? 0, tally.stale ?? 0];
-  return { read, trained, filtered, stale, failed, pending: read - trained - stale - sum(filtered) - sum(failed) };
+  return {
+    read,
+    trained,
+    filtered,
+    stale,
+    failed,
+    pending: read - trained - stale - sum(filtered) - sum(failed),
+  };
 }
 
 /** Why draws were read and none was trained on; null: some were, or none was read. */
@@ -42,12 +51,14 @@ export function untrainedText(tally: Record<string, number>): string | null {
 type Closing = { tally: Record<string, number>; round: number; carried: object };
 
 /**
- * The loop's audit: no draw may be in two states, and none may be left over when a round closes but those that it hands on
- * to the next.
+ * The loop's audit: no draw may be in two states, and none may be left over when a round closes but
+ * those that it hands on to the next.
  */
 export function checkLedger({ tally, round, carried }: Closing): string | null {
   const ledger = ledgerOf(tally);
   const handed_on = (carried as { draws?: Draws }).draws?.pending ?? 0;
   if (ledger.pending === handed_on) return null;
-  return `round ${round} closed with ${ledger.pending - handed_on} draws in no state: ${JSON.stringify(ledger)}`;
+  return `round ${round} closed with ${ledger.pending - handed_on} draws in no state: ${
+    JSON.stringify(ledger)
+  }`;
 }

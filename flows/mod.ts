@@ -16,7 +16,12 @@ export { type Opened, openedOf } from "./open_algorithm.ts";
 export { onlineRounds, scoredRollouts, trainedOn } from "./online.ts";
 export type { OnlineRounds } from "./online_rounds.ts";
 export * from "./resources.ts";
-export { type HeldOutPairs, heldOutPairs, type PreferenceRounds, preferenceRounds } from "./preference.ts";
+export {
+  type HeldOutPairs,
+  heldOutPairs,
+  type PreferenceRounds,
+  preferenceRounds,
+} from "./preference.ts";
 export { type KeepPolicy, type KeepReason, kept } from "./retention.ts";
 export { greedyOf, samplingOf } from "./sampling.ts";
 export { assignCredit, RoundCredit } from "./stages/assign_credit.ts";

@@ -5,7 +5,14 @@ import { graph, type GraphBuilder, type Ref } from "../engine/mod.ts";
 import type { Publication } from "../workers/mod.ts";
 import { drawsCarried, refilledRollouts } from "./dynamic_sampling.ts";
 import { evaluations } from "./evaluate.ts";
-import { fixedReference, learned, type Learner, type LearnFrom, savedLearner, startLearner } from "./learner.ts";
+import {
+  fixedReference,
+  learned,
+  type Learner,
+  type LearnFrom,
+  savedLearner,
+  startLearner,
+} from "./learner.ts";
 import { checkLedger } from "./ledger.ts";
 import { openedOf } from "./open_algorithm.ts";
 import type { OnlineRounds } from "./online_rounds.ts";
@@ -34,12 +41,15 @@ export function scoredRollouts(
   const published = g.stage(publishPolicy, { policy: from.policy });
   const work = { published, samples_per_prompt, sampling: samplingOf(sampler), seed };
   const groups = g.flat(g.map(generateSlab, drawn, work));
-  return g.map(scoreGroup, groups, { rewards: config.reward, on_failed_sample: rollouts.on_failed_sample });
+  return g.map(scoreGroup, groups, {
+    rewards: config.reward,
+    on_failed_sample: rollouts.on_failed_sample,
+  });
 }
 
 /**
- * Assigns credit to a round's scored groups and trains `policy` on them; for algorithms that learn nothing beside it (`learned`
- * is for all). `reference`: what a KL is taken to.
+ * Assigns credit to a round's scored groups and trains `policy` on them; for algorithms that learn
+ * nothing beside it (`learned` is for all). `reference`: what a KL is taken to.
  */
 export function trainedOn(
   g: GraphBuilder,
@@ -53,7 +63,11 @@ export function trainedOn(
 export function onlineRounds(g: GraphBuilder, rounds: OnlineRounds, start: Ref<Policy>): Learner {
   const { rounds: times, lag } = rounds;
   const config = { ...rounds, opened: openedOf(g, rounds, "rewards") };
-  const data = openRows(g, rounds, { split: "train", use: "prompt", model_path: start.field("model_path") });
+  const data = openRows(g, rounds, {
+    split: "train",
+    use: "prompt",
+    model_path: start.field("model_path"),
+  });
   const refill = refillOf(config.algorithm);
   const fixed = fixedReference(g, config, start);
   const learner = startLearner(g, config, start);
@@ -71,14 +85,21 @@ export function onlineRounds(g: GraphBuilder, rounds: OnlineRounds, start: Ref<P
     };
     const reference = learner.reference && r.carried("reference");
     const now = learned(r, config, { ...groups, ...before, reference: reference ?? fixed });
-    const saved = savedLearner(r, config, { ...now, ...(reference && { reference }), round: r.index });
+    const saved = savedLearner(r, config, {
+      ...now,
+      ...(reference && { reference }),
+      round: r.index,
+    });
     return { ...saved, ...(draws && { draws }) };
   });
 }
 
 /** Online reinforcement learning: evaluate, train round by round, export, evaluate again. */
 export const online = graph("online", OnlineConfig, (g, config) => {
-  const start = g.stage(preparePolicy, { model_path: config.model.path, optimizer: config.trainer.optimizer });
+  const start = g.stage(preparePolicy, {
+    model_path: config.model.path,
+    optimizer: config.trainer.optimizer,
+  });
   const before = evaluations(g, { ...config, label: "before" }, start);
   const { policy, critic } = onlineRounds(g, config, start);
   const exported = exportedModels(g, { policy, critic });
@@ -93,5 +114,8 @@ export function exportedModels(
 ): { exported: Ref<Publication>; exported_critic?: Ref<Publication> } {
   const exported = g.stage(exportPolicy, { policy, name: "final" });
   if (critic === undefined) return { exported };
-  return { exported, exported_critic: g.stage(exportCritic, { policy: critic, name: "final_critic" }) };
+  return {
+    exported,
+    exported_critic: g.stage(exportCritic, { policy: critic, name: "final_critic" }),
+  };
 }

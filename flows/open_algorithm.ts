@@ -26,6 +26,14 @@ export function openedOf(
   if (opened !== undefined) return opened;
   if (!inPython(algorithm)) return null;
   const { updates_per_batch, epochs_per_batch = 1 } = trainer;
-  const use = { learns_from, value_model: algorithm.value_model, samples_per_prompt: samples_per_prompt ?? null };
-  return g.stage(openAlgorithm, { algorithm, use, updates_per_batch: updates_per_batch * epochs_per_batch });
+  const use = {
+    learns_from,
+    value_model: algorithm.value_model,
+    samples_per_prompt: samples_per_prompt ?? null,
+  };
+  return g.stage(openAlgorithm, {
+    algorithm,
+    use,
+    updates_per_batch: updates_per_batch * epochs_per_batch,
+  });
 }

@@ -26,5 +26,12 @@ export function openRows(
   if (data === undefined || data.on_long_prompt === "unchecked") return opened;
   const { prompt_tokens_max, on_long_prompt } = data;
   const sequence_tokens_max = use === "prompt" ? sampler?.max_model_len ?? null : null;
-  return g.stage(boundRows, { data: opened, use, model_path, sequence_tokens_max, prompt_tokens_max, on_long_prompt });
+  return g.stage(boundRows, {
+    data: opened,
+    use,
+    model_path,
+    sequence_tokens_max,
+    prompt_tokens_max,
+    on_long_prompt,
+  });
 }

@@ -12,10 +12,13 @@ type File = { path: string; bytes: number };
 type At = { ctx: Pick<Context, "resource"> };
 
 /**
- * Whether a directory that a stage of this run wrote holds its files, by name and size. One of another run, as a fork has
- * them, is not this run's to make: opening it names what is missing.
+ * Whether a directory that a stage of this run wrote holds its files, by name and size. One of
+ * another run, as a fork has them, is not this run's to make: opening it names what is missing.
  */
-export async function holds(dir: string, { ctx, files }: At & { files: readonly File[] }): Promise<boolean> {
+export async function holds(
+  dir: string,
+  { ctx, files }: At & { files: readonly File[] },
+): Promise<boolean> {
   if (!isOwn(dir, ctx)) return true;
   const found = await Promise.all(files.map(({ path }) => sizeOf(`${dir}/${path}`)));
   return files.every(({ bytes }, i) => found[i] === bytes);
@@ -25,7 +28,10 @@ export async function holds(dir: string, { ctx, files }: At & { files: readonly 
  * The same of a small one, by what its files hold. Older records name none: then it holds some, and
  * none is empty.
  */
-export async function isWhole(dir: string, { ctx, files }: At & { files?: readonly FileEntry[] }): Promise<boolean> {
+export async function isWhole(
+  dir: string,
+  { ctx, files }: At & { files?: readonly FileEntry[] },
+): Promise<boolean> {
   if (!isOwn(dir, ctx)) return true;
   if (files !== undefined) return await firstProblem(dir, files) === null;
   const sizes = await sizesIn(dir);

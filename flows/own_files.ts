@@ -9,7 +9,8 @@ const CHECKPOINT = /\d{6,}-[0-9a-f]{12}-(?:\d+-\d+|(?:now|handover)-[0-9a-f]{8})
 const WEIGHTS = /[0-9a-f]{16}/;
 
 /**
- * Names that Holdfast gives in a run's directories. Nothing of another name is removed: a person may have put it there.
+ * Names that Holdfast gives in a run's directories. Nothing of another name is removed: a person
+ * may have put it there.
  */
 export const OWN_NAMES = {
   /** Of a trainer's checkpoint, and of the form in which another number of ranks reads it. */
@@ -27,8 +28,9 @@ export const OWN_NAMES = {
 } as const;
 
 /**
- * Removes one of the run's directories, for a stage that has just asked whether its engine still owns the run. One that
- * may not be removed stays, and the log says why: a run does not fail because it could not tidy up.
+ * Removes one of the run's directories, for a stage that has just asked whether its engine still
+ * owns the run. One that may not be removed stays, and the log says why: a run does not fail
+ * because it could not tidy up.
  */
 export async function removeOwn(ctx: Context, path: string, named: RegExp): Promise<void> {
   try {

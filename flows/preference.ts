@@ -32,22 +32,35 @@ type Scoring = { batch: Ref<ArtifactRef>; policy: Ref<Policy>; start: Ref<Policy
  * The batch with what the loss reads of the reference model: the configured one, else the policy
  * that the run starts from.
  */
-function scoredBatch(g: GraphBuilder, config: PreferenceRounds, { batch, policy, start }: Scoring): Ref<ArtifactRef> {
+function scoredBatch(
+  g: GraphBuilder,
+  config: PreferenceRounds,
+  { batch, policy, start }: Scoring,
+): Ref<ArtifactRef> {
   const { micro_batch_tokens_max, updates_per_batch, epochs_per_batch, lora } = config.trainer;
   const { path, offload } = config.reference;
   const columns = config.opened
     ? config.opened.field("columns")
     : needsOf(config.algorithm, updates_per_batch * epochs_per_batch);
-  // With an adapter, the model that the run starts from is at hand: the one that is trained, its adapter switched off.
+  // With an adapter, the model that the run starts from is at hand: the one that is trained, its
+  // adapter switched off.
   const reference = { path: path ?? (lora ? null : start.field("model_path")), offload };
   return g.stage(scorePairs, { batch, policy, reference, columns, micro_batch_tokens_max });
 }
 
 /** Rounds over preference pairs. Returns the last policy. */
-export function preferenceRounds(g: GraphBuilder, config: PreferenceRounds, start: Ref<Policy>): Ref<Policy> {
+export function preferenceRounds(
+  g: GraphBuilder,
+  config: PreferenceRounds,
+  start: Ref<Policy>,
+): Ref<Policy> {
   const { seed, algorithm, opened, pairs_per_round: count, rounds: last, checkpoints } = config;
   const { optimizer, micro_batch_tokens_max, updates_per_batch, epochs_per_batch } = config.trainer;
-  const data = openRows(g, config, { split: "train", use: "preference", model_path: start.field("model_path") });
+  const data = openRows(g, config, {
+    split: "train",
+    use: "preference",
+    model_path: start.field("model_path"),
+  });
   const work = { algorithm, optimizer, micro_batch_tokens_max, ...(opened && { opened }) };
   const rounds = g.loop("round", { times: last, carry: { policy: start } }, (r) => {
     const policy = r.carried("policy");
@@ -55,7 +68,9 @@ export function preferenceRounds(g: GraphBuilder, config: PreferenceRounds, star
     const pairs = r.stage(drawPairs, drawn);
     const batch = scoredBatch(r, config, { batch: pairs, policy, start });
     const trained = r.stage(trainPolicy, { batch, policy, ...work });
-    return { policy: r.stage(checkpointPolicy, { policy: trained, round: r.index, last, ...checkpoints }) };
+    return {
+      policy: r.stage(checkpointPolicy, { policy: trained, round: r.index, last, ...checkpoints }),
+    };
   });
   return rounds.policy;
 }
@@ -69,13 +84,19 @@ export type HeldOutPairs = { set: string | null; batch: Ref<ArtifactRef> };
  */
 export function heldOutPairs(
   g: GraphBuilder,
-  config: PreferenceRounds & Pick<PreferenceConfig, "evaluate"> & { data?: { eval?: SourceConfig[] } },
+  config: PreferenceRounds & Pick<PreferenceConfig, "evaluate"> & {
+    data?: { eval?: SourceConfig[] };
+  },
   start: Ref<Policy>,
 ): HeldOutPairs[] {
   if (config.evaluate === null) return [];
   const { pairs: count } = config.evaluate;
   return evaluationSets(config).map(({ name: set, split }) => {
-    const data = openRows(g, config, { split, use: "preference", model_path: start.field("model_path") });
+    const data = openRows(g, config, {
+      split,
+      use: "preference",
+      model_path: start.field("model_path"),
+    });
     const batch = g.stage(drawEvaluationPairs, { data, count });
     return { set, batch: scoredBatch(g, config, { batch, policy: start, start }) };
   });
@@ -87,14 +108,27 @@ type PairsEvaluated = { policy: Ref<Policy>; evaluations: Ref<PairEvaluation>[] 
 function pairEvaluations(
   g: GraphBuilder,
   config: PreferenceRounds,
-  { label, held_out, policy: judged }: { label: string; held_out: HeldOutPairs[]; policy: Ref<Policy> },
+  { label, held_out, policy: judged }: {
+    label: string;
+    held_out: HeldOutPairs[];
+    policy: Ref<Policy>;
+  },
 ): PairsEvaluated {
   const { algorithm, opened, trainer: { micro_batch_tokens_max } } = config;
   const work = { algorithm, micro_batch_tokens_max, ...(opened && { opened }) };
   return held_out.reduce(({ policy, evaluations }: PairsEvaluated, { set, batch }) => {
     const name = evaluationName(set, label);
-    const told = g.stage(evaluatePairs, { name, ...(set !== null && { set }), batch, policy, ...work });
-    return { policy: told.field("policy"), evaluations: [...evaluations, told.field("evaluation")] };
+    const told = g.stage(evaluatePairs, {
+      name,
+      ...(set !== null && { set }),
+      batch,
+      policy,
+      ...work,
+    });
+    return {
+      policy: told.field("policy"),
+      evaluations: [...evaluations, told.field("evaluation")],
+    };
   }, { policy: judged, evaluations: [] });
 }
 
@@ -108,8 +142,15 @@ function startDirectory(g: GraphBuilder, config: PreferenceConfig): Ref<string> 
   const model = path ?? g.stage(createModel, { recipe: recipe!, seed }).field("path");
   if (warmup === null) return model;
   const teacher = { ...trainer, ...WARMUP_STEPS, optimizer: warmup.optimizer };
-  const raw = g.stage(preparePolicy, { model_path: model, optimizer: warmup.optimizer }, { as: "prepare_raw" });
-  const taught = supervisedRounds(g, { ...config, ...warmup, algorithm: { name: "sft" }, trainer: teacher }, raw);
+  const raw = g.stage(preparePolicy, { model_path: model, optimizer: warmup.optimizer }, {
+    as: "prepare_raw",
+  });
+  const taught = supervisedRounds(g, {
+    ...config,
+    ...warmup,
+    algorithm: { name: "sft" },
+    trainer: teacher,
+  }, raw);
   return g.stage(exportModel, { policy: taught, name: "warm" }, { as: "export_warm" }).field("dir");
 }
 

@@ -1,7 +1,12 @@
 import type { CheckpointsConfig } from "../configs/mod.ts";
 
 /** What of a checkpoint decides how long it is kept. */
-export type Candidate = { version: string; number: number; round: number | null; metric: number | null };
+export type Candidate = {
+  version: string;
+  number: number;
+  round: number | null;
+  metric: number | null;
+};
 export type KeepPolicy = Pick<CheckpointsConfig, "keep_last" | "keep_every" | "keep_best">;
 /**
  * Why a checkpoint stays. `in_use`: the oldest version that unfinished work names is rebuilt from
@@ -10,8 +15,9 @@ export type KeepPolicy = Pick<CheckpointsConfig, "keep_last" | "keep_every" | "k
 export type KeepReason = "last" | "every" | "best" | "in_use";
 
 /**
- * Which checkpoints stay, and why; those that are not in the answer go. `candidates` in the order they were saved.
- * `oldest_in_use`: number of the oldest version that unfinished work may ask for; the newest checkpoint at or before it stays.
+ * Which checkpoints stay, and why; those that are not in the answer go. `candidates` in the order
+ * they were saved. `oldest_in_use`: number of the oldest version that unfinished work may ask for;
+ * the newest checkpoint at or before it stays.
  */
 export function kept(
   candidates: readonly Candidate[],
@@ -20,7 +26,9 @@ export function kept(
 ): Map<string, KeepReason[]> {
   const reasons = new Map<string, KeepReason[]>();
   const keep = (reason: KeepReason, chosen: readonly Candidate[]) => {
-    for (const { version } of chosen) reasons.set(version, [...(reasons.get(version) ?? []), reason]);
+    for (const { version } of chosen) {
+      reasons.set(version, [...(reasons.get(version) ?? []), reason]);
+    }
   };
   keep("last", candidates.slice(-policy.keep_last));
   const { keep_every, keep_best } = policy;
@@ -29,7 +37,10 @@ export function kept(
   }
   if (keep_best !== null) keep("best", best(candidates, keep_best));
   const before = candidates.filter(({ number }) => number <= oldest_in_use);
-  keep("in_use", before.length === 0 ? [] : [before.reduce((a, b) => (b.number >= a.number ? b : a))]);
+  keep(
+    "in_use",
+    before.length === 0 ? [] : [before.reduce((a, b) => (b.number >= a.number ? b : a))],
+  );
   return reasons;
 }
 

@@ -27,6 +27,7 @@ export const charactersInPlace = defineReward({
 function wantedOf({ answer }: { answer?: string }): string {
   if (answer !== undefined) return answer;
   throw new RangeError(
-    "Cannot score with characters_in_place because the row has no answer: add an `answer`, or name its field",
+    "Cannot score with characters_in_place because the row has no answer: add an `answer`, " +
+      "or name its field",
   );
 }

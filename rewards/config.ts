@@ -5,10 +5,13 @@ import { RewardModelConfig, type RewardModelSettings } from "./reward_model.ts";
 import { REWARDS } from "./table.ts";
 
 const common = {
-  weight: z.number().default(1).describe("The reward of a sample is the sum of weight x score over the list."),
-  label: z.string().regex(/^[a-z0-9_]+$/, "must be lower case letters, digits and _").optional().describe(
-    "The name in metrics (`reward/LABEL/mean`); by default the reward's own.",
+  weight: z.number().default(1).describe(
+    "The reward of a sample is the sum of weight x score over the list.",
   ),
+  label: z.string().regex(/^[a-z0-9_]+$/, "must be lower case letters, digits and _").optional()
+    .describe(
+      "The name in metrics (`reward/LABEL/mean`); by default the reward's own.",
+    ),
   when: z.string().optional().describe(
     "Paid only to samples for which the named reward is above 0; absent: to every sample.",
   ),
@@ -18,7 +21,9 @@ const { characters_in_place, exact_match, gsm8k, length } = REWARDS;
 
 const /** @internal */ rewardConfigSchema = z.discriminatedUnion("name", [
   z.strictObject({
-    name: z.literal("characters_in_place").describe("The share of characters in the same place as in the answer."),
+    name: z.literal("characters_in_place").describe(
+      "The share of characters in the same place as in the answer.",
+    ),
     ...common,
     ...characters_in_place.config.shape,
   }),
@@ -28,7 +33,9 @@ const /** @internal */ rewardConfigSchema = z.discriminatedUnion("name", [
     ...exact_match.config.shape,
   }),
   z.strictObject({
-    name: z.literal("gsm8k").describe("1 if the number after the last #### is the row's answer, else 0."),
+    name: z.literal("gsm8k").describe(
+      "1 if the number after the last #### is the row's answer, else 0.",
+    ),
     ...common,
     ...gsm8k.config.shape,
   }),
@@ -68,7 +75,9 @@ const ENGINE_TIMEOUT_MS = 10_000;
 
 export function labelOf(config: RewardConfig): string {
   if (config.label !== undefined) return config.label;
-  return config.name === "python" ? parsePythonReward(config.source)!.function.toLowerCase() : config.name;
+  return config.name === "python"
+    ? parsePythonReward(config.source)!.function.toLowerCase()
+    : config.name;
 }
 
 /**
@@ -91,8 +100,11 @@ export function scoringFunctions(configs: readonly RewardConfig[]): ScoringFunct
     }
     if (config.name === "reward_model") return inProcess(config, { model: settingsOf(config) });
     const { name, weight, label: _, when, ...own } = config;
-    // The union pairs each name with its own settings; TypeScript cannot follow that through the table.
-    const reward = REWARDS[name] as unknown as { score(input: RewardInput, config: unknown): Score | Promise<Score> };
+    // The union pairs each name with its own settings; TypeScript cannot follow that through the
+    // table.
+    const reward = REWARDS[name] as unknown as {
+      score(input: RewardInput, config: unknown): Score | Promise<Score>;
+    };
     return {
       name: labelOf(config),
       weight,
@@ -101,13 +113,17 @@ export function scoringFunctions(configs: readonly RewardConfig[]): ScoringFunct
       source: null,
       timeout_ms: ENGINE_TIMEOUT_MS,
       score: async ({ row, answer, ...sample }) =>
-        checkedScore(await reward.score({ ...sample, row: { ...row, answer } }, own), labelOf(config)),
+        checkedScore(
+          await reward.score({ ...sample, row: { ...row, answer } }, own),
+          labelOf(config),
+        ),
     };
   });
 }
 
 /**
- * Says what a row lacks for a reward; null: it can be scored. `needs`: the columns that a function in Python takes by name.
+ * Says what a row lacks for a reward; null: it can be scored. `needs`: the columns that a function
+ * in Python takes by name.
  */
 export function rowCheck(
   config: RewardConfig,
@@ -119,7 +135,9 @@ export function rowCheck(
     return ({ answer, columns }) => {
       const all: Record<string, unknown> = { ...columns, answer };
       const lacking = wanted.find((name) => all[name] === undefined || all[name] === null);
-      return lacking === undefined ? null : `Cannot score with '${config.source}' because the row has no '${lacking}'`;
+      return lacking === undefined
+        ? null
+        : `Cannot score with '${config.source}' because the row has no '${lacking}'`;
     };
   }
   const { name, weight: _, label: __, when: ___, ...own } = config;
@@ -158,7 +176,8 @@ function inProcess(
     ...how,
     score() {
       throw new TypeError(
-        `Cannot score with '${name}' in the engine because it is Python: send it to the reward processes`,
+        `Cannot score with '${name}' in the engine because it is Python: send it to the ` +
+          "reward processes",
       );
     },
   };
@@ -171,7 +190,9 @@ export function checkedScore(score: Score, name: string): Score {
   for (const [of, value] of Object.entries(numbers)) {
     if (Number.isFinite(value)) continue;
     const what = of === "score" ? "a score" : `'${of}'`;
-    throw new RangeError(`Cannot use ${what} of '${name}' because it is not a finite number: it is ${value}`);
+    throw new RangeError(
+      `Cannot use ${what} of '${name}' because it is not a finite number: it is ${value}`,
+    );
   }
   return score;
 }

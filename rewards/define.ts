@@ -28,7 +28,11 @@ export type Score = number | { score: number; metrics?: Record<string, number> }
  * returns 0 for a wrong answer and throws for a broken row: a throw counts as a failed sample,
  * never as a score.
  */
-export type Reward<Name extends string = string, Shape extends z.ZodRawShape = z.ZodRawShape, Reads = RewardInput> = {
+export type Reward<
+  Name extends string = string,
+  Shape extends z.ZodRawShape = z.ZodRawShape,
+  Reads = RewardInput,
+> = {
   readonly name: Name;
   /**
    * `engine`: called in the engine's process, so it must be quick and pure. `process`: called in a
@@ -52,7 +56,11 @@ export type Reward<Name extends string = string, Shape extends z.ZodRawShape = z
 };
 
 /** Defines a reward: one file, plus one line in `table.ts`. */
-export function defineReward<const Name extends string, Shape extends z.ZodRawShape, Reads = RewardInput>(
+export function defineReward<
+  const Name extends string,
+  Shape extends z.ZodRawShape,
+  Reads = RewardInput,
+>(
   reward: Reward<Name, Shape, Reads>,
 ): Reward<Name, Shape, Reads> {
   return reward;

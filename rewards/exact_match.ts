@@ -36,6 +36,7 @@ export const exactMatch: Reward<"exact_match", typeof config.shape, Reads> = def
 function wantedOf({ answer }: { answer?: string }): string {
   if (answer !== undefined) return answer;
   throw new RangeError(
-    "Cannot score with exact_match because the row has no answer: add an `answer`, or name its field",
+    "Cannot score with exact_match because the row has no answer: add an `answer`, or name " +
+      "its field",
   );
 }

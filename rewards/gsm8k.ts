@@ -9,7 +9,8 @@ const BOX = "\\boxed{";
 type Reads = { completion: string; row: { answer?: string } };
 const /** @internal */ config = z.strictObject({
   fallback: z.enum(["none", "last_number"]).default("none").describe(
-    "What counts as the answer if nothing is marked with ####: nothing, or the content of the last \\boxed{}, or without " +
+    "What counts as the answer if nothing is marked with ####: nothing, or the content of " +
+      "the last \\boxed{}, or without " +
       "one the last number of the completion.",
   ),
 });
@@ -52,7 +53,9 @@ function wantedOf({ answer }: { answer?: string }): string {
   const wanted = answer === undefined ? null : spellNumber(answer);
   if (wanted !== null) return wanted;
   throw new RangeError(
-    `Cannot score with gsm8k because the row's answer is not a number: it is ${JSON.stringify(answer)}`,
+    `Cannot score with gsm8k because the row's answer is not a number: it is ${
+      JSON.stringify(answer)
+    }`,
   );
 }
 

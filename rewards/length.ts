@@ -12,8 +12,8 @@ const /** @internal */ config = z.strictObject({
 });
 
 /**
- * How long the completion is, from 0 to 1: its length as a share of `max`, or 1 minus it. Characters are Unicode code
- * points, as Python counts them.
+ * How long the completion is, from 0 to 1: its length as a share of `max`, or 1 minus it.
+ * Characters are Unicode code points, as Python counts them.
  * @example
  * ```ts
  * strictEqual(length.score({ completion: "abcde", tokens: 2 }, { unit: "characters", max: 20, prefer: "short" }), 0.75);

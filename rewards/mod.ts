@@ -1,6 +1,19 @@
 export { charactersInPlace } from "./characters_in_place.ts";
-export { checkedScore, labelOf, RewardConfig, rowCheck, type ScoringFunction, scoringFunctions } from "./config.ts";
-export { defineReward, type Reward, type RewardInput, type RewardRow, type Score } from "./define.ts";
+export {
+  checkedScore,
+  labelOf,
+  RewardConfig,
+  rowCheck,
+  type ScoringFunction,
+  scoringFunctions,
+} from "./config.ts";
+export {
+  defineReward,
+  type Reward,
+  type RewardInput,
+  type RewardRow,
+  type Score,
+} from "./define.ts";
 export { exactMatch } from "./exact_match.ts";
 export { gsm8k } from "./gsm8k.ts";
 export { length } from "./length.ts";

@@ -7,8 +7,13 @@ export const ANSWER_CHARACTERS_MAX = 65_536;
 const MINUS = "\u2212"; // Typesetting's minus sign; keyboards write a hyphen.
 const SIGN = `[-+${MINUS}]`;
 const SPACE = /\s*/y;
-const TOKEN = new RegExp(`${SIGN}?(?:\\\\?\\$)?${SIGN}?(?:\\d+(?:,\\d+)*(?:\\.\\d+)?|\\.\\d+)`, "y");
-const PLAIN = new RegExp(`^(${SIGN}?)\\\\?\\$?(${SIGN}?)(\\d{1,3}(?:,\\d{3})+|\\d*)(?:\\.(\\d*))?$`);
+const TOKEN = new RegExp(
+  `${SIGN}?(?:\\\\?\\$)?${SIGN}?(?:\\d+(?:,\\d+)*(?:\\.\\d+)?|\\.\\d+)`,
+  "y",
+);
+const PLAIN = new RegExp(
+  `^(${SIGN}?)\\\\?\\$?(${SIGN}?)(\\d{1,3}(?:,\\d{3})+|\\d*)(?:\\.(\\d*))?$`,
+);
 /** A digit of any script, or a fraction in one character. */
 const DIGIT = /[\p{Nd}\p{Nl}\u00bc-\u00be\u2150-\u215f\u2189]/u;
 /** What may be between two digits of one expression: 1/2, 12:30, 1e3, 2x4, 12-15, 5-$7. */
@@ -73,7 +78,9 @@ export function lastNumber(text: string): string | null {
   if (own > 1 || text[begin] === ",") begin += Math.max(own, 0);
   const before = text.slice(Math.max(0, begin - JOINTS_MAX), begin);
   const number = text.slice(begin, last + 1);
-  if (number === "" || isJoined(before, number) || /^\p{No}/u.test(text.slice(last + 1, last + 2))) return null;
+  if (
+    number === "" || isJoined(before, number) || /^\p{No}/u.test(text.slice(last + 1, last + 2))
+  ) return null;
   const sign = SIGNED.test(before) ? "-" : "";
   return spellNumber(sign + number);
 }

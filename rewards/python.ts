@@ -33,7 +33,8 @@ const VariableName = z.string()
 /** What the processes of a reward inherit, and what each may use. */
 const ofProcess = {
   env: z.array(VariableName).optional().describe(
-    "Environment variables its processes inherit besides the usual ones, such as HF_TOKEN. Absent: none.",
+    "Environment variables its processes inherit besides the usual ones, such as HF_TOKEN. " +
+      "Absent: none.",
   ),
   memory_gib: limit(USUAL.memory_gib, "GiB", "Memory that one of its processes may fill"),
   cpu_s: limit(USUAL.cpu_s, "s", "CPU time of one call, over all its threads"),
@@ -42,7 +43,8 @@ const ofProcess = {
     `Processes that a call may run concurrently. Absent: ${USUAL.processes_max}.`,
   ).register(setting, { unit: "processes", resume: "stages" }),
   isolate: z.boolean().optional().describe(
-    "Whether it sees only its own processes, if this machine allows that (Linux namespaces). Absent: true.",
+    "Whether it sees only its own processes, if this machine allows that (Linux " +
+      "namespaces). Absent: true.",
   ),
 };
 
@@ -58,8 +60,7 @@ export const PythonRewardConfig = z.strictObject({
   ),
   timeout_ms: z.int().positive().default(10_000).describe(
     "A call that takes longer fails its sample.",
-  )
-    .register(setting, { unit: "ms", resume: "stages" }),
+  ).register(setting, { unit: "ms", resume: "stages" }),
   needs: z.array(z.string().min(1)).optional().describe(
     "Columns that it reads of `row`: each row must have them. Absent: those that it takes by name.",
   ),
@@ -71,6 +72,8 @@ export type RewardProcess = Required<z.infer<z.ZodObject<typeof ofProcess>>>;
 
 /** What the processes of a reward may use, with defaults for omitted settings. */
 export function processOf(settings: z.infer<z.ZodObject<typeof ofProcess>>): RewardProcess {
-  const said = Object.keys(USUAL).map((name) => [name, settings[name as keyof typeof USUAL]] as const);
+  const said = Object.keys(USUAL).map((name) =>
+    [name, settings[name as keyof typeof USUAL]] as const
+  );
   return { ...USUAL, ...Object.fromEntries(said.filter(([, value]) => value !== undefined)) };
 }

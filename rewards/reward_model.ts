@@ -21,8 +21,7 @@ export const RewardModelConfig = z.strictObject({
   ...chatSettings,
   batch_tokens_max: z.int().positive().default(8192).describe(
     "Maximum tokens per scored batch, including padding.",
-  )
-    .register(setting, { unit: "tokens" }),
+  ).register(setting, { unit: "tokens" }),
 });
 export type RewardModelConfig = z.infer<typeof RewardModelConfig>;
 

@@ -37,7 +37,9 @@ export function rightness(rewards: readonly RewardConfig[], right_at: number | n
  * rest.
  */
 export function rightOfAll(parts: readonly Record<string, number>[]): Record<string, number>[] {
-  const said = new Set(parts.flatMap((one) => Object.keys(one).filter((name) => name.endsWith(RIGHT))));
+  const said = new Set(
+    parts.flatMap((one) => Object.keys(one).filter((name) => name.endsWith(RIGHT))),
+  );
   return parts.map((one) => {
     const more = [...said].filter((name) => !(name in one)).map((name): [string, number] => {
       const score = one[name.slice(0, -RIGHT.length)]!;

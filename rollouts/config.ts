@@ -15,12 +15,12 @@ const /** @internal */ rolloutsConfigSchema = z.strictObject({
     "The run fails if more than this share of its draws fails.",
   ).register(setting, { unit: "fraction", resume: "stages" }),
   allow_truncated_sampling: z.boolean().default(false).describe(
-    "Train on samples drawn with top_p < 1 or top_k > 0, although their log-probabilities are renormalised.",
+    "Train on samples drawn with top_p < 1 or top_k > 0, although their log-probabilities " +
+      "are renormalised.",
   ),
   reward_processes: z.int().positive().default(2).describe(
     "Processes that run rewards written in Python.",
-  )
-    .register(setting, { unit: "processes", resume: "workers" }),
+  ).register(setting, { unit: "processes", resume: "workers" }),
 }).register(setting, { numerics: false, fork: "free", resume: "refused", since: "0.1.0" });
 /** The `rollouts:` block: how prompts become trajectories. */
 export type RolloutsConfig = z.infer<typeof rolloutsConfigSchema>;

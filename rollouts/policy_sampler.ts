@@ -62,15 +62,20 @@ export class PolicySampler {
   }
 
   /** Puts a publication on every sampler; each proves that the weights reached its kernels. */
-  async load({ policy, publication }: Published, caller: Caller): Promise<{ probe_sha256: string; seconds: number }[]> {
-    return await Promise.all(this.#operators.map((wanted) =>
-      this.#using(wanted, async (operator) => {
-        const loaded = await this.#load(operator, { policy, publication }, caller);
-        const loss = operator.takeLoss?.() ?? null;
-        if (loss) await recordLoaded(caller, { ...loss, version: policy.version });
-        return { probe_sha256: loaded.probe.sha256, seconds: loaded.seconds };
-      })
-    ));
+  async load(
+    { policy, publication }: Published,
+    caller: Caller,
+  ): Promise<{ probe_sha256: string; seconds: number }[]> {
+    return await Promise.all(
+      this.#operators.map((wanted) =>
+        this.#using(wanted, async (operator) => {
+          const loaded = await this.#load(operator, { policy, publication }, caller);
+          const loss = operator.takeLoss?.() ?? null;
+          if (loss) await recordLoaded(caller, { ...loss, version: policy.version });
+          return { probe_sha256: loaded.probe.sha256, seconds: loaded.seconds };
+        })
+      ),
+    );
   }
 
   /**
@@ -79,7 +84,13 @@ export class PolicySampler {
    * engine continues on that sampler instead.
    */
   async generate(
-    input: { published: Published; slab: Slab; samples_per_prompt: number; sampling: Sampling; seed: number },
+    input: {
+      published: Published;
+      slab: Slab;
+      samples_per_prompt: number;
+      sampling: Sampling;
+      seed: number;
+    },
     caller: Caller,
     { onNew }: { onNew?: () => Promise<void> } = {},
   ): Promise<Generated> {
@@ -97,28 +108,36 @@ export class PolicySampler {
       const generate = () => ask(operator, [samplerRole, "generate"], args, caller);
       const { answers: [output], blobs: [slab] } = await askResident(generate, { bring });
       if (!slab) {
-        throw new InfrastructureError("Cannot take a slab because the sampler sent no data with its result", {
-          ...output,
-        });
+        throw new InfrastructureError(
+          "Cannot take a slab because the sampler sent no data with its result",
+          {
+            ...output,
+          },
+        );
       }
       return { ...output, slab };
     });
   }
 
   async #holder(args: unknown, caller: Caller): Promise<Operator | null> {
-    const held = await Promise.all(this.#operators.map((operator) => operator.holds?.("generate", args, caller)));
+    const held = await Promise.all(
+      this.#operators.map((operator) => operator.holds?.("generate", args, caller)),
+    );
     return this.#operators[held.indexOf(true)] ?? null;
   }
 
   async #load(operator: Operator, published: Published, caller: Caller) {
     const { policy, publication } = published;
-    if (!isThere(publication.dir)) await this.#writeAgain(published, caller, () => isThere(publication.dir));
+    if (!isThere(publication.dir)) {
+      await this.#writeAgain(published, caller, () => isThere(publication.dir));
+    }
     const args = { version: policy.version, model_path: policy.model_path, publication };
     const load = () => ask(operator, [samplerRole, "load"], args, caller);
     const { answers: [loaded] } = await load().catch(async (error) => {
       if (!mayBeDamage(error) || this.#republish === null) throw error;
       await this.#rewrite(published, caller);
-      return await load(); // The files may be whole by now, thanks to a different sampler's load or a different stage.
+      // The files may be whole by now, thanks to a different sampler's load or a different stage.
+      return await load();
     });
     this.#loaded.add(operator);
     return loaded;
@@ -130,7 +149,11 @@ export class PolicySampler {
     const problem = await firstProblem(dir, files);
     if (problem === null) return;
     caller.emit?.({ log: `publication ${dir}: ${problemText(problem)}. It is written again` });
-    await this.#writeAgain({ policy, publication }, caller, async () => await firstProblem(dir, files) === null);
+    await this.#writeAgain(
+      { policy, publication },
+      caller,
+      async () => await firstProblem(dir, files) === null,
+    );
     const again = await firstProblem(dir, files);
     if (again !== null) {
       throw new InfrastructureError(
@@ -142,14 +165,22 @@ export class PolicySampler {
       );
     }
     const nothing = { version: policy.version, batches_redone: 0, seconds: 0 };
-    await caller.record("recovery", caller.key, { cause: "damaged_publication", action: "republish", ...nothing });
+    await caller.record("recovery", caller.key, {
+      cause: "damaged_publication",
+      action: "republish",
+      ...nothing,
+    });
   }
 
   /**
    * One at a time, and only if it is still not whole: a sampler may read what the previous turn has
    * written.
    */
-  async #writeAgain(published: Published, caller: Caller, isWhole: () => boolean | Promise<boolean>): Promise<void> {
+  async #writeAgain(
+    published: Published,
+    caller: Caller,
+    isWhole: () => boolean | Promise<boolean>,
+  ): Promise<void> {
     const republish = this.#republish;
     if (republish === null) return;
     const turn = this.#writing.then(async () => {
@@ -187,7 +218,10 @@ export class PolicySampler {
 function promptsOf({ id, draws }: Slab): Slab {
   return {
     id,
-    draws: draws.map(({ row: { row_id, prompt }, ...draw }) => ({ ...draw, row: { row_id, prompt, columns: {} } })),
+    draws: draws.map(({ row: { row_id, prompt }, ...draw }) => ({
+      ...draw,
+      row: { row_id, prompt, columns: {} },
+    })),
   };
 }
 
@@ -201,5 +235,9 @@ function isThere(dir: string): boolean {
 }
 
 async function recordLoaded(caller: Caller, loss: Loss & { version: string }): Promise<void> {
-  await caller.record("recovery", caller.key, { ...loss, action: "load_publication", batches_redone: 0 });
+  await caller.record("recovery", caller.key, {
+    ...loss,
+    action: "load_publication",
+    batches_redone: 0,
+  });
 }

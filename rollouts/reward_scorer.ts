@@ -238,7 +238,8 @@ function combine(functions: ScoringFunction[], outcomes: Outcome[]): SampleScore
   const scoreOf = (name: string) => scored[functions.findIndex((f) => f.name === name)]!.score;
   return {
     reward: functions.reduce(
-      (sum, { weight, when }, i) => when === undefined || scoreOf(when) > 0 ? sum + weight * scored[i]!.score : sum,
+      (sum, { weight, when }, i) =>
+        when === undefined || scoreOf(when) > 0 ? sum + weight * scored[i]!.score : sum,
       0,
     ),
     parts: Object.fromEntries(parts),

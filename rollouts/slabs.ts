@@ -1,10 +1,14 @@
 import type { Draw, Slab } from "../data/mod.ts";
 
 /**
- * Cuts draws into slabs, in draw order: by `slab_groups`, else into one slab per *configured* sampler. How many samplers
- * are alive does not matter, because which groups share a batch decides their bits.
+ * Cuts draws into slabs, in draw order: by `slab_groups`, else into one slab per *configured*
+ * sampler. How many samplers are alive does not matter, because which groups share a batch decides
+ * their bits.
  */
-export function cutSlabs(draws: readonly Draw[], options: { slab_groups: number | null; samplers: number }): Slab[] {
+export function cutSlabs(
+  draws: readonly Draw[],
+  options: { slab_groups: number | null; samplers: number },
+): Slab[] {
   const ordered = [...draws].sort((a, b) => a.draw - b.draw);
   const size = options.slab_groups ?? Math.max(1, Math.ceil(ordered.length / options.samplers));
   return Array.from({ length: Math.ceil(ordered.length / size) }, (_, i) => {

@@ -5,13 +5,21 @@ import { type ArtifactStore, type NewRow, type RoundRecord, rowValue } from "../
  * A closed round and the versions of the models that it handed on; `carried`: by the name that it
  * handed them on with.
  */
-export type ClosedRound = { loop: string; round: number; versions: string[]; carried: Record<string, string> };
+export type ClosedRound = {
+  loop: string;
+  round: number;
+  versions: string[];
+  carried: Record<string, string>;
+};
 
 /**
  * What a `round` row says of models; null for a row of another kind, or of a loop inside something
  * else.
  */
-export async function closedRound(artifacts: ArtifactStore, row: NewRow): Promise<ClosedRound | null> {
+export async function closedRound(
+  artifacts: ArtifactStore,
+  row: NewRow,
+): Promise<ClosedRound | null> {
   const [, loop, round] = /^([^/]+)\/(\d+)$/.exec(row.key) ?? [];
   if (row.kind !== "round" || loop === undefined) return null;
   const { carried } = await rowValue(artifacts, row) as RoundRecord;

@@ -7,7 +7,12 @@ import { type Config, type Evaluated, evaluationSets } from "../configs/mod.ts";
 import type { Row } from "../data/mod.ts";
 import { InvalidInputError } from "../engine/mod.ts";
 import { processOf, RewardConfig, rowCheck } from "../rewards/mod.ts";
-import { ensureEnvironment, environmentOf, type OnEnvironmentProgress, runPython } from "../workers/mod.ts";
+import {
+  ensureEnvironment,
+  environmentOf,
+  type OnEnvironmentProgress,
+  runPython,
+} from "../workers/mod.ts";
 import type { RowTables } from "../flows/mod.ts";
 
 type CheckRewardsOptions = {
@@ -25,13 +30,18 @@ type CheckRewardsOptions = {
 type Check = (row: Row) => string | null;
 
 /**
- * Imports every reward in Python as the reward processes would, and asks each reward whether it can score each row.
+ * Imports every reward in Python as the reward processes would, and asks each reward whether it can
+ * score each row.
  * @throws {InvalidInputError} If one cannot be imported, or a row lacks what a reward needs.
  */
-export async function checkRewards(config: Partial<Config>, options: CheckRewardsOptions): Promise<void> {
+export async function checkRewards(
+  config: Partial<Config>,
+  options: CheckRewardsOptions,
+): Promise<void> {
   const splits = scoredSplits(config);
   const rewards = z.array(RewardConfig).safeParse((config as { reward?: unknown }).reward);
-  if (splits.length === 0 || !rewards.success) return; // A custom graph may have a different `reward`.
+  // A custom graph may have a different `reward`.
+  if (splits.length === 0 || !rewards.success) return;
   const needs = options.load === false
     ? new Map<RewardConfig, string[]>()
     : await loaded(rewards.data, config, options);
@@ -71,13 +81,16 @@ function checkRows(
   }
   if (first === null) return;
   throw new InvalidInputError(
-    `Cannot start because ${broken} of ${size} rows cannot be scored, the first of them ${first}. ` +
+    `Cannot start because ${broken} of ${size} rows cannot be scored, the first of them ` +
+      `${first}. ` +
       `Fix: correct or remove them, or name the field that has it in ${fields}`,
     { split, broken },
   );
 }
 
-const Loaded = z.array(z.union([z.object({ needs: z.array(z.string()) }), z.object({ error: z.string() })]));
+const Loaded = z.array(
+  z.union([z.object({ needs: z.array(z.string()) }), z.object({ error: z.string() })]),
+);
 
 /** The columns that each function in Python takes by name. */
 async function loaded(
@@ -91,15 +104,29 @@ async function loaded(
     const unset = env.find((name) => Deno.env.get(name) === undefined);
     if (unset === undefined) continue;
     throw new InvalidInputError(
-      `Cannot use reward '${source}' because its env names ${unset}, which is not set here. Fix: set it, or take it out`,
+      `Cannot use reward '${source}' because its env names ${unset}, which is not set here. ` +
+        "Fix: set it, or take it out",
       { source, unset },
     );
   }
   const { trainer } = config as Pick<Config, "trainer">;
-  const python = await ensureEnvironment(environmentOf(trainer), { home, own: trainer.python, onProgress });
-  const input = JSON.stringify(functions.map((one) => ({ function: one.source, process: processOf(one) })));
-  const { code, stdout, stderr } = await runPython(python, { module: "holdfast_worker.rewards.check", input });
-  if (code !== 0) throw new InvalidInputError(`Cannot import rewards with ${python}:\n${stderr.trimEnd()}`, { code });
+  const python = await ensureEnvironment(environmentOf(trainer), {
+    home,
+    own: trainer.python,
+    onProgress,
+  });
+  const input = JSON.stringify(
+    functions.map((one) => ({ function: one.source, process: processOf(one) })),
+  );
+  const { code, stdout, stderr } = await runPython(python, {
+    module: "holdfast_worker.rewards.check",
+    input,
+  });
+  if (code !== 0) {
+    throw new InvalidInputError(`Cannot import rewards with ${python}:\n${stderr.trimEnd()}`, {
+      code,
+    });
+  }
   const found = Loaded.parse(JSON.parse(stdout));
   return new Map(functions.map((one, i) => {
     const result = found[i]!;

@@ -64,13 +64,16 @@ const YOUNG_MS = 3_600_000;
 const LEASE_MS = 60_000;
 /** Folders of a run with weights that were written out, and the rows that name them by version. */
 const WEIGHTS = [["publications", "note/publication"], ["references", "note/reference"]] as const;
-const PUBLICATION = new RegExp(`${OWN_NAMES.weights.source}|${OWN_NAMES.unfinished_weights.source}`);
+const PUBLICATION = new RegExp(
+  `${OWN_NAMES.weights.source}|${OWN_NAMES.unfinished_weights.source}`,
+);
 
 /**
- * Removes what nothing can reach: artifacts that no row refers to, files of attempts that came to nothing, publications
- * of ended runs, and what the options ask for. A run with a living engine is left alone, and so is everything that was
- * put since it began. Killed at any moment, it loses nothing; the next one finishes. Another home's runs of a shared
- * journal, and directories that belong to another run, are left alone.
+ * Removes what nothing can reach: artifacts that no row refers to, files of attempts that came to
+ * nothing, publications of ended runs, and what the options ask for. A run with a living engine is
+ * left alone, and so is everything that was put since it began. Killed at any moment, it loses
+ * nothing; the next one finishes. Another home's runs of a shared journal, and directories that
+ * belong to another run, are left alone.
  * @throws {InvalidInputError} If a run is not there, or the home's artifacts belong to a journal that is not open, or
  *   was lost.
  */
@@ -82,7 +85,10 @@ export async function collectGarbage(home: Home, options: GcOptions = {}): Promi
     const heads = (await Promise.all(stores.map((store) => store.heads()))).flat();
     for (const head of heads) checkJournal(head); // What its rows refer to is not known.
     let reachable = await reachableArtifacts(stores, artifacts);
-    await refuseLostJournal(home, { stores, lost: [...unreachableArtifacts(artifacts, reachable)] });
+    await refuseLostJournal(home, {
+      stores,
+      lost: [...unreachableArtifacts(artifacts, reachable)],
+    });
     await home.rememberStore();
     const collecting = new Collection(home, { heads, options });
     if (options.rows) {
@@ -106,7 +112,11 @@ async function chosen(home: Home, ids: readonly string[] | undefined): Promise<r
   }
   return await Promise.all(ids.map(async (id) => {
     const head = heads.find((known) => known.id === id);
-    if (!head) throw new InvalidInputError(`Cannot collect run '${id}' because there is none of that id`, { run: id });
+    if (!head) {
+      throw new InvalidInputError(`Cannot collect run '${id}' because there is none of that id`, {
+        run: id,
+      });
+    }
     await refuseOtherHome(home, head);
     return head;
   }));
@@ -139,7 +149,13 @@ class Collection {
     this.#now_ms = now_ms;
     this.#before_ms = now_ms - younger_than_ms;
     const none = () => ({ count: 0, bytes: 0 });
-    const amounts = { artifacts: none(), publications: none(), checkpoints: none(), logs: none(), rows: none() };
+    const amounts = {
+      artifacts: none(),
+      publications: none(),
+      checkpoints: none(),
+      logs: none(),
+      rows: none(),
+    };
     this.#report = { ...amounts, bytes: 0, kept: [] };
   }
 
@@ -147,7 +163,9 @@ class Collection {
   async rows(runs: readonly RunHead[]): Promise<void> {
     const { store, artifacts } = this.#home;
     const going = new Map<string, ReadonlySet<number>>();
-    const ordered = [...runs].sort((a, b) => descendants(this.#heads, a).length - descendants(this.#heads, b).length);
+    const ordered = [...runs].sort((a, b) =>
+      descendants(this.#heads, a).length - descendants(this.#heads, b).length
+    );
     for (const head of ordered) {
       if (!hasEnded(head) || isLive(head)) {
         this.#keep(
@@ -171,8 +189,11 @@ class Collection {
 
   async #removeRows(head: RunHead, { seqs, from, forks }: CollectableRows): Promise<boolean> {
     const { store } = this.#home;
-    const holds = async () => descendants(await store.heads(), head).every(({ id }) => forks.includes(id));
-    const told = { kept_from: Object.fromEntries(Object.entries(from).map(([loop, { round }]) => [loop, round])) };
+    const holds = async () =>
+      descendants(await store.heads(), head).every(({ id }) => forks.includes(id));
+    const told = {
+      kept_from: Object.fromEntries(Object.entries(from).map(([loop, { round }]) => [loop, round])),
+    };
     const removed = await removeRows(store, head.id, { lease_ms: LEASE_MS, seqs, told, holds });
     if (!removed) this.#keep(head.id, "rows", "it was forked just now: try again");
     return removed;
@@ -185,7 +206,8 @@ class Collection {
       await claimDirectories(this.#home, head, { make: false });
     } catch (error) {
       if (!(error instanceof InvalidInputError)) throw error;
-      this.#keep(head.id, "files", error.message); // Of one directory; each removal asks for its own.
+      // Of one directory; each removal asks for its own.
+      this.#keep(head.id, "files", error.message);
     }
     const owner = await this.#home.owner(head.id);
     await this.#publications(head, owner);
@@ -203,7 +225,9 @@ class Collection {
       const recorded = await this.#home.store.read(head.id, { kinds: [kind] });
       const wanted = new Set(hasEnded(head) ? [] : recorded.map(({ key }) => key.slice(0, 16)));
       for (const name of await namesIn(dir)) {
-        if (!wanted.has(name)) await this.#remove("publications", `${dir}/${name}`, { owner, named: PUBLICATION });
+        if (!wanted.has(name)) {
+          await this.#remove("publications", `${dir}/${name}`, { owner, named: PUBLICATION });
+        }
       }
     }
     const run = this.#home.runDir(head.id); // What a `verify` that was killed has redone.
@@ -233,7 +257,8 @@ class Collection {
   }
 
   /**
-   * Links of a fork that was killed before its run was recorded: its owner is a run that an open journal does not know.
+   * Links of a fork that was killed before its run was recorded: its owner is a run that an open
+   * journal does not know.
    */
   async strayCheckpoints(stores: readonly Store[]): Promise<void> {
     const dir = `${this.#home.dir}/checkpoints`;
@@ -267,7 +292,11 @@ class Collection {
    * What has another name than ours, or is young, stays without a word; what may not be removed is
    * told.
    */
-  async #remove(what: Removable, path: string, { owner, before_ms = this.#before_ms, ...of }: Removing): Promise<void> {
+  async #remove(
+    what: Removable,
+    path: string,
+    { owner, before_ms = this.#before_ms, ...of }: Removing,
+  ): Promise<void> {
     const named = new RegExp(`${of.named.source}|${REMOVING.source}`);
     if (!isNamed(basename(path), named)) return;
     const { bytes, newest_ms } = await measure(path);
@@ -275,7 +304,9 @@ class Collection {
     try {
       const { dry_run } = this.#options;
       const { dir: home } = this.#home;
-      if (await removeTree(path, { home, named, owner, dry_run })) this.#count(what, { count: 1, bytes });
+      if (await removeTree(path, { home, named, owner, dry_run })) {
+        this.#count(what, { count: 1, bytes });
+      }
     } catch (error) {
       if (!(error instanceof RemovalRefusedError)) throw error;
       this.#keep(owner.run, path, error.message);

@@ -36,11 +36,15 @@ type Collecting = {
 const ENTRY_KINDS: readonly RowKind[] = ["intent", "result", "failure", "checkpoint", "round"];
 
 /**
- * A closed round stays if a checkpoint is of it or of an earlier one, or if a fork's versions are rebuilt through it. What
- * goes are the rows of older rounds, and the versions that nothing which stays is rebuilt from. Notes, what is outside the
- * loops, and the newest round always stay: `show` reads them.
+ * A closed round stays if a checkpoint is of it or of an earlier one, or if a fork's versions are
+ * rebuilt through it. What goes are the rows of older rounds, and the versions that nothing which
+ * stays is rebuilt from. Notes, what is outside the loops, and the newest round always stay: `show`
+ * reads them.
  */
-export async function collectableRows(collecting: Collecting, head: RunHead): Promise<CollectableRows> {
+export async function collectableRows(
+  collecting: Collecting,
+  head: RunHead,
+): Promise<CollectableRows> {
   const rows = await rowsOf(collecting, head);
   const { chain, rounds } = await versionsOf(collecting, head);
   const forks = descendants(collecting.heads, head);
@@ -57,9 +61,17 @@ export async function collectableRows(collecting: Collecting, head: RunHead): Pr
       if (rebuilt) { for (const id of await route(chain, version)) stays.add(id); }
     }
   }
-  const going = rows.filter((row) => row.kind === "note/version" ? isUnneeded(row, stays) : isBelow(row, from));
+  const going = rows.filter((row) =>
+    row.kind === "note/version" ? isUnneeded(row, stays) : isBelow(row, from)
+  );
   const bytes = going.reduce((sum, { key, value }) => sum + key.length + value.length, 0);
-  return { run: head.id, seqs: going.map(({ seq }) => seq), bytes, from, forks: forks.map(({ id }) => id) };
+  return {
+    run: head.id,
+    seqs: going.map(({ seq }) => seq),
+    bytes,
+    from,
+    forks: forks.map(({ id }) => id),
+  };
 }
 
 /** Runs that were forked from this one, or from a fork of it. */
@@ -83,24 +95,32 @@ async function versionsOf(
   const recorded = recordedRows(await residentRows(store, head));
   const rows = (await rowsOf(collecting, head)).filter(({ kind }) => kind === "round");
   const rounds = await Promise.all(rows.map((row) => closedRound(artifacts, row)));
-  return { chain: new VersionChain(artifacts, recorded), rounds: rounds.filter((round) => round !== null) };
+  return {
+    chain: new VersionChain(artifacts, recorded),
+    rounds: rounds.filter((round) => round !== null),
+  };
 }
 
 /** Versions that forks are rebuilt through, with the fork that needs each. */
-async function neededBy(collecting: Collecting, forks: readonly RunHead[]): Promise<Map<string, string>> {
+async function neededBy(
+  collecting: Collecting,
+  forks: readonly RunHead[],
+): Promise<Map<string, string>> {
   const needed = new Map<string, string>();
   for (const fork of forks) {
     const { chain, rounds } = await versionsOf(collecting, fork);
     for (const own of Map.groupBy(rounds, ({ loop }) => loop).values()) {
-      for (const id of await reached(own, { chain, ended: hasEnded(fork) })) needed.set(id, fork.id);
+      for (const id of await reached(own, { chain, ended: hasEnded(fork) })) {
+        needed.set(id, fork.id);
+      }
     }
   }
   return needed;
 }
 
 /**
- * Versions that those of a loop's rounds are rebuilt through. A loop of an ended run that left no checkpoint is over: of it
- * only the versions themselves, which others may name.
+ * Versions that those of a loop's rounds are rebuilt through. A loop of an ended run that left no
+ * checkpoint is over: of it only the versions themselves, which others may name.
  */
 async function reached(
   rounds: readonly ClosedRound[],
@@ -131,7 +151,9 @@ type Reasons = { saved: ReadonlySet<string>; needed: ReadonlyMap<string, string>
 /** `rounds`: of one loop, oldest first. */
 function keptFrom(rounds: ClosedRound[], { saved, needed }: Reasons): KeptFrom[string] {
   for (const { round, versions } of rounds) {
-    if (versions.some((version) => saved.has(version))) return { round, why: "a checkpoint is of this round" };
+    if (versions.some((version) => saved.has(version))) {
+      return { round, why: "a checkpoint is of this round" };
+    }
     const fork = versions.map((version) => needed.get(version)).find((run) => run !== undefined);
     if (fork !== undefined) return { round, why: `fork '${fork}' is rebuilt through it` };
   }
@@ -145,5 +167,6 @@ function isUnneeded({ key, value }: JournalRow, stays: ReadonlySet<string>): boo
 /** `round/3/score#17` under `round` kept from 5: below it. */
 function isBelow({ kind, key }: JournalRow, from: KeptFrom): boolean {
   const [loop = "", round] = key.split("/");
-  return ENTRY_KINDS.includes(kind) && round !== undefined && loop in from && Number(round) < from[loop]!.round;
+  return ENTRY_KINDS.includes(kind) && round !== undefined && loop in from &&
+    Number(round) < from[loop]!.round;
 }

@@ -21,7 +21,10 @@ export class Devices {
 
   readonly #machine: Machine;
 
-  constructor(recorded: readonly Pick<JournalRow, "kind" | "key" | "value">[], machine = thisMachine()) {
+  constructor(
+    recorded: readonly Pick<JournalRow, "kind" | "key" | "value">[],
+    machine = thisMachine(),
+  ) {
     this.#machine = machine;
     for (const { kind, key, value } of recorded) {
       if (kind !== "note/device_excluded") continue;
@@ -51,10 +54,17 @@ export class Devices {
     const made = spec(place);
     if (place === null) return made;
     this.#used.set(made.group, place);
-    return { ...made, without: (failure) => this.placed(this.#leaveOut(made, place, failure), spec) };
+    return {
+      ...made,
+      without: (failure) => this.placed(this.#leaveOut(made, place, failure), spec),
+    };
   }
 
-  #leaveOut({ group, ranks }: GroupSpec, place: GpuPlace, { device, rank, observed }: FailureFacts): GpuPlace {
+  #leaveOut(
+    { group, ranks }: GroupSpec,
+    place: GpuPlace,
+    { device, rank, observed }: FailureFacts,
+  ): GpuPlace {
     const devices = brokenGpus(place, { device, rank, ranks });
     for (const gpu of devices) this.#excluded.add(gpu);
     this.#unrecorded.push({ group, observed, devices });

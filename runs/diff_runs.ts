@@ -4,7 +4,13 @@
  */
 import type { SettingChange } from "../configs/mod.ts";
 import { Batch, decodeSlab, type GeneratedSlab, VersionRecord } from "../data/mod.ts";
-import { type ArtifactStore, canonicalJson, type JournalRow, type RunHead, type Store } from "../engine/mod.ts";
+import {
+  type ArtifactStore,
+  canonicalJson,
+  type JournalRow,
+  type RunHead,
+  type Store,
+} from "../engine/mod.ts";
 import { type Recovery, type Replan, VersionNote } from "../workers/mod.ts";
 import { type ClosedRound, closedRound } from "./carried_versions.ts";
 import type { Ledger } from "../flows/mod.ts";
@@ -29,7 +35,11 @@ export type RunDiff = Pair<string> & {
   graph: { only_a: string[]; only_b: string[] };
   packages: Difference[];
   /** Rounds closed, of each loop; those from which on versions, batches and losses differ. */
-  loops: (Pair<number> & { loop: string } & Record<"versions" | "batches" | "losses", FirstDifference | null>)[];
+  loops: (
+    & Pair<number>
+    & { loop: string }
+    & Record<"versions" | "batches" | "losses", FirstDifference | null>
+  )[];
   ledger: Difference[];
   digest: Pair<string | null>;
   replans: Pair<Replan[]>;
@@ -60,9 +70,17 @@ export async function diffRuns(reading: Reading, { a, b }: Pair<RunHead>): Promi
     a: a.id,
     b: b.id,
     equal: asked === 0 && alike && ledger.length === 0 && digest.a === digest.b,
-    ...{ config, graph, packages, loops, ledger, digest },
+    config,
+    graph,
+    packages,
+    loops,
+    ledger,
+    digest,
     replans: { a: ranA.replans, b: ranB.replans },
-    settings: { a: without(ranA.settings, ranB.settings), b: without(ranB.settings, ranA.settings) },
+    settings: {
+      a: without(ranA.settings, ranB.settings),
+      b: without(ranB.settings, ranA.settings),
+    },
     recoveries: { a: ranA.recoveries, b: ranB.recoveries },
   };
 }
@@ -109,7 +127,9 @@ function countBy(recoveries: Recovery[]): Record<string, number> {
 function differences(a: unknown, b: unknown, path = ""): Difference[] {
   if (isBlock(a) && isBlock(b)) {
     const names = [...new Set([...Object.keys(a), ...Object.keys(b)])].sort();
-    return names.flatMap((name) => differences(a[name], b[name], path === "" ? name : `${path}.${name}`));
+    return names.flatMap((name) =>
+      differences(a[name], b[name], path === "" ? name : `${path}.${name}`)
+    );
   }
   return text(a) === text(b) ? [] : [{ path, a, b }];
 }
@@ -121,24 +141,35 @@ function isBlock(value: unknown): value is Record<string, unknown> {
 const text = (value: unknown) => value === undefined ? "" : canonicalJson(value);
 
 function graphDifference(a: RunHead, b: RunHead): RunDiff["graph"] {
-  const lines = ({ graph }: RunHead) => new Set((JSON.parse(graph) as { lines?: string[] }).lines ?? []);
+  const lines = ({ graph }: RunHead) =>
+    new Set((JSON.parse(graph) as { lines?: string[] }).lines ?? []);
   const [ofA, ofB] = [lines(a), lines(b)];
   return { only_a: [...ofA.difference(ofB)], only_b: [...ofB.difference(ofA)] };
 }
 
-async function loopDifferences(artifacts: ArtifactStore, { a, b }: Pair<Ran>): Promise<RunDiff["loops"]> {
+async function loopDifferences(
+  artifacts: ArtifactStore,
+  { a, b }: Pair<Ran>,
+): Promise<RunDiff["loops"]> {
   const loops = new Set([...a.rounds.values(), ...b.rounds.values()].map(({ loop }) => loop));
   return await Promise.all([...loops].map(async (loop) => {
     const [inA, inB] = [roundsOf(a, loop), roundsOf(b, loop)];
     const found: RunDiff["loops"][number] = {
-      ...{ loop, a: inA.at(-1)?.round ?? 0, b: inB.at(-1)?.round ?? 0 },
-      ...{ versions: null, batches: null, losses: null },
+      loop,
+      a: inA.at(-1)?.round ?? 0,
+      b: inB.at(-1)?.round ?? 0,
+      versions: null,
+      batches: null,
+      losses: null,
     };
     for (const { round } of inA) {
       const key = `${loop}/${round}`;
       const [left, right] = [a.rounds.get(key)!, b.rounds.get(key)];
       if (!right || text(left.versions) === text(right.versions)) continue;
-      const made = await compareRounds(artifacts, { a: { ran: a, round: left }, b: { ran: b, round: right } });
+      const made = await compareRounds(artifacts, {
+        a: { ran: a, round: left },
+        b: { ran: b, round: right },
+      });
       for (const name of ["versions", "batches", "losses"] as const) {
         if (made[name].length > 0) found[name] ??= { round: key, what: made[name] };
       }
@@ -164,7 +195,8 @@ async function compareRounds(artifacts: ArtifactStore, { a, b }: Pair<RoundOf>):
   for (const name of new Set([...Object.keys(a.round.carried), ...Object.keys(b.round.carried)])) {
     const [left, right] = [a, b].map(({ round }) => round.carried[name]);
     if (left === right) continue;
-    const noted = ({ ran }: RoundOf, version: string | undefined) => ran.versions.get(version ?? "");
+    const noted = ({ ran }: RoundOf, version: string | undefined) =>
+      ran.versions.get(version ?? "");
     const one = await compareVersions(artifacts, { a: noted(a, left), b: noted(b, right) });
     const of = name === "policy" ? "" : `${name}: `;
     for (const part of ["versions", "batches", "losses"] as const) {
@@ -178,14 +210,25 @@ async function compareRounds(artifacts: ArtifactStore, { a, b }: Pair<RoundOf>):
  * In which parts two versions differ: what a version's id is made of, what its batch holds, what
  * its steps gave.
  */
-async function compareVersions(artifacts: ArtifactStore, { a, b }: Pair<VersionNote | undefined>): Promise<Made> {
+async function compareVersions(
+  artifacts: ArtifactStore,
+  { a, b }: Pair<VersionNote | undefined>,
+): Promise<Made> {
   if (!a || !b) return { versions: ["one of them is no longer recorded"], batches: [], losses: [] };
   const [left, right] = await Promise.all(
     [a, b].map(async ({ record }) => VersionRecord.parse(await artifacts.getJson(record))),
   );
-  const parts = differences({ ...left, batch: null, loss: null }, { ...right, batch: null, loss: null });
-  const versions = parts.map(({ path, ...values }) => path === "parent" ? path : `${path} ${shown(values)}`);
-  if (left!.kind !== "trained" || right!.kind !== "trained") return { versions, batches: [], losses: [] };
+  const parts = differences({ ...left, batch: null, loss: null }, {
+    ...right,
+    batch: null,
+    loss: null,
+  });
+  const versions = parts.map(({ path, ...values }) =>
+    path === "parent" ? path : `${path} ${shown(values)}`
+  );
+  if (left!.kind !== "trained" || right!.kind !== "trained") {
+    return { versions, batches: [], losses: [] };
+  }
   if (left!.loss.sha256 !== right!.loss.sha256) versions.push("the loss's expression");
   const same = left!.batch.sha256 === right!.batch.sha256;
   const batches = same ? [] : await compareBatches(artifacts, { a: left!.batch, b: right!.batch });
@@ -210,9 +253,16 @@ function compareSteps(a: VersionNote["steps"], b: VersionNote["steps"]): string[
 type Trajectories = Extract<Batch, { kind: "trajectories" }>;
 
 /** What of two batches differs, from what was drawn to what was made of it. */
-async function compareBatches(artifacts: ArtifactStore, refs: Pair<VersionNote["record"]>): Promise<string[]> {
-  const [a, b] = await Promise.all([refs.a, refs.b].map(async (ref) => Batch.parse(await artifacts.getJson(ref))));
-  if (a!.kind !== "trajectories" || b!.kind !== "trajectories") return [`rows (${a!.kind} -> ${b!.kind})`];
+async function compareBatches(
+  artifacts: ArtifactStore,
+  refs: Pair<VersionNote["record"]>,
+): Promise<string[]> {
+  const [a, b] = await Promise.all(
+    [refs.a, refs.b].map(async (ref) => Batch.parse(await artifacts.getJson(ref))),
+  );
+  if (a!.kind !== "trajectories" || b!.kind !== "trajectories") {
+    return [`rows (${a!.kind} -> ${b!.kind})`];
+  }
   const parts: [string, (batch: Trajectories) => unknown][] = [
     ["draws", ({ groups }) => groups.map(({ draw }) => draw)],
     ["samples", ({ groups }) => sampledTokens(artifacts, groups)],
@@ -229,7 +279,10 @@ async function compareBatches(artifacts: ArtifactStore, refs: Pair<VersionNote["
  * Tokens of every sample. A slab also names the version that sampled it, so two of equal tokens may
  * be two artifacts.
  */
-async function sampledTokens(artifacts: ArtifactStore, groups: Trajectories["groups"]): Promise<string[]> {
+async function sampledTokens(
+  artifacts: ArtifactStore,
+  groups: Trajectories["groups"],
+): Promise<string[]> {
   const slabs = new Map(groups.map(({ slab }) => [slab.sha256, slab]));
   const decoded = new Map<string, GeneratedSlab>();
   for (const [name, ref] of slabs) decoded.set(name, decodeSlab(await artifacts.get(ref)));

@@ -1,5 +1,11 @@
 /** Metrics recorded before metrics had separate rows: what notes say about them. */
-import { isReadable, type JournalRow, type RecordedMetrics, type RowKind, type Store } from "../engine/mod.ts";
+import {
+  isReadable,
+  type JournalRow,
+  type RecordedMetrics,
+  type RowKind,
+  type Store,
+} from "../engine/mod.ts";
 import { VersionNote } from "../workers/mod.ts";
 import { stepMetrics } from "../flows/mod.ts";
 
@@ -8,7 +14,12 @@ export type MetricsLine = Pick<JournalRow, "key"> & RecordedMetrics;
 /** A line, and the row that it is made of. */
 export type FoundLine = { seq: number; line: MetricsLine };
 
-const EARLIER: RowKind[] = ["note/round_metrics", "note/version", "note/evaluation", "note/generated"];
+const EARLIER: RowKind[] = [
+  "note/round_metrics",
+  "note/version",
+  "note/evaluation",
+  "note/generated",
+];
 const PAGE_ROWS = 100;
 
 /**
@@ -58,14 +69,21 @@ function evaluationMetrics(note: Record<string, unknown>): Record<string, unknow
   if (note.pairs !== undefined) {
     return { "eval/pair_accuracy": note.pair_accuracy, "eval/pair_margin": note.pair_margin };
   }
-  return { [`eval/${note.name}/avg_at_k`]: note.avg_at_k, [`eval/${note.name}/pass_at_k`]: note.pass_at_k };
+  return {
+    [`eval/${note.name}/avg_at_k`]: note.avg_at_k,
+    [`eval/${note.name}/pass_at_k`]: note.pass_at_k,
+  };
 }
 
 /**
  * The stage that made a note: its key, or that of the result right after it; the note's key where
  * that was collected.
  */
-async function stageKey(store: Store, run: string, { seq, kind, key }: JournalRow): Promise<string> {
+async function stageKey(
+  store: Store,
+  run: string,
+  { seq, kind, key }: JournalRow,
+): Promise<string> {
   if (kind !== "note/version" && kind !== "note/evaluation") return key;
   const [next] = await store.read(run, { after_seq: seq, limit: 1 });
   return next?.kind === "result" && next.seq === seq + 1 ? next.key : key;

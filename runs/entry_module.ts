@@ -7,8 +7,9 @@ import { InvalidInputError, type RunHead } from "../engine/mod.ts";
 const ROOTS_VARIABLE = "HOLDFAST_ENTRY_ROOTS";
 
 /**
- * The module that a run's head names. Anyone with access may have written what is in a store, so only files are run,
- * and only of directories that the person who resumes has chosen: the current one, this project's, and `HOLDFAST_ENTRY_ROOTS`.
+ * The module that a run's head names. Anyone with access may have written what is in a store, so
+ * only files are run, and only of directories that the person who resumes has chosen: the current
+ * one, this project's, and `HOLDFAST_ENTRY_ROOTS`.
  * @throws {InvalidInputError} Before anything of a module that is not allowed is read.
  */
 export async function importEntry(head: RunHead): Promise<Record<string, unknown>> {
@@ -16,7 +17,9 @@ export async function importEntry(head: RunHead): Promise<Record<string, unknown
   const path = fileOf(url);
   if ("problem" in path) throw refused(head, path.problem);
   const roots = allowedRoots();
-  const allowed = roots.some((root) => path.real.startsWith(root.endsWith(sep) ? root : root + sep));
+  const allowed = roots.some((root) =>
+    path.real.startsWith(root.endsWith(sep) ? root : root + sep)
+  );
   if (!allowed) throw refused(head, `${path.real} is in none of ${roots.join(", ")}`);
   return await import(url);
 }
@@ -32,7 +35,9 @@ function fileOf(url: string): { real: string } | { problem: string } {
 }
 
 function allowedRoots(): string[] {
-  const project = import.meta.url.startsWith("file:") ? [fileURLToPath(new URL("..", import.meta.url))] : [];
+  const project = import.meta.url.startsWith("file:")
+    ? [fileURLToPath(new URL("..", import.meta.url))]
+    : [];
   const named = (Deno.env.get(ROOTS_VARIABLE) ?? "").split(delimiter).filter(Boolean);
   return [...new Set([Deno.cwd(), ...project, ...named].flatMap(existing))];
 }
@@ -47,7 +52,8 @@ function existing(directory: string): string[] {
 
 function refused({ id, entry }: RunHead, why: string): InvalidInputError {
   return new InvalidInputError(
-    `Cannot load the graph of run '${id}' from its entry: ${why}. Fix: run this in the directory that holds the module, ` +
+    `Cannot load the graph of run '${id}' from its entry: ${why}. Fix: run this in the ` +
+      "directory that holds the module, " +
       `or name that directory in ${ROOTS_VARIABLE} if you trust the author of the run`,
     { run: id, entry },
   );

@@ -3,7 +3,8 @@ import { checkJournal, computedStatus, InvalidInputError, type RunHead } from ".
 import type { Home } from "./home.ts";
 
 /**
- * The head of a run, or an error that names the runs there are. Without a name: the newest that can be resumed.
+ * The head of a run, or an error that names the runs there are. Without a name: the newest that can
+ * be resumed.
  * @throws {InvalidInputError} If a newer Holdfast has written its journal.
  */
 export async function findRun(home: Home, id: string | undefined): Promise<RunHead> {
@@ -20,7 +21,10 @@ function newestResumable(heads: RunHead[]): RunHead {
   const found = heads.filter((head) => ["interrupted", "failed"].includes(computedStatus(head)))
     .toSorted((a, b) => b.updated_ms - a.updated_ms)[0];
   if (found) return found;
-  throw new InvalidInputError(`Cannot resume because no run is interrupted or failed: 'runs' lists all runs`, {});
+  throw new InvalidInputError(
+    `Cannot resume because no run is interrupted or failed: 'runs' lists all runs`,
+    {},
+  );
 }
 
 /** Id of the run that was started last. */

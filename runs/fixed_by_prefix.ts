@@ -29,7 +29,9 @@ export function fixedByPrefix(changing: Changing): Fixed[] {
 
 /** Whether the child reads other rows than its parent. */
 export function readsOtherRows(changing: Pick<Changing, "schema" | "before" | "after">): boolean {
-  return rulesOf(changing.schema).some(({ path, said }) => said.rows === true && differs(changing, { path }));
+  return rulesOf(changing.schema).some(({ path, said }) =>
+    said.rows === true && differs(changing, { path })
+  );
 }
 
 /**
@@ -37,7 +39,9 @@ export function readsOtherRows(changing: Pick<Changing, "schema" | "before" | "a
  * flows in a schema of its own: what it says nothing of means what it means there.
  */
 function rulesOf(schema: z.ZodType): Setting[] {
-  const own = settingsOf(schema).filter(({ said }) => said.fork !== undefined || said.rows !== undefined);
+  const own = settingsOf(schema).filter(({ said }) =>
+    said.fork !== undefined || said.rows !== undefined
+  );
   const shipped = Object.values<z.ZodType>(FLOWS);
   if (shipped.includes(schema)) return own;
   const known = new Map(own.map((one) => [one.path, one]));
@@ -87,8 +91,10 @@ const RELATED: readonly (Fixed & { when: (changing: Changing) => boolean })[] = 
   },
   {
     path: "algorithm",
-    why: "its rounds drew until they were full, and only an algorithm that does so too can continue their draws",
-    when: (changing) => inRound(changing) && refillIn(changing.before) !== null && refillIn(changing.after) === null,
+    why: "its rounds drew until they were full, and only an algorithm that does so too can " +
+      "continue their draws",
+    when: (changing) =>
+      inRound(changing) && refillIn(changing.before) !== null && refillIn(changing.after) === null,
   },
   {
     path: "reference.path",
@@ -123,16 +129,22 @@ function handsOn(config: Fields): boolean {
 }
 
 function fewerRounds({ schema, before, after, loop, round }: Changing): Fixed[] {
-  const counts = rulesOf(schema).filter(({ facts }) => facts.fork === "rounds" && (facts.loop ?? loop) === loop);
+  const counts = rulesOf(schema).filter(({ facts }) =>
+    facts.fork === "rounds" && (facts.loop ?? loop) === loop
+  );
   // That of the loop's own block comes before one that any loop may have.
-  const found = counts.toSorted((a, b) => Number(b.facts.loop === loop) - Number(a.facts.loop === loop))
+  const found = counts.toSorted((a, b) =>
+    Number(b.facts.loop === loop) - Number(a.facts.loop === loop)
+  )
     .find(({ path }) => typeof valueAt(after, path.split(".")) === "number");
   if (found === undefined) return [];
   const { path } = found;
   const [then, value] = [before, after].map((config) => valueAt(config, path.split(".")) as number);
   if (value! === then) return [];
   return [
-    ...(value! < round ? [{ path, why: `is ${value}, and the prefix has ${round} rounds already` }] : []),
+    ...(value! < round
+      ? [{ path, why: `is ${value}, and the prefix has ${round} rounds already` }]
+      : []),
     ...(value === round && handsOn(before)
       ? [{ path, why: `is ${value}, and round ${round} may hand groups on` }]
       : []),

@@ -20,7 +20,13 @@ import {
   type RunHead,
   writeOwner,
 } from "../engine/mod.ts";
-import { type Config, overridden, parseConfig, parseOverride, withSettings } from "../configs/mod.ts";
+import {
+  type Config,
+  overridden,
+  parseConfig,
+  parseOverride,
+  withSettings,
+} from "../configs/mod.ts";
 import {
   CheckpointNote,
   recordedRows,
@@ -33,12 +39,13 @@ import { closedRound } from "./carried_versions.ts";
 import { type Changing, fixedByPrefix, readsOtherRows } from "./fixed_by_prefix.ts";
 import type { Home } from "./home.ts";
 import { ancestors, residentRows } from "./lineage.ts";
-import { OWN_NAMES, SHIPPED } from "../flows/mod.ts";
+import { OWN_NAMES, Rows, SHIPPED } from "../flows/mod.ts";
 import { refuseOtherHome, refuseUsed } from "./run_directories.ts";
 import { recordedDefinition } from "./run_graph.ts";
 import { slotsOf } from "./serve_runs.ts";
 import { changedSettings, earlierConfigs, graphConfig, settingsRows } from "./settings.ts";
-import { createRun, replannedBlocks } from "./session.ts";
+import { createRun } from "./session.ts";
+import { replannedBlocks } from "./worker_blocks.ts";
 
 /** Where a fork leaves its parent, and what differs from then on. */
 export type ForkRunOptions = {
@@ -58,20 +65,13 @@ export type ForkRunOptions = {
 
 /** A checkpoint may be dropped by its run while it is being linked: then there is a newer one. */
 const LINK_TRIES = 5;
-/**
- * The start's optimizer is only its first versions' setting; what comes after the prefix is trained with the child's. What was
- * found of held-out pairs before the first round stands, whatever the loss is later.
- */
-const KEEPS = ["bound_rows", "prepare_policy", "prepare_critic", "prepare_reference", "score_pairs", "evaluate_pairs"];
-/** Rounds of the prefix were made with the algorithm as the parent has recorded it, those after it with the child's: which may learn more beside the policy. */
-const ANEW = ["open_algorithm", "prepare_critic", "prepare_reference"];
-/** Its input names a split, not the files of it. */
-const OPENS_ROWS = ["open_data"];
 
 /**
- * Records a run that continues from a closed round of an existing one. It starts nothing. Its versions up to there are the
- * parent's, by reference; the checkpoint that they are rebuilt from is kept for it, as links to the same files.
- * @throws {InvalidInputError} If the round has not closed, or an override would change what the prefix has fixed.
+ * Records a run that continues from a closed round of an existing one. It starts nothing. Its
+ * versions up to there are the parent's, by reference; the checkpoint that they are rebuilt from is
+ * kept for it, as links to the same files.
+ * @throws {InvalidInputError} If the round has not closed, or an override would change what the
+ *   prefix has fixed.
  */
 export async function forkRun(home: Home, run: RunHead, options: ForkRunOptions): Promise<RunHead> {
   const { queue, priority } = options;
@@ -80,9 +80,12 @@ export async function forkRun(home: Home, run: RunHead, options: ForkRunOptions)
   const collected = await timesCollected(home, run);
   const { definition, config, prefix, settings } = await planFork(home, run, options);
   if (await home.store.head(id) !== null) {
-    throw new InvalidInputError(`Cannot create run '${id}' because there is one already: choose another --id`, {
-      run: id,
-    });
+    throw new InvalidInputError(
+      `Cannot create run '${id}' because there is one already: choose another --id`,
+      {
+        run: id,
+      },
+    );
   }
   const owner = await home.owner(id);
   refuseUsed(home, owner);
@@ -90,16 +93,30 @@ export async function forkRun(home: Home, run: RunHead, options: ForkRunOptions)
   const rows = [...prefix.rows, ...settingsRows(settings), ...checkpoints];
   const name = (config as Partial<Config>).name ?? run.name;
   const needs = options.needs ?? slotsOf(withSettings(config as Config, settings));
-  const child = { id, name, entry: run.entry, queue, priority, needs, prefix: { parent: prefix.parent, rows } };
+  const child = {
+    id,
+    name,
+    entry: run.entry,
+    queue,
+    priority,
+    needs,
+    prefix: { parent: prefix.parent, rows },
+  };
   const head = await createRun(home, definition as GraphDefinition, { config, ...child });
   if (await timesCollected(home, run) === collected) return head;
   await home.store.request(id, "cancel");
-  throw new InvalidInputError(`Cannot fork run '${run.id}' while its rows are being collected: try again`, {
-    run: run.id,
-  });
+  throw new InvalidInputError(
+    `Cannot fork run '${run.id}' while its rows are being collected: try again`,
+    {
+      run: run.id,
+    },
+  );
 }
 
-/** What a fork would start with. `settings`: what its worker processes receive. Reads only. @throws As `forkRun`. */
+/**
+ * What a fork would start with. `settings`: what its worker processes receive. Reads only. @throws
+ * As `forkRun`.
+ */
 export async function planFork(
   home: Home,
   run: RunHead,
@@ -119,27 +136,43 @@ export async function planFork(
   refuseFixed(run, changing);
   const reading = { store: home.store, artifacts: home.artifacts };
   const prefix = await prefixOf(reading, {
-    ...{ run, graph, resolved: before, earlier: earlierConfigs(before, changed), loop, round },
-    ...{ keeps: KEEPS, anew: ANEW, fresh: readsOtherRows(changing) ? OPENS_ROWS : [], overrides },
+    run,
+    graph,
+    resolved: before,
+    earlier: earlierConfigs(before, changed),
+    loop,
+    round,
+    changed: readsOtherRows(changing) ? [Rows.name] : [],
+    overrides,
   });
-  const settings = changed.filter(({ path, read_by }) => read_by === "workers" && !isSaid(path, overrides));
+  const settings = changed.filter(({ path, read_by }) =>
+    read_by === "workers" && !isSaid(path, overrides)
+  );
   return { definition, config, prefix, loop, settings };
 }
 
 /** Whether an override sets this setting, or a block around it. */
 function isSaid(path: string, overrides: readonly string[]): boolean {
-  const steps = overrides.map(parseOverride).flatMap((override) => "path" in override ? [override.path] : []);
+  const steps = overrides.map(parseOverride).flatMap((override) =>
+    "path" in override ? [override.path] : []
+  );
   return steps.some((said) => `${path}.`.startsWith(`${said.join(".")}.`));
 }
 
-/** `gc` records that it takes rows, then looks for forks: of it and one that begins meanwhile, one sees the other. */
+/**
+ * `gc` records that it takes rows, then looks for forks: of it and one that begins meanwhile, one
+ * sees the other.
+ */
 async function timesCollected(home: Home, run: RunHead): Promise<number> {
   const runs = [run.id, ...(await ancestors(home.store, run)).map((ancestor) => ancestor.run)];
   const notes = await Promise.all(runs.map((id) => home.store.read(id, { kinds: ["note/gc"] })));
   return notes.flat().length;
 }
 
-/** The parent's configuration with the numerics that it had after `round`: a child's overrides come after its replans. */
+/**
+ * The parent's configuration with the numerics that it had after `round`: a child's overrides come
+ * after its replans.
+ */
 async function replannedConfig(
   home: Home,
   { run, before }: { run: RunHead; before: Record<string, unknown> },
@@ -156,7 +189,11 @@ async function replannedConfig(
 /** `recorded` with the overrides, checked as the configuration of a new run is. */
 export async function childConfig(
   run: RunHead,
-  { recorded, overrides, cwd }: { recorded: Record<string, unknown>; overrides: readonly string[]; cwd: string },
+  { recorded, overrides, cwd }: {
+    recorded: Record<string, unknown>;
+    overrides: readonly string[];
+    cwd: string;
+  },
 ): Promise<unknown> {
   if (!run.entry.startsWith(SHIPPED)) return overridden(recorded, overrides);
   const text = JSON.stringify(recorded, null, 2);
@@ -164,18 +201,26 @@ export async function childConfig(
 }
 
 /** A different flow is a different graph and configuration: reported before those are checked. */
-function refuseFlow(run: RunHead, { before, overrides }: { before: { flow?: unknown }; overrides: readonly string[] }) {
+function refuseFlow(
+  run: RunHead,
+  { before, overrides }: { before: { flow?: unknown }; overrides: readonly string[] },
+) {
   const others = overrides.map(parseOverride).filter((override) =>
     "path" in override && override.path.join(".") === "flow" && override.value !== before.flow
   );
   if (others.length === 0 || before.flow === undefined) return;
   throw new InvalidInputError(
-    `Cannot fork run '${run.id}' with ${others[0]!.text} because a fork keeps its parent's graph: start a new run`,
+    `Cannot fork run '${run.id}' with ${
+      others[0]!.text
+    } because a fork keeps its parent's graph: start a new run`,
     { run: run.id },
   );
 }
 
-/** @throws {InvalidInputError} Naming everything that the prefix has fixed and the child would have otherwise. */
+/**
+ * @throws {InvalidInputError} Naming everything that the prefix has fixed and the child would have
+ *   otherwise.
+ */
 function refuseFixed(run: RunHead, changing: Changing): void {
   const fixed = fixedByPrefix(changing);
   if (fixed.length === 0) return;
@@ -201,16 +246,23 @@ async function keepCheckpoints(
     const chain = new VersionChain(home.artifacts, recorded);
     const routes = await Promise.all(versions.map((version) => chain.routeTo(version)));
     const needed = new Map(
-      routes.flatMap(({ start: { checkpoint } }) => checkpoint ? [[checkpoint.dir, checkpoint]] : []),
+      routes.flatMap(({ start: { checkpoint } }) =>
+        checkpoint ? [[checkpoint.dir, checkpoint]] : []
+      ),
     );
     try {
-      const rows: NewRow[] = []; // One after the other: none is being linked any more when a failed try is cleared away.
+      // One after the other: none is being linked any more when a failed try is cleared away.
+      const rows: NewRow[] = [];
       if (needed.size > 0) writeOwner(own, owner);
-      for (const one of needed.values()) rows.push(await linked(one, own, { home: home.dir, owner }));
+      for (const one of needed.values()) {
+        rows.push(await linked(one, own, { home: home.dir, owner }));
+      }
       return rows;
     } catch (error) {
-      if (error instanceof RemovalRefusedError) throw error; // Somebody has put something there: it all stays.
-      await removeTree(own, { home: home.dir, named: RUN_ID, owner }).catch(() => {}); // The error matters more.
+      // Somebody has put something there: it all stays.
+      if (error instanceof RemovalRefusedError) throw error;
+      // The error matters more.
+      await removeTree(own, { home: home.dir, named: RUN_ID, owner }).catch(() => {});
       if (!(error instanceof Deno.errors.NotFound) || tries === LINK_TRIES) throw error;
     }
   }
@@ -225,19 +277,27 @@ export async function carriedVersions(
   return [...new Set(rounds.flatMap((round) => round?.loop === loop ? round.versions : []))];
 }
 
-/** A row may come from another user of the store: what it names must be inside the child's directory. */
+/**
+ * A row may come from another user of the store: what it names must be inside the child's
+ * directory.
+ */
 function notOurs({ dir }: CheckpointNote, name: string): BadDataError {
   return new BadDataError(
-    `Cannot keep checkpoint '${dir}' because '${name}' is not a name that a checkpoint has. Fix: fork from another round`,
+    `Cannot keep checkpoint '${dir}' because '${name}' is not a name that a checkpoint has. ` +
+      "Fix: fork from another round",
     { dir, name },
   );
 }
 
 /**
- * The child's own checkpoint of the same files: its parent may drop the other. It begins empty: in what a killed fork has
- * left there may be links by now.
+ * The child's own checkpoint of the same files: its parent may drop the other. It begins empty: in
+ * what a killed fork has left there may be links by now.
  */
-async function linked(checkpoint: CheckpointNote, checkpoints: string, of: { home: string; owner: DirectoryOwner }) {
+async function linked(
+  checkpoint: CheckpointNote,
+  checkpoints: string,
+  of: { home: string; owner: DirectoryOwner },
+) {
   const name = basename(checkpoint.dir);
   if (!isNamed(name, OWN_NAMES.checkpoint)) throw notOurs(checkpoint, name);
   const dir = `${checkpoints}/${name}`;
@@ -255,7 +315,11 @@ async function linked(checkpoint: CheckpointNote, checkpoints: string, of: { hom
     using opened = await Deno.open(folder);
     await opened.sync();
   }
-  return { kind: "note/checkpoint" as const, key: checkpoint.version, value: canonicalJson({ ...checkpoint, dir }) };
+  return {
+    kind: "note/checkpoint" as const,
+    key: checkpoint.version,
+    value: canonicalJson({ ...checkpoint, dir }),
+  };
 }
 
 /** A file system without links, or another one, gets a copy. */
@@ -263,7 +327,9 @@ async function linkOrCopy(from: string, to: string): Promise<void> {
   try {
     await Deno.link(from, to);
   } catch (error) {
-    if (error instanceof Deno.errors.NotFound || error instanceof Deno.errors.AlreadyExists) throw error;
+    if (error instanceof Deno.errors.NotFound || error instanceof Deno.errors.AlreadyExists) {
+      throw error;
+    }
     await Deno.copyFile(from, to);
     using copy = await Deno.open(to);
     await copy.sync();

@@ -29,8 +29,9 @@ type OpenOptions = {
 };
 
 /**
- * The journals that runs of a home were recorded in, one a line: its identity and where it is, `holdfast.db` or a
- * PostgreSQL's address without the password. Older versions wrote the addresses alone.
+ * The journals that runs of a home were recorded in, one a line: its identity and where it is,
+ * `holdfast.db` or a PostgreSQL's address without the password. Older versions wrote the addresses
+ * alone.
  */
 const STORES = "stores";
 const STORE_LINE = /^(?:([0-9a-f-]{32,36}) )?(\S+)$/;
@@ -47,7 +48,8 @@ const SQLITE = "holdfast.db";
 const sqliteFile = (home: string) => `${home}/${SQLITE}`;
 
 /**
- * In the directory of artifacts, which may be linked: the homes that put some there, one a line: identity and place.
+ * In the directory of artifacts, which may be linked: the homes that put some there, one a line:
+ * identity and place.
  */
 const HOMES = "homes";
 const HOME_LINE = /^([0-9a-f-]{36}) (.+)$/;
@@ -93,7 +95,9 @@ export class Home {
       makeHome(home, onNotice);
     } catch (cause) {
       throw new InvalidInputError(
-        `Cannot use '${home}' as the home: ${(cause as Error).message}. Give a directory you may write to with --home`,
+        `Cannot use '${home}' as the home: ${
+          (cause as Error).message
+        }. Give a directory you may write to with --home`,
         { home },
         { cause },
       );
@@ -117,7 +121,9 @@ export class Home {
    */
   stores(): Store[] {
     const file = sqliteFile(this.dir);
-    return this.where !== SQLITE && existsSync(file) ? [this.store, new SqliteStore(file)] : [this.store];
+    return this.where !== SQLITE && existsSync(file)
+      ? [this.store, new SqliteStore(file)]
+      : [this.store];
   }
 
   /** The journals that runs of this home were recorded in, as far as the home knows. */
@@ -129,8 +135,8 @@ export class Home {
   }
 
   /**
-   * Notes that runs of the open journal keep files in this home, and that this home puts artifacts where it does:
-   * whoever opens another journal, or shares the artifacts, must know.
+   * Notes that runs of the open journal keep files in this home, and that this home puts artifacts
+   * where it does: whoever opens another journal, or shares the artifacts, must know.
    */
   async rememberStore(): Promise<void> {
     const { id } = await this.store.identity();
@@ -150,7 +156,10 @@ export class Home {
 
   /** A journal that lies here itself, of runs that have directories here, is this home's. */
   async #recordedIdentity(): Promise<string | null> {
-    if (this.where !== SQLITE || lstatSync(sqliteFile(this.dir), { throwIfNoEntry: false })?.isFile() !== true) {
+    if (
+      this.where !== SQLITE ||
+      lstatSync(sqliteFile(this.dir), { throwIfNoEntry: false })?.isFile() !== true
+    ) {
       return null;
     }
     const heads = (await this.store.heads()).filter(({ id }) => existsSync(this.runDir(id)));
@@ -166,22 +175,30 @@ export class Home {
   }
 
   /**
-   * Paths of other homes whose artifacts are in the same directory, as far as it knows. One that is gone may have
-   * moved.
+   * Paths of other homes whose artifacts are in the same directory, as far as it knows. One that is
+   * gone may have moved.
    */
   async artifactSharers(): Promise<string[]> {
     const own = { id: await this.identity(), place: Deno.realPathSync(this.dir) };
-    const dirOf = (place: string) => existsSync(`${place}/artifacts`) ? Deno.realPathSync(`${place}/artifacts`) : null;
+    const dirOf = (place: string) =>
+      existsSync(`${place}/artifacts`) ? Deno.realPathSync(`${place}/artifacts`) : null;
     const here = dirOf(own.place);
     const others = this.#homes().filter(({ place }) => place !== own.place);
-    return others.filter(({ id, place }) => existsSync(place) ? dirOf(place) === here : id !== own.id)
+    return others.filter(({ id, place }) =>
+      existsSync(place) ? dirOf(place) === here : id !== own.id
+    )
       .map(({ place }) => place);
   }
 
   /** What the directories of a run of the open journal say. */
   async owner(run: string): Promise<DirectoryOwner> {
     const { id: store } = await this.store.identity();
-    return { home: await this.identity(), store, run: checkRunId(run), place: Deno.realPathSync(this.dir) };
+    return {
+      home: await this.identity(),
+      store,
+      run: checkRunId(run),
+      place: Deno.realPathSync(this.dir),
+    };
   }
 
   /** A run's model, metrics and publications. */
@@ -229,10 +246,18 @@ export class Home {
       existsSync(path) && lstatSync(path).isFile() && !isWhole(path) ? [path] : [];
     const linesOf = (path: string) => Deno.readTextFileSync(path).trimEnd().split("\n");
     const dir = this.runDir(run);
-    const facts = existsSync(dir) ? [...Deno.readDirSync(dir)].map(({ name }) => name).filter(isFact).sort() : [];
+    const facts = existsSync(dir)
+      ? [...Deno.readDirSync(dir)].map(({ name }) => name).filter(isFact).sort()
+      : [];
     return [
-      ...told(`${this.dir}/nonce`, (path) => /^[0-9a-f-]{36}$/.test(Deno.readTextFileSync(path).trim())),
-      ...told(`${this.dir}/${STORES}`, (path) => linesOf(path).every((line) => WHOLE_STORE_LINE.test(line))),
+      ...told(
+        `${this.dir}/nonce`,
+        (path) => /^[0-9a-f-]{36}$/.test(Deno.readTextFileSync(path).trim()),
+      ),
+      ...told(
+        `${this.dir}/${STORES}`,
+        (path) => linesOf(path).every((line) => WHOLE_STORE_LINE.test(line)),
+      ),
       ...facts.flatMap((name) => told(`${dir}/${name}`, (path) => readDerivedJson(path) !== null)),
     ];
   }
@@ -260,18 +285,26 @@ const DATABASE = ["", "-wal", "-shm"];
 function makeHome(home: string, onNotice: OpenOptions["onNotice"]): void {
   Deno.mkdirSync(dirname(home), { recursive: true });
   for (const path of [home, ...PRIVATE.map((name) => `${home}/${name}`)]) makePrivate(path);
-  const ours = [...PRIVATE.map((name) => `${home}/${name}`), ...DATABASE.map((part) => sqliteFile(home) + part)];
+  const ours = [
+    ...PRIVATE.map((name) => `${home}/${name}`),
+    ...DATABASE.map((part) => sqliteFile(home) + part),
+  ];
   const open = takeFromOthers(ours);
   if (open.length > 0) {
     const names = open.map((path) => path.slice(home.length + 1)).join(", ");
-    onNotice?.(`${home}: other users could read ${names}. They are yours alone now (chmod 700, 600)`);
+    onNotice?.(
+      `${home}: other users could read ${names}. They are yours alone now (chmod 700, 600)`,
+    );
   }
 }
 
 /** On a separate line, even after a torn one. */
 function appendLine(path: string, line: string): void {
   const torn = existsSync(path) && !/(?:^|\n)$/.test(Deno.readTextFileSync(path));
-  Deno.writeTextFileSync(path, `${torn ? "\n" : ""}${line}\n`, { append: true, mode: PRIVATE_FILE });
+  Deno.writeTextFileSync(path, `${torn ? "\n" : ""}${line}\n`, {
+    append: true,
+    mode: PRIVATE_FILE,
+  });
 }
 
 function makePrivate(path: string): void {

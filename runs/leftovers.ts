@@ -3,7 +3,14 @@
  * nobody writes there any more.
  */
 import { basename } from "node:path";
-import { hasEnded, isNamed, isReadable, RemovalRefusedError, removeTree, type RunHead } from "../engine/mod.ts";
+import {
+  hasEnded,
+  isNamed,
+  isReadable,
+  RemovalRefusedError,
+  removeTree,
+  type RunHead,
+} from "../engine/mod.ts";
 import { ASIDE, recordedRows, type SetAside, VersionChain } from "../workers/mod.ts";
 import type { Home } from "./home.ts";
 import { residentRows } from "./lineage.ts";
@@ -11,11 +18,16 @@ import { namesIn } from "./names_in.ts";
 import { OWN_NAMES } from "../flows/mod.ts";
 
 /**
- * Removes what a run that is done or cancelled has no use for: models and publications that were being written or
- * replaced, checkpoints that no row names, and `hub.json`. Of any other run nothing, as workers that outlived their
- * engine may be writing. What cannot be removed stays, and `say` receives the reason: no run fails because it could not tidy up.
+ * Removes what a run that is done or cancelled has no use for: models and publications that were
+ * being written or replaced, checkpoints that no row names, and `hub.json`. Of any other run
+ * nothing, as workers that outlived their engine may be writing. What cannot be removed stays, and
+ * `say` receives the reason: no run fails because it could not tidy up.
  */
-export async function removeLeftovers(home: Home, run: string, say: (text: string) => void): Promise<void> {
+export async function removeLeftovers(
+  home: Home,
+  run: string,
+  say: (text: string) => void,
+): Promise<void> {
   try {
     const head = await home.store.head(run);
     if (head === null || !hasEnded(head)) return;
@@ -44,15 +56,19 @@ async function leftovers(home: Home, head: RunHead): Promise<Leftover[]> {
   ];
   const found = await Promise.all(
     places.map(async ({ dir, named }) =>
-      (await namesIn(dir)).filter((name) => isNamed(name, named)).map((name) => ({ path: `${dir}/${name}`, named }))
+      (await namesIn(dir)).filter((name) => isNamed(name, named)).map((name) => ({
+        path: `${dir}/${name}`,
+        named,
+      }))
     ),
   );
   return [...found.flat(), ...await strayCheckpoints(home, head)];
 }
 
 /**
- * A run's checkpoints that no row names: started and never recorded, or dropped and not yet removed. Damaged ones stay; so do all
- * where a row cannot be read, which may be the one that names them.
+ * A run's checkpoints that no row names: started and never recorded, or dropped and not yet
+ * removed. Damaged ones stay; so do all where a row cannot be read, which may be the one that names
+ * them.
  */
 export async function strayCheckpoints(home: Home, head: RunHead): Promise<Leftover[]> {
   const dir = home.checkpointsDir(head.id);
@@ -60,10 +76,13 @@ export async function strayCheckpoints(home: Home, head: RunHead): Promise<Lefto
   if (!rows.every(isReadable)) return [];
   const recorded = recordedRows(rows);
   const chain = new VersionChain(home.artifacts, recorded);
-  const aside = recorded.filter(({ kind }) => kind === "note/checkpoint_set_aside").map(({ value }) =>
-    value as SetAside
-  );
-  const kept = new Set([ASIDE, ...[...chain.checkpoints(), ...aside].map((one) => basename(one.dir))]);
+  const aside = recorded.filter(({ kind }) => kind === "note/checkpoint_set_aside").map((
+    { value },
+  ) => value as SetAside);
+  const kept = new Set([
+    ASIDE,
+    ...[...chain.checkpoints(), ...aside].map((one) => basename(one.dir)),
+  ]);
   const named = OWN_NAMES.checkpoint;
   const stray = (await namesIn(dir)).filter((name) => !kept.has(name) && isNamed(name, named));
   return stray.map((name) => ({ path: `${dir}/${name}`, named }));

@@ -47,24 +47,34 @@ async function forkNote(store: Store, { id }: RunHead): Promise<ForkNote> {
  * Rows that a run took over from those before it, the oldest run's first. Rows that were copied
  * stand twice.
  */
-export async function readTakenOver(store: Store, head: RunHead, query: ReadQuery): Promise<JournalRow[]> {
+export async function readTakenOver(
+  store: Store,
+  head: RunHead,
+  query: ReadQuery,
+): Promise<JournalRow[]> {
   const rows: JournalRow[] = [];
   for (const ancestor of (await ancestors(store, head)).toReversed()) {
-    rows.push(...(await store.read(ancestor.run, query)).filter((row) => isTakenOver(row, ancestor)));
+    rows.push(
+      ...(await store.read(ancestor.run, query)).filter((row) => isTakenOver(row, ancestor)),
+    );
   }
   return rows;
 }
 
 /** Whether a row of an ancestor is of what was taken over. */
-export function isTakenOver({ seq, key }: Pick<JournalRow, "seq" | "key">, ancestor: ForkNote): boolean {
+export function isTakenOver(
+  { seq, key }: Pick<JournalRow, "seq" | "key">,
+  ancestor: ForkNote,
+): boolean {
   if (seq > ancestor.seq) return false;
   if (!key.startsWith(`${ancestor.loop}/`)) return true;
   return Number(key.slice(ancestor.loop.length + 1).split("/")[0]) <= ancestor.round;
 }
 
 /**
- * Rows that say which versions a run has and what they can be rebuilt from. A fork has its parents' versions, but only
- * separate checkpoints: its parents may drop theirs. What its parents replanned is in its configuration.
+ * Rows that say which versions a run has and what they can be rebuilt from. A fork has its parents'
+ * versions, but only separate checkpoints: its parents may drop theirs. What its parents replanned
+ * is in its configuration.
  */
 export async function residentRows(store: Store, head: RunHead): Promise<JournalRow[]> {
   const own = await store.read(head.id, { kinds: RESIDENT_KINDS });

@@ -1,6 +1,6 @@
 /**
- * An artifact goes when no journal refers to it: a journal that was lost, or is not open, must not pass for one that
- * does not.
+ * An artifact goes when no journal refers to it: a journal that was lost, or is not open, must not
+ * pass for one that does not.
  */
 import {
   type DirectoryOwner,
@@ -21,14 +21,16 @@ const CLOCKS_APART_MS = 1000;
 type Opened = { identity: StoreIdentity; runs: ReadonlySet<string> };
 
 /**
- * @throws {InvalidInputError} If there are artifacts that nothing refers to, and another home shares the directory, or
- *   a journal of this one is not open, does not know a run that has files here, or is younger than they are.
+ * @throws {InvalidInputError} If there are artifacts that nothing refers to, and another home shares
+ *   the directory, or a journal of this one is not open, does not know a run that has files here, or
+ *   is younger than they are.
  */
 export async function refuseLostJournal(
   home: Home,
   { stores, lost }: { stores: readonly Store[]; lost: readonly UnreachableArtifact[] },
 ): Promise<void> {
-  if (lost.length === 0) return; // Nothing is at stake: all else that goes belongs to a run that a journal knows.
+  // Nothing is at stake: all else that goes belongs to a run that a journal knows.
+  if (lost.length === 0) return;
   const opened = await Promise.all(stores.map(async (store): Promise<Opened> => ({
     identity: await store.identity(),
     runs: new Set((await store.heads()).map(({ id }) => id)),
@@ -37,7 +39,8 @@ export async function refuseLostJournal(
     olderArtifact(opened, lost);
   if (why === null) return;
   throw new InvalidInputError(
-    `Cannot tell which of ${lost.length} artifacts in '${home.dir}' are still needed because ${why}`,
+    `Cannot tell which of ${lost.length} artifacts in '${home.dir}' are still needed ` +
+      `because ${why}`,
     { home: home.dir, artifacts: lost.length },
   );
 }
@@ -45,7 +48,8 @@ export async function refuseLostJournal(
 async function otherHome(home: Home): Promise<string | null> {
   const [place] = await home.artifactSharers();
   if (place === undefined) return null;
-  return `the home ${place} stores artifacts in the same directory. Fix: give each home a separate artifacts/; if that home no longer ` +
+  return `the home ${place} stores artifacts in the same directory. Fix: give each home a ` +
+    "separate artifacts/; if that home no longer " +
     `exists, remove its line from ${home.artifacts.dir}/homes`;
 }
 
@@ -58,7 +62,8 @@ function closedJournal(home: Home, opened: readonly Opened[]): string | null {
   return `runs in ${where}${
     id === null ? "" : ` (journal ${id})`
   } keep files here too, and that journal is not open. Fix: name ` +
-    `it with --store, or restore ${where} from a copy; if it no longer exists, remove its line from ${home.dir}/stores and ` +
+    `it with --store, or restore ${where} from a copy; if it no longer exists, remove its ` +
+    `line from ${home.dir}/stores and ` +
     "move the files of its runs out of runs/";
 }
 
@@ -71,8 +76,9 @@ function entries(dir: string): Deno.DirEntry[] {
 }
 
 /**
- * A directory of another name than its owner's is somebody's copy. One in `checkpoints/` or `logs/` counts if it names a
- * journal that is not open: a fork that was killed leaves one that its own journal does not know.
+ * A directory of another name than its owner's is somebody's copy. One in `checkpoints/` or `logs/`
+ * counts if it names a journal that is not open: a fork that was killed leaves one that its own
+ * journal does not know.
  */
 function unknownRun(home: Home, opened: readonly Opened[]): string | null {
   for (const folder of RUN_FOLDERS) {
@@ -81,8 +87,12 @@ function unknownRun(home: Home, opened: readonly Opened[]): string | null {
       const dir = `${home.dir}/${folder}/${name}`;
       const owner = ownerOf(dir);
       if (owner === null ? folder !== "runs" : owner.run !== name) continue;
-      const mayKnow = opened.filter(({ identity }) => owner === null || identity.id === owner.store);
-      const known = folder === "runs" ? mayKnow.some(({ runs }) => runs.has(name)) : mayKnow.length > 0;
+      const mayKnow = opened.filter(({ identity }) =>
+        owner === null || identity.id === owner.store
+      );
+      const known = folder === "runs"
+        ? mayKnow.some(({ runs }) => runs.has(name))
+        : mayKnow.length > 0;
       if (!known) return unknownText(dir, owner);
     }
   }
@@ -90,11 +100,17 @@ function unknownRun(home: Home, opened: readonly Opened[]): string | null {
 }
 
 function unknownText(dir: string, owner: DirectoryOwner | null): string {
-  return `${dir} is of a run that no open journal knows${owner === null ? "" : ` (its journal is ${owner.store})`}. ` +
-    "Fix: restore the journal from a copy, or name it with --store; if it no longer exists, move that directory away";
+  return `${dir} is of a run that no open journal knows${
+    owner === null ? "" : ` (its journal is ${owner.store})`
+  }. ` +
+    "Fix: restore the journal from a copy, or name it with --store; if it no longer exists, " +
+    "move that directory away";
 }
 
-function olderArtifact(opened: readonly Opened[], lost: readonly UnreachableArtifact[]): string | null {
+function olderArtifact(
+  opened: readonly Opened[],
+  lost: readonly UnreachableArtifact[],
+): string | null {
   const since_ms = Math.min(...opened.map(({ identity }) => identity.since_ms)) - CLOCKS_APART_MS;
   const older = lost.find(({ changed_ms }) => changed_ms < since_ms);
   if (!older) return null;

@@ -1,16 +1,30 @@
 import { createServer } from "node:net";
 import { dirname, resolve } from "node:path";
-import { EngineError, freeBytes, InvalidInputError, isNothing, PostgresStore } from "../engine/mod.ts";
+import {
+  EngineError,
+  freeBytes,
+  InvalidInputError,
+  isNothing,
+  PostgresStore,
+} from "../engine/mod.ts";
 import { findPython, PYTHON_ROOT } from "../workers/mod.ts";
 
 /** One line of `doctor`: what was looked at, the verdict, and the fix where there is one. */
-export type Check = { name: string; verdict: "OK" | "WARN" | "FAIL"; says: string; fix: string | null };
+export type Check = {
+  name: string;
+  verdict: "OK" | "WARN" | "FAIL";
+  says: string;
+  fix: string | null;
+};
 
 const DISK_NEEDED_BYTES = 2 * 2 ** 30;
 const SHARED_MEMORY_BYTES = 64 * 2 ** 20;
 
 /** What this machine has of what runs need, and whether the PostgreSQL at `store` answers. */
-export async function machineChecks(home: string, options: { store?: string } = {}): Promise<Check[]> {
+export async function machineChecks(
+  home: string,
+  options: { store?: string } = {},
+): Promise<Check[]> {
   return [
     runtime(),
     await python(),
@@ -27,32 +41,52 @@ export async function machineChecks(home: string, options: { store?: string } = 
 }
 
 const ok = (name: string, says: string): Check => ({ name, verdict: "OK", says, fix: null });
-const warn = (name: string, says: string, fix: string): Check => ({ name, verdict: "WARN", says, fix });
-const fail = (name: string, says: string, fix: string): Check => ({ name, verdict: "FAIL", says, fix });
+const warn = (name: string, says: string, fix: string): Check => ({
+  name,
+  verdict: "WARN",
+  says,
+  fix,
+});
+const fail = (name: string, says: string, fix: string): Check => ({
+  name,
+  verdict: "FAIL",
+  says,
+  fix,
+});
 
 function runtime(): Check {
   return ok(
     "deno",
-    `${Deno.version.deno} on ${Deno.build.os} ${Deno.build.arch}, ${navigator.hardwareConcurrency} cores`,
+    `${Deno.version.deno} on ${Deno.build.os} ${Deno.build.arch}, ` +
+      `${navigator.hardwareConcurrency} cores`,
   );
 }
 
 /** First line of a command's output; null if it could not be run or failed. */
-async function firstLine(command: string, args: string[], env: Record<string, string> = {}): Promise<string | null> {
+async function firstLine(
+  command: string,
+  args: string[],
+  env: Record<string, string> = {},
+): Promise<string | null> {
   try {
     const options = { args, env, stdin: "null", stderr: "null" } as const;
     const { success, stdout } = await new Deno.Command(command, options).output();
     return success ? new TextDecoder().decode(stdout).trim().split("\n")[0] ?? "" : null;
   } catch (error) {
-    if (error instanceof Deno.errors.NotFound || error instanceof Deno.errors.PermissionDenied) return null;
+    if (error instanceof Deno.errors.NotFound || error instanceof Deno.errors.PermissionDenied) {
+      return null;
+    }
     throw error;
   }
 }
 
 /** Whether rewards in Python can be kept from seeing other processes. */
 async function isolation(): Promise<Check> {
-  const { path } = await findPython().catch(() => ({ path: "python3" })); // Problems with Python have a separate line.
-  const why = await firstLine(path, ["-m", "holdfast_worker.rewards.confinement"], { PYTHONPATH: PYTHON_ROOT });
+  // Problems with Python have a separate line.
+  const { path } = await findPython().catch(() => ({ path: "python3" }));
+  const why = await firstLine(path, ["-m", "holdfast_worker.rewards.confinement"], {
+    PYTHONPATH: PYTHON_ROOT,
+  });
   if (why === "") return ok("isolation", "Python rewards see only their own processes");
   const says = `Python rewards see this user's processes: ${why ?? "no Python to check with"}`;
   return warn("isolation", says, "Allow PID and user namespaces, or run as a separate user");
@@ -64,7 +98,11 @@ async function python(): Promise<Check> {
     const { path, version } = await findPython();
     const says = `${version} at ${path}`;
     if (await firstLine(path, ["-c", "import venv, ensurepip"]) !== null) return ok("python", says);
-    return fail("python", `${says} has no venv module`, "On Debian and Ubuntu, install python3-venv");
+    return fail(
+      "python",
+      `${says} has no venv module`,
+      "On Debian and Ubuntu, install python3-venv",
+    );
   } catch (error) {
     if (!(error instanceof InvalidInputError)) throw error;
     const [why, fix] = error.message.split(" Fix: ");
@@ -93,7 +131,11 @@ else:
 async function packageIn(home: string, name: string, distributions = [name]): Promise<Check> {
   const found: string[] = [];
   for await (const dir of environments(home)) {
-    const version = await firstLine(`${dir}/bin/python`, ["-c", VERSION_OF_FIRST, ...distributions]);
+    const version = await firstLine(`${dir}/bin/python`, [
+      "-c",
+      VERSION_OF_FIRST,
+      ...distributions,
+    ]);
     if (version !== null) found.push(version);
   }
   if (found.length) return ok(name, [...new Set(found)].join(", "));
@@ -102,7 +144,9 @@ async function packageIn(home: string, name: string, distributions = [name]): Pr
 
 async function* environments(home: string): AsyncGenerator<string> {
   try {
-    for await (const entry of Deno.readDir(`${home}/env`)) if (entry.isDirectory) yield `${home}/env/${entry.name}`;
+    for await (const entry of Deno.readDir(`${home}/env`)) {
+      if (entry.isDirectory) yield `${home}/env/${entry.name}`;
+    }
   } catch (error) {
     if (!isNothing(error)) throw error;
   }
@@ -125,17 +169,25 @@ function nearest(path: string): { path: string; directory: boolean } {
 function disk(home: string): Check {
   const { path, directory } = nearest(resolve(home));
   if (!directory) {
-    return fail("disk", `the home cannot be inside '${path}', which is a file`, "Name a directory with --home");
+    return fail(
+      "disk",
+      `the home cannot be inside '${path}', which is a file`,
+      "Name a directory with --home",
+    );
   }
   const free = freeBytes(path) ?? 0;
   const says = `${(free / 2 ** 30).toFixed(1)} GiB free at ${path}`;
-  return free >= DISK_NEEDED_BYTES
-    ? ok("disk", says)
-    : warn("disk", says, "An environment takes 1.2 GiB on a CPU and up to 8 GiB for GPUs; free some or set --home");
+  return free >= DISK_NEEDED_BYTES ? ok("disk", says) : warn(
+    "disk",
+    says,
+    "An environment takes 1.2 GiB on a CPU and up to 8 GiB for GPUs; free some or set --home",
+  );
 }
 
 function sharedMemory(): Check {
-  if (!statOf("/dev/shm")) return warn("/dev/shm", "missing", "NCCL and vLLM need it: mount a tmpfs");
+  if (!statOf("/dev/shm")) {
+    return warn("/dev/shm", "missing", "NCCL and vLLM need it: mount a tmpfs");
+  }
   const free = freeBytes("/dev/shm") ?? 0;
   const says = `${(free / 2 ** 20).toFixed(0)} MiB free`;
   return free >= SHARED_MEMORY_BYTES
@@ -155,7 +207,9 @@ function statOf(path: string): Deno.FileInfo | null {
 async function loopback(): Promise<Check> {
   const server = createServer();
   try {
-    await new Promise<void>((resolve, reject) => server.once("error", reject).listen(0, "127.0.0.1", resolve));
+    await new Promise<void>((resolve, reject) =>
+      server.once("error", reject).listen(0, "127.0.0.1", resolve)
+    );
     return ok("loopback", "ports on 127.0.0.1 can be opened");
   } catch (error) {
     return fail("loopback", (error as Error).message, "Workers connect over 127.0.0.1: allow it");

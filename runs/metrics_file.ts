@@ -7,8 +7,9 @@ const NAME = "metrics.jsonl";
 const BEGUN = /^metrics\.jsonl\.\d+\.new$/;
 
 /**
- * Metrics of a run as files that anything can read: `metrics.jsonl`, one line per emission, and `metrics.json`, the last value
- * of each. Both say what the journal says, and are never read back: every engine rewrites them at its start.
+ * Metrics of a run as files that anything can read: `metrics.jsonl`, one line per emission, and
+ * `metrics.json`, the last value of each. Both say what the journal says, and are never read back:
+ * every engine rewrites them at its start.
  */
 export class MetricsFile {
   readonly #home: Home;
@@ -23,7 +24,10 @@ export class MetricsFile {
   #tail: Promise<void> = Promise.resolve();
 
   /** `owns`: whether the engine of this epoch was not superseded; one that was writes nothing. */
-  constructor(home: Home, { head, owns }: { head: RunHead; owns: (epoch: number) => Promise<boolean> }) {
+  constructor(
+    home: Home,
+    { head, owns }: { head: RunHead; owns: (epoch: number) => Promise<boolean> },
+  ) {
     this.#home = home;
     this.#head = head;
     this.#owns = owns;
@@ -32,7 +36,8 @@ export class MetricsFile {
   on(event: EngineEvent): void {
     if (event.type === "run_started") this.#epoch = event.epoch;
     if (event.type !== "run_started" && event.type !== "round_closed") return;
-    // A turn later: the next round's first operation is on its way by then, and nobody waits for files.
+    // A turn later: the next round's first operation is on its way by then, and nobody waits for
+    // files.
     setTimeout(() => void this.flush(), 0);
   }
 
@@ -47,7 +52,9 @@ export class MetricsFile {
   flush(): Promise<void> {
     return this.#tail = this.#tail.then(() => this.#write()).catch((error) => {
       this.#letGo();
-      console.error(`Metrics of run ${this.#head.id} could not be written: ${(error as Error).message}`);
+      console.error(
+        `Metrics of run ${this.#head.id} could not be written: ${(error as Error).message}`,
+      );
     });
   }
 
@@ -66,13 +73,18 @@ export class MetricsFile {
   }
 
   /**
-   * The whole file, beside the old one and then in its place. It stays open: an engine that was superseded meanwhile writes
-   * to the file that it made, which nobody sees any more.
+   * The whole file, beside the old one and then in its place. It stays open: an engine that was
+   * superseded meanwhile writes to the file that it made, which nobody sees any more.
    */
   async #begin(): Promise<void> {
     const dir = this.#home.runDir(this.#head.id);
     const path = `${dir}/${NAME}.${this.#epoch}.new`;
-    this.#file = Deno.openSync(path, { write: true, create: true, truncate: true, mode: PRIVATE_FILE });
+    this.#file = Deno.openSync(path, {
+      write: true,
+      create: true,
+      truncate: true,
+      mode: PRIVATE_FILE,
+    });
     for await (const page of inheritedPages(this.#home, this.#head)) this.#append(page);
     this.#last_seq = 0; // Those were of other journals.
     await this.#appendOwn();
@@ -83,12 +95,18 @@ export class MetricsFile {
   }
 
   async #appendOwn(): Promise<void> {
-    for await (const page of ownPages(this.#home, this.#head.id, this.#last_seq)) this.#append(page);
+    for await (const page of ownPages(this.#home, this.#head.id, this.#last_seq)) {
+      this.#append(page);
+    }
   }
 
   #append(page: FoundLine[]): void {
-    const bytes = new TextEncoder().encode(page.map(({ line }) => `${JSON.stringify(line)}\n`).join(""));
-    for (let written = 0; written < bytes.length;) written += this.#file!.writeSync(bytes.subarray(written));
+    const bytes = new TextEncoder().encode(
+      page.map(({ line }) => `${JSON.stringify(line)}\n`).join(""),
+    );
+    for (let written = 0; written < bytes.length;) {
+      written += this.#file!.writeSync(bytes.subarray(written));
+    }
     for (const { seq, line } of page) {
       this.#last_seq = seq;
       Object.assign(this.#last, line.metrics);

@@ -4,7 +4,13 @@
  */
 export { checkRewards } from "./check_rewards.ts";
 export * from "./end_workers.ts";
-export { type Difference, diffRuns, type FirstDifference, type Pair, type RunDiff } from "./diff_runs.ts";
+export {
+  type Difference,
+  diffRuns,
+  type FirstDifference,
+  type Pair,
+  type RunDiff,
+} from "./diff_runs.ts";
 export { findRun, newestRun } from "./find_run.ts";
 export { forkRun, type ForkRunOptions } from "./fork_run.ts";
 export { collectGarbage, type GcOptions, type GcReport } from "./collect_garbage.ts";

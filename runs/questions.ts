@@ -71,7 +71,8 @@ function tokensBeyondContext({ sampler, model }: Sized): string[] {
     : [context, "the model's context"];
   if (sampler === undefined || room === null || sampler.tokens_max < room) return [];
   return [
-    `sampler.tokens_max is ${sampler.tokens_max}, and ${whose} has room for ${room} tokens, the prompt's too: ` +
+    `sampler.tokens_max is ${sampler.tokens_max}, and ${whose} has room for ${room} tokens, ` +
+    "the prompt's too: " +
     `every completion ends where the room does. Fix: a smaller sampler.tokens_max`,
   ];
 }
@@ -95,11 +96,14 @@ function roundsBeyondRows(sized: Sized, { train }: RowTables): string[] {
 }
 
 const Positions = z.looseObject({ max_position_embeddings: z.number() });
-const ModelConfig = z.union([z.looseObject({ text_config: Positions }).transform((c) => c.text_config), Positions]);
+const ModelConfig = z.union([
+  z.looseObject({ text_config: Positions }).transform((c) => c.text_config),
+  Positions,
+]);
 
 /**
- * Positions that a model directory's configuration names; null: it names none, or there is none to read. Whether the directory is
- * a model is checked elsewhere, with a separate message.
+ * Positions that a model directory's configuration names; null: it names none, or there is none to
+ * read. Whether the directory is a model is checked elsewhere, with a separate message.
  */
 function positionsOf(dir: string): number | null {
   const { data } = ModelConfig.safeParse(readDerivedJson(`${dir}/config.json`));

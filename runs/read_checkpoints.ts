@@ -47,7 +47,14 @@ export async function readCheckpoints(
     const { version, number, round, metric, dir, digest, world_size } = note;
     const problem = options.verify ? await firstProblem(dir, files) : null;
     return {
-      ...{ version, group, number, round, metric, dir, digest, world_size },
+      version,
+      group,
+      number,
+      round,
+      metric,
+      dir,
+      digest,
+      world_size,
       files: files.length,
       bytes: files.reduce((sum, file) => sum + file.bytes, 0),
       kept: reasons.get(version) ?? [],

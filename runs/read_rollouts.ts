@@ -6,7 +6,13 @@ import type { Home } from "./home.ts";
 import { readTakenOver } from "./lineage.ts";
 
 /** Which samples of which round. */
-export type RolloutOptions = { round?: number; loop?: string; worst?: number; best?: number; limit: number };
+export type RolloutOptions = {
+  round?: number;
+  loop?: string;
+  worst?: number;
+  best?: number;
+  limit: number;
+};
 
 /** One sample with its rewards. */
 export type Rollout = {
@@ -33,28 +39,40 @@ const SCORED = /(?:^|\/)([^/]+)\/(\d+)\/(?:sample_until_full\/)?score_group/;
 type Scored = { loop: string; round: number; row: JournalRow };
 
 /** Samples of one round (the newest, if none is named) of a run (the newest, if none is named). */
-export async function readRollouts(home: Home, id: string | undefined, options: RolloutOptions): Promise<Rollout[]> {
+export async function readRollouts(
+  home: Home,
+  id: string | undefined,
+  options: RolloutOptions,
+): Promise<Rollout[]> {
   const head = await findRun(home, id ?? await newestRun(home));
   const query: ReadQuery = { kinds: ["result"] };
-  const results = [...await readTakenOver(home.store, head, query), ...await home.store.read(head.id, query)];
+  const results = [
+    ...await readTakenOver(home.store, head, query),
+    ...await home.store.read(head.id, query),
+  ];
   const scored = results.flatMap((row): Scored[] => {
     const [, loop, round] = SCORED.exec(row.key) ?? [];
     return loop === undefined ? [] : [{ loop, round: Number(round), row }];
   });
   const newest = scored.at(-1);
   if (newest === undefined) {
-    throw new InvalidInputError(`Cannot show rollouts of '${head.id}' because none is scored yet`, {});
+    throw new InvalidInputError(
+      `Cannot show rollouts of '${head.id}' because none is scored yet`,
+      {},
+    );
   }
   const { loop = newest.loop } = options;
-  const { round = Math.max(...scored.filter((one) => one.loop === loop).map((one) => one.round)) } = options;
+  const { round = Math.max(...scored.filter((one) => one.loop === loop).map((one) => one.round)) } =
+    options;
   const samples: Rollout[] = [];
-  for (const one of scored) if (one.loop === loop && one.round === round) samples.push(...await samplesOf(home, one));
+  for (const one of scored) {
+    if (one.loop === loop && one.round === round) samples.push(...await samplesOf(home, one));
+  }
   if (samples.length > 0) return choose(samples, options);
   const loops = [...new Set(scored.map((one) => one.loop))];
   throw new InvalidInputError(
-    `Cannot show ${loop}/${round} of '${head.id}' because it has no scored groups. Loops with some: ${
-      loops.join(", ")
-    }`,
+    `Cannot show ${loop}/${round} of '${head.id}' because it has no scored groups. ` +
+      `Loops with some: ${loops.join(", ")}`,
     { loop, round, loops },
   );
 }
@@ -80,7 +98,9 @@ async function samplesOf(home: Home, { loop, round, row }: Scored): Promise<Roll
       draw: ref.draw,
       sample: place,
       reward: group.rewards[i] ?? null,
-      parts: Object.fromEntries(Object.entries(group.parts).map(([name, scores]) => [name, scores[i]!])),
+      parts: Object.fromEntries(
+        Object.entries(group.parts).map(([name, scores]) => [name, scores[i]!]),
+      ),
       stop: trajectory.stop,
       tokens: group.lengths[i] ?? 0,
       policy: slab.version,

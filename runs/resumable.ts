@@ -24,14 +24,20 @@ export type Resumable = {
  * @throws {InvalidInputError} If a text is no override.
  * @throws {ConfigError} If there is no such setting, or its value does not fit.
  */
-export async function resumable(home: Home, head: RunHead, overrides: readonly string[] = []): Promise<Resumable> {
+export async function resumable(
+  home: Home,
+  head: RunHead,
+  overrides: readonly string[] = [],
+): Promise<Resumable> {
   const { definition, config: recorded } = await recordedDefinition(head);
   const earlier = await changedSettings(home.store, head);
   const { replan, others } = sorted(overrides);
   const resumed = (settings: SettingChange[], refused: Resumable["refused"] = []): Resumable => ({
     graph: definition.build(graphConfig(recorded, [...earlier, ...settings])),
     config: withSettings(recorded, [...earlier, ...settings]),
-    ...{ replan, settings, refused },
+    replan,
+    settings,
+    refused,
   });
   if (others.length === 0) return resumed([]);
   const schema = definition.config;
@@ -51,7 +57,10 @@ export async function resumable(home: Home, head: RunHead, overrides: readonly s
  * The blocks that no override names: what reading them finds new, as in an algorithm's file, is no
  * wish of anybody.
  */
-function untouched(config: Record<string, unknown>, overrides: readonly string[]): Record<string, unknown> {
+function untouched(
+  config: Record<string, unknown>,
+  overrides: readonly string[],
+): Record<string, unknown> {
   const named = new Set(overrides.map((text) => text.split(/[.=]/)[0]!.trim()));
   return Object.fromEntries(Object.entries(config).filter(([block]) => !named.has(block)));
 }
@@ -62,7 +71,9 @@ function sorted(overrides: readonly string[]): { replan: AskedReplan; others: st
   const others: string[] = [];
   for (const text of overrides) {
     const override = parseOverride(text);
-    if ("message" in override) throw new InvalidInputError(`Cannot resume with '${text}' because ${override.message}`);
+    if ("message" in override) {
+      throw new InvalidInputError(`Cannot resume with '${text}' because ${override.message}`);
+    }
     const field = REPLAN_FIELDS.find((name) => name === override.path.join("."));
     if (field === undefined) others.push(text);
     else replan[field as ReplanField] = override.value;
@@ -71,7 +82,8 @@ function sorted(overrides: readonly string[]): { replan: AskedReplan; others: st
 }
 
 /**
- * The newest round from which a fork takes these overrides, or before its first one; else why none does. Reads only.
+ * The newest round from which a fork takes these overrides, or before its first one; else why none
+ * does. Reads only.
  */
 export async function forkableRound(
   home: Home,
@@ -97,6 +109,8 @@ async function closedRounds(home: Home, head: RunHead): Promise<number[]> {
   const loop = definition.build(config).nodes.findLast(({ kind }) => kind === "loop")?.name;
   if (loop === undefined) return [0]; // Nothing can be forked: the fork says so.
   const rows = await home.store.read(head.id, { kinds: ["round"], prefix: `${loop}/` });
-  const numbers = rows.map(({ key }) => Number(key.slice(loop.length + 1))).filter(Number.isInteger);
+  const numbers = rows.map(({ key }) => Number(key.slice(loop.length + 1))).filter(
+    Number.isInteger,
+  );
   return [...new Set([Math.max(0, ...numbers), 0])];
 }

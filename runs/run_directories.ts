@@ -25,15 +25,16 @@ export async function refuseOtherHome(home: Home, { id, home: recorded }: RunHea
   const here = await home.identity();
   if (recorded === null || recorded === here) return;
   throw new InvalidInputError(
-    `Cannot work on run '${id}' in ${home.dir} because its files are in another home: this one is ${here}, the run's is ` +
+    `Cannot work on run '${id}' in ${home.dir} because its files are in another home: this ` +
+      `one is ${here}, the run's is ` +
       `${recorded}. Fix: name the run's home with --home`,
     { run: id, home: here, recorded },
   );
 }
 
 /**
- * @throws {InvalidInputError} If a new run of this id would find somebody's files in its directories, or could not have
- *   them.
+ * @throws {InvalidInputError} If a new run of this id would find somebody's files in its
+ *   directories, or could not have them.
  */
 export function refuseUsed(home: Home, owner: DirectoryOwner): void {
   for (const folder of RUN_FOLDERS) {
@@ -48,18 +49,26 @@ export function refuseUsed(home: Home, owner: DirectoryOwner): void {
 }
 
 /**
- * Writes into the run's directories whose they are, before anything else is written there. One with files of an older
- * version is taken if the run has recorded that it keeps files there; else it stays as it is, and nothing in it will be
- * removed. `make`: also directories that are not there yet.
+ * Writes into the run's directories whose they are, before anything else is written there. One with
+ * files of an older version is taken if the run has recorded that it keeps files there; else it
+ * stays as it is, and nothing in it will be removed. `make`: also directories that are not there
+ * yet.
  * @throws {InvalidInputError} If one of them is another run's.
  */
-export async function claimDirectories(home: Home, head: RunHead, { make }: { make: boolean }): Promise<void> {
+export async function claimDirectories(
+  home: Home,
+  head: RunHead,
+  { make }: { make: boolean },
+): Promise<void> {
   const owner = await home.owner(head.id);
   let told: boolean | undefined;
   for (const folder of RUN_FOLDERS) {
     const dir = `${home.dir}/${folder}/${head.id}`;
     const found = ownerOf(dir);
-    if (found !== null && !isOwnedBy(found, owner, { home: home.dir, folder }) && !await hasMoved(found, owner)) {
+    if (
+      found !== null && !isOwnedBy(found, owner, { home: home.dir, folder }) &&
+      !await hasMoved(found, owner)
+    ) {
       throw belongsTo(dir, { owner, found });
     }
     if ((found?.home === owner.home && found.place === owner.place) || isLink(dir)) continue;
@@ -81,7 +90,9 @@ function isLink(path: string): boolean {
  * was made of.
  */
 async function hasMoved(found: DirectoryOwner, owner: DirectoryOwner): Promise<boolean> {
-  if (found.store !== owner.store || found.run !== owner.run || found.home !== owner.home) return false;
+  if (found.store !== owner.store || found.run !== owner.run || found.home !== owner.home) {
+    return false;
+  }
   return !existsSync(`${found.place}/nonce`) || await homeNonce(found.place) !== found.home;
 }
 
@@ -103,7 +114,8 @@ function belongsTo(dir: string, { owner, found }: Belonging): InvalidInputError 
     ? "it holds files of a run that this journal does not know"
     : `it belongs to run '${found.run}' of ${found.place}, recorded in journal ${found.store}`;
   return new InvalidInputError(
-    `Cannot use ${dir} for run '${owner.run}' because ${whose}. Fix: choose another --id, or move the directory away`,
+    `Cannot use ${dir} for run '${owner.run}' because ${whose}. Fix: choose another --id, ` +
+      "or move the directory away",
     { dir, run: owner.run, found },
   );
 }

@@ -1,5 +1,11 @@
 import type { z } from "zod";
-import { readConfig, restoreRecorded, type SettingChange, settingChanges, withSettings } from "../configs/mod.ts";
+import {
+  readConfig,
+  restoreRecorded,
+  type SettingChange,
+  settingChanges,
+  withSettings,
+} from "../configs/mod.ts";
 import {
   canonicalJson,
   checkJournal,
@@ -18,7 +24,10 @@ import { changedSettings, graphConfig } from "./settings.ts";
 import { flowDefinition, SHIPPED } from "../flows/mod.ts";
 
 /** A definition whose configuration its own schema checks when it is built. */
-export type AnyDefinition = Pick<GraphDefinition, "name"> & { config: z.ZodType; build(config: unknown): Graph };
+export type AnyDefinition = Pick<GraphDefinition, "name"> & {
+  config: z.ZodType;
+  build(config: unknown): Graph;
+};
 
 /** What a script gives `runGraph`. */
 export type RunGraphOptions<In> = SessionOptions & {
@@ -36,7 +45,8 @@ export type RunGraphOptions<In> = SessionOptions & {
 };
 
 /**
- * Runs a graph to its end: records the run and executes it, or resumes it if the home has a run with this id.
+ * Runs a graph to its end: records the run and executes it, or resumes it if the home has a run
+ * with this id.
  * @throws {InvalidInputError} If the run of this id was made of another configuration.
  */
 export async function runGraph<In, C, T>(
@@ -49,7 +59,10 @@ export async function runGraph<In, C, T>(
     const known = id === undefined ? null : await open.store.head(id);
     const head = known ?? await createRun(open, definition, { config, entry, id, name });
     if (known === null) {
-      return { ...await executeRun(open, { head, graph: definition.build(config) }, session), run: head.id };
+      return {
+        ...await executeRun(open, { head, graph: definition.build(config) }, session),
+        run: head.id,
+      };
     }
     const earlier = await changedSettings(open.store, known);
     const { meant, settings } = sameConfig(known, definition, { given: config, earlier });
@@ -59,13 +72,20 @@ export async function runGraph<In, C, T>(
 }
 
 /**
- * Resumes a recorded run, from whatever module its graph is in, to its end. For an ended run, returns how it ended.
+ * Resumes a recorded run, from whatever module its graph is in, to its end. For an ended run,
+ * returns how it ended.
  * @throws {InvalidInputError} If there is no such run, or its module has no such graph any more.
  */
-export async function resumeRun(home: Home | string, run: string, options: SessionOptions = {}): Promise<Outcome> {
+export async function resumeRun(
+  home: Home | string,
+  run: string,
+  options: SessionOptions = {},
+): Promise<Outcome> {
   return await withHome(home, async (open) => {
     const head = await open.store.head(run);
-    if (head === null) throw new InvalidInputError(`Cannot find run '${run}' in ${open.dir}`, { run });
+    if (head === null) {
+      throw new InvalidInputError(`Cannot find run '${run}' in ${open.dir}`, { run });
+    }
     const { definition, config } = await recordedDefinition(head);
     const graph = definition.build(graphConfig(config, await changedSettings(open.store, head)));
     return await executeRun(open, { head, graph }, options);
@@ -75,7 +95,9 @@ export async function resumeRun(home: Home | string, run: string, options: Sessi
 /**
  * The graph definition that a run was made of: one that ships, or an export of the user's module.
  */
-export async function recordedDefinition(head: RunHead): Promise<{ definition: AnyDefinition; config: unknown }> {
+export async function recordedDefinition(
+  head: RunHead,
+): Promise<{ definition: AnyDefinition; config: unknown }> {
   const recorded = configOf(checkJournal(head));
   if (head.entry.startsWith(SHIPPED)) {
     const config = readConfig(recorded);
@@ -85,9 +107,12 @@ export async function recordedDefinition(head: RunHead): Promise<{ definition: A
   const loaded = await importEntry(head);
   const definition = loaded[name] as AnyDefinition | undefined;
   if (definition) return { definition, config: restoreRecorded(definition.config, recorded) };
-  throw new InvalidInputError(`Cannot resume run '${head.id}' because ${module} exports no graph '${name}'`, {
-    entry: head.entry,
-  });
+  throw new InvalidInputError(
+    `Cannot resume run '${head.id}' because ${module} exports no graph '${name}'`,
+    {
+      entry: head.entry,
+    },
+  );
 }
 
 function configOf({ id, config }: RunHead): unknown {
@@ -95,7 +120,8 @@ function configOf({ id, config }: RunHead): unknown {
     return JSON.parse(config);
   } catch (cause) {
     throw new LostRecordError(
-      `Cannot read run '${id}' because its configuration in the journal is damaged. Fix: restore the journal from a copy`,
+      `Cannot read run '${id}' because its configuration in the journal is damaged. Fix: ` +
+        "restore the journal from a copy",
       { run: id },
       { cause },
     );
@@ -113,8 +139,9 @@ async function withHome<T>(home: Home | string, work: (open: Home) => Promise<T>
 }
 
 /**
- * The configuration of a recorded run, which a script gives again, and the settings that it gives otherwise and may. A setting that
- * is newer than the run and that the script leaves out means what it meant then.
+ * The configuration of a recorded run, which a script gives again, and the settings that it gives
+ * otherwise and may. A setting that is newer than the run and that the script leaves out means what
+ * it meant then.
  */
 function sameConfig<In, C, T>(
   head: RunHead,
@@ -124,14 +151,22 @@ function sameConfig<In, C, T>(
   const recorded = restoreRecorded(schema, JSON.parse(head.config));
   const known = canonicalJson(schema.parse(recorded) ?? null);
   for (const meant of [given, restoreRecorded(schema, given)]) {
-    if (canonicalJson(schema.parse(meant) ?? null) === known) return { meant: meant as In, settings: [] };
+    if (canonicalJson(schema.parse(meant) ?? null) === known) {
+      return { meant: meant as In, settings: [] };
+    }
   }
   const now = schema.parse(given);
-  const changes = settingChanges(schema, { from: schema.parse(withSettings(recorded, earlier)), to: now });
-  const settings = changes.flatMap(({ read_by, ...change }) => read_by === null ? [] : [{ ...change, read_by }]);
+  const changes = settingChanges(schema, {
+    from: schema.parse(withSettings(recorded, earlier)),
+    to: now,
+  });
+  const settings = changes.flatMap(({ read_by, ...change }) =>
+    read_by === null ? [] : [{ ...change, read_by }]
+  );
   if (settings.length === changes.length) return { meant: recorded as In, settings };
   throw new InvalidInputError(
-    `Cannot continue run '${head.id}' because its configuration differs: it began with ${head.config}, ` +
+    `Cannot continue run '${head.id}' because its configuration differs: it began with ` +
+      `${head.config}, ` +
       `this call has ${canonicalJson(now ?? null)}. Fix: give the old one, or a new id`,
     { run: head.id },
   );

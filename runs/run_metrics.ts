@@ -22,18 +22,26 @@ export type Reading = { store: Store; artifacts: ArtifactStore };
 const PAGE_ROWS = 1000;
 
 /** What a fork took over of the lines of those before it, in pages, oldest first. */
-export async function* inheritedPages(reading: Reading, head: RunHead): AsyncGenerator<FoundLine[]> {
+export async function* inheritedPages(
+  reading: Reading,
+  head: RunHead,
+): AsyncGenerator<FoundLine[]> {
   const copied = head.parent === null ? [] : await copiedResults(reading.store, head.id);
   for (const ancestor of (await ancestors(reading.store, head)).toReversed()) {
     const inRound = /^[^/]+\/\d+\//; // Outside the loops, only what the fork did not run again.
     const isShared = ({ seq, line: { key } }: FoundLine) =>
-      isTakenOver({ seq, key }, ancestor) && (inRound.test(key) || copied.some((result) => isUnder(key, result)));
+      isTakenOver({ seq, key }, ancestor) &&
+      (inRound.test(key) || copied.some((result) => isUnder(key, result)));
     for await (const page of ownPages(reading, ancestor.run)) yield page.filter(isShared);
   }
 }
 
 /** A run's lines after `after_seq`, without those of its parents. */
-export async function* ownPages(reading: Reading, run: string, after_seq = 0): AsyncGenerator<FoundLine[]> {
+export async function* ownPages(
+  reading: Reading,
+  run: string,
+  after_seq = 0,
+): AsyncGenerator<FoundLine[]> {
   const { store, artifacts } = reading;
   if (after_seq === 0) yield await earlierLines(store, run);
   for (let last = after_seq;;) {
@@ -47,7 +55,10 @@ export async function* ownPages(reading: Reading, run: string, after_seq = 0): A
 }
 
 /** The last value of each metric. */
-export async function lastMetrics(reading: Reading, head: RunHead): Promise<Record<string, number>> {
+export async function lastMetrics(
+  reading: Reading,
+  head: RunHead,
+): Promise<Record<string, number>> {
   const last: Record<string, number> = {};
   for (const pages of [inheritedPages(reading, head), ownPages(reading, head.id)]) {
     for await (const page of pages) for (const { line } of page) Object.assign(last, line.metrics);
@@ -62,7 +73,10 @@ function unlessLost(error: unknown): null {
 }
 
 async function lineOf(artifacts: ArtifactStore, row: JournalRow): Promise<MetricsLine> {
-  const { loop, round, stage, version, at_ms, metrics } = await rowValue(artifacts, row) as RecordedMetrics;
+  const { loop, round, stage, version, at_ms, metrics } = await rowValue(
+    artifacts,
+    row,
+  ) as RecordedMetrics;
   return { key: row.key, loop, round, stage, version, at_ms, metrics };
 }
 

@@ -70,7 +70,8 @@ export type LiveFacts = { workers: WorkerState[]; metrics: Record<string, number
 
 /** Reads a run's state. `live`: what HOME/runs/RUN holds beside the journal. */
 export async function runView(store: Store, head: RunHead, live: LiveFacts): Promise<RunView> {
-  const read = async (...kinds: RowKind[]) => (await store.read(head.id, { kinds })).filter(isReadable);
+  const read = async (...kinds: RowKind[]) =>
+    (await store.read(head.id, { kinds })).filter(isReadable);
   const readWhole = async (...kinds: RowKind[]) => [
     ...(await readTakenOver(store, head, { kinds })).filter(isReadable),
     ...await read(...kinds),
@@ -78,9 +79,12 @@ export async function runView(store: Store, head: RunHead, live: LiveFacts): Pro
   const rounds = await read("round");
   const versions = await readWhole("note/version");
   const [parent] = await ancestors(store, head);
-  const generations = (await read("note/generation")).map(value<{ groups: number; samples: number }>);
+  const generations = (await read("note/generation")).map(
+    value<{ groups: number; samples: number }>,
+  );
   const delivered = (await read("note/generated")).map(value<{ tokens: number }>);
-  const sum = <T>(list: T[], of: (item: T) => number) => list.reduce((total, item) => total + of(item), 0);
+  const sum = <T>(list: T[], of: (item: T) => number) =>
+    list.reduce((total, item) => total + of(item), 0);
   const status = computedStatus(head);
   return {
     id: head.id,
@@ -104,7 +108,9 @@ export async function runView(store: Store, head: RunHead, live: LiveFacts): Pro
     },
     rows: (await readWhole("note/rows")).map(value<BoundedRows>),
     // The engine's own row of a failed run that was resumed is none of a worker's.
-    recoveries: (await read("recovery")).map(value<Recovery>).filter(({ action }) => action !== undefined),
+    recoveries: (await read("recovery")).map(value<Recovery>).filter(({ action }) =>
+      action !== undefined
+    ),
     replans: (await readWhole("note/replan")).map(value<Replan>),
     settings: await changedSettings(store, head),
     untrained: untrainedText(ownTally(rounds)),
@@ -132,13 +138,18 @@ function value<T>(row: JournalRow): T {
 function lastRound(rounds: JournalRow[]): { loop: string | null; round: number } {
   const last = rounds.at(-1);
   if (!last) return { loop: null, round: 0 };
-  return { loop: last.key.split("/").slice(0, -1).join("/") || last.key, round: value<RoundRecord>(last).round };
+  return {
+    loop: last.key.split("/").slice(0, -1).join("/") || last.key,
+    round: value<RoundRecord>(last).round,
+  };
 }
 
 /** Totals of every loop, added up: each round row holds the totals of its loop so far. */
 function lastTotals(rounds: JournalRow[]): Record<string, number> {
   const newest = new Map<string, Record<string, number>>();
-  for (const row of rounds) newest.set(row.key.replace(/\/\d+$/, ""), value<RoundRecord>(row).total);
+  for (const row of rounds) {
+    newest.set(row.key.replace(/\/\d+$/, ""), value<RoundRecord>(row).total);
+  }
   const totals: Record<string, number> = {};
   for (const total of newest.values()) {
     for (const [name, n] of Object.entries(total)) totals[name] = (totals[name] ?? 0) + n;
@@ -150,7 +161,9 @@ function lastTotals(rounds: JournalRow[]): Record<string, number> {
 function ownTally(rounds: JournalRow[]): Record<string, number> {
   const sum: Record<string, number> = {};
   for (const row of rounds.filter(({ epoch }) => epoch > 0)) {
-    for (const [name, n] of Object.entries(value<RoundRecord>(row).tally ?? {})) sum[name] = (sum[name] ?? 0) + n;
+    for (const [name, n] of Object.entries(value<RoundRecord>(row).tally ?? {})) {
+      sum[name] = (sum[name] ?? 0) + n;
+    }
   }
   return sum;
 }
@@ -163,7 +176,11 @@ async function newestVersions(
   const newestOf = (group?: string): NewestVersion | null => {
     const newest = versions.findLast((row) => value<VersionNote>(row).group === group);
     if (newest === undefined) return null;
-    return { version: newest.key, number: value<VersionNote>(newest).number, digest: digests.get(newest.key) ?? null };
+    return {
+      version: newest.key,
+      number: value<VersionNote>(newest).number,
+      digest: digests.get(newest.key) ?? null,
+    };
   };
   const critic = newestOf("critic");
   return { policy: newestOf(), ...(critic && { critic }) };

@@ -1,6 +1,13 @@
 /** Of a run whose records are damaged: the newest round that it can continue from. */
 import { z } from "zod";
-import { EngineError, isNothing, LostRecordError, type NewRow, recordedValue, type RunHead } from "../engine/mod.ts";
+import {
+  EngineError,
+  isNothing,
+  LostRecordError,
+  type NewRow,
+  recordedValue,
+  type RunHead,
+} from "../engine/mod.ts";
 import { ArtifactRef } from "../data/mod.ts";
 import { firstProblem, problemText, recordedRows, VersionChain } from "../workers/mod.ts";
 import { carriedVersions, planFork } from "./fork_run.ts";
@@ -15,24 +22,34 @@ import { recordedDefinition } from "./run_graph.ts";
 type Forkable = { loop: string | null; round: number };
 
 /**
- * The newest closed round, of the last loop first, whose prefix is there whole with all that its versions are rebuilt from; null:
- * there is none. Tries one after the other, so it is asked for only once something is known to be lost.
+ * The newest closed round, of the last loop first, whose prefix is there whole with all that its
+ * versions are rebuilt from; null: there is none. Tries one after the other, so it is asked for
+ * only once something is known to be lost.
  */
 export async function newestForkable(home: Home, run: RunHead): Promise<Forkable | null> {
   const { definition, config } = await recordedDefinition(run);
-  const loops = definition.build(config).nodes.filter((node) => node.kind === "loop").map(({ name }) => name).reverse();
+  const loops = definition.build(config).nodes.filter((node) => node.kind === "loop").map((
+    { name },
+  ) => name).reverse();
   for (const [place, loop] of loops.entries()) {
     for (const round of await closedRounds(home, { run, loop })) {
-      if (await isWhole(home, { run, loop, round })) return { loop: place === 0 ? null : loop, round };
+      if (await isWhole(home, { run, loop, round })) {
+        return { loop: place === 0 ? null : loop, round };
+      }
     }
   }
   return null;
 }
 
 /** Newest first, with 0: before the first. */
-async function closedRounds(home: Home, { run, loop }: { run: RunHead; loop: string }): Promise<number[]> {
+async function closedRounds(
+  home: Home,
+  { run, loop }: { run: RunHead; loop: string },
+): Promise<number[]> {
   const rows = await home.store.read(run.id, { kinds: ["round"], prefix: `${loop}/` });
-  const rounds = rows.map(({ key }) => key.slice(loop.length + 1)).filter((rest) => !rest.includes("/")).map(Number);
+  const rounds = rows.map(({ key }) => key.slice(loop.length + 1)).filter((rest) =>
+    !rest.includes("/")
+  ).map(Number);
   return [...rounds.reverse(), 0];
 }
 
@@ -44,11 +61,18 @@ async function isWhole(
   try {
     const { prefix } = await planFork(home, run, { loop, round });
     for (const row of prefix.rows) await checkRow(home, row);
-    const chain = new VersionChain(home.artifacts, recordedRows(await residentRows(home.store, run)));
-    for (const version of await carriedVersions(home.artifacts, prefix)) await checkRoute(chain, version);
+    const chain = new VersionChain(
+      home.artifacts,
+      recordedRows(await residentRows(home.store, run)),
+    );
+    for (const version of await carriedVersions(home.artifacts, prefix)) {
+      await checkRoute(chain, version);
+    }
     return true;
   } catch (error) {
-    if (error instanceof EngineError || error instanceof z.ZodError || isNothing(error)) return false;
+    if (error instanceof EngineError || error instanceof z.ZodError || isNothing(error)) {
+      return false;
+    }
     throw error;
   }
 }
@@ -71,6 +95,10 @@ function refsIn(value: unknown): ArtifactRef[] {
 async function checkRoute(chain: VersionChain, version: string): Promise<void> {
   const { start: { checkpoint }, redo } = await chain.routeTo(version);
   const problem = checkpoint && await firstProblem(checkpoint.dir, checkpoint.files);
-  if (problem) throw new LostRecordError(`Cannot start from ${checkpoint.dir} because ${problemText(problem)}`);
+  if (problem) {
+    throw new LostRecordError(
+      `Cannot start from ${checkpoint.dir} because ${problemText(problem)}`,
+    );
+  }
   for (const step of redo) await chain.checkArtifacts(step);
 }

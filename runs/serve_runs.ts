@@ -11,7 +11,8 @@ import { placeGpus, plannedGroups } from "../workers/mod.ts";
 import type { Home } from "./home.ts";
 import { refuseOtherHome } from "./run_directories.ts";
 import { type AnyDefinition, recordedDefinition } from "./run_graph.ts";
-import { executeRun, type SessionOptions, workerBlocks } from "./session.ts";
+import { executeRun, type SessionOptions } from "./session.ts";
+import { workerBlocks } from "./worker_blocks.ts";
 import { changedSettings, graphConfig } from "./settings.ts";
 import { SHIPPED } from "../flows/mod.ts";
 
@@ -25,7 +26,9 @@ export type ServeRunsOptions =
     /** Modules to look in for the graph of a run whose own module is not on this machine. */
     entries?: string[];
     /** What each run is executed with. */
-    session?: (run: RunHead) => Pick<SessionOptions, "onEvent" | "onWorkers" | "onSetup" | "resources" | "preempted">;
+    session?: (
+      run: RunHead,
+    ) => Pick<SessionOptions, "onEvent" | "onWorkers" | "onSetup" | "resources" | "preempted">;
     drain: AbortSignal;
   };
 
@@ -45,12 +48,15 @@ export function slotsOf(config: Record<string, unknown>): Record<string, number>
 export const DEFAULT_QUEUE = "default";
 
 /**
- * Takes queued runs of a home's store and executes them as `run` would, several at once, until `drain` is aborted. Takes
- * over the runs of engines that died or froze. Settles when no process of a run is left here.
+ * Takes queued runs of a home's store and executes them as `run` would, several at once, until
+ * `drain` is aborted. Takes over the runs of engines that died or froze. Settles when no process of
+ * a run is left here.
  */
 export async function serveRuns(home: Home, options: ServeRunsOptions): Promise<void> {
   const { entries = [], session, drain, ...serving } = options;
-  const modules = await Promise.all(entries.map((entry) => import(entry) as Promise<Record<string, AnyDefinition>>));
+  const modules = await Promise.all(
+    entries.map((entry) => import(entry) as Promise<Record<string, AnyDefinition>>),
+  );
   const { lease_ms } = options;
   await serveQueues({
     ...serving,
@@ -60,7 +66,12 @@ export async function serveRuns(home: Home, options: ServeRunsOptions): Promise<
       return await graphOf(home, run, modules);
     },
     execute: ({ before, head, graph }, signal) =>
-      executeRun(home, { head: before, graph }, { ...session?.(head), claimed: head, lease_ms, drain: signal }),
+      executeRun(home, { head: before, graph }, {
+        ...session?.(head),
+        claimed: head,
+        lease_ms,
+        drain: signal,
+      }),
   }, drain);
 }
 
@@ -74,8 +85,13 @@ async function graphOf(
   const graph = definition.build(graphConfig(config, await changedSettings(store, run)));
   if (graph.hash === run.graph_hash) return { graph };
   return {
-    refused: `Cannot run '${run.id}' because its graph differs here: ${run.graph_hash.slice(0, 12)} there, ` +
-      `${graph.hash.slice(0, 12)} here. Serve it with the code that created it, or 'resume ${run.id} --accept'`,
+    refused:
+      `Cannot run '${run.id}' because its graph differs here: ${
+        run.graph_hash.slice(0, 12)
+      } there, ` +
+      `${
+        graph.hash.slice(0, 12)
+      } here. Serve it with the code that created it, or 'resume ${run.id} --accept'`,
   };
 }
 
@@ -84,13 +100,17 @@ async function definitionOf(run: RunHead, modules: Record<string, AnyDefinition>
     return await recordedDefinition(run);
   } catch (error) {
     const name = run.entry.split("#")[1] ?? "";
-    const given = run.entry.startsWith(SHIPPED) ? undefined : modules.find((module) => module[name] !== undefined);
+    const given = run.entry.startsWith(SHIPPED)
+      ? undefined
+      : modules.find((module) => module[name] !== undefined);
     if (given) {
       const definition = given[name]!;
       return { definition, config: restoreRecorded(definition.config, JSON.parse(run.config)) };
     }
     throw new InvalidInputError(
-      `Cannot run '${run.id}' because its graph cannot be loaded from ${run.entry}: ${(error as Error).message}. ` +
+      `Cannot run '${run.id}' because its graph cannot be loaded from ${run.entry}: ${
+        (error as Error).message
+      }. ` +
         "Name a module that exports it with --entry",
       { run: run.id, entry: run.entry },
       { cause: error },

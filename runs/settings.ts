@@ -4,7 +4,13 @@
  */
 import { z } from "zod";
 import { SettingChange, withoutSettings, withSettings } from "../configs/mod.ts";
-import { canonicalJson, type NewRow, recordedValue, type RunHead, type Store } from "../engine/mod.ts";
+import {
+  canonicalJson,
+  type NewRow,
+  recordedValue,
+  type RunHead,
+  type Store,
+} from "../engine/mod.ts";
 
 /** Value of a `note/settings` row: what one resume has changed. */
 const SettingsNote = z.strictObject({ changes: z.array(SettingChange).min(1) });
@@ -13,7 +19,10 @@ const SettingsNote = z.strictObject({ changes: z.array(SettingChange).min(1) });
  * What resumes have changed so far, oldest first. A fork has its own: what it inherited is in its
  * configuration.
  */
-export async function changedSettings(store: Store, { id }: Pick<RunHead, "id">): Promise<SettingChange[]> {
+export async function changedSettings(
+  store: Store,
+  { id }: Pick<RunHead, "id">,
+): Promise<SettingChange[]> {
   const rows = await store.read(id, { kinds: ["note/settings"] });
   return rows.flatMap((row) => SettingsNote.parse(recordedValue(row)).changes);
 }

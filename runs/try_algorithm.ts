@@ -23,16 +23,25 @@ type TryOptions = {
 };
 
 /**
- * Runs credit and loss of an algorithm on what a round of a run has recorded, in one Python process that has this one's
- * standard input and output: `breakpoint()` works. Returns its exit code; the run is not touched.
+ * Runs credit and loss of an algorithm on what a round of a run has recorded, in one Python process
+ * that has this one's standard input and output: `breakpoint()` works. Returns its exit code; the
+ * run is not touched.
  * @throws {InvalidInputError} If the round has trained nothing.
  */
-export async function tryAlgorithm(home: Home, head: RunHead, options: TryOptions): Promise<number> {
+export async function tryAlgorithm(
+  home: Home,
+  head: RunHead,
+  options: TryOptions,
+): Promise<number> {
   const { round, algorithm, model, json } = options;
   const recorded = await recordedRound(home, head, round);
   const file = inPython(algorithm);
   const job = {
-    ...{ json, model, batch: recorded.batch, round: recorded.round, draws: recorded.draws },
+    json,
+    model,
+    batch: recorded.batch,
+    round: recorded.round,
+    draws: recorded.draws,
     artifacts_dir: home.artifacts.dir,
     masked: maskedOf(algorithm, recorded.round).flatMap((masked, place) => masked ? [place] : []),
     title: `${file ? basename(algorithm.source) : algorithm.name} on round ${round} of ${head.id}`,
@@ -40,7 +49,10 @@ export async function tryAlgorithm(home: Home, head: RunHead, options: TryOption
       ? { python: { ...await sourceOf({ ...algorithm, sha256: null }), file: algorithm.source } }
       : { assigned: assignedOf(algorithm, recorded), losses: expressionsOf(algorithm) }),
   };
-  const python = await ensureEnvironment(environmentKind("torch"), { home: home.dir, onProgress: options.onSetup });
+  const python = await ensureEnvironment(environmentKind("torch"), {
+    home: home.dir,
+    onProgress: options.onSetup,
+  });
   const path = await Deno.makeTempFile({ prefix: "holdfast-try-", suffix: ".json" });
   try {
     await Deno.writeTextFile(path, JSON.stringify(job));
@@ -59,12 +71,17 @@ export async function tryAlgorithm(home: Home, head: RunHead, options: TryOption
 }
 
 /** @throws {InvalidInputError} If credit needs what the round has not recorded. */
-function assignedOf(algorithm: AlgorithmChoice, { round, given }: Awaited<ReturnType<typeof recordedRound>>) {
+function assignedOf(
+  algorithm: AlgorithmChoice,
+  { round, given }: Awaited<ReturnType<typeof recordedRound>>,
+) {
   try {
     return creditOf(algorithm, { ...round, ...given });
   } catch (error) {
     if (!(error instanceof RangeError)) throw error;
-    throw new InvalidInputError(`${error.message}. Try it on a round of a run that scored it`, { ...round });
+    throw new InvalidInputError(`${error.message}. Try it on a round of a run that scored it`, {
+      ...round,
+    });
   }
 }
 
@@ -73,7 +90,8 @@ async function recordedRound({ store, artifacts }: Home, head: RunHead, round: n
   const query = { kinds: ["result" as const] };
   const rows = [...await readTakenOver(store, head, query), ...await store.read(head.id, query)];
   const ofRound = rows.filter(({ key }) => key.startsWith(`round/${round}/`));
-  const outputOf = async (row: JournalRow) => (await rowValue(artifacts, row) as { output: unknown }).output;
+  const outputOf = async (row: JournalRow) =>
+    (await rowValue(artifacts, row) as { output: unknown }).output;
   const output = async (name: string) => {
     const row = ofRound.find(({ key }) => nameOf(key) === name);
     return row && await outputOf(row);
@@ -84,12 +102,19 @@ async function recordedRound({ store, artifacts }: Home, head: RunHead, round: n
       ? "that round has no training batch"
       : "it learns from no rewards, so there is no credit to try";
     const why = ofRound.length === 0 ? "it has recorded no such round" : learns;
-    throw new InvalidInputError(`Cannot try a loss on round ${round} of run '${head.id}' because ${why}`, { round });
+    throw new InvalidInputError(
+      `Cannot try a loss on round ${round} of run '${head.id}' because ${why}`,
+      { round },
+    );
   }
   const batch = Batch.parse(await artifacts.getJson(credit.batch));
-  if (batch.kind !== "trajectories") throw new InvalidInputError("Cannot try credit on a batch without rewards");
+  if (batch.kind !== "trajectories") {
+    throw new InvalidInputError("Cannot try credit on a batch without rewards");
+  }
   const scored = new Map<number, ScoredGroup>();
-  for (const row of rows.filter(({ key }) => nameOf(key) === "score_group" && key.startsWith("round/"))) {
+  for (
+    const row of rows.filter(({ key }) => nameOf(key) === "score_group" && key.startsWith("round/"))
+  ) {
     if (!isUpTo(row.key, round)) continue;
     const group = ScoredGroup.parse(await outputOf(row));
     scored.set(group.group.draw, group);
@@ -100,7 +125,10 @@ async function recordedRound({ store, artifacts }: Home, head: RunHead, round: n
   );
   const values = await output("score_values") as Record<string, ArtifactRef> | undefined;
   const seen = creditRound(groups);
-  const given = await new RoundTokens(groups, artifacts).given({ ...Object.fromEntries(columns), ...values }, seen);
+  const given = await new RoundTokens(groups, artifacts).given({
+    ...Object.fromEntries(columns),
+    ...values,
+  }, seen);
   const draws = groups.flatMap(({ group, rewards }) => rewards.map(() => group.draw));
   return { batch: credit.batch, round: seen, draws, given: { ...given, coef: batch.coef } };
 }

@@ -15,8 +15,8 @@ export type TriedReward = {
 };
 
 /**
- * Scores items with a Python reward function in one separate process, as the reward pool would; or with the reward model of a
- * directory.
+ * Scores items with a Python reward function in one separate process, as the reward pool would; or
+ * with the reward model of a directory.
  */
 export async function tryPythonReward(
   source: string,
@@ -25,20 +25,43 @@ export async function tryPythonReward(
   const python = await ensureEnvironment(environmentKind("torch"), { home: options.home });
   const { code, stdout, stderr } = await runPython(python, {
     module: "holdfast_worker.rewards.try_function",
-    args: [source, "--process", JSON.stringify(processOf({})), "--timeout-ms", String(options.timeout_ms)],
+    args: [
+      source,
+      "--process",
+      JSON.stringify(processOf({})),
+      "--timeout-ms",
+      String(options.timeout_ms),
+    ],
     input: options.rows.map((row) => `${JSON.stringify(row)}\n`).join(""),
   });
   if (code !== 0) {
-    throw new InvalidInputError(`Cannot test reward '${source}':\n${stderr.trimEnd()}`, { source, code });
+    throw new InvalidInputError(`Cannot test reward '${source}':\n${stderr.trimEnd()}`, {
+      source,
+      code,
+    });
   }
-  const results = stdout.trim().split("\n").filter(Boolean).map((line) => JSON.parse(line) as Answer);
+  const results = stdout.trim().split("\n").filter(Boolean).map((line) =>
+    JSON.parse(line) as Answer
+  );
   return options.rows.map(({ id, completion }) => {
     const result = results.find((one) => one.id === id);
     const error = result?.outcome === "ok" || result?.outcome === "none"
       ? null
       : `${result?.outcome ?? "missing"}: ${result?.error ?? ""}`;
-    return { row_id: id, completion, score: error === null ? result!.score : null, error, ms: result?.ms ?? 0 };
+    return {
+      row_id: id,
+      completion,
+      score: error === null ? result!.score : null,
+      error,
+      ms: result?.ms ?? 0,
+    };
   });
 }
 
-type Answer = { id: string; outcome: string; score: number | null; error: string | null; ms: number };
+type Answer = {
+  id: string;
+  outcome: string;
+  score: number | null;
+  error: string | null;
+  ms: number;
+};

@@ -1,7 +1,13 @@
 import { didYouMean } from "../configs/mod.ts";
 import { loadRows, type Row } from "../data/mod.ts";
 import { InvalidInputError } from "../engine/mod.ts";
-import { parsePythonReward, RewardConfig, REWARDS, type ScoringFunction, scoringFunctions } from "../rewards/mod.ts";
+import {
+  parsePythonReward,
+  RewardConfig,
+  REWARDS,
+  type ScoringFunction,
+  scoringFunctions,
+} from "../rewards/mod.ts";
 import { type TriedReward, tryPythonReward } from "./try_python_reward.ts";
 
 /** Where the rows come from, how many are scored, and how long one may take. */
@@ -26,22 +32,31 @@ export type RewardTest = {
  */
 export async function tryReward(name: string, options: RewardTestOptions): Promise<RewardTest> {
   const table = await loadRows([{ path: options.data }]);
-  const rows = Array.from({ length: Math.min(options.count, table.size) }, (_, place) => table.row(place));
+  const rows = Array.from(
+    { length: Math.min(options.count, table.size) },
+    (_, place) => table.row(place),
+  );
   const results = await tryOn(rows, name, options);
   const times = results.map(({ ms }) => ms).toSorted((a, b) => a - b);
-  const at = (share: number) => times[Math.min(times.length - 1, Math.floor(share * times.length))] ?? 0;
+  const at = (share: number) =>
+    times[Math.min(times.length - 1, Math.floor(share * times.length))] ?? 0;
   const failed = results.filter(({ error }) => error !== null).length;
   const ungraded = results.filter(({ score, error }) => score === null && error === null).length;
   const counts = { rows: results.length, failed, ungraded, p50_ms: at(0.5), p99_ms: at(0.99) };
   return { reward: name, ...counts, scores: histogram(results), results };
 }
 
-async function tryOn(rows: Row[], name: string, { timeout_ms, home }: RewardTestOptions): Promise<TriedReward[]> {
+async function tryOn(
+  rows: Row[],
+  name: string,
+  { timeout_ms, home }: RewardTestOptions,
+): Promise<TriedReward[]> {
   if (parsePythonReward(name) !== null) {
     return await tryPythonReward(name, { rows: rows.map(itemOf), timeout_ms, home });
   }
   if (!(await isDirectory(name))) return await tryHere(builtIn(name), rows);
-  const asIs = rows.map((row) => ({ ...itemOf(row), prompt: row.prompt })); // A reward model has its own chat template.
+  // A reward model has its own chat template.
+  const asIs = rows.map((row) => ({ ...itemOf(row), prompt: row.prompt }));
   return await tryPythonReward(name, { rows: asIs, timeout_ms, home });
 }
 
@@ -54,8 +69,15 @@ function completionOf(row: Row): string {
 }
 
 function itemOf(row: Row) {
-  const prompt = typeof row.prompt === "string" ? row.prompt : row.prompt.map((message) => message.content).join("\n");
-  return { id: row.row_id, prompt, completion: completionOf(row), row: { ...row.columns, answer: row.answer } };
+  const prompt = typeof row.prompt === "string"
+    ? row.prompt
+    : row.prompt.map((message) => message.content).join("\n");
+  return {
+    id: row.row_id,
+    prompt,
+    completion: completionOf(row),
+    row: { ...row.columns, answer: row.answer },
+  };
 }
 
 async function isDirectory(path: string): Promise<boolean> {
@@ -102,7 +124,9 @@ async function tryHere(reward: ScoringFunction, rows: Row[]): Promise<TriedRewar
 
 function histogram(tried: TriedReward[]): Record<string, number> {
   const counts: Record<string, number> = {};
-  for (const { score } of tried) if (score !== null) counts[bin(score)] = (counts[bin(score)] ?? 0) + 1;
+  for (const { score } of tried) {
+    if (score !== null) counts[bin(score)] = (counts[bin(score)] ?? 0) + 1;
+  }
   return Object.fromEntries(Object.entries(counts).toSorted(([a], [b]) => Number(a) - Number(b)));
 }
 

@@ -40,20 +40,28 @@ export type VerifiedVersion = {
 export type Verified = { run: string; equal: boolean; versions: VerifiedVersion[] };
 
 /** A version as the journal tells it. */
-type Recorded = { policy: Policy; group?: string; round: string | null; digest: string | null };
+export type Recorded = {
+  policy: Policy;
+  group?: string;
+  round: string | null;
+  digest: string | null;
+};
 /** Who redoes versions of a group. */
 type Redoing = Pick<PolicyTrainer, "publish">;
 
-type VerifyOptions = {
-  artifacts: ArtifactStore;
+type RedoOptions = {
   trainer: Redoing;
   /** The value model's; only where the run has one. */
   critic?: Redoing;
   /** Weights are written below it, one version at a time, and removed. */
   dir: string;
+  onVersion?: (version: VerifiedVersion) => void;
+};
+
+type WhichVersions = {
+  artifacts: ArtifactStore;
   /** Versions with fewer trained batches are redone and not looked at. */
   from?: number;
-  onVersion?: (version: VerifiedVersion) => void;
 };
 
 /**
@@ -61,22 +69,35 @@ type VerifyOptions = {
  * redone.
  */
 export async function rowsToRedo(store: Store, head: RunHead): Promise<JournalRow[]> {
-  return (await residentRows(store, head)).filter(({ kind }) => !kind.startsWith("note/checkpoint"));
+  return (await residentRows(store, head)).filter(({ kind }) =>
+    !kind.startsWith("note/checkpoint")
+  );
 }
 
 /**
- * Redoes every recorded version in order and compares. Ends at the first that differs, as all that follow rest on it. Reads only: the
- * run may be running, ended or failed.
+ * Redoes every recorded version in order and compares. Ends at the first that differs, as all that
+ * follow rest on it. Reads only: the run may be running, ended or failed.
  * @throws {InvalidInputError} If nothing was trained, or `from` is beyond the last version.
  */
-export async function verifyVersions(store: Store, head: RunHead, options: VerifyOptions): Promise<Verified> {
-  const { artifacts, from = 0 } = options;
+export async function verifyVersions(
+  store: Store,
+  head: RunHead,
+  options: RedoOptions & WhichVersions,
+): Promise<Verified> {
+  return await redoVersions(head, await versionsToRedo(store, head, options), options);
+}
+
+/** {@linkcode verifyVersions} of versions that were read before. */
+export async function redoVersions(
+  head: RunHead,
+  recorded: readonly Recorded[],
+  options: RedoOptions,
+): Promise<Verified> {
   const versions: VerifiedVersion[] = [];
-  const wanted = (await recordedVersions(store, { head, artifacts })).filter(({ policy }) => policy.number >= from);
-  if (wanted.length === 0) throw nothingToVerify(head, from);
-  for (const recorded of wanted) {
-    if (recorded.policy.number === 0 && recorded.digest === null) continue; // A base without a recorded digest.
-    const verified = await verifyOne(recorded, options);
+  for (const one of recorded) {
+    // A base without a recorded digest.
+    if (one.policy.number === 0 && one.digest === null) continue;
+    const verified = await verifyOne(one, options);
     versions.push(verified);
     options.onVersion?.(verified);
     if (isDifferent(verified)) return { run: head.id, equal: false, versions };
@@ -84,7 +105,25 @@ export async function verifyVersions(store: Store, head: RunHead, options: Verif
   return { run: head.id, equal: true, versions };
 }
 
-async function verifyOne({ policy, group, round, digest }: Recorded, options: VerifyOptions): Promise<VerifiedVersion> {
+/**
+ * The recorded versions with `from` trained batches or more, in order.
+ * @throws {InvalidInputError} If there is none.
+ */
+export async function versionsToRedo(
+  store: Store,
+  head: RunHead,
+  { artifacts, from = 0 }: WhichVersions,
+): Promise<Recorded[]> {
+  const recorded = await recordedVersions(store, { head, artifacts });
+  const wanted = recorded.filter(({ policy }) => policy.number >= from);
+  if (wanted.length === 0) throw nothingToVerify(head, from);
+  return wanted;
+}
+
+async function verifyOne(
+  { policy, group, round, digest }: Recorded,
+  options: RedoOptions,
+): Promise<VerifiedVersion> {
   const { version, number } = policy;
   const known = { version, ...(group && { group }), number, round, recorded_digest: digest };
   const trainer = group === undefined ? options.trainer : options.critic!;
@@ -94,11 +133,19 @@ async function verifyOne({ policy, group, round, digest }: Recorded, options: Ve
   try {
     const { digest: redone } = await trainer.publish(policy, dir, caller);
     const equal = digest === null ? "not_recorded" : digest === redone ? "equal" : "different";
-    const detail = equal === "different" ? "the weights are others, though loss and gradient norm are equal" : null;
+    const detail = equal === "different"
+      ? "the weights are others, though loss and gradient norm are equal"
+      : null;
     return { ...known, steps: "equal", digest: equal, redone_digest: redone, detail };
   } catch (error) {
     if (!(error instanceof RemadeDifferentlyError)) throw error;
-    return { ...known, steps: "different", digest: "not_recorded", redone_digest: null, detail: error.message };
+    return {
+      ...known,
+      steps: "different",
+      digest: "not_recorded",
+      redone_digest: null,
+      detail: error.message,
+    };
   } finally {
     await removeTree(dir, { home: options.dir, named: OWN_NAMES.weights, owner: null });
   }
@@ -115,7 +162,9 @@ async function recordedVersions(
   const digests = await recordedDigests(store, head);
   const rounds = new Map<string, string>();
   const query = { kinds: ["round" as const] };
-  for (const row of [...await readTakenOver(store, head, query), ...await store.read(head.id, query)]) {
+  for (
+    const row of [...await readTakenOver(store, head, query), ...await store.read(head.id, query)]
+  ) {
     for (const version of (await closedRound(artifacts, row))?.versions ?? []) {
       if (!rounds.has(version)) rounds.set(version, row.key);
     }
@@ -124,7 +173,8 @@ async function recordedVersions(
   for (const { kind, key: version, value } of await residentRows(store, head)) {
     if (kind !== "note/version") continue;
     const { group, record, model_path, number } = VersionNote.parse(JSON.parse(value));
-    if (group === "reference") continue; // Nobody trained it, and it may have the weights and so the name of the start.
+    // Nobody trained it, and it may have the weights and so the name of the start.
+    if (group === "reference") continue;
     const policy = { version, record, number, model_path };
     const told = { round: rounds.get(version) ?? null, digest: digests.get(version) ?? null };
     found.set(version, { policy, ...(group && { group }), ...told });
@@ -133,6 +183,8 @@ async function recordedVersions(
 }
 
 function nothingToVerify({ id }: RunHead, from: number): InvalidInputError {
-  const why = from === 0 ? "it has recorded no policy version yet" : `it has no version of ${from} or more batches`;
+  const why = from === 0
+    ? "it has recorded no policy version yet"
+    : `it has no version of ${from} or more batches`;
   return new InvalidInputError(`Cannot verify run '${id}' because ${why}`, { run: id, from });
 }

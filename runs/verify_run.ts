@@ -9,9 +9,16 @@ import {
 import type { Home } from "./home.ts";
 import { OWN_NAMES } from "../flows/mod.ts";
 import { refuseOtherHome } from "./run_directories.ts";
-import { workerBlocks } from "./session.ts";
+import { workerBlocks } from "./worker_blocks.ts";
 import { changedSettings } from "./settings.ts";
-import { rowsToRedo, type Verified, type VerifiedVersion, verifyVersions } from "./verify.ts";
+import {
+  type Recorded,
+  redoVersions,
+  rowsToRedo,
+  type Verified,
+  type VerifiedVersion,
+  versionsToRedo,
+} from "./verify.ts";
 import { WorkerGroups, type WorkerGroupsOptions } from "./worker_groups.ts";
 
 /** Which versions are looked at, and who hears of them. */
@@ -32,36 +39,50 @@ export type VerifyRunOptions = {
 export type RedoingWorkers = Pick<WorkerGroups, "start" | "stop" | "trainer" | "critic">;
 
 /**
- * Seconds. A redo has nobody waiting for it, and a machine that verifies beside a run may be slow: the run's own limit is
- * for hangs in it.
+ * Seconds. A redo has nobody waiting for it, and a machine that verifies beside a run may be slow:
+ * the run's own limit is for hangs in it.
  */
 export const NO_PROGRESS_S = 3600;
 
 /**
- * Verifies a run on a separate trainer, in a separate directory under the run's: an engine that runs it meanwhile, and its
- * workers, are left alone, and nothing is written to the journal.
+ * Verifies a run on a separate trainer, in a separate directory under the run's: an engine that
+ * runs it meanwhile, and its workers, are left alone, and nothing is written to the journal.
  * @throws {InvalidInputError} If the run has no trainer, or has trained nothing.
  */
-export async function verifyRun(home: Home, head: RunHead, options: VerifyRunOptions = {}): Promise<Verified> {
+export async function verifyRun(
+  home: Home,
+  head: RunHead,
+  options: VerifyRunOptions = {},
+): Promise<Verified> {
   const recorded = JSON.parse(checkJournal(head).config) as Record<string, unknown>;
   const blocks = workerBlocks(withSettings(recorded, await changedSettings(home.store, head)));
   if (blocks === null) {
-    throw new InvalidInputError(`Cannot verify run '${head.id}' because its graph trains no policy`, { run: head.id });
+    throw new InvalidInputError(
+      `Cannot verify run '${head.id}' because its graph trains no policy`,
+      { run: head.id },
+    );
   }
   await refuseOtherHome(home, head);
+  const { artifacts } = home;
+  // Before anything is made for it: an environment takes a minute and a gibibyte.
+  const versions = await versionsToRedo(home.store, head, { artifacts, from: options.from });
   const dir = `${home.runDir(head.id)}/verify-${crypto.randomUUID().slice(0, 8)}`;
   try {
     await Deno.mkdir(`${dir}/runs/${head.id}`, { recursive: true });
-    return await redone(home, head, { ...options, blocks, dir });
+    return await redone(home, head, { ...options, versions, blocks, dir });
   } finally {
     await removeTree(dir, { home: home.dir, named: OWN_NAMES.verifying, owner: null });
   }
 }
 
-type Redoing = VerifyRunOptions & { blocks: WorkerBlocks; dir: string };
+type Redoing = VerifyRunOptions & { versions: Recorded[]; blocks: WorkerBlocks; dir: string };
 
-async function redone(home: Home, head: RunHead, { blocks, dir, ...options }: Redoing): Promise<Verified> {
-  const { from, onVersion, onWorkers, onSetup, workers = (wanted) => new WorkerGroups(wanted) } = options;
+async function redone(
+  home: Home,
+  head: RunHead,
+  { versions, blocks, dir, ...options }: Redoing,
+): Promise<Verified> {
+  const { onVersion, onWorkers, onSetup, workers = (wanted) => new WorkerGroups(wanted) } = options;
   const { artifacts } = home;
   const groups = workers({
     run: head.id,
@@ -70,7 +91,10 @@ async function redone(home: Home, head: RunHead, { blocks, dir, ...options }: Re
       ...blocks,
       sampler: { ...blocks.sampler, replicas: 0 },
       others: {},
-      workers: { ...blocks.workers, no_progress_s: Math.max(NO_PROGRESS_S, blocks.workers.no_progress_s) },
+      workers: {
+        ...blocks.workers,
+        no_progress_s: Math.max(NO_PROGRESS_S, blocks.workers.no_progress_s),
+      },
     },
     artifacts,
     recorded: await rowsToRedo(home.store, head),
@@ -80,7 +104,7 @@ async function redone(home: Home, head: RunHead, { blocks, dir, ...options }: Re
   try {
     groups.start({ epoch: 1 });
     const redoing = { trainer: groups.trainer, ...(groups.critic && { critic: groups.critic }) };
-    return await verifyVersions(home.store, head, { artifacts, ...redoing, dir, from, onVersion });
+    return await redoVersions(head, versions, { ...redoing, dir, onVersion });
   } finally {
     await groups.stop();
   }

@@ -24,7 +24,8 @@ const NAMED_MAX = 8;
 
 /**
  * Explains an entry of a run's journal, and each of its starts.
- * @throws {InvalidInputError} If neither the run nor one that it was forked from has such an entry; it names those near.
+ * @throws {InvalidInputError} If neither the run nor one that it was forked from has such an entry;
+ *   it names those near.
  */
 export async function whyEntry(store: Store, head: RunHead, key: string): Promise<Why> {
   const line = [head, ...(await ancestors(store, head)).map((ancestor) => ancestor.head)];
@@ -45,7 +46,10 @@ async function explained(store: Store, run: RunHead, key: string): Promise<Why> 
   const rows = new Map<number, JournalRow>();
   for (const prefix of prefixes) {
     for (
-      const row of await store.read(run.id, { prefix, kinds: ["intent", "result", "failure", "recovery", "round"] })
+      const row of await store.read(run.id, {
+        prefix,
+        kinds: ["intent", "result", "failure", "recovery", "round"],
+      })
     ) {
       rows.set(row.seq, row);
     }
@@ -56,19 +60,28 @@ async function explained(store: Store, run: RunHead, key: string): Promise<Why> 
 
 /** None if the graph's module can no longer be loaded: the rest is still explained. */
 async function readsOf(run: RunHead, key: string): Promise<string[]> {
-  const graph = await recordedDefinition(run).then(({ definition, config }) => definition.build(config), () => null);
+  const graph = await recordedDefinition(run).then(
+    ({ definition, config }) => definition.build(config),
+    () => null,
+  );
   return graph ? keysRead(graph, key) : [];
 }
 
-async function noSuchEntry(store: Store, { head, key }: { head: RunHead; key: string }): Promise<InvalidInputError> {
+async function noSuchEntry(
+  store: Store,
+  { head, key }: { head: RunHead; key: string },
+): Promise<InvalidInputError> {
   const rows = await store.read(head.id, { kinds: ["intent", "result"] });
   const keys = [...new Set(rows.map((row) => row.key))];
   const below = keys.filter((known) => isUnder(known, key));
   const named = below.slice(0, NAMED_MAX).map((known) => `\n  ${known}`).join("");
   const more = below.length > NAMED_MAX ? `\n  and ${below.length - NAMED_MAX} more` : "";
   const near = below.length > 0 ? `. Below it are:${named}${more}` : didYouMean(key, keys);
-  return new InvalidInputError(`Cannot explain '${key}' because run '${head.id}' has no such entry${near}`, {
-    run: head.id,
-    key,
-  });
+  return new InvalidInputError(
+    `Cannot explain '${key}' because run '${head.id}' has no such entry${near}`,
+    {
+      run: head.id,
+      key,
+    },
+  );
 }

@@ -40,7 +40,10 @@ import { Devices } from "./devices.ts";
 /** The groups that train, each with a separate chain of versions. */
 type TrainerName = "trainer" | "critic";
 
-/** Rows that say which versions there are, what they can be rebuilt from, and with which numerics to continue. */
+/**
+ * Rows that say which versions there are, what they can be rebuilt from, and with which numerics to
+ * continue.
+ */
 export const RESIDENT_KINDS: RowKind[] = [
   "note/version",
   "note/checkpoint",
@@ -114,7 +117,8 @@ class LazyGroup implements Operator {
   takeLoss(): Loss | null {
     const loss = this.#loss;
     this.#loss = null;
-    return loss && { ...lossOf(loss.error), seconds: (this.#clock.monotonic() - loss.at_ms) / 1000 };
+    return loss &&
+      { ...lossOf(loss.error), seconds: (this.#clock.monotonic() - loss.at_ms) / 1000 };
   }
 
   async call(op: string, args: unknown, options: CallOptions): Promise<CallResult> {
@@ -129,7 +133,10 @@ class LazyGroup implements Operator {
   }
 }
 
-/** This engine has adopted an earlier engine's workers: one `recovery` row, with the first work that they did. */
+/**
+ * This engine has adopted an earlier engine's workers: one `recovery` row, with the first work that
+ * they did.
+ */
 class Adoption {
   readonly #clock: Clock;
   #began_ms = 0;
@@ -146,20 +153,28 @@ class Adoption {
 
   on(event: WorkersEvent): void {
     if (event.type === "agent" && event.state === "adopted") this.#state = "adopted";
-    if (event.type === "operation") this.#seconds ??= Math.max(0, event.sent_ms - this.#began_ms) / 1000;
+    if (event.type === "operation") {
+      this.#seconds ??= Math.max(0, event.sent_ms - this.#began_ms) / 1000;
+    }
   }
 
   async record(caller: CallOptions & Partial<Pick<Caller, "record">>): Promise<void> {
     if (this.#state !== "adopted" || !caller.record) return;
     this.#state = "recorded";
-    const row = { action: "adopt" as const, version: null, batches_redone: 0, seconds: this.#seconds ?? 0 };
+    const row = {
+      action: "adopt" as const,
+      version: null,
+      batches_redone: 0,
+      seconds: this.#seconds ?? 0,
+    };
     await caller.record("recovery", caller.key, { cause: "engine_lost", ...row });
   }
 }
 
 /**
- * The worker groups of a run, as the resources that stages ask for. Nothing is started before `start`, which returns at
- * once: processes boot while the engine replays. The reward processes start with their first use.
+ * The worker groups of a run, as the resources that stages ask for. Nothing is started before
+ * `start`, which returns at once: processes boot while the engine replays. The reward processes
+ * start with their first use.
  */
 export class WorkerGroups {
   readonly trainer: PolicyTrainer;
@@ -193,7 +208,8 @@ export class WorkerGroups {
     this.sampler = new PolicySampler({
       operators: operators.get(samplerRole)!,
       restart,
-      republish: ({ policy, publication }, caller) => this.trainer.publish(policy, publication.dir, caller),
+      republish: ({ policy, publication }, caller) =>
+        this.trainer.publish(policy, publication.dir, caller),
     });
     const [pool] = operators.get(rewardRole)!;
     this.rewards = new RewardScorer({ pool: pool!, artifacts: options.artifacts });
@@ -204,7 +220,10 @@ export class WorkerGroups {
     return this.critic ? [this.trainer, this.critic] : [this.trainer];
   }
 
-  /** Starts hub, agent and groups under `epoch`, after `before`. What fails is what the first operation throws. */
+  /**
+   * Starts hub, agent and groups under `epoch`, after `before`. What fails is what the first
+   * operation throws.
+   */
   start({ epoch, before }: { epoch: number; before?: Promise<void> }): void {
     this.#adoption.begin();
     this.#workers = Promise.resolve(before).then(() => this.#boot(epoch));
@@ -228,11 +247,20 @@ export class WorkerGroups {
     const python = await this.#agentPython();
     const { grace_s, preempt_grace_s, silent_s, host, port, interface: named } = blocks.workers;
     const places = { run, home, artifacts, hosts, host, port, interface: named };
-    const preemptGraceMs = Math.round(preempt_grace_s * 1000);
-    const limits = { graceMs: grace_s * 1000, preemptGraceMs, silentMs: silent_s * 1000 };
+    const preempt_grace_ms = Math.round(preempt_grace_s * 1000);
+    const limits = { grace_ms: grace_s * 1000, preempt_grace_ms, silent_ms: silent_s * 1000 };
     const told = { owns, isRecorded, onEvent, onFrame, onLeaving };
-    const workers = await Workers.start({ ...places, ...limits, ...told, epoch, attempt: epoch, python, clock });
-    // An engine that died between a hand-over and the end of these ranks has left them; a redo that needs them starts them again.
+    const workers = await Workers.start({
+      ...places,
+      ...limits,
+      ...told,
+      epoch,
+      attempt: epoch,
+      python,
+      clock,
+    });
+    // An engine that died between a hand-over and the end of these ranks has left them; a redo that
+    // needs them starts them again.
     for (const name of ["trainer", "critic"] as const) workers.dismissLeft(redoGroup(name));
     return workers;
   }
@@ -246,16 +274,24 @@ export class WorkerGroups {
     });
     const head = headOf(name, blocks) ?? undefined;
     const { trainer, value_model } = blocks;
-    const { non_finite_max: nonFiniteMax } = name === "critic" ? valueTrainer(trainer, value_model!) : trainer;
+    const { non_finite_max } = name === "critic" ? valueTrainer(trainer, value_model!) : trainer;
     return new PolicyTrainer({
       ...(name === "critic" ? { group: name, block: "value_model" as const, head } : { head }),
-      ...{ operator, artifacts, clock, restart, nonFiniteMax, allowReplan: blocks.allow_replan },
+      operator,
+      artifacts,
+      clock,
+      restart,
+      non_finite_max,
+      allow_replan: blocks.allow_replan,
       numerics: async (micro_batch_tokens_max) => {
         const { info } = await (await group.group()).ready();
-        return Numerics.parse({ ...(info.numerics as Record<string, unknown>), micro_batch_tokens_max });
+        return Numerics.parse({
+          ...(info.numerics as Record<string, unknown>),
+          micro_batch_tokens_max,
+        });
       },
       recorded: recordedRows(recorded),
-      checkpointsDir: `${home}/checkpoints/${run}`,
+      checkpoints_dir: `${home}/checkpoints/${run}`,
     });
   }
 
@@ -309,7 +345,10 @@ export class WorkerGroups {
     return this.#devices.placed(this.#devices.places(all)[name] ?? null, spec);
   }
 
-  /** A second group beside one that waits without a model, to redo what was trained on another number of ranks. */
+  /**
+   * A second group beside one that waits without a model, to redo what was trained on another
+   * number of ranks.
+   */
   async #onRanks(
     name: TrainerName,
     { ranks, signal }: { ranks: number; signal?: AbortSignal },

@@ -1,4 +1,3 @@
-import { encode } from "@msgpack/msgpack";
 import { type Clock, InfrastructureError } from "../engine/mod.ts";
 import {
   type AgentLine,
@@ -7,15 +6,15 @@ import {
   type Arguments,
   EngineMessage,
   type FailureReport,
-  type GroupState,
-  type HeldGroup,
   type HeldTask,
   type LineSocket,
   outputOf,
   PROTOCOL_VERSION,
   webSocketLine,
 } from "../workers/mod.ts";
-import { declare, framesOf } from "./fake_blobs.ts";
+import { declare } from "./fake_blobs.ts";
+import { FakeGroup, type StartGroup } from "./fake_group.ts";
+import { FakeOutbox, type Reliable, sendTo, type Unnumbered } from "./fake_outbox.ts";
 import { failureReport, FakeFailure, type FakeIO, type FakeScript } from "./fake_script.ts";
 
 /** As the real agent has them, in turns of `live`. */
@@ -24,15 +23,14 @@ const BEAT_TICKS = 4;
 const HANDSHAKE_MS = 10_000;
 const DEFAULT_GRACE_MS = 2000;
 
-type StartGroup = Extract<EngineMessage, { type: "start_group" }>;
 type Task = Extract<EngineMessage, { type: "task" }>;
-type Reliable = Extract<AgentMessage, { seq: number }>;
-type Outgoing = { message: Reliable; blobs: Uint8Array[] };
 type Answer = { message: Unnumbered<Reliable>; blobs: Uint8Array[] };
 type Given = { task: Task; cancelled: AbortController; answer: Answer | null };
-type Unnumbered<T> = T extends unknown ? Omit<T, "seq"> : never;
 
-/** An agent without processes: the real protocol over a real socket, scripted operations in this process. Tries graphs without Python. */
+/**
+ * An agent without processes: the real protocol over a real socket, scripted operations in this
+ * process. Tries graphs without Python.
+ */
 export class FakeAgent {
   /** Its name to the hub. */
   readonly agentId: string;
@@ -50,9 +48,8 @@ export class FakeAgent {
   #graceMs = DEFAULT_GRACE_MS;
   #engineBoot: string | null = null;
   #receivedSeq = 0;
-  #seq = 0;
-  #outbox: Outgoing[] = [];
-  #groups = new Map<string, { start: StartGroup; state: GroupState["state"]; ended: AbortController }>();
+  readonly #outbox = new FakeOutbox();
+  readonly #groups = new Map<string, FakeGroup>();
   /** Those that run, and those whose answers were not released, in the order they were given. */
   #tasks = new Map<string, Given>();
   #following: ReturnType<typeof setInterval> | undefined;
@@ -61,8 +58,8 @@ export class FakeAgent {
   #ended = false;
 
   /** Answers by `script`, and finds the engine through the hub file of `start`. */
-  constructor(start: AgentStart, script: FakeScript, line = webSocketLine(start.hubFile)) {
-    this.agentId = start.agentId;
+  constructor(start: AgentStart, script: FakeScript, line = webSocketLine(start.hub_file)) {
+    this.agentId = start.agent_id;
     this.#line = line;
     this.#script = script;
   }
@@ -85,7 +82,9 @@ export class FakeAgent {
     this.#closed = closed.promise;
     const hub = this.#line.hub();
     if (!hub) {
-      throw new InfrastructureError(`Cannot connect agent '${this.agentId}' because no engine has announced itself`);
+      throw new InfrastructureError(
+        `Cannot connect agent '${this.agentId}' because no engine has announced itself`,
+      );
     }
     this.#epoch = Math.max(this.#epoch, hub.epoch);
     const socket = this.#knocking = this.#line.connect(hub, {
@@ -104,7 +103,10 @@ export class FakeAgent {
     return greeted.promise;
   }
 
-  /** Lives as the real agent does: beats, comes back after a cut, follows a higher epoch, and ends after the grace without an engine. */
+  /**
+   * Lives as the real agent does: beats, comes back after a cut, follows a higher epoch, and ends
+   * after the grace without an engine.
+   */
   async live(clock: Clock): Promise<void> {
     let seen = clock.monotonic();
     let knocked = seen;
@@ -114,7 +116,9 @@ export class FakeAgent {
       if (hub && hub.epoch > this.#epoch && this.#epoch > 0) this.dropSocket();
       if (this.#socket) seen = now;
       if (this.#knocking && now - knocked > HANDSHAKE_MS) this.dropSocket();
-      if (!this.#socket && now - seen > this.#graceMs) return this.exit("the agent ended with exit code 3");
+      if (!this.#socket && now - seen > this.#graceMs) {
+        return this.exit("the agent ended with exit code 3");
+      }
       if (!this.#socket && !this.#knocking && hub && hub.epoch >= this.#epoch) {
         knocked = now;
         this.connect();
@@ -151,7 +155,8 @@ export class FakeAgent {
 
   /** Tells the hub that it and its groups live. */
   heartbeat(): void {
-    if (this.#socket) this.#write(this.#socket, { type: "heartbeat", groups: this.#states() });
+    const groups = [...this.#groups.values()].map(({ reported }) => reported);
+    if (this.#socket) this.#write(this.#socket, { type: "heartbeat", groups });
   }
 
   /** Names of the groups whose ranks are there. */
@@ -163,8 +168,7 @@ export class FakeAgent {
   failGroup(group: string, reports: Partial<FailureReport>[]): void {
     const entry = this.#groups.get(group);
     if (!entry) throw new RangeError(`Cannot fail group '${group}' because it was not started`);
-    entry.ended.abort(new Error("the group failed"));
-    entry.state = "failed";
+    entry.end("failed", "the group failed");
     this.#sendGroup(entry, reports.map((report) => failureReport(report)));
   }
 
@@ -190,11 +194,6 @@ export class FakeAgent {
       const held = { task, group, generation, key, attempt, epoch, op, args_hash };
       return { ...held, cancelled: cancelled.signal.aborted, state };
     });
-    const groups = [...this.#groups.values()].map(({ start, state }): HeldGroup => {
-      const { role, spec_hash } = start;
-      const info = state === "ready" ? this.#script.info?.[role] ?? {} : {};
-      return { ...stateOf(start, state), role, spec_hash, info };
-    });
     return {
       type: "hello",
       protocol: PROTOCOL_VERSION,
@@ -204,26 +203,21 @@ export class FakeAgent {
       pid: 1,
       host: "fake",
       packages: {},
-      groups,
+      groups: [...this.#groups.values()].map(({ held }) => held),
       tasks,
       received_seq: this.#receivedSeq,
     };
   }
 
-  #states(): GroupState[] {
-    return [...this.#groups.values()].map((entry) => stateOf(entry.start, entry.state));
-  }
-
   #take(socket: LineSocket, value: unknown): void {
     const message = EngineMessage.parse(value);
     this.received.push(message);
-    if (message.epoch < this.#epoch) return this.#write(socket, { type: "fenced", epoch: this.#epoch });
+    if (message.epoch < this.#epoch) {
+      return this.#write(socket, { type: "fenced", epoch: this.#epoch });
+    }
     this.#epoch = message.epoch;
     if (message.type === "welcome") return this.#welcomed(socket, message);
-    if (message.type === "ack") {
-      this.#outbox = this.#outbox.filter(({ message: sent }) => sent.seq > message.received_seq);
-      return;
-    }
+    if (message.type === "ack") return this.#outbox.received(message.received_seq);
     if (message.seq <= this.#receivedSeq) return;
     this.#receivedSeq = message.seq;
     this.#write(socket, { type: "ack", received_seq: message.seq });
@@ -248,48 +242,39 @@ export class FakeAgent {
     this.#socket = socket;
     if (this.#knocking === socket) this.#knocking = null;
     this.#graceMs = message.grace_ms;
-    if (message.engine_boot !== this.#engineBoot) this.#forEngine(message.engine_boot);
-    this.#outbox = this.#outbox.filter(({ message: sent }) => sent.seq > message.received_seq);
+    if (message.engine_boot !== this.#engineBoot) {
+      this.#engineBoot = message.engine_boot;
+      this.#receivedSeq = 0;
+      this.#outbox.restart();
+    }
+    this.#outbox.received(message.received_seq);
     for (const { task, verdict } of message.tasks) this.#judged(task, verdict);
-    for (const outgoing of this.#outbox) this.#transmit(outgoing);
-  }
-
-  /** Numbers restart. Answers are sent as this engine asks for them. */
-  #forEngine(engineBoot: string): void {
-    this.#engineBoot = engineBoot;
-    this.#receivedSeq = 0;
-    this.#outbox = this.#outbox.filter(({ message }) => message.type === "group")
-      .map(({ message, blobs }, i) => ({ message: { ...message, seq: i + 1 }, blobs }));
-    this.#seq = this.#outbox.length;
+    this.#outbox.sendAll(socket);
   }
 
   #judged(task: string, verdict: "go_on" | "deliver" | "keep" | "drop"): void {
     const given = this.#tasks.get(task);
     if (verdict === "drop") this.#tasks.delete(task);
     if (!given?.answer || verdict === "drop" || verdict === "keep") return;
-    if (!this.#outbox.some(({ message }) => "task" in message && message.task === task)) {
-      this.#queue(given.answer.message, given.answer.blobs);
-    }
+    const { message, blobs } = given.answer;
+    if (!this.#outbox.holds(task)) this.#outbox.add(message, blobs);
   }
 
   #start(start: StartGroup): void {
     this.#groups.get(start.group)?.ended.abort(new Error("replaced"));
-    const failures = this.#script.failStart?.(start.group, start.generation) ?? [];
-    const state = failures.length > 0 ? "failed" as const : "ready" as const;
-    const entry = { start, state, ended: new AbortController() };
+    const entry = new FakeGroup(start, this.#script);
     this.#groups.set(start.group, entry);
     const { group, generation, part } = start;
     if (part?.rendezvous === null) {
       this.#send({ type: "rendezvous", group, generation, address: "fake", port: 1 });
     }
-    this.#sendGroup(entry, failures);
+    this.#sendGroup(entry, entry.failures);
   }
 
   #stop(group: string, generation: number): void {
     const entry = this.#groups.get(group);
     if (entry?.start.generation !== generation) return;
-    entry.ended.abort(new Error("stopped"));
-    entry.state = "stopped";
+    entry.end("stopped", "stopped");
     this.#sendGroup(entry, []);
   }
 
@@ -311,16 +296,29 @@ export class FakeAgent {
     };
     try {
       const operation = this.#script.operations[entry.start.role]?.[task.op];
-      if (!operation) throw new FakeFailure({ message: `role '${entry.start.role}' has no operation '${task.op}'` });
+      if (!operation) {
+        throw new FakeFailure({
+          message: `role '${entry.start.role}' has no operation '${task.op}'`,
+        });
+      }
       const output = JSON.stringify(
-        await operation("json" in task.args ? JSON.parse(task.args.json) : await this.#read(task.args), io) ?? null,
+        await operation(
+          "json" in task.args ? JSON.parse(task.args.json) : await this.#read(task.args),
+          io,
+        ) ?? null,
       );
-      const { ranks } = ranksOf(entry.start);
+      const { ranks } = entry.ranks;
       const outputs = Array.from({ length: ranks }, () => outputOf(output, blobs));
-      this.#answer(entry, { type: "result", task: task.task, outputs, blobs: blobs.map(declare) }, blobs);
+      this.#answer(
+        entry,
+        { type: "result", task: task.task, outputs, blobs: blobs.map(declare) },
+        blobs,
+      );
     } catch (error) {
       const cause = cancelled.signal.aborted ? "cancelled" as const : "other" as const;
-      const reports = error instanceof FakeFailure ? error.reports : [failureReport({ cause, message: String(error) })];
+      const reports = error instanceof FakeFailure
+        ? error.reports
+        : [failureReport({ cause, message: String(error) })];
       this.#answer(entry, { type: "error", task: task.task, failures: reports }, []);
     }
   }
@@ -342,58 +340,32 @@ export class FakeAgent {
     this.#send(message, blobs);
   }
 
-  #progress(task: string, { phase, done, total }: { phase: string; done: number; total?: number }): void {
-    const message = { type: "progress" as const, task, rank: 0, phase, done, total: total ?? null, metrics: {} };
+  #progress(
+    task: string,
+    { phase, done, total }: { phase: string; done: number; total?: number },
+  ): void {
+    const message = {
+      type: "progress" as const,
+      task,
+      rank: 0,
+      phase,
+      done,
+      total: total ?? null,
+      metrics: {},
+    };
     if (this.#socket) this.#write(this.#socket, message);
   }
 
-  #sendGroup(entry: { start: StartGroup; state: GroupState["state"] }, failures: FailureReport[]): void {
-    const info = this.#script.info?.[entry.start.role] ?? {};
-    this.#send({ type: "group", ...stateOf(entry.start, entry.state), info, failures });
+  #sendGroup({ reported, info }: FakeGroup, failures: FailureReport[]): void {
+    this.#send({ type: "group", ...reported, info, failures });
   }
 
   #send(message: Unnumbered<Reliable>, blobs: Uint8Array[] = []): void {
-    this.#transmit(this.#queue(message, blobs));
-  }
-
-  #queue(message: Unnumbered<Reliable>, blobs: Uint8Array[]): Outgoing {
-    this.#seq += 1;
-    const outgoing = { message: { ...message, seq: this.#seq } as Reliable, blobs };
-    this.#outbox.push(outgoing);
-    return outgoing;
-  }
-
-  #transmit({ message, blobs }: Outgoing): void {
-    if (!this.#socket) return;
-    if (message.type === "result") {
-      for (const frame of framesOf(message.task, blobs)) {
-        this.#socket.send(encode(frame));
-      }
-    }
-    this.#write(this.#socket, message);
+    const outgoing = this.#outbox.add(message, blobs);
+    if (this.#socket) sendTo(this.#socket, outgoing);
   }
 
   #write(socket: LineSocket, message: AgentMessage): void {
     if (socket.isOpen) socket.send(JSON.stringify(message));
   }
-}
-
-/** Those of this host. */
-function ranksOf({ part, ranks }: StartGroup): { first: number; ranks: number } {
-  return part ?? { first: 0, ranks };
-}
-
-function stateOf(start: StartGroup, state: GroupState["state"]): GroupState {
-  const rankState = state === "ready" ? "ready" as const : "exited" as const;
-  const { first, ranks } = ranksOf(start);
-  const states = Array.from({ length: ranks }, (_, i) => ({
-    rank: first + i,
-    pid: 1,
-    process_start: "0",
-    state: rankState,
-    exit_code: null,
-    signal: null,
-    process_state: null,
-  }));
-  return { group: start.group, generation: start.generation, state, ranks: states };
 }

@@ -8,7 +8,8 @@ import type { AgentProcess, Launcher } from "../workers/mod.ts";
  *
  * @example
  * ```ts
- * const { launcher } = fakeLauncher({ operations: { trainer: { train: () => ({ version: "v1", steps: [] }) } } });
+ * const train = () => ({ version: "v1", steps: [] });
+ * const { launcher } = fakeLauncher({ operations: { trainer: { train } } });
  * const workers = await Workers.start({ run: "test", epoch: 1, home, attempt: 1, launcher });
  * ```
  */
@@ -29,7 +30,7 @@ export function fakeLauncher(script: FakeScript): { launcher: Launcher; agents: 
     find() {
       const agent = agents.findLast(({ alive }) => alive);
       agent?.follow();
-      return agent ? { agentId: agent.agentId, process: processOf(agent), nonce: null } : null;
+      return agent ? { agent_id: agent.agentId, process: processOf(agent), nonce: null } : null;
     },
   };
   return { launcher, agents };

@@ -14,7 +14,10 @@ export type FakeIO = {
   blob(data: Uint8Array): number;
 };
 
-/** An operation of a fake worker: what it returns is rank 0's output; what it throws becomes an `error` message. */
+/**
+ * An operation of a fake worker: what it returns is rank 0's output; what it throws becomes an
+ * `error` message.
+ */
 export type FakeOperation = (args: unknown, io: FakeIO) => unknown;
 
 /** What a fake agent does, step by step: the same script runs against the real one. */

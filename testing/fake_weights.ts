@@ -4,7 +4,8 @@ import { sha256Hex } from "../engine/mod.ts";
 /** The weights of the fake model: one number, kept as a file of a directory. */
 const WEIGHTS = "weights.json";
 /** A file system, for the one file that a fake worker reads and writes in each directory. */
-export const read = async (dir: string): Promise<number> => JSON.parse(await Deno.readTextFile(`${dir}/${WEIGHTS}`));
+export const read = async (dir: string): Promise<number> =>
+  JSON.parse(await Deno.readTextFile(`${dir}/${WEIGHTS}`));
 
 /** Writes a model directory that fake workers can read. */
 export async function writeFakeModel(
@@ -13,7 +14,8 @@ export async function writeFakeModel(
 ): Promise<{ digest: string; file: { path: string; sha256: string; bytes: number } }> {
   const text = JSON.stringify(weights);
   await Deno.mkdir(dir, { recursive: true });
-  // As a real trainer's: who has seen a whole file never reads half of one that an engine taken for dead writes again.
+  // As a real trainer's: who has seen a whole file never reads half of one that an engine taken for
+  // dead writes again.
   const partial = `${dir}/.${crypto.randomUUID()}.tmp`;
   await Deno.writeTextFile(partial, text);
   await Deno.rename(partial, `${dir}/${WEIGHTS}`);

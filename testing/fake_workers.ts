@@ -10,7 +10,10 @@ export type FakeTask = {
   fail(error: Error): void;
 };
 
-/** Workers of one group, as a resource: tasks wait until the test ends them, or are answered at once by `answer`. */
+/**
+ * Workers of one group, as a resource: tasks wait until the test ends them, or are answered at once
+ * by `answer`.
+ */
 export class FakeWorkers {
   /** Every start, in order. */
   readonly started: string[] = [];

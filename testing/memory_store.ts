@@ -28,9 +28,15 @@ type Shared = {
 /** The clock of a {@linkcode MemoryStore}, and where it crashes. */
 export type MemoryStoreOptions = {
   clock?: Clock;
-  /** The store throws `Crashed` at every use once this many appends are durable. What each of them holds depends on timing. */
+  /**
+   * The store throws `Crashed` at every use once this many appends are durable. What each of them
+   * holds depends on timing.
+   */
   crash_after_appends?: number;
-  /** The same once an append is durable of whose rows this is true: by a row's key, the same point of a run at any speed. */
+  /**
+   * The same once an append is durable of whose rows this is true: by a row's key, the same point
+   * of a run at any speed.
+   */
   crash_after?: (rows: readonly JournalRow[]) => boolean;
 };
 

@@ -1,6 +1,7 @@
 /**
- * A network between simulated processes: the doors of engines' hubs, the lines of agents, and the file that tells an agent where to
- * go. Frames of one socket arrive in order, some time later; sockets are cut, or go silent without anybody being told.
+ * A network between simulated processes: the doors of engines' hubs, the lines of agents, and the
+ * file that tells an agent where to go. Frames of one socket arrive in order, some time later;
+ * sockets are cut, or go silent without anybody being told.
  */
 import type { SimulatedProcess, SimulatedWorld } from "./simulation.ts";
 import type {
@@ -15,7 +16,10 @@ import type {
 
 type Listening = { process: SimulatedProcess; opened: (socket: DoorSocket) => void };
 
-/** Sockets between simulated engines and agents: frames take time, and connections are cut on purpose. */
+/**
+ * Sockets between simulated engines and agents: frames take time, and connections are cut on
+ * purpose.
+ */
 export class SimulatedNetwork {
   /** The contents of `hub.json`. */
   file: HubFile | null = null;
@@ -24,14 +28,19 @@ export class SimulatedNetwork {
   #ports = 0;
 
   /** A frame takes between the two latencies, one way, in milliseconds. */
-  constructor(readonly world: SimulatedWorld, readonly latency_ms: readonly [number, number] = [0, 3]) {}
+  constructor(
+    readonly world: SimulatedWorld,
+    readonly latency_ms: readonly [number, number] = [0, 3],
+  ) {}
 
   /** For a hub that runs in this process. */
   door(process: SimulatedProcess): HubDoor {
     const url = `simulated://${++this.#ports}`;
     const terminate = () => {
       this.#listening.delete(url);
-      for (const connection of this.#connections) if (connection.url === url) connection.close(connection.door);
+      for (const connection of this.#connections) {
+        if (connection.url === url) connection.close(connection.door);
+      }
     };
     return {
       open: (opened) => {
@@ -55,17 +64,25 @@ export class SimulatedNetwork {
 
   /** For an agent that runs in this process. */
   line(process: SimulatedProcess): AgentLine {
-    return { hub: () => this.file, connect: ({ url }, listener) => this.#connect(process, { url, listener }) };
+    return {
+      hub: () => this.file,
+      connect: ({ url }, listener) => this.#connect(process, { url, listener }),
+    };
   }
 
-  #connect(process: SimulatedProcess, { url, listener }: { url: string; listener: LineListener }): LineSocket {
+  #connect(
+    process: SimulatedProcess,
+    { url, listener }: { url: string; listener: LineListener },
+  ): LineSocket {
     const connection = new Connection(this, url);
     this.#connections.add(connection);
     const end = connection.line;
     Object.assign(end, { process, heard: listener.frame, closed: listener.closed });
     this.world.schedule(this.latency(), `${process.name} connects to ${url}`, () => {
       const listening = this.#listening.get(url);
-      if (!listening || listening.process.state === "dead") return connection.close(connection.door);
+      if (!listening || listening.process.state === "dead") {
+        return connection.close(connection.door);
+      }
       listening.process.deliver("accepts", () => {
         if (end.state === "closed") return;
         listening.opened(connection.accept(listening.process));
@@ -145,7 +162,9 @@ class Connection {
       close: () => this.close(door),
       listen: ({ frame, closed }: SocketListener) => {
         const heard = (data: string | Uint8Array) =>
-          typeof data === "string" ? frame(new TextEncoder().encode(data), false) : frame(data, true);
+          typeof data === "string"
+            ? frame(new TextEncoder().encode(data), false)
+            : frame(data, true);
         Object.assign(door, { heard, closed });
       },
     };

@@ -1,9 +1,11 @@
 /**
- * A world in which engines run as they do in production, but time, turns of the event loop and the store are simulated:
- * one queue of events in virtual time, its order drawn from a seed. One seed is one history, down to the last event.
+ * A world in which engines run as they do in production, but time, turns of the event loop and the
+ * store are simulated: one queue of events in virtual time, its order drawn from a seed. One seed
+ * is one history, down to the last event.
  *
- * Whatever takes time must come from here: `process.clock`, `SimulatedStore`, or code that asks `process.schedule`.
- * Artifacts are real files, so values that move to them (64 KiB) are no part of a simulation.
+ * Whatever takes time must come from here: `process.clock`, `SimulatedStore`, or code that asks
+ * `process.schedule`. Artifacts are real files, so values that move to them (64 KiB) are no part of
+ * a simulation.
  *
  * @example
  * ```ts
@@ -18,7 +20,13 @@
  * ```
  */
 import { setImmediate } from "node:timers";
-import { type Clock, InfrastructureError, type Owner, randomStream, type Store } from "../engine/mod.ts";
+import {
+  type Clock,
+  InfrastructureError,
+  type Owner,
+  randomStream,
+  type Store,
+} from "../engine/mod.ts";
 
 type Scheduled = { at_ms: number; order: number; what: string; run: () => void };
 
@@ -37,7 +45,10 @@ export class SimulatedWorld {
   /** Events that have happened. */
   events = 0;
   /** The store's clock, and any other's that is nobody's process. */
-  readonly clock: Clock = this.clockOf({ schedule: this.schedule.bind(this), jumped_ms: () => this.jumped_ms });
+  readonly clock: Clock = this.clockOf({
+    schedule: this.schedule.bind(this),
+    jumped_ms: () => this.jumped_ms,
+  });
   /** By how much the wall clock of the store is off. */
   jumped_ms = 0;
   readonly #random: () => number;
@@ -69,7 +80,12 @@ export class SimulatedWorld {
 
   /** Something that happens later. What is due at one moment happens in any order. */
   schedule(delay_ms: number, what: string, run: () => void): void {
-    push(this.#heap, { at_ms: this.time_ms + Math.max(0, delay_ms), order: this.#random(), what, run });
+    push(this.#heap, {
+      at_ms: this.time_ms + Math.max(0, delay_ms),
+      order: this.#random(),
+      what,
+      run,
+    });
   }
 
   /** A new process, with a new pid and boot. */
@@ -77,15 +93,19 @@ export class SimulatedWorld {
     return new SimulatedProcess(this, name, ++this.#processes);
   }
 
-  /** Lets everything happen, until nothing is due, `ended` says so, or virtual time is up. True unless time was up. */
-  async run({ ended = () => false, limit_ms = Infinity }: { ended?: () => boolean; limit_ms?: number } = {}): Promise<
-    boolean
-  > {
+  /**
+   * Lets everything happen, until nothing is due, `ended` says so, or virtual time is up. True
+   * unless time was up.
+   */
+  async run(
+    { ended = () => false, limit_ms = Infinity }: { ended?: () => boolean; limit_ms?: number } = {},
+  ): Promise<boolean> {
     await settled();
     while (!ended()) {
-      const next = pop(this.#heap);
+      const [next] = this.#heap;
       if (!next) return true;
-      if (next.at_ms > limit_ms) return false;
+      if (next.at_ms > limit_ms) return false; // It stays due for the next `run`.
+      pop(this.#heap);
       this.time_ms = next.at_ms;
       this.events++;
       this.trace(next.what);
@@ -106,7 +126,8 @@ export class SimulatedWorld {
     jumped_ms: () => number;
     name?: string;
   }): Clock {
-    const wait = (ms: number, what: string) => new Promise<void>((resolve) => schedule(ms, `${name} ${what}`, resolve));
+    const wait = (ms: number, what: string) =>
+      new Promise<void>((resolve) => schedule(ms, `${name} ${what}`, resolve));
     return {
       now: () => EPOCH_MS + this.time_ms + jumped_ms(),
       monotonic: () => this.time_ms,
@@ -127,7 +148,10 @@ export class SimulatedWorld {
   }
 }
 
-/** One incarnation of a program. Dead, it hears and does nothing any more; frozen, it hears everything when it thaws. */
+/**
+ * One incarnation of a program. Dead, it hears and does nothing any more; frozen, it hears
+ * everything when it thaws.
+ */
 export class SimulatedProcess {
   /** Its own: what it waits for comes when it thaws, and never once it is dead. */
   readonly clock: Clock;
@@ -141,7 +165,11 @@ export class SimulatedProcess {
 
   /** Made by the world, which numbers them. */
   constructor(readonly world: SimulatedWorld, readonly name: string, readonly pid: number) {
-    this.clock = world.clockOf({ schedule: this.schedule.bind(this), jumped_ms: () => this.jumped_ms, name });
+    this.clock = world.clockOf({
+      schedule: this.schedule.bind(this),
+      jumped_ms: () => this.jumped_ms,
+      name,
+    });
     this.owner = { boot_id: `${name}.${pid}`, host: "simulated", pid, process_start: String(pid) };
   }
 
@@ -170,7 +198,9 @@ export class SimulatedProcess {
   thaw(): void {
     if (this.#state !== "frozen") return;
     this.#state = "alive";
-    for (const [place, { what, run }] of this.#held.splice(0).entries()) this.schedule(place / 1e6, what, run);
+    for (const [place, { what, run }] of this.#held.splice(0).entries()) {
+      this.schedule(place / 1e6, what, run);
+    }
   }
 
   /** Ends it at once. Between two events: what it does in one moment it does to the end. */
@@ -189,14 +219,18 @@ export class SimulatedProcess {
 }
 
 /**
- * What happens to a call to the store. `lost`: it never arrived. `unanswered`: it was carried out, but the caller sees an error.
+ * What happens to a call to the store. `lost`: it never arrived. `unanswered`: it was carried out,
+ * but the caller sees an error.
  */
 export type CallFate = "answered" | "lost" | "unanswered";
 
 type SimulatedStoreOptions = {
   /** One way, milliseconds, both included. */
   latency_ms?: readonly [number, number];
-  /** Asked when a call arrives, and (`after`) when it has been carried out: where a process is killed, or a call is lost. */
+  /**
+   * Asked when a call arrives, and (`after`) when it has been carried out: where a process is
+   * killed, or a call is lost.
+   */
   fate?: (call: keyof Store, moment: "before" | "after") => CallFate;
 };
 
@@ -207,12 +241,19 @@ export class SimulatedOutage extends InfrastructureError {
   }
 }
 
-/** A process's connection to a store: calls take time, arrive even if the caller has died meanwhile, and may fail. */
+/**
+ * A process's connection to a store: calls take time, arrive even if the caller has died meanwhile,
+ * and may fail.
+ */
 export class SimulatedStore implements Store {
   readonly #options: Required<SimulatedStoreOptions>;
 
   /** One process's connection to `base`, which all processes share. */
-  constructor(readonly base: Store, readonly process: SimulatedProcess, options: SimulatedStoreOptions = {}) {
+  constructor(
+    readonly base: Store,
+    readonly process: SimulatedProcess,
+    options: SimulatedStoreOptions = {},
+  ) {
     this.#options = { latency_ms: [0, 3], fate: () => "answered", ...options };
   }
 
@@ -235,9 +276,11 @@ export class SimulatedStore implements Store {
   close: Store["close"] = this.#over("close");
 
   #over<K extends keyof Store>(call: K): Store[K] {
-    // deno-lint-ignore no-explicit-any -- every operation of the store, with its own arguments and answer
-    const carried = (...args: any[]) => this.#call(call, () => (this.base[call] as (...args: any[]) => any)(...args));
-    return carried as Store[K];
+    // deno-lint-ignore no-explicit-any -- every operation, with its own arguments and answer
+    type Operation = (...args: any[]) => any;
+    const operation: Operation = (...args) =>
+      this.#call(call, () => (this.base[call] as Operation)(...args));
+    return operation as Store[K];
   }
 
   #call<T>(call: keyof Store, carryOut: () => Promise<T>): Promise<T> {
@@ -245,7 +288,8 @@ export class SimulatedStore implements Store {
     const { world, name } = process;
     if (process.state === "dead") return new Promise(() => {});
     return new Promise((resolve, reject) => {
-      const answer = (run: () => void) => process.schedule(this.#latency(), `${name} < ${call}`, run);
+      const answer = (run: () => void) =>
+        process.schedule(this.#latency(), `${name} < ${call}`, run);
       const fail = () => answer(() => reject(new SimulatedOutage(call)));
       world.schedule(this.#latency(), `${name} > ${call}`, () => {
         if (this.#options.fate(call, "before") === "lost") return fail();

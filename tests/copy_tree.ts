@@ -9,7 +9,9 @@ const NOT_COPIED = new Set([
   "datasets",
 ]);
 
-/** Copies what a checkout holds, without what was made in it. Both end in a slash; `to` is there. */
+/**
+ * Copies what a checkout holds, without what was made in it. Both end in a slash; `to` is there.
+ */
 export async function copyTree(from: string, to: string): Promise<void> {
   for await (const { name, isDirectory, isFile } of Deno.readDir(from)) {
     if (NOT_COPIED.has(name)) continue;
@@ -18,4 +20,32 @@ export async function copyTree(from: string, to: string): Promise<void> {
     await Deno.mkdir(`${to}${name}`);
     await copyTree(`${from}${name}/`, `${to}${name}/`);
   }
+}
+
+/** Files of the copy `to` that `from` has not, or has otherwise; sorted. */
+export async function differing(from: string, to: string, room = ""): Promise<string[]> {
+  const found: string[] = [];
+  for await (const { name, isDirectory } of Deno.readDir(`${to}${room}`)) {
+    const path = `${room}${name}`;
+    if (isDirectory) found.push(...await differing(from, to, `${path}/`));
+    else if (
+      await Deno.readTextFile(`${from}${path}`).catch(() => null) !==
+        await Deno.readTextFile(`${to}${path}`)
+    ) {
+      found.push(path);
+    }
+  }
+  return found.sort();
+}
+
+/** Runs Deno in a copy. */
+export async function denoIn(
+  cwd: string,
+  args: string[],
+): Promise<{ ok: boolean; output: string }> {
+  const env = { NO_COLOR: "1" };
+  const command = new Deno.Command(Deno.execPath(), { args, cwd, env, stdin: "null" });
+  const { success, stdout, stderr } = await command.output();
+  const text = new TextDecoder();
+  return { ok: success, output: text.decode(stderr) + text.decode(stdout) };
 }

@@ -20,11 +20,15 @@ const WORKERS: Record<string, EnvironmentKind> = {
 /** TRL, the peer that losses and speed are compared with: no worker runs in it. */
 export const TRL = new URL("./requirements/trl.txt", import.meta.url);
 
-/** Makes what is missing, saying so, and returns the variables. A variable that is set already is left as it is. */
+/**
+ * Makes what is missing, saying so, and returns the variables. A variable that is set already is
+ * left as it is.
+ */
 export async function ensureTestEnvironments(): Promise<Record<string, string>> {
   const env: Record<string, string> = {};
   for (const [name, kind] of Object.entries(WORKERS)) {
-    env[name] = Deno.env.get(name) ?? await ensureEnvironment(kind, { home: HOME, onProgress: say });
+    env[name] = Deno.env.get(name) ??
+      await ensureEnvironment(kind, { home: HOME, onProgress: say });
   }
   env.HOLDFAST_TEST_TRL_PYTHON = Deno.env.get("HOLDFAST_TEST_TRL_PYTHON") ??
     await ensureRequirements(TRL, { home: HOME, onProgress: say });

@@ -1,6 +1,7 @@
 /**
- * The gate: `deno task test`. Format, lint with the import table, types, fresh schemas, then every test of both languages, with
- * the Python environments made first. Ends with one line `N passed, N failed` that counts all of it.
+ * The gate: `deno task test`. Format, lint with the import table, types, fresh schemas, then every
+ * test of both languages, with the Python environments made first. Ends with one line
+ * `N passed, N failed` that counts all of it.
  *
  * Arguments narrow the run: `deno task test engine` runs the tests whose path contains "engine".
  */
@@ -14,7 +15,11 @@ type Count = { passed: number; failed: number };
 const total: Count = { passed: 0, failed: 0 };
 
 /** Runs a command with its output shown; true if it exits 0. */
-async function shown(command: string, args: string[], env: Record<string, string> = {}): Promise<boolean> {
+async function shown(
+  command: string,
+  args: string[],
+  env: Record<string, string> = {},
+): Promise<boolean> {
   const child = new Deno.Command(command, { args, cwd: ROOT, env, stdin: "null" }).spawn();
   return (await child.status).success;
 }
@@ -24,24 +29,36 @@ async function check(name: string, args: string[]): Promise<void> {
   const started = performance.now();
   const ok = await shown(Deno.execPath(), args);
   total[ok ? "passed" : "failed"] += 1;
-  console.log(`${ok ? "ok    " : "FAILED"} ${name} (${((performance.now() - started) / 1000).toFixed(1)} s)`);
+  console.log(
+    `${ok ? "ok    " : "FAILED"} ${name} (${((performance.now() - started) / 1000).toFixed(1)} s)`,
+  );
 }
 
-/** Adds the counts of a JUnit report. A report that is missing or counts nothing is a failure, never a pass. */
+/**
+ * Adds the counts of a JUnit report. A report that is missing or counts nothing is a failure, never
+ * a pass.
+ */
 async function addReport(name: string, path: string, exitedWell: boolean): Promise<void> {
   const text = await Deno.readTextFile(path).catch(() => "");
   const suites = [...text.matchAll(/<testsuite\s([^>]*)>/g)].map((match) => match[1]!);
   const sum = (field: string) =>
-    suites.reduce((n, attributes) => n + Number(new RegExp(`\\b${field}="(\\d+)"`).exec(attributes)?.[1] ?? 0), 0);
+    suites.reduce(
+      (n, attributes) => n + Number(new RegExp(`\\b${field}="(\\d+)"`).exec(attributes)?.[1] ?? 0),
+      0,
+    );
   const failed = sum("failures") + sum("errors");
   const skipped = sum("skipped") + sum("disabled");
   const passed = sum("tests") - failed - skipped;
   total.passed += passed;
   total.failed += failed;
   const inCi = Deno.env.get("CI") === "true";
-  if (passed + failed === 0 || (!exitedWell && failed === 0) || (inCi && skipped > 0)) total.failed += 1;
+  if (passed + failed === 0 || (!exitedWell && failed === 0) || (inCi && skipped > 0)) {
+    total.failed += 1;
+  }
   console.log(
-    `${name}: ${passed} passed, ${failed} failed, ${skipped} skipped${exitedWell ? "" : " (exited with an error)"}`,
+    `${name}: ${passed} passed, ${failed} failed, ${skipped} skipped${
+      exitedWell ? "" : " (exited with an error)"
+    }`,
   );
 }
 
@@ -69,20 +86,50 @@ if (wanted.length === 0) {
 
 const env = await ensureTestEnvironments();
 
-const deno = chosen(await testFiles("tests", /_test\.ts$/));
-if (deno.length) {
-  const report = `${REPORTS}/deno.xml`;
-  const ok = await shown(Deno.execPath(), ["test", "-A", "--quiet", `--junit-path=${report}`, ...deno], env);
-  await addReport("Deno", report, ok);
+/**
+ * Tests of one process. `live`: what it prints is shown as it comes, else when it has ended, from a
+ * file: a pipe would stay open for as long as a process that a test left behind.
+ */
+type Suite = { name: string; report: string; live?: boolean };
+
+async function run(
+  { name, report, live = false }: Suite,
+  argv: string[],
+  env: Record<string, string>,
+): Promise<void> {
+  const said = `${report}.log`;
+  const [command, ...args] = live ? argv : ["sh", "-c", 'exec "$@" > "$0"', said, ...argv];
+  const good = await shown(command!, args, env);
+  if (!live) console.log(await Deno.readTextFile(said));
+  await addReport(name, report, good);
 }
 
-const python = chosen(await testFiles("tests/python", /^test_.*\.py$/));
-if (python.length) {
-  const report = `${REPORTS}/pytest.xml`;
-  const args = ["-m", "pytest", "-q", "-p", "no:cacheprovider", `--junitxml=${report}`, ...python];
-  const ok = await shown(env.HOLDFAST_TEST_PYTHON!, args, { ...env, PYTHONPATH: `${ROOT}workers/python` });
-  await addReport("pytest", report, ok);
+async function runDeno(suite: Suite, files: string[]): Promise<void> {
+  const argv = [Deno.execPath(), "test", "-A", "--quiet", `--junit-path=${suite.report}`, ...files];
+  if (files.length > 0) await run(suite, argv, env);
 }
+
+async function runPython(files: string[]): Promise<void> {
+  const report = `${REPORTS}/pytest.xml`;
+  const pytest = ["-m", "pytest", "-q", "-p", "no:cacheprovider", `--junitxml=${report}`];
+  const places = { ...env, PYTHONPATH: `${ROOT}workers/python` };
+  if (files.length === 0) return;
+  await run({ name: "pytest", report }, [env.HOLDFAST_TEST_PYTHON!, ...pytest, ...files], places);
+}
+
+/** Tests of whole runs: real processes, which start, wait and are killed. */
+const WHOLE_RUNS = /^tests\/(crash|docs|e2e|recorded)\//;
+
+const deno = chosen(await testFiles("tests", /_test\.ts$/));
+const python = chosen(await testFiles("tests/python", /^test_.*\.py$/));
+// Side by side: whole runs alone leave a fifth of two cores idle.
+const wholeRuns = { name: "Deno, whole runs", report: `${REPORTS}/whole_runs.xml`, live: true };
+const others = { name: "Deno", report: `${REPORTS}/deno.xml` };
+// Side by side: whole runs alone leave a fifth of two cores idle.
+await Promise.all([
+  runDeno(wholeRuns, deno.filter((file) => WHOLE_RUNS.test(file))),
+  runDeno(others, deno.filter((file) => !WHOLE_RUNS.test(file))).then(() => runPython(python)),
+]);
 
 console.log(`${total.passed} passed, ${total.failed} failed`);
 Deno.exit(total.failed === 0 && total.passed > 0 ? 0 : 1);

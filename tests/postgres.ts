@@ -1,11 +1,15 @@
-/** PostgreSQL for tests: a schema of the test's own in a database that is there, by the clock that the test holds. */
+/**
+ * PostgreSQL for tests: a schema of the test's own in a database that is there, by the clock that
+ * the test holds.
+ */
 import postgres from "postgres";
 import { type ManualClock } from "../engine/clock.ts";
 import type { PostgresOptions } from "../engine/postgres_link.ts";
 import { PostgresStore } from "../engine/postgres_store.ts";
 
 /** The server that tests use, as a URL of a database that may be written to. */
-export const TEST_POSTGRES = Deno.env.get("HOLDFAST_TEST_POSTGRES") ?? "postgres://root@127.0.0.1:5432/postgres";
+export const TEST_POSTGRES = Deno.env.get("HOLDFAST_TEST_POSTGRES") ??
+  "postgres://root@127.0.0.1:5432/postgres";
 
 /** Why tests of PostgreSQL are left out; null: they run. In CI a missing server is a failure. */
 export const POSTGRES_MISSING: string | null = await whyMissing();
@@ -16,7 +20,9 @@ async function whyMissing(): Promise<string | null> {
     await sql.unsafe("SELECT 1");
     return null;
   } catch (error) {
-    const why = `no PostgreSQL to test against (${(error as Error).message}): set HOLDFAST_TEST_POSTGRES`;
+    const why = `no PostgreSQL to test against (${
+      (error as Error).message
+    }): set HOLDFAST_TEST_POSTGRES`;
     if (Deno.env.get("CI") === "true") {
       throw new Error(`Cannot run the tests because there is ${why}`, { cause: error });
     }
@@ -39,7 +45,12 @@ export function testSchema(base = TEST_POSTGRES): TestSchema {
   const schema = `test_${crypto.randomUUID().replaceAll("-", "").slice(0, 16)}`;
   const url = `${base}?schema=${schema}`;
   const opened: PostgresStore[] = [];
-  const admin = postgres(base, { max: 1, fetch_types: false, onnotice() {}, connection: { search_path: schema } });
+  const admin = postgres(base, {
+    max: 1,
+    fetch_types: false,
+    onnotice() {},
+    connection: { search_path: schema },
+  });
   return {
     url,
     open(options = {}) {
@@ -56,10 +67,16 @@ export function testSchema(base = TEST_POSTGRES): TestSchema {
   };
 }
 
-/** The time of a test's clock as an SQL expression: a sequence of the schema, which `follow()` keeps in step. */
+/**
+ * The time of a test's clock as an SQL expression: a sequence of the schema, which `follow()` keeps
+ * in step.
+ */
 export const NOW_SQL = "(SELECT last_value FROM test_clock)";
 
-/** Makes the schema's clock one with the test's: whoever advances the test's clock advances the database's. */
+/**
+ * Makes the schema's clock one with the test's: whoever advances the test's clock advances the
+ * database's.
+ */
 export async function follow(clock: ManualClock, { sql, url }: TestSchema): Promise<void> {
   const schema = new URL(url).searchParams.get("schema");
   await sql(`CREATE SCHEMA ${schema}; CREATE SEQUENCE test_clock START ${clock.now()}`);

@@ -3,7 +3,8 @@
 type StopMode = "fast" | "immediate";
 
 /**
- * Its own directory and port on 127.0.0.1; no password. `initdb` refuses root, so root runs it as the user `postgres`.
+ * Its own directory and port on 127.0.0.1; no password. `initdb` refuses root, so root runs it as
+ * the user `postgres`.
  */
 export class PostgresCluster {
   private constructor(readonly dir: string, readonly port: number, readonly bin: string) {}
@@ -13,8 +14,20 @@ export class PostgresCluster {
     const dir = await Deno.makeTempDir({ prefix: "holdfast-postgres-" });
     const cluster = new PostgresCluster(dir, freePort(), await binaries());
     if (Deno.uid() === 0) await run("chown", ["postgres", dir]);
-    await cluster.#tool("initdb", ["-D", `${dir}/data`, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-sync"]);
-    const lines = Object.entries(settings).map(([name, value]) => `${name} = '${value}'\n`).join("");
+    await cluster.#tool("initdb", [
+      "-D",
+      `${dir}/data`,
+      "-U",
+      "postgres",
+      "-A",
+      "trust",
+      "-E",
+      "UTF8",
+      "--no-sync",
+    ]);
+    const lines = Object.entries(settings).map(([name, value]) => `${name} = '${value}'\n`).join(
+      "",
+    );
     await Deno.writeTextFile(`${dir}/data/postgresql.conf`, lines, { append: true });
     await cluster.start();
     return cluster;
@@ -29,16 +42,31 @@ export class PostgresCluster {
     const options = `-p ${this.port} -k ${this.dir} -c listen_addresses=127.0.0.1`;
     for (let left = 20;; left--) {
       try {
-        await this.#tool("pg_ctl", ["-D", `${this.dir}/data`, "-l", `${this.dir}/log`, "-o", options, "-w", "start"]);
+        await this.#tool("pg_ctl", [
+          "-D",
+          `${this.dir}/data`,
+          "-l",
+          `${this.dir}/log`,
+          "-o",
+          options,
+          "-w",
+          "start",
+        ]);
         return;
       } catch (error) {
-        if (left === 0) throw new Error(await Deno.readTextFile(`${this.dir}/log`), { cause: error });
-        await new Promise((resolve) => setTimeout(resolve, 100)); // What was killed holds its memory a little longer.
+        if (left === 0) {
+          throw new Error(await Deno.readTextFile(`${this.dir}/log`), { cause: error });
+        }
+        // What was killed holds its memory a little longer.
+        await new Promise((resolve) => setTimeout(resolve, 100));
       }
     }
   }
 
-  /** `fast` ends every session and writes a checkpoint; `immediate` leaves at once and recovers at the next start. */
+  /**
+   * `fast` ends every session and writes a checkpoint; `immediate` leaves at once and recovers at
+   * the next start.
+   */
   async stop(mode: StopMode = "fast"): Promise<void> {
     await this.#tool("pg_ctl", ["-D", `${this.dir}/data`, "-m", mode, "-w", "stop"]);
   }
@@ -50,8 +78,11 @@ export class PostgresCluster {
 
   /** SIGKILL to every process of the server, as a machine that loses its power does. */
   async kill(): Promise<void> {
-    const [postmaster] = (await Deno.readTextFile(`${this.dir}/data/postmaster.pid`)).split("\n").map(Number);
-    const children = (await run("ps", ["-o", "pid=", "--ppid", `${postmaster}`])).split("\n").map(Number);
+    const [postmaster] = (await Deno.readTextFile(`${this.dir}/data/postmaster.pid`)).split("\n")
+      .map(Number);
+    const children = (await run("ps", ["-o", "pid=", "--ppid", `${postmaster}`])).split("\n").map(
+      Number,
+    );
     for (const pid of [postmaster!, ...children]) if (pid > 0) signal(pid, "SIGKILL");
     await Deno.remove(`${this.dir}/data/postmaster.pid`);
   }
@@ -103,7 +134,9 @@ async function run(command: string, args: string[]): Promise<string> {
       stderr: "null",
     }).output();
     const said = await Deno.readTextFile(out);
-    if (code !== 0) throw new Error(`Cannot run ${command} ${args.join(" ")}: it ended with ${code}:\n${said}`);
+    if (code !== 0) {
+      throw new Error(`Cannot run ${command} ${args.join(" ")}: it ended with ${code}:\n${said}`);
+    }
     return said;
   } finally {
     await Deno.remove(out);

@@ -1,6 +1,6 @@
 /**
- * The habits of the house, counted. `tidy/record.json` holds each count; a count may only fall, and where it fell the record is lowered:
- * `deno test -A tests/tidy_test.ts -- --record`.
+ * The habits of the house, counted. `tidy/record.json` holds each count; a count may only fall, and
+ * where it fell the record is lowered: `deno test -A tests/tidy_test.ts -- --record`.
  */
 import { deepStrictEqual, strictEqual } from "node:assert/strict";
 import { fileURLToPath } from "node:url";
@@ -10,7 +10,10 @@ import { entriesOf, readTree } from "./tidy/repository.ts";
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 const RECORD = new URL("./tidy/record.json", import.meta.url);
 
-const tree = await readTree(ROOT, entriesOf(JSON.parse(await Deno.readTextFile(`${ROOT}deno.json`))));
+const tree = await readTree(
+  ROOT,
+  entriesOf(JSON.parse(await Deno.readTextFile(`${ROOT}deno.json`))),
+);
 const record = JSON.parse(await Deno.readTextFile(RECORD)) as Record<string, number>;
 
 Deno.test("the record has a number for every measure", () => {

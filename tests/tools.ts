@@ -1,9 +1,12 @@
 /**
- * The programs that tests start and that a machine may lack. `deno run -A tests/tools.ts` prints the packages of those that are
- * missing, for a package manager.
+ * The programs that tests start and that a machine may lack. `deno run -A tests/tools.ts` prints
+ * the packages of those that are missing, for a package manager.
  */
 
-/** Present if any of these is there: a command on PATH, or an absolute path, in which a part may be `*`. */
+/**
+ * Present if any of these is there: a command on PATH, or an absolute path, in which a part may be
+ * `*`.
+ */
 type Tool = { name: string; package: string; any: string[] };
 
 export const TOOLS: readonly Tool[] = [
@@ -18,7 +21,8 @@ export const TOOLS: readonly Tool[] = [
 
 /** Tools that are not there. `path`: the directories of commands. */
 export function missingTools(path = Deno.env.get("PATH") ?? "", tools = TOOLS): Tool[] {
-  const places = (one: string) => one.startsWith("/") ? [one] : path.split(":").map((dir) => `${dir}/${one}`);
+  const places = (one: string) =>
+    one.startsWith("/") ? [one] : path.split(":").map((dir) => `${dir}/${one}`);
   return tools.filter(({ any }) => !any.flatMap(places).some(isThere));
 }
 
@@ -26,7 +30,9 @@ export function missingTools(path = Deno.env.get("PATH") ?? "", tools = TOOLS): 
 export function missingLine(missing: readonly Tool[]): string | null {
   if (missing.length === 0) return null;
   const names = missing.map(({ name }) => name).join(", ");
-  return `Tests that need ${names} will be left out, or fail. Install them: apt-get install ${packages(missing)}`;
+  return `Tests that need ${names} will be left out, or fail. Install them: apt-get install ${
+    packages(missing)
+  }`;
 }
 
 function packages(tools: readonly Tool[]): string {
@@ -35,7 +41,9 @@ function packages(tools: readonly Tool[]): string {
 
 function isThere(path: string): boolean {
   const [before, ...after] = path.split("/*/");
-  if (after.length > 0) return names(before!).some((name) => isThere(`${before}/${name}/${after.join("/*/")}`));
+  if (after.length > 0) {
+    return names(before!).some((name) => isThere(`${before}/${name}/${after.join("/*/")}`));
+  }
   try {
     return Deno.statSync(path).isFile;
   } catch {

@@ -4,12 +4,17 @@ import { missingLine, missingTools, TOOLS } from "./tools.ts";
 Deno.test("a machine without the tests' tools gets one line that names each, and how to install them", async () => {
   const dir = await Deno.makeTempDir({ prefix: "holdfast-tools-" });
   try {
-    const tools = TOOLS.map((tool) => ({ ...tool, any: tool.any.map((one) => one.replace(/^\//, `${dir}/`)) }));
+    const tools = TOOLS.map((tool) => ({
+      ...tool,
+      any: tool.any.map((one) => one.replace(/^\//, `${dir}/`)),
+    }));
     const missing = missingTools(`${dir}/bin`, tools);
     deepStrictEqual(missing.map(({ name }) => name), TOOLS.map(({ name }) => name));
     const line = missingLine(missing)!;
     ok(
-      TOOLS.every((tool) => line.includes(tool.name) && line.split("apt-get install ")[1]!.includes(tool.package)),
+      TOOLS.every((tool) =>
+        line.includes(tool.name) && line.split("apt-get install ")[1]!.includes(tool.package)
+      ),
       line,
     );
     strictEqual(line.split("\n").length, 1);

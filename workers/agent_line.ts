@@ -6,7 +6,7 @@ import { type HubFile, readHubFile } from "./hub_door.ts";
 export interface LineSocket {
   readonly isOpen: boolean;
   send(frame: string | Uint8Array): void;
-  /** Cuts it, without a word. */
+  /** Cuts the connection without a close frame. */
   terminate(): void;
 }
 
@@ -23,9 +23,9 @@ export interface AgentLine {
 }
 
 /** A WebSocket to the engine that the hub's file names. */
-export function webSocketLine(hubFile: string): AgentLine {
+export function webSocketLine(hub_file: string): AgentLine {
   return {
-    hub: () => readHubFile(hubFile),
+    hub: () => readHubFile(hub_file),
     connect(hub, { open, frame, closed }) {
       const socket = new WebSocket(hub.url, { headers: { Authorization: `Bearer ${hub.token}` } });
       socket.on("open", open);

@@ -6,11 +6,11 @@ import { operationPhase } from "./roles/table.ts";
 import { LIMITS } from "./limits.ts";
 import { AgentMessage, type EngineMessage, type HeldTask } from "./protocol.ts";
 
-/** What a link needs of a WebSocket. */
+/** The parts of a WebSocket that a link uses. */
 export interface FrameSocket {
   send(data: string): void;
   close(code: number, reason: string): void;
-  readonly bufferedAmount: number;
+  get bufferedAmount(): number;
 }
 
 type Without<T, K extends PropertyKey> = T extends unknown ? Omit<T, K> : never;
@@ -22,14 +22,11 @@ export type Hello = Extract<AgentMessage, { type: "hello" }>;
 /** Messages that wait for their acknowledgement, together: a reconnect sends them all again. */
 const OUTBOX_BYTES_MAX = LIMITS.message_bytes_max;
 /**
- * A slow reader may hold this much unsent before its socket is dropped. More than is ever sent
- * again, so that it gets on.
+ * A socket with more unsent bytes is dropped because its reader is too slow. A reconnect sends less
+ * than this, so it can always catch up.
  */
 const UNSENT_BYTES_MAX = 2 * OUTBOX_BYTES_MAX;
-/**
- * Frames that come with time are no events of fault tests: their number would be a time in
- * disguise.
- */
+/** Fault tests do not count periodic frames: counting them would measure time. */
 const UNCOUNTED = new Set(["heartbeat", "progress", "log", "ack", "release"]);
 /** Unacknowledged messages that may wait for an agent. */
 const OUTBOX_MAX = 1024;
@@ -37,17 +34,17 @@ const OUTBOX_MAX = 1024;
 const VIOLATIONS_MAX = 3;
 
 type LinkOptions = {
-  agentId: string;
+  agent_id: string;
   run: string;
   epoch: number;
-  engineBoot: string;
+  engine_boot: string;
   clock: Clock;
-  heartbeatMs: number;
-  graceMs: number;
+  heartbeat_ms: number;
+  grace_ms: number;
   /** From SIGTERM to the agent to its end. */
-  preemptGraceMs: number;
+  preempt_grace_ms: number;
   /**
-   * The agent may have served other engines of this run: its first hello says what it holds of
+   * The agent may have served earlier engines of this run. Its first hello says what it holds for
    * them.
    */
   adopted?: boolean;
@@ -55,10 +52,7 @@ type LinkOptions = {
   onFrame: (phase: Phase) => void;
 };
 
-/**
- * The tasks of a hello that can still be asked for: of generations that live. The rest goes with
- * its generation.
- */
+/** The tasks of a hello that a call can still ask for: those of living generations. */
 export function heldTasks({ groups, tasks }: Hello): HeldTask[] {
   const lives = new Map(groups.filter(isAlive).map(({ group, generation }) => [group, generation]));
   return tasks.filter((task) =>
@@ -71,8 +65,8 @@ function isAlive({ state }: { state: string }): boolean {
 }
 
 /**
- * One agent's boot as the engine sees it: numbers what is sent, keeps it until it is acknowledged, sends the rest again when the
- * agent comes back on another socket, and drops what arrives twice.
+ * One agent's boot as the engine sees it: numbers what is sent, keeps it until it is acknowledged,
+ * sends the rest again when the agent comes back on another socket, and drops what arrives twice.
  * @internal
  */
 export class AgentLink {
@@ -99,7 +93,7 @@ export class AgentLink {
 
   constructor(options: LinkOptions) {
     this.#options = options;
-    this.agentId = options.agentId;
+    this.agentId = options.agent_id;
     this.#heardAt = options.clock.monotonic();
   }
 
@@ -119,7 +113,7 @@ export class AgentLink {
 
   /**
    * Sends now if the agent is there, else when it comes.
-   * @throws {EngineError} If the message is too large for the line, or too much waits for the agent.
+   * @throws {EngineError} If the message is too large, or too much waits for the agent.
    */
   send(message: ReliableMessage, phase: Phase = "other"): void {
     const numbered = { ...message, epoch: this.#options.epoch, seq: this.#sentSeq + 1 } as Numbered;
@@ -135,12 +129,16 @@ export class AgentLink {
   }
 
   #refuse(message: Numbered, bytes: number): void {
-    if (message.type !== "task" && message.type !== "start_group") return; // A few words about one of those.
-    const what = message.type === "task" ? `operation '${message.op}'` : `the start of ${message.group}`;
+    // Other messages are short.
+    if (message.type !== "task" && message.type !== "start_group") return;
+    const what = message.type === "task"
+      ? `operation '${message.op}'`
+      : `the start of ${message.group}`;
     const facts = { agent_id: this.agentId, bytes, limit: LIMITS.message_bytes_max };
     if (bytes > LIMITS.message_bytes_max) {
       throw new BadDataError(
-        `Cannot send ${what} to agent '${this.agentId}' because it has ${bytes} bytes: a message holds at most ` +
+        `Cannot send ${what} to agent '${this.agentId}' because it has ${bytes} bytes: a ` +
+          "message holds at most " +
           `${LIMITS.message_bytes_max}. Fix: make shorter what it is configured with`,
         facts,
       );
@@ -148,7 +146,8 @@ export class AgentLink {
     const waiting = this.#outbox.reduce((sum, sent) => sum + sent.bytes, 0);
     if (this.#outbox.length >= OUTBOX_MAX || (waiting > 0 && waiting + bytes > OUTBOX_BYTES_MAX)) {
       throw new InfrastructureError(
-        `Cannot send ${what} to agent '${this.agentId}' because ${this.#outbox.length} messages of ${waiting} bytes ` +
+        `Cannot send ${what} to agent '${this.agentId}' because ${this.#outbox.length} ` +
+          `messages of ${waiting} bytes ` +
           "wait for its acknowledgement. Fix: look for what keeps its host from answering",
         facts,
       );
@@ -161,16 +160,13 @@ export class AgentLink {
     this.blobs.expect(task);
   }
 
-  /** The task is over for the engine: later frames about it are nobody's. */
+  /** The engine is done with the task. Later frames about it are ignored. */
   forget(task: string): void {
     this.#phases.delete(task);
     this.blobs.forget(task);
   }
 
-  /**
-   * The end of the task's work is durable, or nobody wants its answer: the agent need not keep it
-   * any more.
-   */
+  /** Tells the agent to drop the task's answer: its work is durable, or nobody needs it. */
   release(task: string): void {
     if (this.#kept.delete(task) && !this.#closed) this.send({ type: "release", task });
   }
@@ -179,30 +175,31 @@ export class AgentLink {
   admits(hello: Hello): boolean {
     if (this.#closed) return false;
     if (this.#bootId === null) return this.#options.adopted === true || hello.engine_boot === null;
-    const ours = hello.engine_boot === this.#options.engineBoot;
+    const ours = hello.engine_boot === this.#options.engine_boot;
     const former = hello.engine_boot === this.#formerBoot; // Its first welcome was lost.
     return this.#bootId === hello.boot_id && (ours ? hello.received_seq <= this.#sentSeq : former);
   }
 
   /**
-   * The agent is on `socket` from now on. Answers its hello and sends again what it has not got.
+   * Uses `socket` for the agent from now on. Answers its hello and resends what it has not
+   * received.
    */
   attach(socket: FrameSocket, hello: Hello): void {
     this.#socket?.close(4000, "replaced by a newer socket of the same boot");
     if (this.#bootId === null) this.#inherit(hello);
     this.#socket = socket;
     this.#heardAt = this.#options.clock.monotonic();
-    const { epoch, engineBoot, run, heartbeatMs, graceMs, preemptGraceMs } = this.#options;
+    const { epoch, engine_boot, run, heartbeat_ms, grace_ms, preempt_grace_ms } = this.#options;
     const tasks = hello.tasks.map((held) => ({ task: held.task, verdict: this.#verdict(held) }));
-    if (hello.engine_boot === engineBoot) this.#acknowledged(hello.received_seq);
+    if (hello.engine_boot === engine_boot) this.#acknowledged(hello.received_seq);
     this.#write({
       type: "welcome",
       epoch,
-      engine_boot: engineBoot,
+      engine_boot,
       run,
-      heartbeat_ms: heartbeatMs,
-      grace_ms: graceMs,
-      preempt_grace_ms: preemptGraceMs,
+      heartbeat_ms,
+      grace_ms,
+      preempt_grace_ms,
       received_seq: this.#receivedSeq,
       verdict: "go_on",
       tasks,
@@ -215,7 +212,9 @@ export class AgentLink {
     this.#bootId = hello.boot_id;
     this.#formerBoot = hello.engine_boot;
     const roles = new Map(hello.groups.map(({ group, role }) => [group, role]));
-    for (const { task, group, op } of heldTasks(hello)) this.#expect(task, operationPhase(roles.get(group)!, op));
+    for (const { task, group, op } of heldTasks(hello)) {
+      this.#expect(task, operationPhase(roles.get(group)!, op));
+    }
   }
 
   #verdict({ task, state }: HeldTask): "go_on" | "deliver" | "keep" | "drop" {
@@ -235,7 +234,7 @@ export class AgentLink {
     this.#outbox = [];
   }
 
-  /** One frame from the agent, on the socket it is attached by. */
+  /** Receives one frame from the agent on its current socket. */
   receive(socket: FrameSocket, data: Uint8Array, binary: boolean): void {
     if (socket !== this.#socket) return;
     this.#heardAt = this.#options.clock.monotonic();
@@ -246,7 +245,8 @@ export class AgentLink {
     } catch (error) {
       this.#violated(error instanceof Error ? error.message : String(error));
     }
-    if (message) this.onMessage(message); // Outside: what its receiver throws is no fault of the agent.
+    // Outside the try: an error of the receiver is not the agent's fault.
+    if (message) this.onMessage(message);
   }
 
   #receiveBlob(data: Uint8Array): void {
@@ -255,7 +255,7 @@ export class AgentLink {
     this.blobs.add(frame);
   }
 
-  /** The message if it is new; null if the link itself was meant, or if it has come before. */
+  /** The message if it is new. Null if it was for the link itself or arrived before. */
   #accepted(message: AgentMessage): AgentMessage | null {
     this.#count(message);
     if (message.type === "hello") throw new RangeError("a socket says hello once");
@@ -265,21 +265,25 @@ export class AgentLink {
     }
     if (!("seq" in message)) return message;
     if (message.seq > this.#receivedSeq + 1) {
-      throw new RangeError(`message ${message.seq} came after ${this.#receivedSeq}: one in between is missing`);
+      throw new RangeError(
+        `message ${message.seq} came after ${this.#receivedSeq}: one in between is missing`,
+      );
     }
     const isNew = message.seq === this.#receivedSeq + 1;
     if (isNew) this.#receivedSeq = message.seq;
-    // Of the line only: a task's answer stays with the agent until `release`.
+    // Acknowledges the frame only. The agent keeps a task's answer until `release`.
     this.#write({ type: "ack", epoch: this.#options.epoch, received_seq: this.#receivedSeq });
     return isNew ? message : null;
   }
 
   #acknowledged(seq: number): void {
-    if (seq > this.#sentSeq) throw new RangeError(`message ${seq} was acknowledged, ${this.#sentSeq} is the last sent`);
+    if (seq > this.#sentSeq) {
+      throw new RangeError(`message ${seq} was acknowledged, ${this.#sentSeq} is the last sent`);
+    }
     this.#outbox = this.#outbox.filter(({ message }) => message.seq > seq);
   }
 
-  /** The agent sent what no frame may be, on the socket it is attached by. */
+  /** The agent sent an invalid frame on its current socket. */
   broken(socket: FrameSocket, reason: string): void {
     if (socket === this.#socket) this.#violated(reason);
   }

@@ -6,13 +6,14 @@ import { type AnyRole, NotResident, type Operation } from "./roles/role.ts";
 
 /** @internal */
 export type OperationOf<R extends AnyRole> = keyof R["operations"] & string;
-type Of<R extends AnyRole, Op extends OperationOf<R>> = R["operations"][Op] extends Operation ? R["operations"][Op]
+type Of<R extends AnyRole, Op extends OperationOf<R>> = R["operations"][Op] extends Operation
+  ? R["operations"][Op]
   : never;
 type Output<R extends AnyRole, Op extends OperationOf<R>> = z.output<Of<R, Op>["output"]>;
 
 /** What an operation of a role takes. */
 export type ArgumentsOf<R extends AnyRole, Op extends OperationOf<R>> = z.input<Of<R, Op>["args"]>;
-/** What a rank answers that did the work. */
+/** The answer of a rank that did the work. */
 export type AnswerOf<R extends AnyRole, Op extends OperationOf<R>> = Exclude<
   Output<R, Op>,
   NotResident
@@ -24,7 +25,8 @@ export type Answered<R extends AnyRole, Op extends OperationOf<R>> = {
   blobs: Uint8Array[];
 };
 /**
- * Or, of an operation that names a version, that another one is resident: then nothing was done.
+ * The answers, or `not_resident` if the operation needs a version that is not resident. Then
+ * nothing was done.
  */
 export type Asked<R extends AnyRole, Op extends OperationOf<R>> =
   | Answered<R, Op>
@@ -34,7 +36,8 @@ export type Asked<R extends AnyRole, Op extends OperationOf<R>> =
 type Question<R extends AnyRole, Op extends OperationOf<R>> = readonly [role: R, op: Op];
 
 /**
- * Calls an operation and checks what every rank answers against its declaration. The worker checks the arguments.
+ * Calls an operation and checks what every rank answers against its declaration. The worker checks
+ * the arguments.
  *
  * @throws {InfrastructureError} If an answer is not as declared.
  */
@@ -71,8 +74,8 @@ export function isNotResident(asked: object): asked is NotResident {
 type Work = { answers: unknown[] };
 
 /**
- * What was asked right after its version was made resident. @throws {InfrastructureError} If it is
- * not.
+ * The answer to an operation whose version was made resident just before. @throws
+ * {InfrastructureError} If it is not.
  */
 export function done<Done extends Work>(asked: Done | NotResident): Done {
   if (!isNotResident(asked)) return asked;
@@ -85,8 +88,8 @@ export function done<Done extends Work>(asked: Done | NotResident): Done {
 }
 
 /**
- * Calls an operation that names a version. Where another one is resident, `bring` makes this one resident and the operation is called
- * again, once.
+ * Calls an operation that names a version. If another version is resident, `bring` loads this one
+ * and the operation is called once more.
  *
  * @throws {InfrastructureError} If the version is not resident right after `bring`.
  */

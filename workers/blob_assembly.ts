@@ -9,19 +9,22 @@ const BlobFrameSchema = z.strictObject({
   blob: z.int().nonnegative().lt(LIMITS.blobs_max),
   offset: z.int().nonnegative(),
   total: z.int().nonnegative().max(LIMITS.answer_bytes_max),
-  data: z.instanceof(Uint8Array).refine((data) => data.length <= LIMITS.frame_bytes_max, "it is too long"),
+  data: z.instanceof(Uint8Array).refine(
+    (data) => data.length <= LIMITS.frame_bytes_max,
+    "it is too long",
+  ),
 });
 
 type Piece = { bytes: Uint8Array; filled: number };
 
 /**
- * Puts the blobs of running tasks together from their frames and checks them against the result
- * that names them.
+ * Assembles the blobs of running tasks from their frames and checks them against the result that
+ * names them.
  */
 export class BlobAssembly {
   #tasks = new Map<string, Map<number, Piece>>();
 
-  /** Frames of other tasks are dropped: memory is held only for work that was asked for. */
+  /** Frames of other tasks are dropped, so only requested work uses memory. */
   expect(task: string): void {
     this.#tasks.set(task, new Map());
   }
@@ -31,7 +34,8 @@ export class BlobAssembly {
   }
 
   /**
-   * Takes one frame in. Frames of a blob come in order; offset 0 starts it again, as after a reconnect.
+   * Adds one frame. Frames of a blob arrive in order. Offset 0 restarts the blob, as after a
+   * reconnect.
    * @throws {z.ZodError | RangeError} If the frame breaks the protocol.
    */
   add(value: unknown): void {
@@ -43,7 +47,9 @@ export class BlobAssembly {
     const expected = piece?.filled ?? 0;
     if (!piece || frame.offset !== expected || expected + frame.data.length > piece.bytes.length) {
       throw new RangeError(
-        `Cannot place a blob frame at offset ${frame.offset}: next is ${expected} of ${piece?.bytes.length ?? 0}`,
+        `Cannot place a blob frame at offset ${frame.offset}: next is ${expected} of ${
+          piece?.bytes.length ?? 0
+        }`,
       );
     }
     piece.bytes.set(frame.data, frame.offset);
@@ -51,7 +57,7 @@ export class BlobAssembly {
   }
 
   /**
-   * The blobs of a task, and forgets them.
+   * Returns the blobs of a task and forgets them.
    * @throws {InfrastructureError} If one is missing, short or damaged.
    */
   take(task: string, declared: { sha256: string; bytes: number }[]): Uint8Array[] {
@@ -62,14 +68,16 @@ export class BlobAssembly {
       const got = piece?.filled ?? 0;
       if (got !== bytes) {
         throw new InfrastructureError(
-          `Cannot use the result of task '${task}' because blob ${index} is incomplete: ${got} of ${bytes} bytes arrived`,
+          `Cannot use the result of task '${task}' because blob ${index} is incomplete: ` +
+            `${got} of ${bytes} bytes arrived`,
           { task, blob: index, bytes, got },
         );
       }
       const found = createHash("sha256").update(piece?.bytes ?? new Uint8Array()).digest("hex");
       if (found !== sha256) {
         throw new InfrastructureError(
-          `Cannot use the result of task '${task}' because blob ${index} is damaged: sha256 is ${found}, announced ${sha256}`,
+          `Cannot use the result of task '${task}' because blob ${index} is damaged: sha256 ` +
+            `is ${found}, announced ${sha256}`,
           { task, blob: index, sha256, found },
         );
       }
@@ -81,7 +89,9 @@ export class BlobAssembly {
     let held = frame.total;
     for (const [number, piece] of blobs) if (number !== frame.blob) held += piece.bytes.length;
     if (held > LIMITS.answer_bytes_max) {
-      throw new RangeError(`Cannot hold ${held} bytes of blobs: the limit is ${LIMITS.answer_bytes_max}`);
+      throw new RangeError(
+        `Cannot hold ${held} bytes of blobs: the limit is ${LIMITS.answer_bytes_max}`,
+      );
     }
     return { bytes: new Uint8Array(frame.total), filled: 0 };
   }

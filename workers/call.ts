@@ -1,4 +1,4 @@
-/** What is said with an operation, and what comes back. */
+/** What a caller passes with an operation, and what it receives. */
 
 export type Progress = {
   rank: number;
@@ -8,7 +8,7 @@ export type Progress = {
   metrics: Record<string, number>;
 };
 
-/** How one operation is called: its limits, and who hears of its progress. */
+/** How one operation is called: its limits and its progress callback. */
 export type CallOptions = {
   /** The journal key and attempt of the work this operation belongs to. */
   key: string;
@@ -16,21 +16,21 @@ export type CallOptions = {
   /** Aborting it cancels the operation and rejects with its reason. */
   signal?: AbortSignal;
   /**
-   * Settles when the intent of this work, and all that it was given, is durable: nothing is sent to
-   * a rank before.
+   * Settles when the intent of this work and its inputs are durable. Nothing is sent to a rank
+   * before that.
    */
   durable?: () => Promise<void>;
-  /** From the moment the ranks get the operation. Past it the group is replaced. */
+  /** Counts from when the ranks receive the operation. After it the group is replaced. */
   timeout_ms?: number;
-  /** The longest time without progress of any rank. Past it the group is replaced. */
+  /** The longest time without progress of any rank. After it the group is replaced. */
   no_progress_ms?: number;
   onProgress?: (progress: Progress) => void;
   /**
-   * Settles when the end of this work is durable. Until then the answer stays with the agent, so that another engine gets it
-   * without doing the work again. Left out: nobody will ask again.
+   * Settles when the end of this work is durable. Until then the answer stays with the agent, so
+   * that another engine gets it without doing the work again. Omitted: nobody will ask again.
    */
   recorded?: () => Promise<void>;
-  /** What earlier engines asked for this key counts from this attempt on. Default: `attempt`. */
+  /** Work of earlier engines for this key counts from this attempt on. Default: `attempt`. */
   since_attempt?: number;
 };
 
@@ -42,7 +42,17 @@ export function callOptions(caller: CallOptions): CallOptions {
   const { key, attempt, since_attempt, signal, timeout_ms, no_progress_ms, onProgress } = caller;
   const durable = caller.durable && (() => caller.durable!());
   const recorded = caller.recorded && (() => caller.recorded!());
-  return { key, attempt, since_attempt, signal, timeout_ms, no_progress_ms, onProgress, durable, recorded };
+  return {
+    key,
+    attempt,
+    since_attempt,
+    signal,
+    timeout_ms,
+    no_progress_ms,
+    onProgress,
+    durable,
+    recorded,
+  };
 }
 
 /** `outputs` in rank order, `blobs` of rank 0, and the generation that did the work. */

@@ -1,70 +1,112 @@
 import type { Cause } from "../engine/mod.ts";
 
 /**
- * Two tables. A sign says what was seen, its kind what that means, the kind's policy what follows: three things, never one, for
- * the same sign may be the root on one rank and an echo on the next. `diagnosis.ts` reads them. The texts are those of torch 2.5
- * to 2.15, NCCL to 2.30, gloo, CUDA and vLLM 0.32 and 0.33.
+ * Two tables. A sign says what was seen, its kind says what that means, and the kind's policy says
+ * what follows. They are separate because the same sign may be the root on one rank and an echo on
+ * the next. `diagnosis.ts` reads them. The texts are those of torch 2.5 to 2.15, NCCL to 2.30,
+ * gloo, CUDA and vLLM 0.32 and 0.33.
  */
 
-/** What may follow a failure of a group. */
+/** What the engine may do after a failure of a group. */
 export type Action =
   /** A new generation with a new rendezvous, as often as the budget allows. */
   | "restart"
-  /** A new generation, once: the same again without progress between them is no accident. */
+  /** A new generation, once. The same failure again without progress is not an accident. */
   | "confirm"
-  /** A new generation on the devices that are left. */
+  /** A new generation on the remaining devices. */
   | "exclude_device"
-  /** A new generation; the stage then asks for less memory, where it may. */
+  /** A new generation. The stage then uses less memory if it can. */
   | "replan"
   /** Nothing: a second try would fail the same way. */
   | "stop";
 
 export type Policy = {
-  /** Whose budget of attempts the failed stage pays from. */
+  /** The budget that the failed stage's attempt counts against. */
   cause: Cause;
   action: Action;
   /**
-   * False: somebody took the process away. That says nothing about the work and costs no budget.
+   * False: something outside ended the process. That says nothing about the work and costs no
+   * budget.
    */
   counted: boolean;
-  /** One sentence for people: what it is. */
+  /** One sentence that explains it to people. */
   means: string;
 };
 
-const policy = (cause: Cause, action: Action, means: string): Policy => ({ cause, action, counted: true, means });
+const policy = (cause: Cause, action: Action, means: string): Policy => ({
+  cause,
+  action,
+  counted: true,
+  means,
+});
 
-/** What is done about each kind of failure. */
+/** What the engine does about each kind of failure. */
 export const POLICY = {
   device_fault: policy("infrastructure", "exclude_device", "A GPU is broken: memory, bus or link."),
-  device_memory: policy("out_of_memory", "replan", "The device has too little memory for the work."),
-  host_memory: policy("out_of_memory", "restart", "The host ran out of memory and a process was killed for it."),
-  preempted: { ...policy("worker_lost", "restart", "A scheduler took the process or its host away."), counted: false },
+  device_memory: policy(
+    "out_of_memory",
+    "replan",
+    "The device has too little memory for the work.",
+  ),
+  host_memory: policy(
+    "out_of_memory",
+    "restart",
+    "The host ran out of memory and a process was killed for it.",
+  ),
+  preempted: {
+    ...policy("worker_lost", "restart", "A scheduler took the process or its host away."),
+    counted: false,
+  },
   user_code: policy("user_code", "stop", "User code failed: a reward, a loss, a reader."),
   bad_data: policy("bad_data", "stop", "An input is broken."),
   non_finite: policy(
     "bad_data",
     "stop",
-    "The loss or its gradient was not a number for several steps in a row; all were skipped, and it would repeat.",
+    "The loss or its gradient was not a number for several steps in a row; all were " +
+      "skipped, and it would repeat.",
   ),
   import_error: policy("infrastructure", "stop", "A package is missing or incompatible."),
   misuse: policy("infrastructure", "stop", "The group's configuration cannot work."),
-  device_access: policy("infrastructure", "confirm", "A kernel failed: a bug, or a failing device."),
+  device_access: policy(
+    "infrastructure",
+    "confirm",
+    "A kernel failed: a bug, or a failing device.",
+  ),
   desync: policy("infrastructure", "confirm", "Ranks entered different collectives."),
   library: policy("infrastructure", "confirm", "A library reported an internal error."),
   crash: policy("worker_lost", "confirm", "The process crashed in native code."),
   exception: policy("infrastructure", "confirm", "An unexpected exception."),
   engine_start: policy("infrastructure", "confirm", "The inference engine could not start."),
   disk_full: policy("infrastructure", "confirm", "A disk is full."),
-  checkpoint_damaged: policy("infrastructure", "restart", "A checkpoint file differs from what was written."),
-  network: policy("infrastructure", "restart", "A network interface or network system call failed."),
+  checkpoint_damaged: policy(
+    "infrastructure",
+    "restart",
+    "A checkpoint file differs from what was written.",
+  ),
+  network: policy(
+    "infrastructure",
+    "restart",
+    "A network interface or network system call failed.",
+  ),
   engine_lost: policy("worker_lost", "restart", "The inference engine died behind its process."),
   hang: policy("no_progress", "restart", "A rank is alive but makes no progress."),
-  collective_timeout: policy("timeout", "restart", "A rank waited in a collective for a rank that never arrived."),
+  collective_timeout: policy(
+    "timeout",
+    "restart",
+    "A rank waited in a collective for a rank that never arrived.",
+  ),
   rendezvous: policy("worker_lost", "restart", "The ranks did not all meet."),
   peer_lost: policy("worker_lost", "restart", "Another rank went away."),
   exit: policy("worker_lost", "restart", "The process exited on its own."),
-  kill: policy("worker_lost", "restart", "The process was killed, and this host does not show by whom."),
-  operator_kill: { ...policy("worker_lost", "restart", "Somebody killed the process."), counted: false },
+  kill: policy(
+    "worker_lost",
+    "restart",
+    "The process was killed, and this host does not show by whom.",
+  ),
+  operator_kill: {
+    ...policy("worker_lost", "restart", "Somebody killed the process."),
+    counted: false,
+  },
   cancelled: policy("infrastructure", "restart", "The engine cancelled it."),
 } satisfies Record<string, Policy>;
 
@@ -85,7 +127,7 @@ export type Sign = {
   during?: "start" | "operation";
   /** Named ranks, in the first group of this expression: `2` or `1, 2`. */
   names?: RegExp;
-  /** It only says that the reason is in the log. */
+  /** The text only says that the reason is in the log. */
   see_log?: true;
 };
 
@@ -96,15 +138,22 @@ const sign = (kind: FailureKind, name: string, text: RegExp, more: Partial<Sign>
   role: "root",
   ...more,
 });
+/** Matches what any of these case-insensitive patterns matches. */
+const anyOf = (...patterns: RegExp[]): RegExp =>
+  new RegExp(patterns.map(({ source }) => source).join("|"), "i");
 const CASCADE = { role: "cascade" } as const;
 const TEARDOWN = { role: "teardown" } as const;
 const SEE_LOG = { see_log: true } as const;
 
-/** Texts by how much they explain: of several on one rank the first row of this table wins. */
+/** Texts in the order of how much they explain. If a rank shows several, the first row wins. */
 export const SIGNS: readonly Sign[] = [
   sign("device_fault", "cuda_ecc", /uncorrectable ECC error|ECC_UNCORRECTABLE|ECCUncorrectable/i),
   sign("device_fault", "gpu_off_the_bus", /fallen off the bus|\bGPU is lost\b/i),
-  sign("device_fault", "gpu_xid", /NVRM: Xid [^:]*:[^:]*(?::[^:]*)*?: (48|63|64|74|79|92|94|95|119|120),/),
+  sign(
+    "device_fault",
+    "gpu_xid",
+    /NVRM: Xid [^:]*:[^:]*(?::[^:]*)*?: (48|63|64|74|79|92|94|95|119|120),/,
+  ),
   sign("device_fault", "nvlink", /NVLINK_UNCORRECTABLE|nvlink.*\b(fatal|uncorrectable)\b/i),
 
   sign(
@@ -116,9 +165,16 @@ export const SIGNS: readonly Sign[] = [
   sign(
     "device_memory",
     "vllm_cache_memory",
-    /No available memory for the cache blocks|less than desired GPU memory utilization|is larger than the available KV cache memory/i,
+    anyOf(
+      /No available memory for the cache blocks|less than desired GPU memory utilization/i,
+      /is larger than the available KV cache memory/i,
+    ),
   ),
-  sign("host_memory", "kernel_oom_kill", /Out of memory: Killed process|\boom[-_]kill(er)?\b|OOMKilled/i),
+  sign(
+    "host_memory",
+    "kernel_oom_kill",
+    /Out of memory: Killed process|\boom[-_]kill(er)?\b|OOMKilled/i,
+  ),
   sign(
     "host_memory",
     "host_allocation",
@@ -128,7 +184,10 @@ export const SIGNS: readonly Sign[] = [
   sign(
     "preempted",
     "scheduler_text",
-    /DUE TO (TIME LIMIT|PREEMPTION|NODE FAILURE)|\bNODE_FAIL\b|\bPREEMPTED\b|spot instance (interruption|termination)/i,
+    anyOf(
+      /DUE TO (TIME LIMIT|PREEMPTION|NODE FAILURE)|\bNODE_FAIL\b|\bPREEMPTED\b/i,
+      /spot instance (interruption|termination)/i,
+    ),
   ),
 
   sign(
@@ -150,19 +209,31 @@ export const SIGNS: readonly Sign[] = [
   ),
   sign("misuse", "world_size", /world size of \d+ but the current world size is \d+/i),
   sign("library", "nccl_internal_error", /ncclInternalError|internal error - please report/i),
-  sign("network", "infiniband", /NET\/IB ?: ?(Got completion|.*async fatal event)|ibv_\w+ failed with/i),
-  sign("misuse", "nccl_system_error_at_start", /ncclSystemError|unhandled system error/i, { during: "start" }),
+  sign(
+    "network",
+    "infiniband",
+    /NET\/IB ?: ?(Got completion|.*async fatal event)|ibv_\w+ failed with/i,
+  ),
+  sign("misuse", "nccl_system_error_at_start", /ncclSystemError|unhandled system error/i, {
+    during: "start",
+  }),
   sign("network", "nccl_system_error", /ncclSystemError|unhandled system error/i),
 
   sign(
     "disk_full",
     "no_space",
-    /No space left on device|\bENOSPC\b|Disk quota exceeded|basic_ios::clear: iostream error|inline_container\.cc:\d+\] \. unexpected pos/i,
+    anyOf(
+      /No space left on device|\bENOSPC\b|Disk quota exceeded/i,
+      /basic_ios::clear: iostream error|inline_container\.cc:\d+\] \. unexpected pos/i,
+    ),
   ),
   sign(
     "checkpoint_damaged",
     "checkpoint_unreadable",
-    /PytorchStreamReader failed|SafetensorError|invalid header or archive is corrupted|is not the recorded one: sha256 is|OSError: \[Errno 22\]/i,
+    anyOf(
+      /PytorchStreamReader failed|SafetensorError|invalid header or archive is corrupted/i,
+      /is not the recorded one: sha256 is|OSError: \[Errno 22\]/i,
+    ),
   ),
 
   sign("engine_lost", "vllm_dead", /EngineDeadError|EngineCore encountered an issue/, SEE_LOG),
@@ -170,7 +241,11 @@ export const SIGNS: readonly Sign[] = [
   sign("hang", "vllm_rpc_timeout", /RPC call to .* timed out/i),
   sign("engine_start", "vllm_init_failed", /Engine core initialization failed/i, SEE_LOG),
 
-  sign("hang", "watchdog_stuck", /watchdog got stuck|ProcessGroupNCCL watchdog hang|Could not acquire GIL/i),
+  sign(
+    "hang",
+    "watchdog_stuck",
+    /watchdog got stuck|ProcessGroupNCCL watchdog hang|Could not acquire GIL/i,
+  ),
   sign("hang", "monitored_barrier", /failed to pass monitoredBarrier/i, {
     ...CASCADE,
     names: /Ranks? ([\d, ]+) failed to pass monitoredBarrier/i,
@@ -182,7 +257,10 @@ export const SIGNS: readonly Sign[] = [
   sign(
     "collective_timeout",
     "nccl_watchdog_timeout",
-    /watchdog caught collective operation timeout|watchdog detected operation timeout|NCCL operation timed out|Timeout at NCCL work|detected by watchdog at work/i,
+    anyOf(
+      /watchdog caught collective operation timeout|watchdog detected operation timeout/i,
+      /NCCL operation timed out|Timeout at NCCL work|detected by watchdog at work/i,
+    ),
     CASCADE,
   ),
   sign("collective_timeout", "gloo_timeout", /Timed out waiting \d+ ?ms for (recv|send)/i, CASCADE),
@@ -192,9 +270,19 @@ export const SIGNS: readonly Sign[] = [
     /Timed out after \d+ seconds waiting for clients|wait timeout after \d+ ?ms/i,
     CASCADE,
   ),
-  sign("rendezvous", "store_unreachable", /client socket has timed out|TCP client failed to/i, CASCADE),
+  sign(
+    "rendezvous",
+    "store_unreachable",
+    /client socket has timed out|TCP client failed to/i,
+    CASCADE,
+  ),
   sign("rendezvous", "port_taken", /EADDRINUSE|address already in use/i),
-  sign("peer_lost", "nccl_remote_error", /ncclRemoteError|remote process exit|process exiting prematurely/i, CASCADE),
+  sign(
+    "peer_lost",
+    "nccl_remote_error",
+    /ncclRemoteError|remote process exit|process exiting prematurely/i,
+    CASCADE,
+  ),
   sign(
     "peer_lost",
     "peer_closed",
@@ -221,15 +309,18 @@ export const SIGNS: readonly Sign[] = [
   sign(
     "peer_lost",
     "collective_aborted",
-    /Application timeout caused pair closure|communicator was aborted|already Invalidated|flight recorder dump signal|operations have failed or timed out/i,
+    anyOf(
+      /Application timeout caused pair closure|communicator was aborted|already Invalidated/i,
+      /flight recorder dump signal|operations have failed or timed out/i,
+    ),
     TEARDOWN,
   ),
 ];
 
-/** What only guesses is no evidence. */
+/** Guesses are not evidence. */
 export const ADVICE = /\b(might|may) (also )?be (caused|due)|\bmight be asynchronously reported\b/i;
 
-/** Signs that no text gives. */
+/** Signs without a text. */
 export const TEXTLESS: Readonly<Record<string, FailureKind>> = {
   told_user_code: "user_code",
   told_bad_data: "bad_data",

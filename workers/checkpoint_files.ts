@@ -32,8 +32,8 @@ export async function firstProblem(
 }
 
 /**
- * The file that explains why a worker failed to load `dir`; null: none does. What a worker says of a damaged file is a
- * BadDataError, or an InfrastructureError where its text is one of a damaged checkpoint: the files decide.
+ * The file that explains why a worker failed to load `dir`; null: none does. A worker reports a
+ * damaged file as a BadDataError or an InfrastructureError, so the files themselves decide.
  */
 export async function problemBehind(
   error: unknown,
@@ -42,7 +42,7 @@ export async function problemBehind(
   return mayBeDamage(error) ? await firstProblem(dir, files) : null;
 }
 
-/** Whether an operation failed as it does where files that it reads are damaged. */
+/** Whether damaged input files may explain this error. */
 export function mayBeDamage(error: unknown): boolean {
   return error instanceof BadDataError || error instanceof InfrastructureError;
 }
@@ -50,7 +50,9 @@ export function mayBeDamage(error: unknown): boolean {
 /** `problem` in words. */
 export function problemText({ file, expected, found }: FileProblem): string {
   if (found === null) return `${file} is missing`;
-  return `${file} is not what was saved: its sha256 is ${found.slice(0, 12)}, recorded ${expected.slice(0, 12)}`;
+  return `${file} is not what was saved: its sha256 is ${found.slice(0, 12)}, recorded ${
+    expected.slice(0, 12)
+  }`;
 }
 
 /** Where a damaged checkpoint goes: beside the others, where a person can look at it. */
@@ -71,8 +73,8 @@ export async function moveAside({ dir, to }: Pick<SetAside, "dir" | "to">): Prom
 }
 
 /**
- * Makes room for a directory that is about to be written: a file in its place, or in the place of the directory that it
- * goes into, is set aside. Links and directories stay. What was moved, and where to.
+ * Makes room for a directory that is about to be written: sets aside a file in its place or in its
+ * parent's place. Links and directories stay. Returns what was moved, and where to.
  */
 export async function makeRoomFor(dir: string): Promise<{ from: string; to: string }[]> {
   const moved: { from: string; to: string }[] = [];

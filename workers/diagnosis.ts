@@ -1,9 +1,12 @@
 import { ADVICE, type FailureKind, type Role, type Sign, SIGNS, TEXTLESS } from "./causes.ts";
 import type { FailureReport } from "./protocol.ts";
 
-/** What one process left behind. A FailureReport is one, together with when it happened. */
+/** What one process left behind. A FailureReport adds when it happened. */
 export type Evidence =
-  & Pick<FailureReport, "cause" | "exception" | "message" | "exit_code" | "signal" | "kernel" | "oom_kills">
+  & Pick<
+    FailureReport,
+    "cause" | "exception" | "message" | "exit_code" | "signal" | "kernel" | "oom_kills"
+  >
   & {
     /** Its log's last lines, and those before them that look like errors. */
     log: string[];
@@ -23,12 +26,12 @@ type Verdict = {
 };
 
 /**
- * What a log may say of the machine beside an exception. Its other lines may be of an earlier
- * failure.
+ * What a log may say about the machine besides an exception. Its other lines may come from an
+ * earlier failure.
  */
 const MACHINE = new Set<FailureKind>(["device_fault", "device_memory", "host_memory", "disk_full"]);
 
-/** From the evidence of one process to what it says. Pure. */
+/** Reads the evidence of one process. Pure. */
 export function classify(evidence: Evidence): Verdict {
   const known = ownWord(evidence) ?? kernelWord(evidence);
   if (known) return known;
@@ -50,7 +53,7 @@ const textless = (observed: keyof typeof TEXTLESS, role: Role = "root"): Verdict
   line: null,
 });
 
-/** What the worker itself is sure of: it knows whose code ran and whether its state is whole. */
+/** What the worker itself is sure of: it knows whose code ran and whether its state is intact. */
 function ownWord({ cause, message, during }: Evidence): Verdict | null {
   if (cause === "user_code") return textless("told_user_code");
   if (cause === "cancelled") return textless("told_cancelled", "teardown");
@@ -59,7 +62,9 @@ function ownWord({ cause, message, during }: Evidence): Verdict | null {
   if (cause !== "bad_data") return null;
   if (/^non_finite:/.test(message)) return textless("non_finite");
   const damaged = SIGNS.find(({ name }) => name === "checkpoint_unreadable")!;
-  if (during === "operation" && damaged.text.test(message)) return matched({ sign: damaged, line: message });
+  if (during === "operation" && damaged.text.test(message)) {
+    return matched({ sign: damaged, line: message });
+  }
   return textless("told_bad_data");
 }
 
@@ -67,7 +72,9 @@ function ownWord({ cause, message, during }: Evidence): Verdict | null {
 function kernelWord({ kernel, oom_kills, ...evidence }: Evidence): Verdict | null {
   const seen = textSign(kernel, evidence);
   if (seen) return matched(seen);
-  return endOf(evidence) === "SIGKILL" && (oom_kills ?? 0) > 0 ? textless("oom_kill_counted") : null;
+  return endOf(evidence) === "SIGKILL" && (oom_kills ?? 0) > 0
+    ? textless("oom_kill_counted")
+    : null;
 }
 
 function textOf({ exception, message }: Evidence): string {
@@ -93,7 +100,7 @@ function matched({ sign: { name, kind, role, names }, line }: Seen): Verdict {
 }
 
 const CRASHES = new Set(["SIGSEGV", "SIGBUS", "SIGILL", "SIGFPE", "SIGABRT", "SIGSYS", "SIGTRAP"]);
-/** How shells and schedulers write a signal: 128 and its number. */
+/** Shells and schedulers report a signal as 128 plus its number. */
 const SIGNAL_EXITS: Record<number, string> = {
   132: "SIGILL",
   134: "SIGABRT",
@@ -109,7 +116,7 @@ function endOf({ signal, exit_code }: Pick<Evidence, "signal" | "exit_code">): s
   return signal ?? SIGNAL_EXITS[exit_code ?? 0] ?? null;
 }
 
-/** Ends that need no text. A crash is not among them: what aborts a process says why in its log. */
+/** Ends that need no text. A crash is not one of them: its log says why. */
 function endWord(evidence: Evidence): Verdict | null {
   const { cause, exception, oom_kills } = evidence;
   if (exception === "MemoryError") return textless("memory_error");
@@ -117,7 +124,7 @@ function endWord(evidence: Evidence): Verdict | null {
   const end = endOf(evidence);
   if (cause === "out_of_memory") return textless(end ? "oom_kill_counted" : "told_out_of_memory");
   if (end === "SIGTERM" || end === "SIGUSR1") return textless("sigterm");
-  // Nobody writes a last line before SIGKILL: older lines are not about it.
+  // A process cannot log its own SIGKILL, so older lines do not explain it.
   if (end === "SIGKILL") return textless(oom_kills === null ? "sigkill_unexplained" : "sigkill");
   return null;
 }
@@ -138,32 +145,42 @@ type Diagnosis = {
   judged: Judged[];
 };
 
-/** What is known beside the reports. */
+/** What is known besides the reports. */
 type Scene = {
   during: Evidence["during"];
-  /** Of the group. A rank that says nothing while others wait for it is the one that hangs. */
+  /** Of the group. A silent rank that others wait for is the one that hangs. */
   ranks: number;
 };
 
 /**
- * Judges every rank's report and picks the root: the rank at fault, not those that lost it or waited for it. In this order: one
- * whose report is first-hand (a rank that others name before one that they do not, then the earliest); the silent rank that
- * others waited for; a rank that others name; the earliest of what is left, teardown last.
+ * Judges every rank's report and picks the root: the rank at fault, not those that lost it or
+ * waited for it. In this order: one whose report is first-hand (a rank that others name before one
+ * that they do not, then the earliest); the silent rank that others waited for; a rank that others
+ * name; the earliest of what is left, teardown last.
  */
 export function diagnose(reports: FailureReport[], scene: Scene): Diagnosis {
-  if (reports.length === 0) throw new RangeError("Cannot diagnose a failure because there is no report");
-  const judged = reports.map((report) => ({ report, verdict: classify(evidenceOf(report, scene)) }));
+  if (reports.length === 0) {
+    throw new RangeError("Cannot diagnose a failure because there is no report");
+  }
+  const judged = reports.map((report) => ({
+    report,
+    verdict: classify(evidenceOf(report, scene)),
+  }));
   const named = new Set(judged.flatMap(({ verdict }) => verdict.culprits));
   const silent = silentRank(judged, { scene, named });
   const all = silent ? [...judged, silent] : judged;
   const of = (role: Role) => all.filter(({ verdict }) => verdict.role === role);
   const accused = (list: Judged[]) => list.filter(({ report }) => named.has(report.rank));
-  const root = [accused(of("root")), of("root"), accused(all), of("cascade"), all].map(earliest).find((one) => one)!;
+  const root = [accused(of("root")), of("root"), accused(all), of("cascade"), all].map(earliest)
+    .find((one) => one)!;
   const shown = all.map((one): Judged => {
     if (one === root) return { ...one, verdict: { ...one.verdict, role: "root" } };
     return one;
   });
-  return { root: shown[all.indexOf(root)]!, judged: shown.toSorted((a, b) => a.report.rank - b.report.rank) };
+  return {
+    root: shown[all.indexOf(root)]!,
+    judged: shown.toSorted((a, b) => a.report.rank - b.report.rank),
+  };
 }
 
 function evidenceOf(report: FailureReport, { during }: Scene): Evidence {
@@ -171,7 +188,9 @@ function evidenceOf(report: FailureReport, { during }: Scene): Evidence {
 }
 
 function earliest(judged: Judged[]): Judged | undefined {
-  return judged.toSorted((a, b) => a.report.at_ms - b.report.at_ms || a.report.rank - b.report.rank)[0];
+  return judged.toSorted((a, b) =>
+    a.report.at_ms - b.report.at_ms || a.report.rank - b.report.rank
+  )[0];
 }
 
 type Waiting = { scene: Scene; named: Set<number> };
@@ -180,24 +199,36 @@ type Waiting = { scene: Scene; named: Set<number> };
 function silentRank(judged: Judged[], { scene, named }: Waiting): Judged | null {
   if (judged.some(({ verdict }) => verdict.role === "root")) return null;
   const spoke = new Set(judged.map(({ report }) => report.rank));
-  const silent = Array.from({ length: scene.ranks }, (_, rank) => rank).filter((rank) => !spoke.has(rank));
+  const silent = Array.from({ length: scene.ranks }, (_, rank) => rank).filter((rank) =>
+    !spoke.has(rank)
+  );
   const rank = silent.find((rank) => named.has(rank)) ?? silent[0];
   if (rank === undefined) return null;
   const waited = judged[0]!.report;
   const message = `It said nothing while ${
     judged.length === 1 ? "another rank" : `${judged.length} ranks`
   } waited for it`;
-  const report = { ...waited, rank, cause: "timeout" as const, exception: null, message, traceback: null };
+  const report = {
+    ...waited,
+    rank,
+    cause: "timeout" as const,
+    exception: null,
+    message,
+    traceback: null,
+  };
   const rest = { exit_code: null, signal: null, log_tail: [], log_errors: [], log_path: "" };
   return { report: { ...report, ...rest }, verdict: textless("silent_rank") };
 }
 
 /**
- * What makes two failures the same: the sign, the operation, and the text without what differs from time to time. Budgets are
- * counted by it.
+ * Identifies a failure: the sign, the operation, and the text without its variable parts. Budgets
+ * count by it.
  */
 export function fingerprint({ report, verdict }: Judged, op: string | undefined): string {
   const text = (verdict.line ?? textOf({ ...report, log: [], during: "operation" }))
-    .replace(/0x[0-9a-f]+|\b[0-9a-f]{8,}\b|\d+(\.\d+)?/gi, "#").replace(/\s+/g, " ").trim().slice(0, 160);
+    .replace(/0x[0-9a-f]+|\b[0-9a-f]{8,}\b|\d+(\.\d+)?/gi, "#").replace(/\s+/g, " ").trim().slice(
+      0,
+      160,
+    );
   return [verdict.observed, op ?? "start", text].join("|");
 }

@@ -8,8 +8,8 @@ import { checkPython, findPython } from "./python_interpreter.ts";
 import { type Locked, Uv } from "./uv.ts";
 
 /**
- * One environment per engine, as DeepSpeed and vLLM never have to agree on versions, and per build
- * of PyTorch.
+ * One environment per engine and per build of PyTorch, so that DeepSpeed and vLLM never have to
+ * agree on versions.
  */
 export type EnvironmentKind = `${"torch" | "deepspeed" | "vllm"}_${Build}`;
 /** @internal */
@@ -25,7 +25,15 @@ type Recipe = {
   env?: Record<string, string>;
 };
 
-const WORKER_MODULES = ["websockets", "msgpack", "jsonschema", "numpy", "torch", "transformers", "safetensors"];
+const WORKER_MODULES = [
+  "websockets",
+  "msgpack",
+  "jsonschema",
+  "numpy",
+  "torch",
+  "transformers",
+  "safetensors",
+];
 
 const recipe = (engine: "torch" | "deepspeed", build: Build): Recipe => ({
   modules: engine === "torch" ? WORKER_MODULES : [...WORKER_MODULES, "deepspeed"],
@@ -51,8 +59,8 @@ const RECIPES: Record<EnvironmentKind, Recipe> = {
 type Cost = { download_mib: number; disk_mib: number };
 
 /**
- * What a requirement file adds to what is downloaded and to the disk, measured on x86-64 Linux with Python 3.11. What is not listed
- * is small.
+ * Download and disk size of each requirement file, measured on x86-64 Linux with Python 3.11. Files
+ * that are not listed are small.
  */
 const COSTS: Record<string, Cost> = {
   uv: { download_mib: 17, disk_mib: 63 },
@@ -65,7 +73,7 @@ const COSTS: Record<string, Cost> = {
   trl: { download_mib: 123, disk_mib: 684 },
 };
 
-/** Where environments lie, and what they are made with. */
+/** Where environments are, and what creates them. */
 export type EnvironmentOptions = MakingOptions & {
   /** HOME; environments are in HOME/env, which may be a symbolic link shared by several homes. */
   home: string;
@@ -73,8 +81,8 @@ export type EnvironmentOptions = MakingOptions & {
   own?: string | null;
   /** Which Python makes managed environments. */
   base?: string;
-  /** Where the requirement files lie. */
-  requirementsDir?: URL;
+  /** The directory of the requirement files. */
+  requirements_dir?: URL;
   /** Bytes that a directory's disk has left; null if it does not say. */
   freeBytes?: (dir: string) => number | null;
 };
@@ -93,23 +101,28 @@ export function environmentKind(
 }
 
 /**
- * The interpreter of an environment: the user's own after a check, else a managed one, made on first use.
- * @throws {InvalidInputError | InfrastructureError} One sentence that says what is wrong and how to fix it.
+ * The interpreter of an environment: the user's own after a check, else a managed one, made on
+ * first use.
+ * @throws {InvalidInputError | InfrastructureError} One sentence that says what is wrong and how to
+ * fix it.
  */
-export async function ensureEnvironment(kind: EnvironmentKind, options: EnvironmentOptions): Promise<string> {
+export async function ensureEnvironment(
+  kind: EnvironmentKind,
+  options: EnvironmentOptions,
+): Promise<string> {
   const { modules, ...recipe } = RECIPES[kind];
   if (options.own) {
     await checkPython(options.own, modules);
     return options.own;
   }
-  const { requirementsDir = REQUIREMENTS } = options;
-  const requirements = recipe.requirements.map((name) => new URL(`${name}.txt`, requirementsDir));
+  const { requirements_dir = REQUIREMENTS } = options;
+  const requirements = recipe.requirements.map((name) => new URL(`${name}.txt`, requirements_dir));
   return await ensureMade(kind, { ...options, ...recipe, requirements });
 }
 
 /**
- * The interpreter of a managed environment of any locked requirements with PyTorch: for what no
- * worker runs in.
+ * The interpreter of a managed environment for any locked requirements with PyTorch. No worker runs
+ * in it.
  */
 export async function ensureRequirements(
   requirements: URL,
@@ -120,7 +133,9 @@ export async function ensureRequirements(
   return await ensureMade(name, { ...options, build, requirements: [requirements] });
 }
 
-type Wanted = Omit<EnvironmentOptions, "own"> & Pick<Recipe, "build" | "env"> & { requirements: URL[] };
+type Wanted = Omit<EnvironmentOptions, "own"> & Pick<Recipe, "build" | "env"> & {
+  requirements: URL[];
+};
 
 async function ensureMade(kind: string, wanted: Wanted): Promise<string> {
   const place = await placeFor(kind, wanted);
@@ -131,18 +146,21 @@ async function ensureMade(kind: string, wanted: Wanted): Promise<string> {
   });
 }
 
-/** Other requirements are another directory. */
+/** Different requirements have a different directory. */
 async function placeFor(kind: string, wanted: Wanted): Promise<Place> {
   const files = [pytorchFile(wanted, wanted.build), ...wanted.requirements];
   const texts = await Promise.all(files.map((file) => Deno.readTextFile(file)));
   return placeOf(wanted.home, { name: kind, text: texts.join("\n") });
 }
 
-function pytorchFile({ requirementsDir = REQUIREMENTS }: Wanted, build: Build): URL {
-  return new URL(`pytorch_${build}.txt`, requirementsDir);
+function pytorchFile({ requirements_dir = REQUIREMENTS }: Wanted, build: Build): URL {
+  return new URL(`pytorch_${build}.txt`, requirements_dir);
 }
 
-async function make({ path }: Place, { making, ...wanted }: Wanted & { making: Making }): Promise<void> {
+async function make(
+  { path }: Place,
+  { making, ...wanted }: Wanted & { making: Making },
+): Promise<void> {
   const base = await findPython(wanted.base);
   const began = performance.now();
   checkRoom(making, [pytorchFile(wanted, wanted.build), ...wanted.requirements], wanted);
@@ -156,10 +174,14 @@ async function make({ path }: Place, { making, ...wanted }: Wanted & { making: M
 }
 
 /**
- * The build of PyTorch that can be had. The CPU's is looked for in the user's package index (a mirror may have it; for macOS the
- * public one has), then in PyTorch's own. Where neither has it, the CUDA build of the package index serves as well, and is large.
+ * The build of PyTorch that is available. Looks for the CPU build in the user's package index (a
+ * mirror may have it; the public one has it for macOS), then in PyTorch's own index. If neither has
+ * it, uses the much larger CUDA build.
  */
-async function pytorchFor(python: string, options: Wanted & { making: Making; uv: Uv }): Promise<Locked> {
+async function pytorchFor(
+  python: string,
+  options: Wanted & { making: Making; uv: Uv },
+): Promise<Locked> {
   const { making, uv, build } = options;
   const cuda = { file: pytorchFile(options, "cuda") };
   if (build === "cuda") return cuda;
@@ -170,13 +192,14 @@ async function pytorchFor(python: string, options: Wanted & { making: Making; uv
   const outcome = await uv.finds(python, { locked: cuda, making });
   if (!outcome.success) throw making.failure("looking up PyTorch", outcome);
   making.say(
-    "PyTorch's CPU build is neither in your package index nor can PyTorch's own be reached: taking the CUDA build, which is large",
+    "PyTorch's CPU build is neither in your package index nor can PyTorch's own be reached: " +
+      "taking the CUDA build, which is large",
   );
   checkRoom(making, [cuda.file, ...options.requirements], options);
   return cuda;
 }
 
-/** What requirement files cost together. */
+/** The total size of these requirement files. */
 export function costOf(names: string[]): Cost {
   const costs = names.map((name) => COSTS[name] ?? { download_mib: 0, disk_mib: 0 });
   const sum = (field: keyof Cost) => costs.reduce((total, cost) => total + cost[field], 0);
@@ -187,7 +210,11 @@ export function costOf(names: string[]): Cost {
  * Says what files cost before they are fetched. @throws {InfrastructureError} If the disk has no
  * room for them.
  */
-function checkRoom(making: Making, files: URL[], { home, freeBytes: free = freeBytes }: Wanted): void {
+function checkRoom(
+  making: Making,
+  files: URL[],
+  { home, freeBytes: free = freeBytes }: Wanted,
+): void {
   const { download_mib, disk_mib } = costOf(["uv", ...files.map(nameOf)]);
   const dir = resolve(home, "env");
   const left = (free(dir) ?? Infinity) / 2 ** 20;

@@ -14,10 +14,7 @@ import { type Action, type FailureKind, POLICY, type Role } from "./causes.ts";
 import { diagnose, fingerprint, type Judged } from "./diagnosis.ts";
 import type { FailureReport } from "./protocol.ts";
 
-/**
- * The worker says with these that its state is as before the operation. The agent has the same
- * list.
- */
+/** With these causes a worker reports that its state is unchanged. The agent has the same list. */
 const MILD = new Set<FailureReport["cause"]>(["user_code", "bad_data", "cancelled", "disk_full"]);
 
 /** Log lines that an error shows. */
@@ -46,16 +43,22 @@ export function leavesGroupWhole(reports: FailureReport[], ranks: number): boole
 
 /**
  * Where a failure happened: in operation `op`, or while the group started. `ranks`: of the group,
- * where it is known.
+ * if known.
  */
-export type FailurePlace = { run: string; group: string; generation: number; op?: string; ranks?: number };
+export type FailurePlace = {
+  run: string;
+  group: string;
+  generation: number;
+  op?: string;
+  ranks?: number;
+};
 
 /**
  * What is recorded of a failure's verdict, in `facts.failure`.
  * @internal
  */
 export type FailureFacts = {
-  /** null: a group that hangs without one that stands out. */
+  /** null: the group hangs and no rank stands out. */
   rank: number | null;
   observed: string;
   role: Role;
@@ -69,8 +72,8 @@ export type FailureFacts = {
 };
 
 /**
- * The root failure as an engine error: the cause first, then what the other ranks said, the log's last lines (of code of the user
- * its traceback), its path and what to do next.
+ * The root failure as an engine error: the cause first, then what the other ranks said, the log's
+ * last lines (of code of the user its traceback), its path and what to do next.
  */
 export function failureError(reports: FailureReport[], place: FailurePlace): EngineError {
   const { ranks, ...facts } = place;
@@ -100,7 +103,16 @@ function factsOf(root: Judged, place: FailurePlace): FailureFacts {
   const { cause, action } = POLICY[kind];
   const { rank } = root.report;
   const device = kind === "device_fault" ? deviceOf(root) : null;
-  return { rank, observed, role, kind, cause, action, fingerprint: fingerprint(root, place.op), device };
+  return {
+    rank,
+    observed,
+    role,
+    kind,
+    cause,
+    action,
+    fingerprint: fingerprint(root, place.op),
+    device,
+  };
 }
 
 /** The agent writes a GPU's number behind the kernel's line if it can tell it. */
@@ -109,7 +121,9 @@ function deviceOf({ verdict, report }: Judged): string | null {
   return /\(gpu (\d+)\)/.exec(text)?.[1] ?? /Xid \(PCI:([0-9a-f:.]+)\)/i.exec(text)?.[1] ?? null;
 }
 
-function reportFacts({ report: { rank, cause, message }, verdict: { observed, role, kind } }: Judged) {
+function reportFacts(
+  { report: { rank, cause, message }, verdict: { observed, role, kind } }: Judged,
+) {
   return { rank, cause, observed, role, kind, message: message.slice(0, 500) };
 }
 
@@ -117,12 +131,18 @@ type Telling = { judged: Judged[]; place: FailurePlace };
 
 function failureText({ report, verdict }: Judged, { judged, place }: Telling): string {
   const what = place.op ? `run '${place.op}' on ${place.group}` : `start ${place.group}`;
-  const said = report.exception && !report.message.startsWith(report.exception) ? `${report.exception}: ` : "";
+  const said = report.exception && !report.message.startsWith(report.exception)
+    ? `${report.exception}: `
+    : "";
   const lines = [`Cannot ${what} because rank ${report.rank} failed: ${said}${report.message}`];
   if (verdict.line && !report.message.includes(verdict.line)) lines.push(`  seen: ${verdict.line}`);
   lines.push(...judged.filter((one) => one.report.rank !== report.rank).map(cascadeLine));
   if (verdict.kind === "user_code" && report.traceback) {
-    lines.push(...report.traceback.trimEnd().split("\n").slice(-TRACEBACK_LINES_SHOWN).map((line) => `  | ${line}`));
+    lines.push(
+      ...report.traceback.trimEnd().split("\n").slice(-TRACEBACK_LINES_SHOWN).map((line) =>
+        `  | ${line}`
+      ),
+    );
   } else {
     lines.push(...report.log_tail.slice(-LINES_SHOWN).map((line) => `  | ${line}`));
   }
@@ -144,13 +164,14 @@ function cascadeLine({ report, verdict }: Judged): string {
 }
 
 /**
- * The words for ranks that are alive and do not get on. The agent collects what is named here
- * before it kills them.
+ * The message for ranks that are alive but make no progress. The agent collects the evidence it
+ * names before it kills them.
  */
-export function hangText(text: string, place: FailurePlace & { logDir: string }): string {
-  const name = `${place.logDir}/${place.group.replaceAll("/", "_")}`;
+export function hangText(text: string, place: FailurePlace & { log_dir: string }): string {
+  const name = `${place.log_dir}/${place.group.replaceAll("/", "_")}`;
   const stacks = `  stacks of its ranks: ${name}.rank*.gen${place.generation}.log`;
-  const recorder = `  collectives, where NCCL keeps them: ${name}.gen${place.generation}.flight.rank*`;
+  const recorder =
+    `  collectives, where NCCL keeps them: ${name}.gen${place.generation}.flight.rank*`;
   return [text, stacks, recorder, `  next: deno task rl logs ${place.run}`].join("\n");
 }
 

@@ -2,23 +2,31 @@ import { appendFileSync, closeSync, fsyncSync, mkdirSync, openSync, writeSync } 
 import { InfrastructureError, InvalidInputError, PRIVATE_FILE } from "../engine/mod.ts";
 
 export const FAULT_KINDS = ["kill", "stop", "drop", "disk_full", "oom"] as const;
-/** Those without ranks; the roles of workers are places too. */
+/** Places without ranks. The roles of workers are places too. */
 export const FAULT_PLACES = ["engine", "agent"] as const;
 export const FAULT_EVENTS = ["append", "frame", "op", "micro_batch"] as const;
 type FaultKind = typeof FAULT_KINDS[number];
 type FaultEvent = typeof FAULT_EVENTS[number];
 
 /** `n` counts from the start of each process, from 1. Without a rank (null) a fault is rank 0's. */
-export type Fault = { kind: FaultKind; place: string; rank: number | null; event: FaultEvent; n: number };
+export type Fault = {
+  kind: FaultKind;
+  place: string;
+  rank: number | null;
+  event: FaultEvent;
+  n: number;
+};
 
 type FaultOptions = {
   /** HOME/runs/RUN/faults: one marker file for each fault that has fired. */
   dir: string;
   place: string;
-  /** Roles of workers, which are places too: a fault of theirs is read, and left to them. */
+  /**
+   * Roles of workers, which are places too. Their faults are parsed here and fire in the workers.
+   */
   roles?: readonly string[];
   rank?: number;
-  /** Carries a kill or a stop out; by default on this process. */
+  /** Carries out a kill or a stop, by default on this process. */
   kill?: (kind: "kill" | "stop") => void;
   /** The file that takes one JSON line for each event; HOLDFAST_EVENTS by default. */
   events?: string;
@@ -46,7 +54,10 @@ function parseFault(text: string, roles: readonly string[]): Fault {
   if (!match) throw malformed(text, `it is not of the form ${GRAMMAR}`);
   const [, kind, place, rank, event, n] = match;
   if (kind === "oom" && (FAULT_PLACES as readonly string[]).includes(place!)) {
-    throw malformed(text, `'${place}' has no device whose memory could run out: use ${roles.join(" or ")}`);
+    throw malformed(
+      text,
+      `'${place}' has no device whose memory could run out: use ${roles.join(" or ")}`,
+    );
   }
   return {
     kind: oneOf(text, { name: "kind", value: kind!, allowed: FAULT_KINDS }),
@@ -57,22 +68,34 @@ function parseFault(text: string, roles: readonly string[]): Fault {
   };
 }
 
-function oneOf<T extends string>(text: string, field: { name: string; value: string; allowed: readonly T[] }): T {
+function oneOf<T extends string>(
+  text: string,
+  field: { name: string; value: string; allowed: readonly T[] },
+): T {
   const found = field.allowed.find((allowed) => allowed === field.value);
   if (found) return found;
-  throw malformed(text, `its ${field.name} is '${field.value}': it must be one of ${field.allowed.join(", ")}`);
+  throw malformed(
+    text,
+    `its ${field.name} is '${field.value}': it must be one of ${field.allowed.join(", ")}`,
+  );
 }
 
 function whole(text: string, field: { name: string; value: string; min: number }): number {
   const value = Number(field.value);
   if (/^\d+$/.test(field.value) && Number.isSafeInteger(value) && value >= field.min) return value;
-  throw malformed(text, `its ${field.name} is '${field.value}': it must be a whole number from ${field.min}`);
+  throw malformed(
+    text,
+    `its ${field.name} is '${field.value}': it must be a whole number from ${field.min}`,
+  );
 }
 
 function malformed(text: string, why: string): InvalidInputError {
-  return new InvalidInputError(`Cannot use fault '${text}' of HOLDFAST_FAULT because ${why}. Grammar: ${GRAMMAR}`, {
-    fault: text,
-  });
+  return new InvalidInputError(
+    `Cannot use fault '${text}' of HOLDFAST_FAULT because ${why}. Grammar: ${GRAMMAR}`,
+    {
+      fault: text,
+    },
+  );
 }
 
 /** The inverse of `parseFaults`, and the name of the fault's marker file. */
@@ -92,7 +115,9 @@ export class Faults {
 
   private constructor(faults: Fault[], options: FaultOptions) {
     const rank = options.rank ?? 0;
-    this.#faults = faults.filter((fault) => fault.place === options.place && (fault.rank ?? 0) === rank);
+    this.#faults = faults.filter((fault) =>
+      fault.place === options.place && (fault.rank ?? 0) === rank
+    );
     this.#options = options;
     this.#events = options.events ?? Deno.env.get("HOLDFAST_EVENTS");
   }
@@ -124,7 +149,9 @@ export class Faults {
     if (fault.kind === "drop") return "drop";
     if (fault.kind === "disk_full") {
       throw new InfrastructureError(
-        `Cannot write because the disk is full: fault '${printFault(fault)}' of HOLDFAST_FAULT, on purpose`,
+        `Cannot write because the disk is full: fault '${
+          printFault(fault)
+        }' of HOLDFAST_FAULT, on purpose`,
         { fault: printFault(fault) },
         { retryable: false },
       );

@@ -1,7 +1,7 @@
 import { InfrastructureError, InvalidInputError } from "../engine/mod.ts";
 import type { TrainerConfig } from "./trainer_config.ts";
 
-/** What is read of the machine. Tests bring their own. */
+/** What is read from the machine. Tests pass their own. */
 export type Machine = { env: Record<string, string | undefined>; devices: string[] };
 
 /** The GPUs of one worker group. */
@@ -14,7 +14,7 @@ export type GpuPlace = {
   order: "PCI_BUS_ID" | null;
 };
 
-/** What a group asks for. Groups of one block share out what the block may use. */
+/** What a group asks for. Groups of one block divide the block's GPUs among them. */
 export type GpuNeeds = {
   /** Of the configuration, as errors name it. */
   block: string;
@@ -23,7 +23,7 @@ export type GpuNeeds = {
   devices?: readonly number[] | null;
   /** GPUs of the group. */
   count: number;
-  /** In words, for a machine that has fewer. */
+  /** The explanation for a machine that has fewer. */
   each: { reason: string; why: string; fix: string };
 };
 
@@ -45,13 +45,14 @@ function deviceNames(): string[] {
 /**
  * The NVIDIA GPUs that this process may use, as `CUDA_VISIBLE_DEVICES` names them: its entries
  * where it is set (a cluster's scheduler sets it), else 0, 1, ... in the order of nvidia-smi. The
- * workers' torch has the last word: this only picks packages and places.
+ * workers' torch decides in the end: this only picks packages and places.
  */
 export function visibleGpus(machine: Machine = thisMachine()): string[] {
   const given = machine.env.CUDA_VISIBLE_DEVICES;
   if (given !== undefined) {
     const entries = given.split(",").map((entry) => entry.trim());
-    const end = entries.findIndex((entry) => entry === "" || entry === "-1"); // CUDA ignores what comes after such a one.
+    // CUDA ignores everything after an invalid entry.
+    const end = entries.findIndex((entry) => entry === "" || entry === "-1");
     return end < 0 ? entries : entries.slice(0, end);
   }
   const count = machine.devices.filter((name) => /^nvidia\d+$/.test(name)).length;
@@ -112,18 +113,18 @@ export function placeGpus(
 
 /** The GPUs that a block's `devices` names; null if it names none. */
 function chosen({ block, device, devices }: GpuNeeds, all: string[]): string[] | null {
-  if (!devices) return null; // Missing in what was recorded before there was such a field.
+  if (!devices) return null; // Recorded before this field existed.
   if (device === "cpu") {
     throw new InvalidInputError(
-      `Cannot place the ${block} because ${block}.devices names GPUs and ${block}.device is cpu: drop one of the two`,
+      `Cannot place the ${block} because ${block}.devices names GPUs and ${block}.device is ` +
+        "cpu: drop one of the two",
     );
   }
   const missing = devices.find((number) => number >= all.length);
   if (missing === undefined) return devices.map((number) => all[number]!);
   throw new InvalidInputError(
-    `Cannot place the ${block} because ${block}.devices names GPU ${missing}: this process sees ${all.length} (${
-      all.length === 0 ? "none" : `0 to ${all.length - 1}`
-    })`,
+    `Cannot place the ${block} because ${block}.devices names GPU ${missing}: this process sees ` +
+      `${all.length} (${all.length === 0 ? "none" : `0 to ${all.length - 1}`})`,
     { block, devices, seen: all },
   );
 }
@@ -139,26 +140,27 @@ function shared(
   if (device === "cpu" || (all.length === 0 && device === "auto")) return each.map(() => []);
   const free = all.filter((gpu) => !others.includes(gpu));
   const pool = given ?? (free.length >= count ? free : all);
-  // A GPU that only torch sees: the process looks for itself.
+  // Only torch sees a GPU here: the process finds it itself.
   if (pool.length === 0) return each.map(() => []);
   const slots = Math.floor(pool.length / count);
   if (slots > 0) {
     return each.map((i) => pool.slice((i % slots) * count, (i % slots) * count + count));
   }
   throw new InvalidInputError(
-    `Cannot place the ${block} because ${reason} and it may use ${pool.length} GPUs: ${why}. ${fix}, or set ` +
+    `Cannot place the ${block} because ${reason} and it may use ${pool.length} GPUs: ` +
+      `${why}. ${fix}, or set ` +
       `${block}.device to cpu`,
     { block, count, gpus: pool },
   );
 }
 
-/** GPUs that a run does without since they broke, and those that its other groups have. */
+/** GPUs that broke and are excluded from the run, and those that its other groups use. */
 type GpuLosses = { excluded: ReadonlySet<string>; used: readonly string[] };
 
 /**
- * A group's place without its broken GPUs: spares take over, which no other group has. What is
- * excluded stays so for the run.
- * @throws {InfrastructureError} That names the broken GPU, if no spare is left.
+ * A group's place without its broken GPUs: spares that no other group uses replace them. Excluded
+ * GPUs stay excluded for the run.
+ * @throws {InfrastructureError} If no spare is left. It names the broken GPU.
  */
 export function withoutGpus(
   group: string,
@@ -190,8 +192,8 @@ export function withoutGpus(
 }
 
 /**
- * Which of a group's GPUs a failure means: the one that it names, else the rank's own where each
- * rank has one, else all: with a broken one among them it would only fail again.
+ * The GPUs of a group that a failure concerns: the one that it names, or the rank's own if each
+ * rank has one, or all, because one of them is broken and would fail again.
  */
 export function brokenGpus(
   { visible }: GpuPlace,

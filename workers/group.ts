@@ -2,79 +2,53 @@ import {
   type ArtifactStore,
   type Clock,
   type EngineError,
-  errorFromJson,
   FencedError,
   hashJson,
-  InfrastructureError,
   WorkerLostError,
 } from "../engine/mod.ts";
 import type { CallOptions, CallResult } from "./call.ts";
-import { failureError, type FailureFacts, leavesGroupWhole } from "./failures.ts";
+import {
+  failureError,
+  type FailureFacts,
+  type FailurePlace,
+  leavesGroupWhole,
+} from "./failures.ts";
 import { argsHash, type Inherited, type Running } from "./inheritance.ts";
 import { OpenTasks } from "./open_tasks.ts";
 import { argumentsOf } from "./payload.ts";
 import type { AgentMessage, GroupState, RankState } from "./protocol.ts";
 import type { GroupLine } from "./group_line.ts";
-import { ReplacementBudget } from "./supervision.ts";
+import type { GroupEvent } from "./group_event.ts";
+import type { GroupSpec } from "./group_spec.ts";
+import { CallQueue } from "./call_queue.ts";
+import { ReplacementBudget } from "./replacement_budget.ts";
 import { unlessAborted } from "./unless_aborted.ts";
-
-/** What a group is: one job, done by `ranks` processes of one Python environment. */
-export type GroupSpec = {
-  /** `trainer`, `sampler/0`, ... */
-  group: string;
-  role: string;
-  ranks: number;
-  /** The environment's interpreter. */
-  python: string;
-  /** Python module with the role's `Worker` class. */
-  module: string;
-  /** Resolved configuration, handed to every rank. */
-  spec: unknown;
-  env?: Record<string, string>;
-  /** Of its ranks, dealt out evenly and in a row. Default: where there is room. */
-  hosts?: readonly string[];
-  start_timeout_ms?: number;
-  /** For operations whose caller sets no limit. */
-  no_progress_ms?: number;
-  /**
-   * The same job without the device that broke; only where the group says which it has.
-   * @throws {EngineError} If there are not enough devices left.
-   */
-  without?: (failure: FailureFacts) => GroupSpec;
-};
-
-export type GroupEvent =
-  | ({ type: "group"; failure: EngineError | null } & GroupState)
-  | { type: "replaced"; group: string; generation: number; replacements: number; error: EngineError }
-  /** An operation is over, well or not. By the monotonic clock: sent to the agent, and its answer received. */
-  | { type: "operation"; group: string; op: string; key: string; sent_ms: number; ended_ms: number };
 
 type GroupOptions = {
   run: string;
-  /** The engine's. Names of tasks hold it, so that no two engines of a run give the same. */
+  /** The engine's. Task names contain it, so no two engines of a run use the same name. */
   epoch: number;
-  /** The last generation of this name so far. */
+  /** The last generation that had this name. */
   after?: number;
   clock: Clock;
-  logDir: string;
-  /** Environment of the ranks, below what the group's own `env` says. */
+  log_dir: string;
+  /** Environment of the ranks. The group's own `env` overrides it. */
   env: Record<string, string>;
   /** For arguments that are too long for their message. */
   artifacts: Pick<ArtifactStore, "put">;
   onEvent: (event: GroupEvent) => void;
-  /** Whether this engine was not superseded. Asked before ranks are ended or told to stop what they do. */
+  /** Whether this engine still owns the run. Checked before ranks are ended or cancelled. */
   owns: () => Promise<boolean>;
 };
 
 const START_TIMEOUT_MS = 300_000;
-/** Calls that may wait for their turn. */
-const QUEUE_MAX = 64;
-/** For ranks to end by themselves once their group is not needed any more. */
+/** The time that ranks get to end by themselves when their group is dismissed. */
 export const DISMISS_GRACE_MS = 2_000;
 
 /**
- * A gang of Python processes with one job, as the engine sees it. Runs one operation at a time; replaces itself when a rank dies
- * or hangs, as often as its budget of replacements allows, and then fails permanently with the root cause.
+ * A gang of Python processes with one job, as the engine sees it. Runs one operation at a time;
+ * replaces itself when a rank dies or hangs, as often as its budget of replacements allows, and
+ * then fails permanently with the root cause.
  */
 export class WorkerGroup {
   #spec: GroupSpec;
@@ -85,12 +59,13 @@ export class WorkerGroup {
   #ranks: RankState[] = [];
   #info: Record<string, unknown> = {};
   #gate = closedGate();
-  #tail: Promise<void> = Promise.resolve();
-  #waiting = 0;
+  #queue = new CallQueue();
   #tasks: OpenTasks;
   #budget = new ReplacementBudget();
   #failure: EngineError | null = null;
-  /** The generation that was given up last: the agent may say so of the task and of the group. */
+  /**
+   * The generation that was given up last. The agent may report it for both the task and the group.
+   */
   #givenUp = -1;
 
   /** Starts once a line is attached. */
@@ -104,17 +79,20 @@ export class WorkerGroup {
     });
   }
 
-  /** What it was asked to be. */
+  /** What it was started as. */
   get spec(): GroupSpec {
     return this.#spec;
   }
 
-  /** Counts the gangs that had this group's name, from 1. Whatever an earlier one held in memory is gone. */
+  /**
+   * Counts the gangs that had this group's name, from 1. A new gang holds nothing that an earlier
+   * one had in memory.
+   */
   get generation(): number {
     return this.#generation;
   }
 
-  /** How far it has come, as its agent says. */
+  /** Its state, as its agent reports it. */
   get state(): GroupState["state"] {
     return this.#state;
   }
@@ -129,39 +107,33 @@ export class WorkerGroup {
     return this.#failure;
   }
 
-  /** Settles when all ranks are ready: what rank 0 says of itself (device, packages, repeats). */
-  async ready(signal?: AbortSignal): Promise<{ generation: number; info: Record<string, unknown> }> {
+  /** Settles when all ranks are ready. Returns what rank 0 reports (device, packages, repeats). */
+  async ready(
+    signal?: AbortSignal,
+  ): Promise<{ generation: number; info: Record<string, unknown> }> {
     await unlessAborted(this.#gate.promise, signal);
     return { generation: this.#generation, info: this.#info };
   }
 
   /**
-   * Runs `op` on all ranks, after the calls before it. Waits for the group to be ready, through replacements.
-   * @throws {EngineError} With the root cause; `worker_lost` if the ranks went while they worked.
+   * Runs `op` on all ranks, after the calls before it. Waits for the group to be ready, through
+   * replacements.
+   * @throws {EngineError} With the root cause; `worker_lost` if the ranks were lost during the
+   * work.
    */
   async call(op: string, args: unknown, options: CallOptions): Promise<CallResult> {
     if (this.#failure) throw this.#failure;
-    if (this.#waiting >= QUEUE_MAX) {
-      throw new InfrastructureError(
-        `Cannot queue '${op}' on ${this.spec.group} because ${this.#waiting} calls wait: the limit is ${QUEUE_MAX}`,
-        { group: this.spec.group, op },
-      );
-    }
-    const before = this.#tail;
-    const done = Promise.withResolvers<void>();
-    this.#tail = done.promise;
-    this.#waiting += 1;
+    const turn = this.#queue.join({ op, group: this.spec.group });
     let running: Running | null = null;
     try {
-      await unlessAborted(before, options.signal);
+      await unlessAborted(turn.begins, options.signal);
       await options.durable?.();
       await unlessAborted(this.#gate.promise, options.signal);
       running = await this.#begin(op, args, options);
-      this.#progressedOnceRecorded(running, options);
+      this.#budget.progressOnceRecorded(running.result.promise, options.recorded?.());
       return await this.#tasks.answer(running, options);
     } finally {
-      this.#waiting -= 1;
-      before.then(() => running?.over.promise).then(done.resolve);
+      turn.end(running?.over.promise);
     }
   }
 
@@ -170,7 +142,10 @@ export class WorkerGroup {
     return this.#tasks.holds({ op, key: options.key, args_hash: argsHash(args) }, options);
   }
 
-  /** Adopts what an earlier engine started on this agent if it is the same group, else starts a new generation. */
+  /**
+   * Adopts what an earlier engine started on this agent if it is the same group, else starts a new
+   * generation.
+   */
   attach(line: GroupLine, inherited: Inherited | null = null): void {
     if (this.#state === "failed" || this.#state === "stopped") return;
     this.#line = line;
@@ -180,7 +155,8 @@ export class WorkerGroup {
 
   #isThis({ group: { state, spec_hash }, tasks }: Inherited): boolean {
     const alive = state === "starting" || state === "ready";
-    return alive && spec_hash === this.#specHash() && tasks.filter((task) => task.state === "running").length <= 1;
+    return alive && spec_hash === this.#specHash() &&
+      tasks.filter((task) => task.state === "running").length <= 1;
   }
 
   #adopt({ group, tasks }: Inherited): void {
@@ -193,14 +169,17 @@ export class WorkerGroup {
     this.#emitState();
   }
 
-  /** The agent is lost, and every rank with it. A new agent's `attach` continues, if the budget allows one. */
+  /**
+   * The agent is lost, and every rank with it. A new agent's `attach` continues, if the budget
+   * allows one.
+   */
   agentLost(error: EngineError): void {
     if (this.#state === "failed" || this.#state === "stopped") return;
     this.#line = null;
     this.#lost(error);
   }
 
-  /** Ends the group permanently, from the engine's side. The agent's shutdown ends the processes. */
+  /** Ends the group permanently. Its processes end when the agent shuts down. */
   end(error: EngineError): void {
     if (this.#state === "failed" || this.#state === "stopped") return;
     this.#tasks.close(error);
@@ -228,9 +207,11 @@ export class WorkerGroup {
     }
   }
 
-  /** Rank states as the last heartbeat says. */
+  /** Updates the rank states from the last heartbeat. */
   refresh(state: GroupState): void {
-    if (state.generation === this.#generation && this.#state !== "failed") this.#ranks = state.ranks;
+    if (state.generation === this.#generation && this.#state !== "failed") {
+      this.#ranks = state.ranks;
+    }
   }
 
   #start(): void {
@@ -250,12 +231,12 @@ export class WorkerGroup {
       spec_hash: this.#specHash(),
       env: this.#env(),
       interface: this.#line?.interface ?? null,
-      log_dir: this.#options.logDir,
+      log_dir: this.#options.log_dir,
       start_timeout_ms: start_timeout_ms ?? START_TIMEOUT_MS,
     };
     try {
       this.#line?.send(message);
-    } catch (error) { // It is too large: it will be the next time, too.
+    } catch (error) { // It is too large, and would be again.
       return this.#giveUp(error as EngineError, "failed");
     }
     this.#emitState();
@@ -265,7 +246,10 @@ export class WorkerGroup {
     return { ...this.#options.env, ...this.spec.env };
   }
 
-  /** Of all that makes the group what it is. A group of another engine with the same hash can stand for this one. */
+  /**
+   * Hash of everything that defines the group. This engine can adopt another engine's group with
+   * the same hash.
+   */
   #specHash(): string {
     const { role, ranks, python, module, spec } = this.spec;
     const { interface: named, parts } = this.#line ?? {};
@@ -273,13 +257,18 @@ export class WorkerGroup {
     return hashJson({ role, ranks, python, module, spec, env: this.#env(), ...place });
   }
 
-  /** Takes up what an earlier engine began, else sends the operation once the ranks are free. */
+  /** Continues what an earlier engine started, or sends the operation once the ranks are free. */
   async #begin(op: string, args: unknown, options: CallOptions): Promise<Running> {
     const identity = { op, key: options.key, args_hash: argsHash(args) };
     const left = this.#tasks.take(identity, options);
     if (left) return left;
-    const given = await argumentsOf(args, { op, group: this.spec.group, artifacts: this.#options.artifacts });
-    while (this.#tasks.running) { // Of an earlier engine: nobody has asked for it, or a later call will.
+    const given = await argumentsOf(args, {
+      op,
+      group: this.spec.group,
+      artifacts: this.#options.artifacts,
+    });
+    // The running work is an earlier engine's. A later call may ask for it.
+    while (this.#tasks.running) {
       await unlessAborted(this.#tasks.running.over.promise, options.signal);
       await unlessAborted(this.#gate.promise, options.signal);
     }
@@ -288,7 +277,10 @@ export class WorkerGroup {
   }
 
   #groupChanged(message: Extract<AgentMessage, { type: "group" }>): void {
-    if (message.generation !== this.#generation || this.#state === "failed" || this.#state === "stopped") return;
+    if (
+      message.generation !== this.#generation || this.#state === "failed" ||
+      this.#state === "stopped"
+    ) return;
     this.#ranks = message.ranks;
     if (message.state === "ready") {
       this.#state = "ready";
@@ -301,12 +293,20 @@ export class WorkerGroup {
   }
 
   #groupError(message: Extract<AgentMessage, { type: "group" }>): EngineError {
+    if (message.failures.length > 0) {
+      return failureError(message.failures, this.#place(this.#tasks.running?.op));
+    }
+    const { group } = this.spec;
+    return new WorkerLostError(
+      `Cannot continue with ${group} because its agent says that it is ${message.state}`,
+      { group },
+    );
+  }
+
+  /** Where a failure of this generation happened. */
+  #place(op: string | undefined): FailurePlace {
     const { group, ranks } = this.spec;
-    const place = { run: this.#options.run, group, ranks, generation: message.generation, op: this.#tasks.running?.op };
-    if (message.failures.length > 0) return failureError(message.failures, place);
-    return new WorkerLostError(`Cannot continue with ${group} because its agent says that it is ${message.state}`, {
-      group,
-    });
+    return { run: this.#options.run, group, ranks, generation: this.#generation, op };
   }
 
   #finished(message: Extract<AgentMessage, { type: "result" }>): void {
@@ -318,21 +318,23 @@ export class WorkerGroup {
   #failed(message: Extract<AgentMessage, { type: "error" }>): void {
     const running = this.#tasks.find(message.task);
     if (!running) return this.#line?.release(message.task);
-    const { group, ranks } = this.spec;
-    const place = { run: this.#options.run, group, ranks, generation: this.#generation, op: running.op };
-    const error = failureError(message.failures, place);
-    if (running === this.#tasks.running && !leavesGroupWhole(message.failures, ranks)) return this.#lost(error);
+    const error = failureError(message.failures, this.#place(running.op));
+    if (running === this.#tasks.running && !leavesGroupWhole(message.failures, this.spec.ranks)) {
+      return this.#lost(error);
+    }
     this.#tasks.reject(running, error);
   }
 
-  /** This generation is over: its operation fails, and a new one starts unless the budget is spent. */
+  /** Ends this generation and its operation. A new one starts if the budget allows it. */
   #lost(error: EngineError): void {
-    if (this.#givenUp === this.#generation) return; // The next one is on its way.
+    if (this.#givenUp === this.#generation) return; // The next one is already starting.
     this.#givenUp = this.#generation;
     if (this.#state === "ready") this.#gate = closedGate();
     this.#state = "starting";
     this.#tasks.close(error);
-    if (!this.#budget.spend(error)) return this.#giveUp(this.#final(error), "failed");
+    if (!this.#budget.spend(error)) {
+      return this.#giveUp(this.#budget.final(error, this.spec.group), "failed");
+    }
     try {
       this.#leaveOut(error);
     } catch (refusal) {
@@ -340,37 +342,25 @@ export class WorkerGroup {
     }
     const { group } = this.spec;
     const generation = this.#generation + 1;
-    this.#options.onEvent({ type: "replaced", group, generation, replacements: this.#budget.spent, error });
-    this.#ifOwned(() => this.#line && this.#generation + 1 === generation && this.#start());
+    this.#options.onEvent({
+      type: "replaced",
+      group,
+      generation,
+      replacements: this.#budget.spent,
+      error,
+    });
+    this.#options.owns().then((owned) => {
+      const isNext = !this.#failure && this.#line && this.#generation + 1 === generation;
+      if (owned && isNext) this.#start();
+    });
   }
 
-  #ifOwned(act: () => void): void {
-    if (this.#failure) return;
-    this.#options.owns().then((owned) => owned && !this.#failure && act());
-  }
-
-  /** The next generation does without a device that broke. */
+  /** Excludes a device that broke from the next generation. */
   #leaveOut({ facts }: EngineError): void {
     const failure = facts.failure as FailureFacts | undefined;
-    if (failure?.action === "exclude_device" && this.spec.without) this.#spec = this.spec.without(failure);
-  }
-
-  /** Work that is recorded gives the budget back; work that a failure came after, before it was recorded, is lost with it. */
-  #progressedOnceRecorded({ result }: Running, options: CallOptions): void {
-    const done = result.promise.then(() => this.#budget.failures, () => null);
-    const recorded = options.recorded ? options.recorded() : done;
-    Promise.all([done, recorded]).then(([failures]) => {
-      if (failures === this.#budget.failures) this.#budget.progressed();
-    }, () => {});
-  }
-
-  /** The last failure, in its own class, with how often the group was replaced because of it. */
-  #final(error: EngineError): EngineError {
-    const { spent } = this.#budget;
-    if (spent === 0) return error;
-    const text = `${error.message}\n  ${this.spec.group} was replaced ${spent} times without committed progress`;
-    const json = { ...error.toJSON(), message: text, retryable: false };
-    return errorFromJson({ ...json, facts: { ...error.facts, replacements: spent } });
+    if (failure?.action === "exclude_device" && this.spec.without) {
+      this.#spec = this.spec.without(failure);
+    }
   }
 
   #giveUp(error: EngineError, state: "failed" | "stopped"): void {
@@ -381,9 +371,16 @@ export class WorkerGroup {
     this.#emitState();
   }
 
-  #emitOperation({ op, key, sentAt: sent_ms }: Running): void {
+  #emitOperation({ op, key, sent_ms }: Running): void {
     const ended_ms = this.#options.clock.monotonic();
-    this.#options.onEvent({ type: "operation", group: this.spec.group, op, key, sent_ms, ended_ms });
+    this.#options.onEvent({
+      type: "operation",
+      group: this.spec.group,
+      op,
+      key,
+      sent_ms,
+      ended_ms,
+    });
   }
 
   #emitState(): void {

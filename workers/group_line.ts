@@ -1,17 +1,19 @@
 import type { ReliableMessage } from "./agent_link.ts";
 import type { Phase } from "./roles/role.ts";
 
-/** Blobs as a result announces them. */
+/** Blobs as a result lists them. */
 export type Declared = { sha256: string; bytes: number }[];
 
 /**
- * The line to whoever has a group's ranks.
+ * The line to the agents that run a group's ranks.
  * @internal
  */
 export interface GroupLine {
-  /** Of the ranks' sockets; null: loopback. Those of several hosts with a comma between. */
+  /**
+   * The interface of the ranks' sockets; null: loopback. Several hosts' are joined with a comma.
+   */
   readonly interface: string | null;
-  /** Ranks on each host, where there are several. */
+  /** Ranks on each host; null for one host. */
   readonly parts: readonly number[] | null;
   readonly blobs: { take(task: string, declared: Declared): Uint8Array[] };
   send(message: ReliableMessage, phase?: Phase): void;

@@ -1,8 +1,35 @@
 import { gpuEnv, type GpuPlace } from "./gpus.ts";
-import type { GroupSpec } from "./group.ts";
+import type { FailureFacts } from "./failures.ts";
 import type { AnyRole, PlannedGroup } from "./roles/role.ts";
 
-/** A group as workers are started with it. `gpus`: those of `placeGpus`. */
+/** What a group is: one job, done by `ranks` processes of one Python environment. */
+export type GroupSpec = {
+  /** `trainer`, `sampler/0`, ... */
+  group: string;
+  role: string;
+  ranks: number;
+  /** The environment's interpreter. */
+  python: string;
+  /** Python module with the role's `Worker` class. */
+  module: string;
+  /** Resolved configuration, handed to every rank. */
+  spec: unknown;
+  env?: Record<string, string>;
+  /**
+   * The hosts of its ranks, which are spread evenly and in order. Default: hosts that have room.
+   */
+  hosts?: readonly string[];
+  start_timeout_ms?: number;
+  /** For operations whose caller sets no limit. */
+  no_progress_ms?: number;
+  /**
+   * The same job without the device that broke. Only for groups that name their devices.
+   * @throws {EngineError} If there are not enough devices left.
+   */
+  without?: (failure: FailureFacts) => GroupSpec;
+};
+
+/** Builds the spec that a group is started with. `gpus`: from `placeGpus`. */
 export function groupSpec(
   { name: role, module }: Pick<AnyRole, "name" | "module">,
   { group, ranks, spec, env, gpus: needs }: PlannedGroup,

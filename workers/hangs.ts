@@ -2,44 +2,51 @@ import { type EngineError, NoProgressError, TimeoutError_ } from "../engine/mod.
 import { type FailureFacts, type FailurePlace, hangText } from "./failures.ts";
 import type { RankState } from "./protocol.ts";
 
-/** How far one rank had come when it said so last. By the monotonic clock. */
+/** One rank's last report of progress. By the monotonic clock. */
 export type RankProgress = { rank: number; phase: string; done: number; at_ms: number };
 
-/** What is known of ranks that are alive and do not get on. `ranks`: as the last heartbeat says. */
+/**
+ * What is known about ranks that are alive but make no progress. `ranks`: from the last heartbeat.
+ */
 export type Hang = { progress: RankProgress[]; ranks: readonly RankState[] };
 
-/** Processes in these states run nothing, whatever they would say. */
+/** Processes in these states do not run. */
 const STANDS_STILL = new Set(["stopped", "traced", "waiting for the disk"]);
 
 /**
- * The rank that the others wait for, and how it shows: its process stands still; it alone has said nothing; it is behind the
- * others. Null: none stands out.
+ * The rank that the others wait for, and why: its process does not run, it alone reported nothing,
+ * or it is behind the others. Null: none stands out.
  */
 export function silentRank({ progress, ranks }: Hang): { rank: number; why: string } | null {
   const still = ranks.find(({ process_state }) => STANDS_STILL.has(process_state ?? ""));
   if (still) return { rank: still.rank, why: `its process is ${still.process_state}` };
   const mute = ranks.filter(({ rank }) => !progress.some((one) => one.rank === rank));
-  if (progress.length > 0 && mute.length === 1) return { rank: mute[0]!.rank, why: "it alone has told no progress" };
+  if (progress.length > 0 && mute.length === 1) {
+    return { rank: mute[0]!.rank, why: "it alone has told no progress" };
+  }
   const [last, ...others] = progress.toSorted((a, b) => a.at_ms - b.at_ms);
   const ahead = others.filter(({ phase, done }) => phase !== last!.phase || done > last!.done);
   if (!last || others.length === 0 || ahead.length < others.length) return null;
-  return { rank: last.rank, why: `it came as far as ${last.phase} ${last.done}, the others further` };
+  return {
+    rank: last.rank,
+    why: `it came as far as ${last.phase} ${last.done}, the others further`,
+  };
 }
 
 type HangPlace = FailurePlace & {
   op: string;
-  logDir: string;
+  log_dir: string;
   limit_ms: number;
   /** What was exceeded: the time without progress, or all the time that the operation had. */
   limit: "progress" | "time";
 };
 
 /**
- * Ranks that hang, as an error: who is waited for, and where the evidence is that the agent
- * collects before it kills them.
+ * The error for ranks that hang: which rank the others wait for, and where the agent saves the
+ * evidence before it kills them.
  */
 export function hangError(text: string, place: HangPlace, hang: Hang): EngineError {
-  const { group, op, limit_ms, generation, logDir } = place;
+  const { group, op, limit_ms, generation, log_dir } = place;
   const silent = silentRank(hang);
   const named = silent ? `${text}: rank ${silent.rank} is waited for because ${silent.why}` : text;
   const kind = place.limit === "progress" ? "no_progress" as const : "timeout" as const;
@@ -53,8 +60,16 @@ export function hangError(text: string, place: HangPlace, hang: Hang): EngineErr
     fingerprint: `${kind}|${op}`,
     device: null,
   };
-  const evidence = `${logDir}/${group.replaceAll("/", "_")}.*gen${generation}*`;
-  const facts = { group, op, limit_ms, generation, ...(silent && { rank: silent.rank }), failure, evidence };
+  const evidence = `${log_dir}/${group.replaceAll("/", "_")}.*gen${generation}*`;
+  const facts = {
+    group,
+    op,
+    limit_ms,
+    generation,
+    ...(silent && { rank: silent.rank }),
+    failure,
+    evidence,
+  };
   const Failure = kind === "no_progress" ? NoProgressError : TimeoutError_;
   return new Failure(hangText(named, place), facts);
 }

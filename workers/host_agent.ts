@@ -1,11 +1,17 @@
 import { join } from "node:path";
-import { type Clock, type EngineError, InfrastructureError, WorkerLostError } from "../engine/mod.ts";
+import {
+  type Clock,
+  type EngineError,
+  InfrastructureError,
+  WorkerLostError,
+} from "../engine/mod.ts";
 import { type AgentLink, heldTasks, type Hello } from "./agent_link.ts";
 import type { Hub } from "./hub.ts";
 import type { Inherited } from "./inheritance.ts";
 import type { AgentProcess, Launcher, LivingAgent } from "./local_launcher.ts";
 import type { AgentMessage } from "./protocol.ts";
-import { ReplacementBudget, sleepAwake, watchAgent } from "./supervision.ts";
+import { ReplacementBudget } from "./replacement_budget.ts";
+import { sleepAwake, watchAgent } from "./supervision.ts";
 import type { Tenure } from "./tenure.ts";
 
 export type AgentEvent = {
@@ -25,19 +31,18 @@ type HostAgentOptions = {
   tenure: Tenure;
   clock: Clock;
   /** For what the agent itself prints. */
-  logDir: string;
+  log_dir: string;
   /**
    * An agent that an earlier engine started must come within this long of the hub's announcement,
    * or it is ended.
    */
-  adoptMs: number;
+  adopt_ms: number;
   /** An agent that sends nothing for this long is lost. */
-  silentMs: number;
+  silent_ms: number;
   /** An agent must have said hello within this long. */
-  agentStartMs: number;
+  agent_start_ms: number;
   /**
-   * Whether the work of this key has a recorded result: nobody will ask for what workers did for
-   * it.
+   * Whether the work of this key has a recorded result, so that nobody needs the workers' answers.
    */
   isRecorded: (key: string) => Promise<boolean>;
   onEvent: (event: AgentEvent) => void;
@@ -46,7 +51,7 @@ type HostAgentOptions = {
   onLeaving: () => Promise<void>;
   /** There is a new agent, with no group on it. */
   onStarted: (link: AgentLink) => void;
-  /** The agent went, and every rank with it. */
+  /** The agent was lost, and every rank with it. */
   onLost: (error: EngineError) => void;
   /** No agent will come any more. */
   onGivenUp: (error: EngineError) => void;
@@ -55,7 +60,7 @@ type HostAgentOptions = {
 /** Time for the agent to end its ranks and itself on request. */
 const SHUTDOWN_MS = 5000;
 
-/** Of the time that a host has left, for what must be saved; the rest is for ending its ranks. */
+/** The share of a host's remaining time for saving. The rest is for ending its ranks. */
 const LEAVING_SHARE = 0.8;
 
 type Agent = {
@@ -75,7 +80,7 @@ function agentOf(agent: Pick<Agent, "id" | "link" | "process">): Agent {
 /** What the agent that was adopted holds of a group that this engine has not asked for yet. */
 export type Left = Inherited & { news: AgentMessage[] };
 
-/** The host of a run to which no hosts are named: this machine. */
+/** The host of a run that names no hosts: this machine. */
 export const LOCAL = "local";
 
 /**
@@ -96,7 +101,7 @@ export class HostAgent {
     this.#options = options;
   }
 
-  /** To the agent that there is now; null while there is none. */
+  /** The link to the current agent; null while there is none. */
   get link(): AgentLink | null {
     return this.#agent?.link ?? null;
   }
@@ -106,16 +111,16 @@ export class HostAgent {
     return this.#options.launcher.find?.() ?? null;
   }
 
-  /** Ends everything that was left here but these. */
+  /** Ends everything that was left here except these. */
   async sweep(kept: readonly LivingAgent[]): Promise<void> {
     await this.#options.launcher.sweep?.(kept);
   }
 
-  /** Lets this agent in once the hub is announced. */
+  /** Admits this agent once the hub is announced. */
   expect(found: LivingAgent | null): void {
     if (!found) return;
     this.#adopted = this.#adopt(found);
-    // `begin` throws it, unless the hub cannot be announced: then that is told.
+    // `begin` throws it. If the hub cannot be announced, that error is reported instead.
     this.#adopted.catch(() => {});
   }
 
@@ -140,8 +145,8 @@ export class HostAgent {
   }
 
   /**
-   * Ends the ranks and the agent: asked first, killed after a while. For a tenure that was ended by
-   * its own engine.
+   * Asks the ranks and the agent to end, then kills them. Only for an engine that ended its own
+   * tenure.
    */
   async stop(): Promise<void> {
     const agent = this.#agent;
@@ -166,7 +171,7 @@ export class HostAgent {
     this.#emit(agent, "stopped");
   }
 
-  /** Lets the agent be, with all that it runs, and drops its connection. */
+  /** Leaves the agent and its ranks running, and drops the connection. */
   leave(): void {
     this.#letBe(this.#agent);
     this.#agent = null;
@@ -178,55 +183,61 @@ export class HostAgent {
     this.#options.hub.leave();
   }
 
-  /** Settles when nothing is started or ended any more, after a tenure has ended. */
+  /** Settles when a tenure has ended and nothing is being started or stopped. */
   settled(): Promise<void> {
     return this.#supervised;
   }
 
   /** Adopts a living agent if it connects in time; else ends it. */
-  async #adopt({ agentId, process }: LivingAgent): Promise<boolean> {
-    const { clock, adoptMs, hub, tenure } = this.#options;
-    const link = hub.expect(agentId, { adopted: true });
+  async #adopt({ agent_id, process }: LivingAgent): Promise<boolean> {
+    const { clock, adopt_ms, hub, tenure } = this.#options;
+    const link = hub.expect(agent_id, { adopted: true });
     const came = Promise.withResolvers<Hello>();
     link.onMessage = (message) => {
       if (message.type === "hello" && !this.#agent) this.#inherit(message, came.resolve);
       this.#receive(message);
     };
     const late = new AbortController();
-    const tooLate = sleepAwake(clock, adoptMs, late.signal).then(() => null, () => null);
+    const tooLate = sleepAwake(clock, adopt_ms, late.signal).then(() => null, () => null);
     const hello = await Promise.race([came.promise, process.exited.then(() => null), tooLate]);
     late.abort(new Error("the agent has come"));
     if (!await tenure.owns()) throw tenure.ended;
     if (!hello) {
       this.#inherited.clear();
-      hub.forget(agentId);
+      hub.forget(agent_id);
       await process.destroy();
       return false;
     }
     await this.#dropRecorded(link);
     this.#count += 1;
-    this.#watch(agentOf({ id: agentId, link, process }), "adopted");
+    this.#watch(agentOf({ id: agent_id, link, process }), "adopted");
     return true;
   }
 
-  /** At once, so that what the agent says next finds the group that it is of. */
+  /** Runs immediately, so that the agent's next messages find their group. */
   #inherit(hello: Hello, came: (hello: Hello) => void): void {
     const tasks = heldTasks(hello);
     for (const group of hello.groups) {
-      this.#inherited.set(group.group, { group, tasks: tasks.filter((task) => task.group === group.group), news: [] });
+      this.#inherited.set(group.group, {
+        group,
+        tasks: tasks.filter((task) => task.group === group.group),
+        news: [],
+      });
     }
     came(hello);
   }
 
   /**
-   * The previous engine may have died between a row and telling the agent that the answer is no
-   * longer needed.
+   * Releases recorded answers. The previous engine may have died after it wrote a row and before it
+   * released the answer.
    */
   async #dropRecorded(link: AgentLink): Promise<void> {
     for (const left of this.#inherited.values()) {
       const recorded = await Promise.all(
-        // If the store does not say, the answer is kept: it does no harm, it only takes room.
-        left.tasks.map(({ key, state }) => state === "finished" && this.#options.isRecorded(key).catch(() => false)),
+        // If the store does not answer, the agent keeps the answer. That only costs space.
+        left.tasks.map(({ key, state }) =>
+          state === "finished" && this.#options.isRecorded(key).catch(() => false)
+        ),
       );
       for (const [i, { task }] of left.tasks.entries()) if (recorded[i]) link.release(task);
       left.tasks = left.tasks.filter((_, i) => !recorded[i]);
@@ -234,13 +245,13 @@ export class HostAgent {
   }
 
   async #start(): Promise<void> {
-    const { host, hub, launcher, logDir, tenure } = this.#options;
+    const { host, hub, launcher, log_dir, tenure } = this.#options;
     this.#count += 1;
     const id = `${host}-${this.#count}`;
     const link = hub.expect(id);
     link.onMessage = (message) => this.#receive(message);
-    const logPath = join(logDir, `agent.${host === LOCAL ? "" : `${host}.`}${this.#count}.log`);
-    const started = await launcher.start({ agentId: id, hubFile: hub.file, logPath });
+    const log_path = join(log_dir, `agent.${host === LOCAL ? "" : `${host}.`}${this.#count}.log`);
+    const started = await launcher.start({ agent_id: id, hub_file: hub.file, log_path });
     if (tenure.ended) return await started.destroy(); // Stopped in the meantime.
     this.#watch(agentOf({ id, link, process: started }), "started");
     this.#options.onStarted(link);
@@ -253,9 +264,16 @@ export class HostAgent {
   }
 
   async #supervise(agent: Agent): Promise<void> {
-    const { host, clock, hub, tenure, silentMs, agentStartMs, onLost, onGivenUp } = this.#options;
+    const { host, clock, hub, tenure, silent_ms, agent_start_ms, onLost, onGivenUp } =
+      this.#options;
     const exited = Promise.race([agent.process.exited, agent.leaving.promise]);
-    const limits = { clock, silentMs, startMs: agentStartMs, exited, signal: agent.watch.signal };
+    const limits = {
+      clock,
+      silent_ms,
+      start_ms: agent_start_ms,
+      exited,
+      signal: agent.watch.signal,
+    };
     const end = await watchAgent(agent.link, limits);
     if (!end || tenure.ended || !await tenure.owns() || tenure.ended) return;
     this.#agent = null;
@@ -267,7 +285,9 @@ export class HostAgent {
     const what = `Cannot continue with the workers of ${where}`;
     const text = `${what} because their agent was lost: ${end.reason}`;
     const counted = !agent.taken; // A reclaimed host says nothing about the work.
-    const error = new WorkerLostError(text, { agent_id: agent.id, reason: end.reason }, { counted });
+    const error = new WorkerLostError(text, { agent_id: agent.id, reason: end.reason }, {
+      counted,
+    });
     onLost(error);
     if (tenure.ended) return;
     if (!this.#budget.spend(error)) return onGivenUp(this.#final(error));
@@ -279,23 +299,25 @@ export class HostAgent {
   }
 
   /**
-   * Saves what must be saved while the ranks of a reclaimed host still live, then gives them up.
+   * Saves what must be saved while the ranks of a reclaimed host are still alive, then gives them
+   * up.
    */
-  async #leaveHost(graceMs: number): Promise<void> {
+  async #leaveHost(grace_ms: number): Promise<void> {
     const agent = this.#agent;
     if (!agent || agent.taken) return;
     agent.taken = true;
     this.#emit(agent, "leaving");
     const { clock, onLeaving } = this.#options;
     const over = new AbortController();
-    const waited = clock.sleep(graceMs * LEAVING_SHARE, over.signal).catch(() => {});
+    const waited = clock.sleep(grace_ms * LEAVING_SHARE, over.signal).catch(() => {});
     await Promise.race([onLeaving().catch(() => {}), agent.process.exited, waited]);
     over.abort(new Error("what had to be saved is saved"));
     agent.leaving.resolve("its host is being reclaimed (SIGTERM)");
   }
 
   #final(error: EngineError): EngineError {
-    const text = `${error.message}\n  It was started ${this.#count} times without a completed operation`;
+    const text =
+      `${error.message}\n  It was started ${this.#count} times without a completed operation`;
     return new WorkerLostError(text, error.facts, { cause: error, retryable: false });
   }
 

@@ -1,5 +1,6 @@
 import { type EngineError, InvalidInputError } from "../engine/mod.ts";
 import type { AgentLink } from "./agent_link.ts";
+import { DISMISS_GRACE_MS } from "./group.ts";
 import { HostAgent, type Left, LOCAL } from "./host_agent.ts";
 import type { Hub } from "./hub.ts";
 import type { Launcher, LocalLauncherOptions } from "./local_launcher.ts";
@@ -12,13 +13,13 @@ import type { Tenure } from "./tenure.ts";
  */
 export type HostOptions = {
   /**
-   * Starts its agents. `here`: what one on this machine would get. Default: processes on this
+   * Starts its agents. `here`: the options for one on this machine. Default: processes on this
    * machine.
    */
   launcher?: Launcher | ((here: LocalLauncherOptions) => Launcher);
   /**
-   * Network interface of its ranks' sockets. Without one, its ranks work with those of no other
-   * host.
+   * Network interface of its ranks' sockets. Without one, its ranks cannot work with other hosts'
+   * ranks.
    */
   interface?: string | null;
   /**
@@ -39,7 +40,7 @@ type OfHost = Omit<AgentOptions, "host" | "launcher" | keyof Told> & Told;
 
 const HOST_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/;
 
-/** @throws {InvalidInputError} If a name cannot name processes and files. */
+/** @throws {InvalidInputError} If processes and files cannot have this name. */
 export function checkHostNames(names: readonly string[]): void {
   if (names.length === 0) {
     throw new InvalidInputError("Cannot start workers because no host is named: name one", {});
@@ -51,12 +52,12 @@ export function checkHostNames(names: readonly string[]): void {
   }
 }
 
-/** A host as the run uses it, with its launcher made. */
+/** A host with its launcher created. */
 export type Host = Omit<HostOptions, "launcher"> & { launcher: Launcher };
 
 /**
- * The hosts of a run, each with an agent of its own that is adopted, watched, replaced and ended by
- * itself.
+ * The hosts of a run. Each has a separate agent that is adopted, watched, replaced and ended
+ * independently.
  */
 export class Hosts {
   readonly #hosts: ReadonlyMap<string, Host>;
@@ -126,7 +127,7 @@ export class Hosts {
     return this.#hosts.get(host)?.interface ?? null;
   }
 
-  /** What is free for a role where agents come. `used`: ranks of it that a host has already. */
+  /** The free room for a role on usable hosts. `used`: ranks of it that a host has already. */
   rooms(role: string, used: (host: string) => number): Room[] {
     const usable = [...this.#hosts].filter(([host]) => this.areOut || !this.#out.has(host));
     return usable.map(([host, { ranks, interface: named }]) => ({
@@ -136,10 +137,18 @@ export class Hosts {
     }));
   }
 
-  /** What an earlier engine left of a group, by host. Who takes it has it. */
+  /** What an earlier engine left of a group, by host. The caller becomes responsible for it. */
   takeLeft(group: string): Map<string, Left> {
     const left = [...this.#agents].map(([host, agent]) => [host, agent.takeLeft(group)] as const);
     return new Map(left.filter((one): one is [string, Left] => one[1] !== null));
+  }
+
+  /** Ends what an earlier engine left of a group on a host. Its answers are not kept. */
+  endLeft(host: string, { group: { group, generation }, tasks }: Left): void {
+    const link = this.link(host);
+    if (!link) return; // They ended with their agent.
+    for (const { task } of tasks) link.release(task);
+    link.send({ type: "stop_group", group, generation, grace_ms: DISMISS_GRACE_MS });
   }
 
   /** News of a group that was not asked for yet: `takeLeft` gives it. */
@@ -147,23 +156,23 @@ export class Hosts {
     this.#agents.get(host)?.keep(group, message);
   }
 
-  /** Ends ranks and agents of all hosts. For a tenure that was ended by its own engine. */
+  /** Ends the ranks and agents of all hosts. Only for an engine that ended its own tenure. */
   async stop(): Promise<void> {
     await Promise.all(this.#all.map((agent) => agent.stop()));
   }
 
-  /** Lets everything be, no longer connected. */
+  /** Leaves everything running and disconnects. */
   leave(): void {
     for (const agent of this.#all) agent.leave();
   }
 
-  /** Settles when nothing is started or ended any more, after a tenure has ended. */
+  /** Settles when a tenure has ended and nothing is being started or stopped. */
   async settled(): Promise<void> {
     await Promise.all(this.#all.map((agent) => agent.settled()));
   }
 }
 
-/** The nonce's part of a host. */
+/** The part of the nonce that names a host. */
 export function nonceHost(host: string): { host?: string } {
   return host === LOCAL ? {} : { host };
 }

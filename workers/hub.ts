@@ -17,11 +17,11 @@ type HubOptions = {
   host?: string;
   /** 0: any free port. */
   port?: number;
-  heartbeatMs?: number;
+  heartbeat_ms?: number;
   /** An agent that has no engine for this long kills its ranks and ends. */
-  graceMs?: number;
+  grace_ms?: number;
   /** An agent that gets SIGTERM says so, and ends after this long. */
-  preemptGraceMs?: number;
+  preempt_grace_ms?: number;
   /** Fault tests count frames by this. */
   onFrame?: (phase: Phase) => void;
   /** Instead of a WebSocket server: for simulations. */
@@ -31,8 +31,8 @@ type HubOptions = {
 type Settings = Required<Omit<HubOptions, "host" | "port" | "door">>;
 
 /**
- * What agents connect back to. Of those who know the run's token, only agents that `expect` announced are let in, everybody
- * else receives `drop`.
+ * The server that agents connect to. It admits agents that know the run's token and that `expect`
+ * announced. All others receive `drop`.
  */
 export class Hub {
   readonly engineBoot = randomBytes(8).toString("hex");
@@ -52,23 +52,20 @@ export class Hub {
     this.#door = door ?? new WebSocketDoor({ run, file, token: this.token, host, port, clock });
   }
 
-  /** Listens and says so: `listen`, then `announce`. */
+  /** Calls `listen`, then `announce`. */
   static async start(options: HubOptions): Promise<Hub> {
     const hub = await Hub.listen(options);
     await hub.announce();
     return hub;
   }
 
-  /**
-   * Listens. No agent knows it before `announce`, so that those that are to come can be named to
-   * `expect` first.
-   */
+  /** Listens. Agents find the hub only after `announce`, so that `expect` can name them first. */
   static async listen(options: HubOptions): Promise<Hub> {
     const hub = new Hub({
       clock: systemClock,
-      heartbeatMs: 1000,
-      graceMs: 2000,
-      preemptGraceMs: PREEMPT_GRACE_S * 1000,
+      heartbeat_ms: 1000,
+      grace_ms: 2000,
+      preempt_grace_ms: PREEMPT_GRACE_S * 1000,
       onFrame: () => {},
       ...options,
     });
@@ -81,38 +78,38 @@ export class Hub {
   }
 
   /**
-   * Lets an agent in, one that serves this engine first unless it is `adopted`. The link can be written to at once; the
-   * agent gets it when it comes.
+   * Admits an agent. Unless it is `adopted`, this must be its first engine. The link accepts
+   * messages immediately and delivers them when the agent connects.
    */
-  expect(agentId: string, { adopted = false }: { adopted?: boolean } = {}): AgentLink {
-    const { run, epoch, clock, heartbeatMs, graceMs, preemptGraceMs, onFrame } = this.#options;
+  expect(agent_id: string, { adopted = false }: { adopted?: boolean } = {}): AgentLink {
+    const { run, epoch, clock, heartbeat_ms, grace_ms, preempt_grace_ms, onFrame } = this.#options;
     const link = new AgentLink({
-      agentId,
+      agent_id,
       run,
       epoch,
-      engineBoot: this.engineBoot,
+      engine_boot: this.engineBoot,
       clock,
-      heartbeatMs,
-      graceMs,
-      preemptGraceMs,
+      heartbeat_ms,
+      grace_ms,
+      preempt_grace_ms,
       adopted,
       onFrame,
     });
-    this.#links.set(agentId, link);
+    this.#links.set(agent_id, link);
     return link;
   }
 
   /**
-   * The agent is not wanted any more: its socket is closed, and told to `drop` if it comes again.
+   * Closes the socket of an agent that is no longer needed. If it reconnects, it receives `drop`.
    */
-  forget(agentId: string): void {
-    this.#links.get(agentId)?.close();
-    this.#links.delete(agentId);
+  forget(agent_id: string): void {
+    this.#links.get(agent_id)?.close();
+    this.#links.delete(agent_id);
   }
 
   /**
-   * The epoch of an engine that has announced itself in place of this one; null if none has. Reads the file now; what it
-   * said before `announce` is of engines that the store had this one follow.
+   * The epoch of an engine that has announced itself in place of this one; null if none has. Reads
+   * the file now; what it said before `announce` is of engines that the store had this one follow.
    */
   supersededBy(): number | null {
     const announced = this.#announced ? this.#door.announced() : null;
@@ -125,22 +122,24 @@ export class Hub {
    * another engine.
    */
   leave(): void {
-    for (const agentId of [...this.#links.keys()]) this.forget(agentId);
+    for (const agent_id of [...this.#links.keys()]) this.forget(agent_id);
     this.#door.terminate();
   }
 
   /**
-   * Closes every connection. `keepFile` when another engine has taken the run over: the file is its
-   * own.
+   * Closes every connection. `keep_file` when another engine has taken the run over: the file is
+   * its own.
    */
-  async close({ keepFile = false }: { keepFile?: boolean } = {}): Promise<void> {
+  async close({ keep_file = false }: { keep_file?: boolean } = {}): Promise<void> {
     this.#ended.abort(new Error("the hub is closed"));
-    for (const agentId of [...this.#links.keys()]) this.forget(agentId);
+    for (const agent_id of [...this.#links.keys()]) this.forget(agent_id);
     await this.#door.close();
-    if (!keepFile && this.#door.announced()?.engine_boot === this.engineBoot) await this.#door.withdraw();
+    if (!keep_file && this.#door.announced()?.engine_boot === this.engineBoot) {
+      await this.#door.withdraw();
+    }
   }
 
-  /** Agents of the run come from now on. */
+  /** Agents of the run connect from now on. */
   async announce(): Promise<void> {
     const { engineBoot: engine_boot, token } = this;
     await this.#door.announce({ url: this.#url, token, engine_boot, epoch: this.#options.epoch });
@@ -190,13 +189,13 @@ export class Hub {
    * The agent of another engine's boot, or one that was given up: it must kill its ranks and end.
    */
   #drop(socket: DoorSocket): void {
-    const { run, epoch, heartbeatMs } = this.#options;
+    const { run, epoch, heartbeat_ms } = this.#options;
     const welcome = {
       type: "welcome",
       epoch,
       engine_boot: this.engineBoot,
       run,
-      heartbeat_ms: heartbeatMs,
+      heartbeat_ms,
       grace_ms: 0,
       preempt_grace_ms: 0,
     };
@@ -210,6 +209,6 @@ function parseHello(data: Uint8Array): Hello | null {
     const message = AgentMessage.parse(JSON.parse(new TextDecoder().decode(data)));
     return message.type === "hello" ? message : null;
   } catch {
-    return null; // The socket is closed for it: nothing that is not a hello is worth a word more.
+    return null; // A first message that is no hello only closes the socket.
   }
 }

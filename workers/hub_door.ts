@@ -6,7 +6,13 @@ import type { Duplex } from "node:stream";
 import { z } from "zod";
 // @ts-types="@types/ws"
 import { type RawData, type WebSocket, WebSocketServer } from "ws";
-import { type Clock, InfrastructureError, InvalidInputError, PRIVATE_FILE, readDerivedJson } from "../engine/mod.ts";
+import {
+  type Clock,
+  InfrastructureError,
+  InvalidInputError,
+  PRIVATE_FILE,
+  readDerivedJson,
+} from "../engine/mod.ts";
 import type { FrameSocket } from "./agent_link.ts";
 import { LIMITS } from "./limits.ts";
 import { Strangers } from "./strangers.ts";
@@ -41,23 +47,21 @@ export interface DoorSocket extends FrameSocket {
 }
 
 /**
- * Where agents come in, and where they are told of it: a WebSocket server and `hub.json`, or what a simulator has for them.
+ * Where agents connect and how they find it: a WebSocket server and `hub.json`, or a simulator's
+ * version of both.
  * @internal
  */
 export interface HubDoor {
-  /** Listens. Answers its address. */
+  /** Listens. Returns its address. */
   open(opened: (socket: DoorSocket) => void): Promise<string>;
   announce(content: HubFile): Promise<void>;
-  /**
-   * What was announced last, by whichever engine. Read now; null if there is nothing that can be
-   * read.
-   */
+  /** The last announcement of any engine, read now; null if none can be read. */
   announced(): HubFile | null;
-  /** Takes the announcement back. */
+  /** Removes the announcement. */
   withdraw(): Promise<void>;
-  /** Drops every connection, without a word. */
+  /** Drops every connection without a close frame. */
   terminate(): void;
-  /** Listens no more. */
+  /** Stops listening. */
   close(): Promise<void>;
 }
 
@@ -94,16 +98,25 @@ export class WebSocketDoor implements HubDoor {
 
   async open(opened: (socket: DoorSocket) => void): Promise<string> {
     this.#http.on("connection", (socket: Duplex) => this.#strangers.add(socket));
-    this.#http.on("upgrade", (request, socket, head) => this.#upgrade(request, socket, { head, opened }));
+    this.#http.on(
+      "upgrade",
+      (request, socket, head) => this.#upgrade(request, socket, { head, opened }),
+    );
     const { run, host, port } = this.#options;
     await new Promise<void>((resolve, reject) => {
       this.#http.once("error", (error: Error & { code?: string }) => {
         if (error.code !== "EADDRINUSE") {
-          return reject(new InfrastructureError(`Cannot listen on ${host}:${port}: ${error.message}`, { host, port }));
+          return reject(
+            new InfrastructureError(`Cannot listen on ${host}:${port}: ${error.message}`, {
+              host,
+              port,
+            }),
+          );
         }
-        const text =
-          `Cannot listen on ${host}:${port} because the port is in use. Fix: stop the program that has it, then ` +
-          `resume; or resume with any free port:\n  next: deno task rl resume ${run} workers.port=0`;
+        const text = `Cannot listen on ${host}:${port} because the port is in use. Fix: stop the ` +
+          "program that has it, then " +
+          `resume; or resume with any free port:\n  next: deno task rl resume ${run} ` +
+          "workers.port=0";
         reject(new InvalidInputError(text, { host, port }));
       });
       this.#http.listen(port, host, () => resolve());
@@ -153,25 +166,37 @@ export class WebSocketDoor implements HubDoor {
     const refusal = this.#refusal(request);
     if (refusal) return refuse(socket, refusal);
     this.#strangers.know(socket);
-    this.#sockets.handleUpgrade(request, socket, head, (upgraded) => opened(new Upgraded(upgraded)));
+    this.#sockets.handleUpgrade(
+      request,
+      socket,
+      head,
+      (upgraded) => opened(new Upgraded(upgraded)),
+    );
   }
 
-  /** A browser's page sends an Origin and may reach loopback by a custom name: both are refused. */
+  /**
+   * Refuses pages in a browser: they send an Origin, and may reach loopback by a custom host name.
+   */
   #refusal(request: IncomingMessage): string | null {
     const { authorization, origin, host } = request.headers;
-    if (!sameSecret(authorization ?? "", `Bearer ${this.#options.token}`)) return "401 Unauthorized";
+    if (!sameSecret(authorization ?? "", `Bearer ${this.#options.token}`)) {
+      return "401 Unauthorized";
+    }
     if (origin !== undefined || !this.#hosts.includes(host ?? "")) return "403 Forbidden";
     if (request.url !== "/agent") return "404 Not Found";
-    if (this.#terminated || this.#sockets.clients.size >= SOCKETS_MAX) return "503 Service Unavailable";
+    if (this.#terminated || this.#sockets.clients.size >= SOCKETS_MAX) {
+      return "503 Service Unavailable";
+    }
     return null;
   }
 }
 
-/**
- * Says so and closes: a socket that is only ended stays open for as long as its other end likes.
- */
+/** Answers and closes. A socket that is only ended stays open until the other end closes it. */
 function refuse(socket: Duplex, why: string): void {
-  socket.end(`HTTP/1.1 ${why}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`, () => socket.destroy());
+  socket.end(
+    `HTTP/1.1 ${why}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`,
+    () => socket.destroy(),
+  );
 }
 
 /** A WebSocket of the server. */
@@ -194,7 +219,8 @@ class Upgraded implements DoorSocket {
     this.socket.on("message", (raw, binary) => frame(bytesOf(raw), binary));
     this.socket.on("close", closed);
     this.socket.on("error", (error: Error & { code?: string }) => {
-      if (error.code?.startsWith("WS_ERR_")) broken(error.message); // Else the network: the agent connects again.
+      // Other errors are the network's: the agent reconnects.
+      if (error.code?.startsWith("WS_ERR_")) broken(error.message);
       this.socket.terminate();
     });
   }

@@ -3,7 +3,7 @@ import type { CallOptions, CallResult, Progress } from "./call.ts";
 import type { HeldGroup, HeldTask } from "./protocol.ts";
 import type { GroupLine } from "./group_line.ts";
 
-/** An operation that the ranks run, or whose answer is on its way. */
+/** An operation that the ranks run, or whose answer has not arrived yet. */
 export type Running = {
   task: string;
   op: string;
@@ -14,29 +14,29 @@ export type Running = {
    * By the monotonic clock: when it was sent; if an earlier engine sent it, when this one took it
    * over.
    */
-  sentAt: number;
+  sent_ms: number;
   result: PromiseWithResolvers<CallResult>;
   /** The ranks are free again. */
   over: PromiseWithResolvers<void>;
   onProgress: (progress: Progress) => void;
-  progressedAt: number;
+  progressed_ms: number;
 };
 
 export function running(what: Pick<Running, "task" | "op" | "key" | "link">, now: number): Running {
   const result = Promise.withResolvers<CallResult>();
-  result.promise.catch(() => {}); // Its caller may have gone already, by its signal.
+  result.promise.catch(() => {}); // Its caller may have left already.
   return {
     ...what,
-    sentAt: now,
+    sent_ms: now,
     result,
     over: Promise.withResolvers<void>(),
     onProgress: () => {},
-    progressedAt: now,
+    progressed_ms: now,
   };
 }
 
 /**
- * A group that an earlier engine of the run started, as its agent's hello tells of it.
+ * A group that an earlier engine of the run started, as its agent's hello describes it.
  * @internal
  */
 export type Inherited = { group: HeldGroup; tasks: HeldTask[] };
@@ -49,8 +49,9 @@ export function argsHash(args: unknown): string {
 }
 
 /**
- * What earlier engines asked of a group and this one has not asked for yet. A stage that starts again makes the same calls in the
- * same order: each gets what its forerunner got, until one that had not been made.
+ * Work that earlier engines asked of a group and this one has not asked for yet. A restarted stage
+ * makes the same calls in the same order. Each call receives the earlier call's answer, as far as
+ * there is one.
  */
 export class Inheritance {
   #left: { held: HeldTask; running: Running }[] = [];
@@ -59,15 +60,14 @@ export class Inheritance {
     this.#left.push({ held, running });
   }
 
-  /**
-   * The oldest that is the same work. What belongs to attempts of this key that have ended is
-   * released on the way.
-   */
+  /** The oldest entry for the same work. Also releases the work of this key's ended attempts. */
   take(identity: Identity, since: number): Running | null {
     for (const { held, running } of this.#left) {
       if (held.key === identity.key && held.attempt < since) running.link.release(running.task);
     }
-    this.#left = this.#left.filter(({ held }) => held.key !== identity.key || held.attempt >= since);
+    this.#left = this.#left.filter(({ held }) =>
+      held.key !== identity.key || held.attempt >= since
+    );
     const found = this.#left.find(({ held }) => isSame(held, identity));
     this.#left = this.#left.filter((left) => left !== found);
     return found?.running ?? null;
@@ -84,10 +84,11 @@ export class Inheritance {
 }
 
 function isSame({ op, key, args_hash, cancelled }: HeldTask, identity: Identity): boolean {
-  return op === identity.op && key === identity.key && args_hash === identity.args_hash && !cancelled;
+  return op === identity.op && key === identity.key && args_hash === identity.args_hash &&
+    !cancelled;
 }
 
-/** From which attempt on an earlier engine's work is this call's. */
+/** The first attempt whose work by an earlier engine this call may use. */
 export function sinceAttempt({ attempt, since_attempt }: CallOptions): number {
   return since_attempt ?? attempt;
 }

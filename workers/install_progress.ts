@@ -1,7 +1,7 @@
 /** Packages that a line names. */
 const SHOWN = 3;
 
-/** What uv is doing, from the lines that it writes. */
+/** What uv is doing, read from its output. */
 export class InstallProgress {
   /** Sizes by name. */
   readonly #downloads = new Map<string, string>();
@@ -41,7 +41,9 @@ export class InstallProgress {
   /** As in `downloading torch (182.9 MiB), numpy (16.1 MiB); building deepspeed`. */
   text(): string {
     const downloads = [...this.#downloads].map(([name, size]) => `${name} ${size}`.trim());
-    const parts = [named("downloading", downloads), named("building", [...this.#builds])].filter(Boolean);
+    const parts = [named("downloading", downloads), named("building", [...this.#builds])].filter(
+      Boolean,
+    );
     return parts.join("; ") || this.#phase;
   }
 }

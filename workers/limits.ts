@@ -1,17 +1,16 @@
 /**
- * Sizes that both ends of the line hold to. Whoever makes something larger gets an error that names it, before it is sent: a
- * frame that the other end refuses would end the connection, and come again on the next. Python reads them from the schema.
+ * Size limits for both ends of the line. Larger data fails with a named error before it is sent:
+ * the other end would refuse the frame, close the connection and receive it again on the next one.
+ * Python reads the limits from the schema.
  */
 export const LIMITS = {
-  /** Of one binary frame, a piece of a blob: other messages come between. */
+  /** One binary frame: a piece of a blob, so that other messages can go in between. */
   frame_bytes_max: 4 * 1024 * 1024,
-  /**
-   * Of a control message. What is long by nature travels beside its message, so all are far below.
-   */
+  /** One control message. Long data travels separately, so all are far smaller. */
   message_bytes_max: 32 * 1024 * 1024,
-  /** Of an operation's arguments, and of its outputs, inside their message. */
+  /** An operation's arguments or outputs inside their message. */
   inline_bytes_max: 256 * 1024,
-  /** Of all blobs of one answer together. */
+  /** All blobs of one answer together. */
   answer_bytes_max: 2 ** 30,
   /** Blobs of one answer. */
   blobs_max: 1024,

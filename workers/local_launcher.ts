@@ -15,25 +15,25 @@ import {
 } from "./process_sweep.ts";
 import { workerEnvironment } from "./worker_environment.ts";
 
-/** Where the Python package lies. */
+/** The directory of the Python package. */
 export const PYTHON_ROOT = fileURLToPath(new URL("./python", import.meta.url));
 
-/** What an agent's process is started with. */
+/** The arguments of an agent's process. */
 export type AgentStart = {
-  agentId: string;
-  hubFile: string;
+  agent_id: string;
+  hub_file: string;
   /** The agent's own output; ranks have separate logs. */
-  logPath: string;
+  log_path: string;
 };
 
 /** A started agent. */
 export type AgentProcess = {
   pid: number;
-  /** Says how the process ended. */
+  /** Resolves with how the process ended. */
   exited: Promise<string>;
   /** Ends the agent and everything that it started, and waits until nothing is left. */
   destroy(): Promise<void>;
-  /** Leaves it running, no longer watched. */
+  /** Leaves it running and stops watching it. */
   leave?(): void;
 };
 
@@ -41,13 +41,11 @@ export type AgentProcess = {
  * An agent that an earlier engine of the run started, and that is still there. `nonce`: what its
  * processes carry.
  */
-export type LivingAgent = { agentId: string; process: AgentProcess; nonce: Nonce | null };
+export type LivingAgent = { agent_id: string; process: AgentProcess; nonce: Nonce | null };
 
 /** Starts agents. The rest (ranks, groups, operations) goes over the protocol. */
 export interface Launcher {
-  /**
-   * Starts an agent. Resolves once its process runs; that it says hello is the hub's to wait for.
-   */
+  /** Starts an agent. Resolves once its process runs. The hub waits for its hello. */
   start(agent: AgentStart): Promise<AgentProcess>;
   /** The agent of this run that lives; null if there is none. */
   find?(): LivingAgent | null;
@@ -64,14 +62,12 @@ export type LocalLauncherOptions = {
   nonce: Nonce;
   /** The tree that workers may write in, and remove what they wrote. */
   home: string;
-  artifactsDir: string;
+  artifacts_dir: string;
   /** HOME/runs/RUN/faults, for faults on purpose. */
-  faultsDir: string;
+  faults_dir: string;
   clock: Clock;
   env?: Record<string, string>;
-  /**
-   * Words before its command: `["ip", "netns", "exec", "one"]`. What they name becomes the agent.
-   */
+  /** A command prefix: `["ip", "netns", "exec", "one"]`. It must exec the agent. */
   within?: readonly string[];
 };
 
@@ -91,7 +87,7 @@ export function localLauncher(options: LocalLauncherOptions): Launcher {
   };
 }
 
-/** How often an agent that is not our child is looked at. */
+/** How often to check an agent that is not our child. */
 const POLL_MS = 200;
 
 function livingAgent({ nonce, clock }: LocalLauncherOptions): LivingAgent | null {
@@ -99,10 +95,12 @@ function livingAgent({ nonce, clock }: LocalLauncherOptions): LivingAgent | null
   const isMine = (of: Nonce) => of.home === home && of.run === run && of.host === host;
   const mine = agents().filter((found) => isMine(found.nonce));
   const newest = mine.toSorted((a, b) => Number(a.start) - Number(b.start)).at(-1);
-  return newest ? { agentId: newest.agentId, nonce: newest.nonce, process: foundProcess(newest, clock) } : null;
+  return newest
+    ? { agent_id: newest.agent_id, nonce: newest.nonce, process: foundProcess(newest, clock) }
+    : null;
 }
 
-/** Not our child: its end is seen in the process table, and only there. */
+/** It is not our child, so only the process table shows when it ends. */
 function foundProcess({ pid, start, nonce }: FoundAgent, clock: Clock): AgentProcess {
   const left = new AbortController();
   const alive = () => processStart(pid) === start;
@@ -115,19 +113,30 @@ function foundProcess({ pid, start, nonce }: FoundAgent, clock: Clock): AgentPro
     await sweep(sameNonce(nonce), { clock });
   };
   const exited = watch().catch(() => new Promise<string>(() => {}));
-  return { pid, exited, destroy, leave: () => left.abort(new Error("the agent belongs to another engine")) };
+  return {
+    pid,
+    exited,
+    destroy,
+    leave: () => left.abort(new Error("the agent belongs to another engine")),
+  };
 }
 
 async function startAgent(agent: AgentStart, options: LocalLauncherOptions): Promise<AgentProcess> {
   const { python, nonce, clock, within = [] } = options;
-  const log = agent.logPath;
+  const log = agent.log_path;
   await Deno.mkdir(log.slice(0, log.lastIndexOf("/")), { recursive: true });
-  const args = ["-m", AGENT_MODULE, "--hub-file", agent.hubFile, "--agent-id", agent.agentId];
+  const args = ["-m", AGENT_MODULE, "--hub-file", agent.hub_file, "--agent-id", agent.agent_id];
   const argv = [...within, python, ...args];
-  // The shell gives the agent a log that outlives us (a pipe would break with us) and makes way for it. Only the log is
-  // made with another umask: ranks export models with the user's.
+  // The shell gives the agent a log that outlives us (a pipe would break with us) and makes way for
+  // it. Only the log is made with another umask: ranks export models with the user's.
   const command = new Deno.Command("/bin/sh", {
-    args: ["-c", '(umask 077; : >>"$1"); log="$1"; shift; exec "$@" >>"$log" 2>&1', "agent", log, ...argv],
+    args: [
+      "-c",
+      '(umask 077; : >>"$1"); log="$1"; shift; exec "$@" >>"$log" 2>&1',
+      "agent",
+      log,
+      ...argv,
+    ],
     clearEnv: true,
     env: agentEnvironment(options),
     stdin: "null",
@@ -164,7 +173,11 @@ function spawn(command: Deno.Command, python: string): Deno.ChildProcess {
     return command.spawn();
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    throw new InfrastructureError(`Cannot start the agent with '${python}': ${reason}`, { python }, { cause: error });
+    throw new InfrastructureError(
+      `Cannot start the agent with '${python}': ${reason}`,
+      { python },
+      { cause: error },
+    );
   }
 }
 
@@ -176,8 +189,8 @@ function agentEnvironment(options: LocalLauncherOptions): Record<string, string>
     PYTHONPATH: [PYTHON_ROOT, env.PYTHONPATH].filter(Boolean).join(":"),
     PYTHONUNBUFFERED: "1",
     [NONCE_VARIABLE]: nonceText(options.nonce),
-    HOLDFAST_ARTIFACTS: options.artifactsDir,
+    HOLDFAST_ARTIFACTS: options.artifacts_dir,
     HOLDFAST_HOME_DIR: options.home,
-    HOLDFAST_FAULTS_DIR: options.faultsDir,
+    HOLDFAST_FAULTS_DIR: options.faults_dir,
   };
 }

@@ -1,6 +1,7 @@
 /**
- * `deno task lock`: writes the requirements of every `.in` file with their versions and the hashes of all platforms into the `.txt`
- * beside it. A version that is locked stays unless its `.in` asks for another: delete the `.txt` for the newest.
+ * `deno task lock`: writes the requirements of every `.in` file with their versions and the hashes
+ * of all platforms into the `.txt` beside it. A version that is locked stays unless its `.in` asks
+ * for another: delete the `.txt` for the newest.
  */
 import { fileURLToPath } from "node:url";
 import { placeOf } from "./made_once.ts";
@@ -16,10 +17,18 @@ const UNLOCKED = ["--excludes", `${WORKERS}/not_locked.txt`];
 const LIKE_TORCH = [...UNLOCKED, "--constraints", `${WORKERS}/torch.txt`];
 /** What PyTorch requires besides CUDA's libraries: it is in each environment's requirements. */
 const NEEDS = [
-  ...["filelock", "typing-extensions", "setuptools", "sympy", "mpmath", "networkx", "jinja2", "markupsafe", "fsspec"],
+  "filelock",
+  "typing-extensions",
+  "setuptools",
+  "sympy",
+  "mpmath",
+  "networkx",
+  "jinja2",
+  "markupsafe",
+  "fsspec",
 ];
 
-/** In this order: some are bound by one before them. */
+/** In this order: some are constrained by an earlier one. */
 export const LOCKS: { path: string; args: string[] }[] = [
   { path: `${WORKERS}/uv`, args: [] },
   { path: `${WORKERS}/torch`, args: UNLOCKED },
@@ -30,15 +39,31 @@ export const LOCKS: { path: string; args: string[] }[] = [
   { path: `${WORKERS}/vllm_cuda`, args: [] },
   {
     path: `${WORKERS}/pytorch_cuda`,
-    args: ["--constraints", `${WORKERS}/vllm_cuda.txt`, ...NEEDS.flatMap((name) => ["--no-emit-package", name])],
+    args: [
+      "--constraints",
+      `${WORKERS}/vllm_cuda.txt`,
+      ...NEEDS.flatMap((name) => ["--no-emit-package", name]),
+    ],
   },
 ];
 
-const COMMON = ["--universal", "--generate-hashes", "--python-version", `3.${PYTHON_MINOR_MIN}`, "--quiet"];
+const COMMON = [
+  "--universal",
+  "--generate-hashes",
+  "--python-version",
+  `3.${PYTHON_MINOR_MIN}`,
+  "--quiet",
+];
 
 /** Arguments of `uv pip compile`. */
 export function lockArguments({ path, args }: { path: string; args: string[] }): string[] {
-  const output = ["--custom-compile-command", "deno task lock", "--output-file", `${path}.txt`, `${path}.in`];
+  const output = [
+    "--custom-compile-command",
+    "deno task lock",
+    "--output-file",
+    `${path}.txt`,
+    `${path}.in`,
+  ];
   return [...COMMON, ...args, ...output];
 }
 

@@ -1,7 +1,7 @@
 import { join, resolve } from "node:path";
 import { removeTree, sha256Hex } from "../engine/mod.ts";
 
-/** A directory under HOME/env, and the marker that says it is whole. */
+/** A directory under HOME/env, and the marker that it is complete. */
 export type Place = { home: string; name: string; path: string; marker: string };
 
 /** A name and the hash of what it is made of. */
@@ -14,8 +14,8 @@ export function placeOf(home: string, { name, text }: { name: string; text: stri
 }
 
 /**
- * Makes a place on first use and returns its interpreter. Two makers wait for each other. A half-made one is made again: its marker
- * is written last.
+ * Creates a place on first use and returns its interpreter. A second creator waits for the first.
+ * An incomplete place is created again: its marker is written last.
  */
 export async function madeOnce(
   { home, name, path, marker }: Place,
@@ -34,7 +34,10 @@ export async function madeOnce(
     if (await whole()) return python;
     await removeTree(path, { home, named: MANAGED, owner: null });
     await options.make();
-    await Deno.writeTextFile(marker, JSON.stringify({ kind: name, made_at: new Date().toISOString() }) + "\n");
+    await Deno.writeTextFile(
+      marker,
+      JSON.stringify({ kind: name, made_at: new Date().toISOString() }) + "\n",
+    );
     return python;
   } finally {
     lock.close();

@@ -2,12 +2,12 @@ import { type Clock, InfrastructureError, systemClock } from "../engine/mod.ts";
 import type { Place } from "./made_once.ts";
 import { type CommandOutcome, runCommand } from "./run_command.ts";
 
-/** What is said while an environment is made. `passing`: the next one replaces it. */
+/** A message while an environment is created. `passing`: the next message replaces it. */
 export type EnvironmentProgress = { text: string; passing: boolean };
-/** Hears how far a Python environment is. */
+/** Receives the progress of a Python environment. */
 export type OnEnvironmentProgress = (progress: EnvironmentProgress) => void;
 
-/** How often a step that lasts says what it is at. */
+/** How often a long step reports what it does. */
 const SAY_MS = 5_000;
 
 /** Last lines of a failed step that its error shows. */
@@ -15,36 +15,46 @@ const LINES_SHOWN = 8;
 
 /** What a step's output says of its failure, and what helps. The first that fits. */
 const FIXES: [RegExp, string][] = [
-  [/ensurepip|No module named venv/, "install Python's venv module: on Debian and Ubuntu, python3-venv"],
+  [
+    /ensurepip|No module named venv/,
+    "install Python's venv module: on Debian and Ubuntu, python3-venv",
+  ],
   [/no space left|disk quota/i, "free some space, or name another home with --home"],
   [
     /certificate|\bssl/i,
-    "if your network has its own certificates, name their file: `pip config set global.cert FILE`, or SSL_CERT_FILE",
+    "if your network has its own certificates, name their file: `pip config set global.cert " +
+    "FILE`, or SSL_CERT_FILE",
   ],
   [
     /hash mismatch|hashes? .*match/i,
-    "your package index serves other files than the locked ones: name one that mirrors PyPI, `pip config set global.index-url URL`",
+    "your package index serves other files than the locked ones: name one that mirrors " +
+    "PyPI, `pip config set global.index-url URL`",
   ],
   [
     /dns|connect|network|timed out|resolve host|retries|no matching distribution|no solution/i,
-    "check the network; behind a mirror or proxy, name it: `pip config set global.index-url URL`, `global.proxy URL`",
+    "check the network; behind a mirror or proxy, name it: `pip config set global.index-url " +
+    "URL`, `global.proxy URL`",
   ],
 ];
 const OTHER_FIX = "look at the log, then run the same command again";
 
 type StepOptions = {
-  /** The whole of it. */
+  /** The complete environment. */
   env?: Record<string, string>;
   onLine?: (line: string) => void;
   doing?: () => string;
 };
 
-/** What stops the making of an environment, and who hears of it. */
-export type MakingOptions = { signal?: AbortSignal; clock?: Clock; onProgress?: OnEnvironmentProgress };
+/** How to stop the creation of an environment, and who receives its progress. */
+export type MakingOptions = {
+  signal?: AbortSignal;
+  clock?: Clock;
+  onProgress?: OnEnvironmentProgress;
+};
 
 /**
- * The steps that make one environment: each is logged whole, says every few seconds what it is at,
- * and fails with its cause.
+ * The steps that create one environment. Each step is logged completely, reports every few seconds
+ * what it does, and fails with its cause.
  */
 export class Making {
   readonly name: string;
@@ -74,7 +84,9 @@ export class Making {
     const saying = doing ? this.#sayOften(doing, ended.signal) : Promise.resolve();
     try {
       return await runCommand(argv, {
-        ...{ env, clearEnv: env !== undefined, signal: this.#options.signal },
+        env,
+        clear_env: env !== undefined,
+        signal: this.#options.signal,
         onLine: (line) => {
           this.#write(line);
           onLine?.(line);
@@ -97,12 +109,15 @@ export class Making {
   failure(step: string, { lines }: CommandOutcome): InfrastructureError {
     const at = lines.findIndex((line) => /^\s*error\b/i.test(line));
     const cause = at < 0 ? lines.at(-1) ?? "no output" : causeAt(lines, at);
-    const fix = FIXES.find(([pattern]) => lines.some((line) => pattern.test(line)))?.[1] ?? OTHER_FIX;
-    const head =
-      `Cannot make the Python environment '${this.name}' because ${step} failed: ${cause.trim()}. Fix: ${fix}`;
+    const fix = FIXES.find(([pattern]) => lines.some((line) => pattern.test(line)))?.[1] ??
+      OTHER_FIX;
+    const head = `Cannot make the Python environment '${this.name}' because ${step} failed: ` +
+      `${cause.trim()}. Fix: ${fix}`;
     const shown = lines.slice(-LINES_SHOWN).map((line) => `  | ${line}`);
     const facts = { environment: this.name, step, log: this.#log };
-    return new InfrastructureError([head, ...shown, `  log: ${this.#log}`].join("\n"), facts, { retryable: false });
+    return new InfrastructureError([head, ...shown, `  log: ${this.#log}`].join("\n"), facts, {
+      retryable: false,
+    });
   }
 
   async #sayOften(doing: () => string, ended: AbortSignal): Promise<void> {

@@ -1,5 +1,10 @@
 import { stepCut } from "../data/mod.ts";
-import { BadDataError, type Clock, InfrastructureError, RemadeDifferentlyError } from "../engine/mod.ts";
+import {
+  BadDataError,
+  type Clock,
+  InfrastructureError,
+  RemadeDifferentlyError,
+} from "../engine/mod.ts";
 import {
   asidePath,
   type FileProblem,
@@ -22,18 +27,18 @@ type MaterialiserOptions = {
   /** Ranks of the operator, once it is ready. */
   worldSize: () => Promise<number>;
   /** Where a checkpoint between two world sizes is written. */
-  checkpointsDir: string;
+  checkpoints_dir: string;
   /** Directories of checkpoints that are being written. */
   writing: Set<string>;
   /** How the previous engine ended, if there was one. */
   restart: RestartCause;
   /** An earlier engine had loaded something. */
-  loadedBefore: boolean;
+  loaded_before: boolean;
 };
 
 type Start = Route["start"];
 
-/** Found by hash before, or while, it was read. */
+/** A hash showed it, before or during the read. */
 class DamagedCheckpoint extends Error {
   constructor(readonly checkpoint: CheckpointNote, readonly problem: FileProblem) {
     super(`checkpoint ${checkpoint.dir}: ${problemText(problem)}`);
@@ -41,8 +46,9 @@ class DamagedCheckpoint extends Error {
 }
 
 /**
- * Brings a recorded version into the trainer's memory: the newest whole checkpoint at or before it (a damaged one is set aside and
- * the previous one used, in the end the base), then the recorded batches, each with the numerics and to the bits that are recorded.
+ * Brings a recorded version into the trainer's memory: loads the newest intact checkpoint at or
+ * before it, then redoes the recorded batches with their recorded numerics, bit for bit. A damaged
+ * checkpoint is set aside and the previous one used, in the end the base.
  */
 export class Materialiser {
   readonly #options: MaterialiserOptions;
@@ -51,7 +57,7 @@ export class Materialiser {
 
   constructor(options: MaterialiserOptions) {
     this.#options = options;
-    this.#loadedBefore = options.loadedBefore;
+    this.#loadedBefore = options.loaded_before;
   }
 
   /** `held`: the version that the trainer said it holds. */
@@ -63,12 +69,17 @@ export class Materialiser {
     if (ahead) {
       await this.#redo(operator, ahead, caller);
       const brought = { version, batches_redone: ahead.length, seconds: secondsSince() };
-      return await caller.record("recovery", caller.key, { cause: "other_version", action: "redo", ...brought });
+      return await caller.record("recovery", caller.key, {
+        cause: "other_version",
+        action: "redo",
+        ...brought,
+      });
     }
     const route = await this.#followed(version, caller);
     const { checkpoint } = route.start;
     const loss = operator.takeLoss?.() ?? null;
-    const fresh = route.redo.length === 0 && checkpoint === null && (held !== null || !this.#loadedBefore);
+    const fresh = route.redo.length === 0 && checkpoint === null &&
+      (held !== null || !this.#loadedBefore);
     const cause = loss?.cause ?? this.#causeWithoutLoss(held);
     this.#loadedBefore = true;
     this.#loadedHere = true;
@@ -84,8 +95,8 @@ export class Materialiser {
   }
 
   /**
-   * The batches between what is held and `version`, if the ranks that hold it can continue from
-   * there: nothing need be loaded.
+   * The batches between the held version and `version`, if the ranks can continue from it without a
+   * load.
    */
   async #ahead(version: string, held: string | null): Promise<RedoStep[] | null> {
     if (held === null) return null;
@@ -100,7 +111,7 @@ export class Materialiser {
     return this.#loadedHere ? "worker_lost" : this.#options.restart;
   }
 
-  /** The route that led there. Each round of the loop has a checkpoint less to try. */
+  /** Follows routes until one succeeds. Each round of the loop has one checkpoint less to try. */
   async #followed(version: string, caller: Caller): Promise<Route> {
     for (;;) {
       const route = await this.#options.chain.routeTo(version);
@@ -141,9 +152,18 @@ export class Materialiser {
     await this.#load(operator, from, caller);
   }
 
-  async #load(operator: Operator, { id, note, record, checkpoint }: Start, caller: Caller): Promise<void> {
+  async #load(
+    operator: Operator,
+    { id, note, record, checkpoint }: Start,
+    caller: Caller,
+  ): Promise<void> {
     const saved = checkpoint && Checkpoint.strip().parse(checkpoint);
-    const start = { version: id, model_path: note.model_path, optimizer: record.optimizer, checkpoint: saved };
+    const start = {
+      version: id,
+      model_path: note.model_path,
+      optimizer: record.optimizer,
+      checkpoint: saved,
+    };
     const model_digest = saved === null && record.kind === "base" ? record.model_digest : null;
     const args = { ...start, model_digest };
     try {
@@ -154,11 +174,15 @@ export class Materialiser {
     }
   }
 
-  async #setAside({ checkpoint, problem, message }: DamagedCheckpoint, caller: Caller): Promise<void> {
+  async #setAside(
+    { checkpoint, problem, message }: DamagedCheckpoint,
+    caller: Caller,
+  ): Promise<void> {
     const { chain } = this.#options;
     const { version, dir } = checkpoint;
     const row: SetAside = { dir, to: asidePath(dir), ...problem };
-    await caller.record("note/checkpoint_set_aside", version, row); // First: a crash in between leaves it unused.
+    // Recorded first: after a crash in between the checkpoint is not used.
+    await caller.record("note/checkpoint_set_aside", version, row);
     await moveAside(row);
     chain.drop(version, dir);
     caller.emit?.({ log: `${message}. It was set aside as ${row.to}; the previous one is used` });
@@ -181,15 +205,20 @@ export class Materialiser {
         loss,
         optimizer,
         micro_batch_tokens_max: numerics.micro_batch_tokens_max,
-        ...{ ...stepCut(numerics), mismatch: null, non_finite_max: null },
+        ...stepCut(numerics),
+        mismatch: null,
+        non_finite_max: null,
       };
-      const asked = await ask(operator, [trainerRole, "train"], args, caller).catch(async (error) => {
-        if (error instanceof BadDataError) await this.#options.chain.checkArtifacts(step);
-        throw error;
-      });
+      const asked = await ask(operator, [trainerRole, "train"], args, caller).catch(
+        async (error) => {
+          if (error instanceof BadDataError) await this.#options.chain.checkArtifacts(step);
+          throw error;
+        },
+      );
       const redone = done(asked).answers[0].steps;
       const recorded = step.note.steps;
-      const same = redone.length === recorded.length && redone.every((one, i) => sameStep(one, recorded[i]!));
+      const same = redone.length === recorded.length &&
+        redone.every((one, i) => sameStep(one, recorded[i]!));
       if (!same) throw redoDrift(step.id, recorded, redone);
     }
   }
@@ -198,14 +227,27 @@ export class Materialiser {
    * A checkpoint of the version that `operator` holds now: a different number of ranks continues
    * from it.
    */
-  async #handOver(operator: Operator, { id, note, record }: RedoStep, caller: Caller): Promise<Start> {
-    const name = `${checkpointName({ number: note.number, version: id })}-handover-${crypto.randomUUID().slice(0, 8)}`;
-    const { chain, checkpointsDir, writing } = this.#options;
-    const args = { version: id, dir: `${checkpointsDir}/${name}` };
+  async #handOver(
+    operator: Operator,
+    { id, note, record }: RedoStep,
+    caller: Caller,
+  ): Promise<Start> {
+    const name = `${checkpointName({ number: note.number, version: id })}-handover-${
+      crypto.randomUUID().slice(0, 8)
+    }`;
+    const { chain, checkpoints_dir, writing } = this.#options;
+    const args = { version: id, dir: `${checkpoints_dir}/${name}` };
     writing.add(args.dir);
     try {
-      const saved = wholeCheckpoint(done(await ask(operator, [trainerRole, "save"], args, caller)).answers);
-      const checkpoint: CheckpointNote = { ...saved, number: note.number, round: null, metric: null };
+      const saved = wholeCheckpoint(
+        done(await ask(operator, [trainerRole, "save"], args, caller)).answers,
+      );
+      const checkpoint: CheckpointNote = {
+        ...saved,
+        number: note.number,
+        round: null,
+        metric: null,
+      };
       await caller.record("note/checkpoint", id, checkpoint);
       chain.addCheckpoint(checkpoint);
       return { id, note, record, checkpoint };
@@ -232,10 +274,10 @@ export class Materialiser {
     const newest = rounds.length === 0 ? null : Math.max(...rounds);
     const numbers = `${steps[0]!.note.number} to ${steps.at(-1)!.note.number}`;
     throw new InfrastructureError(
-      `Cannot redo the batches ${numbers} because they were trained on ${ranks} ranks, which cannot be started here` +
-        `${
-          others ? `: ${others.message}` : ""
-        }. Resume once with trainer.ranks=${ranks} where they can be, or leave those batches behind: ` +
+      `Cannot redo the batches ${numbers} because they were trained on ${ranks} ranks, ` +
+        `which cannot be started here${others ? `: ${others.message}` : ""}. ` +
+        `Resume once with trainer.ranks=${ranks} where they can be, ` +
+        "or leave those batches behind: " +
         (newest === null
           ? "no checkpoint was saved, so start a new run"
           : `a fork with N ranks starts from the newest checkpoint, of round ${newest}:\n` +
@@ -246,7 +288,7 @@ export class Materialiser {
   }
 }
 
-/** What begins the name of a checkpoint's directory. */
+/** The start of a checkpoint directory's name. */
 export function checkpointName({ number, version }: { number: number; version: string }): string {
   return `${String(number).padStart(6, "0")}-${version.slice(0, 12)}`;
 }
@@ -267,16 +309,20 @@ function sameStep(a: StepRecord, b: StepRecord): boolean {
 }
 
 /**
- * The redone step gave other bits than the recorded one: the weights would differ from those that
- * were rolled out.
+ * The redone step gave different bits than the recorded one, so the weights would differ from those
+ * that were rolled out.
  */
-function redoDrift(version: string, recorded: StepRecord[], redone: StepRecord[]): RemadeDifferentlyError {
+function redoDrift(
+  version: string,
+  recorded: StepRecord[],
+  redone: StepRecord[],
+): RemadeDifferentlyError {
   const show = (steps: StepRecord[]) =>
     steps.map(({ loss, grad_norm }) => `loss ${loss}, grad_norm ${grad_norm}`).join("; ");
   return new RemadeDifferentlyError(
-    `Cannot redo version ${version.slice(0, 12)} because the redone step differs from the recorded one: recorded ${
-      show(recorded)
-    }; ` +
+    `Cannot redo version ${
+      version.slice(0, 12)
+    } because the redone step differs from the recorded one: recorded ${show(recorded)}; ` +
       `redone ${show(redone)}. Redo on the same hardware, thread count and package versions`,
     { version, recorded, redone },
   );

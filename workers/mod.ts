@@ -5,9 +5,9 @@ export * from "./failures.ts";
 export { Faults } from "./faults.ts";
 export { ask, askResident } from "./ask.ts";
 export * from "./call.ts";
-export { type GroupSpec, WorkerGroup } from "./group.ts";
+export { WorkerGroup } from "./group.ts";
 export * from "./gpus.ts";
-export { groupSpec } from "./group_spec.ts";
+export { type GroupSpec, groupSpec } from "./group_spec.ts";
 export type { HostOptions } from "./hosts.ts";
 export { Hub } from "./hub.ts";
 export { type DoorSocket, type HubDoor, type HubFile, type SocketListener } from "./hub_door.ts";
@@ -23,15 +23,32 @@ export type { Caller, Operator } from "./operator.ts";
 export { RoleWorkers, workersOf } from "./role_workers.ts";
 export { PolicyTrainer, type PolicyTrainerOptions, type PublishTarget } from "./policy_trainer.ts";
 export { CheckpointNote, recordedRows, VersionChain, VersionNote } from "./version_chain.ts";
-export { ASIDE, type FileProblem, firstProblem, mayBeDamage, problemText, SetAside } from "./checkpoint_files.ts";
+export {
+  ASIDE,
+  type FileProblem,
+  firstProblem,
+  mayBeDamage,
+  problemText,
+  SetAside,
+} from "./checkpoint_files.ts";
 export * from "./replan.ts";
 export * from "./protocol.ts";
 export * from "./protocol_schema.ts";
 export { PYTHON_TYPES_URLS, pythonTypesTexts } from "./python_types.ts";
 export * from "./recovery.ts";
 export { endWorkersOf, homeNonce } from "./process_sweep.ts";
-export { type EnvironmentProgress, type MakingOptions, type OnEnvironmentProgress } from "./making.ts";
-export { checkPython, describePython, findPython, PYTHON_MINOR_MAX, PYTHON_MINOR_MIN } from "./python_interpreter.ts";
+export {
+  type EnvironmentProgress,
+  type MakingOptions,
+  type OnEnvironmentProgress,
+} from "./making.ts";
+export {
+  checkPython,
+  describePython,
+  findPython,
+  PYTHON_MINOR_MAX,
+  PYTHON_MINOR_MIN,
+} from "./python_interpreter.ts";
 export { runPython } from "./run_python.ts";
 export * from "./sampler_config.ts";
 export * from "./trainer_config.ts";

@@ -3,7 +3,7 @@ import { type ArtifactStore, EngineError } from "../engine/mod.ts";
 import { type RecordedRow, VersionNote } from "./version_chain.ts";
 
 /**
- * What a run has recorded of the model directories that its chains, and its references, start from.
+ * What a run has recorded about the model directories that its chains and references start from.
  */
 export class ModelDigests {
   readonly #artifacts: ArtifactStore;
@@ -13,7 +13,8 @@ export class ModelDigests {
   constructor(artifacts: ArtifactStore, recorded: readonly RecordedRow[]) {
     this.#artifacts = artifacts;
     for (const { kind, value } of recorded) {
-      const note = kind === "note/version" ? VersionNote.safeParse(value).data : undefined; // Its row may be damaged.
+      // Its row may be damaged.
+      const note = kind === "note/version" ? VersionNote.safeParse(value).data : undefined;
       if (note) this.add(note);
     }
   }
@@ -33,7 +34,8 @@ export class ModelDigests {
       const record = VersionRecord.parse(await this.#artifacts.getJson(ref));
       return record.kind === "base" ? record.model_digest : null;
     } catch (error) {
-      if (error instanceof EngineError) return null; // Nothing else needs it: a lost record stops no run.
+      // Nothing else needs it, so a lost record does not stop the run.
+      if (error instanceof EngineError) return null;
       throw error;
     }
   }

@@ -14,7 +14,7 @@ export const TensorEntry = z.strictObject({
   sha256: z.string(),
 });
 
-/** The model that a published adapter stands beside. */
+/** The base model of a published adapter. */
 export const PublicationBase = z.strictObject({ dir: z.string(), digest: z.string() });
 
 const /** @internal */ publicationSchema = z.strictObject({

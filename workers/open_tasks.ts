@@ -1,7 +1,13 @@
 import type { Clock, EngineError } from "../engine/mod.ts";
 import type { CallOptions, CallResult } from "./call.ts";
 import type { RankProgress } from "./hangs.ts";
-import { type Identity, Inheritance, type Running, running as opened, sinceAttempt } from "./inheritance.ts";
+import {
+  type Identity,
+  Inheritance,
+  type Running,
+  running as opened,
+  sinceAttempt,
+} from "./inheritance.ts";
 import { type Limited, limitSilence, limitTime } from "./operation_limits.ts";
 import { operationPhase } from "./roles/table.ts";
 import { type Arguments, outputsOf } from "./payload.ts";
@@ -9,7 +15,7 @@ import type { AgentMessage, HeldTask, RankState } from "./protocol.ts";
 import type { GroupLine } from "./group_line.ts";
 import { unlessAborted } from "./unless_aborted.ts";
 
-/** The group that the tasks are of, as it is now. */
+/** The current state of the tasks' group. */
 type Gang = {
   readonly spec: { group: string; role: string; no_progress_ms?: number };
   readonly generation: number;
@@ -18,34 +24,34 @@ type Gang = {
 
 type OpenTasksOptions = {
   run: string;
-  /** The engine's. Names of tasks hold it, so that no two engines of a run give the same. */
+  /** The engine's. Task names contain it, so no two engines of a run use the same name. */
   epoch: number;
   clock: Clock;
   /** Where the agent puts the stacks of ranks that hang. */
-  logDir: string;
-  /** Whether this engine was not superseded. Checked before ranks are asked to stop. */
+  log_dir: string;
+  /** Whether this engine still owns the run. Checked before ranks are asked to stop. */
   owns: () => Promise<boolean>;
-  /** The operation that runs is past one of its limits. */
+  /** The running operation exceeded one of its limits. */
   onHung: (error: EngineError) => void;
-  /** An operation is over, well or not. */
+  /** An operation ended, with or without success. */
   onOver: (running: Running) => void;
 };
 
 /**
- * Ranks that do not let go of a cancelled operation cost the group its life; the agent's own limit
- * is 5 s.
+ * After this long, ranks that do not release a cancelled operation end their group. The agent's own
+ * limit is 5 s.
  */
 const CANCEL_MS = 8_000;
 
 /**
- * What a group's ranks were asked for and have not answered yet: the one operation that runs, with its limits, and what earlier
- * engines asked for.
+ * What a group's ranks were asked for and have not answered yet: the running operation with its
+ * limits, and the work of earlier engines.
  */
 export class OpenTasks {
   #gang: Gang;
   #options: OpenTasksOptions;
   #running: Running | null = null;
-  /** Of the ranks in the operation that runs. */
+  /** The ranks' progress in the running operation. */
   #progress = new Map<number, RankProgress>();
   /** Tasks whose answers are still to come, by name. */
   #open = new Map<string, Running>();
@@ -78,22 +84,27 @@ export class OpenTasks {
     if (this.#running) this.#limitLeft(this.#running);
   }
 
-  /** Nobody may ask for it, and what comes after it waits: it has the group's own limit. */
+  /**
+   * Perhaps nobody asks for this work, and later work waits for it. So the group's own limit
+   * applies.
+   */
   #limitLeft(running: Running): void {
     const { no_progress_ms } = this.#gang.spec;
-    if (no_progress_ms !== undefined) limitSilence(running, this.#limited(no_progress_ms, untilOver(running)));
+    if (no_progress_ms !== undefined) {
+      limitSilence(running, this.#limited(no_progress_ms, untilOver(running)));
+    }
   }
 
-  /** Whether `take` would give something. */
+  /** Whether `take` would return work. */
   holds(identity: Identity, options: CallOptions): boolean {
     return this.#inheritance.has(identity, sinceAttempt(options));
   }
 
-  /** The same work as an earlier engine began it; null if none did. */
+  /** The same work, started by an earlier engine; null if there is none. */
   take(identity: Identity, options: CallOptions): Running | null {
     const left = this.#inheritance.take(identity, sinceAttempt(options));
     if (!left) return null;
-    left.progressedAt = this.#options.clock.monotonic();
+    left.progressed_ms = this.#options.clock.monotonic();
     left.onProgress = options.onProgress ?? left.onProgress;
     return left;
   }
@@ -106,7 +117,17 @@ export class OpenTasks {
     const task = `${group}/g${generation}/t${this.#options.epoch}.${this.#sent}`;
     const running = opened({ task, op, key, link }, this.#options.clock.monotonic());
     running.onProgress = options.onProgress ?? running.onProgress;
-    const message = { type: "task" as const, task, group, generation, key, attempt, op, args, args_hash };
+    const message = {
+      type: "task" as const,
+      task,
+      group,
+      generation,
+      key,
+      attempt,
+      op,
+      args,
+      args_hash,
+    };
     link.send(message, operationPhase(role, op));
     this.#open.set(task, running);
     this.#running = running;
@@ -122,7 +143,9 @@ export class OpenTasks {
     if (timeout_ms !== undefined) {
       limitTime(running, { ...this.#limited(timeout_ms, over.signal), since: "started" });
     }
-    if (no_progress_ms !== undefined) limitSilence(running, this.#limited(no_progress_ms, over.signal));
+    if (no_progress_ms !== undefined) {
+      limitSilence(running, this.#limited(no_progress_ms, over.signal));
+    }
     try {
       return await unlessAborted(running.result.promise, options.signal);
     } finally {
@@ -139,17 +162,18 @@ export class OpenTasks {
     limitTime(running, { ...this.#limited(CANCEL_MS, untilOver(running)), since: "cancelled" });
   }
 
-  #limited(limitMs: number, signal: AbortSignal): Limited {
-    const { run, logDir, clock, onHung } = this.#options;
-    const place = { run, group: this.#gang.spec.group, generation: this.#gang.generation, logDir };
-    const hung = (running: Running, error: EngineError) => void (this.#running === running && onHung(error));
+  #limited(limit_ms: number, signal: AbortSignal): Limited {
+    const { run, log_dir, clock, onHung } = this.#options;
+    const place = { run, group: this.#gang.spec.group, generation: this.#gang.generation, log_dir };
+    const hung = (running: Running, error: EngineError) =>
+      void (this.#running === running && onHung(error));
     const hang = () => ({ progress: [...this.#progress.values()], ranks: this.#gang.ranks });
-    return { clock, place, limitMs, signal, hung, hang };
+    return { clock, place, limit_ms, signal, hung, hang };
   }
 
   progressed(message: Extract<AgentMessage, { type: "progress" }>): void {
     if (this.#running?.task !== message.task) return;
-    const at_ms = this.#running.progressedAt = this.#options.clock.monotonic();
+    const at_ms = this.#running.progressed_ms = this.#options.clock.monotonic();
     const { rank, phase, done, total, metrics } = message;
     this.#progress.set(rank, { rank, phase, done, at_ms });
     this.#running.onProgress({ rank, phase, done, total, metrics });
@@ -159,7 +183,10 @@ export class OpenTasks {
     try {
       const { task } = message;
       const blobs = running.link.blobs.take(task, message.blobs);
-      running.result.resolve({ ...outputsOf(message.outputs, { task, blobs }), generation: this.#gang.generation });
+      running.result.resolve({
+        ...outputsOf(message.outputs, { task, blobs }),
+        generation: this.#gang.generation,
+      });
     } catch (error) {
       running.result.reject(error);
     }
@@ -172,7 +199,7 @@ export class OpenTasks {
   }
 
   /**
-   * The ranks are gone. What earlier engines began is over with the rest: it was of this
+   * The ranks are gone. This also ends the work of earlier engines, which belonged to this
    * generation.
    */
   close(error: EngineError): void {
@@ -192,7 +219,7 @@ export class OpenTasks {
   }
 }
 
-/** What goes with an operation to the ranks. `link`: to the agent that has them. */
+/** What is sent with an operation. `link`: to the agent that runs the ranks. */
 type Sending = { args: Arguments; link: GroupLine; options: CallOptions };
 
 function untilOver(running: Running): AbortSignal {

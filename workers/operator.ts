@@ -17,7 +17,7 @@ export interface Operator {
   withRanks?(ranks: number, options: CallOptions): Promise<Operator & { end(): Promise<void> }>;
 }
 
-/** Who calls: the stage's identity, and where what happened is recorded. A stage context fits. */
+/** The caller's identity, and where it records what happened. A stage context fits. */
 export type Caller = CallOptions & {
   record(kind: "recovery" | `note/${string}`, key: string, value: unknown): Promise<void>;
   emit?(emission: { log?: string }): void;

@@ -1,8 +1,8 @@
 import { runCommand } from "./run_command.ts";
 
 /**
- * uv reads none of pip's settings. Where a company has a mirror, a proxy or certificates of its own, they stand there: they are
- * handed on, each as the variables that uv reads. What has a variable already keeps it.
+ * uv ignores pip's settings, but companies configure their mirrors, proxies and certificates there.
+ * So each setting is passed to uv as a variable, unless that variable is already set.
  */
 const AS_VARIABLES: Record<string, { names: string[]; separator?: string }> = {
   "index-url": { names: ["UV_DEFAULT_INDEX"] },
@@ -23,7 +23,8 @@ const SECTIONS = ["global", "install", ":env:"];
 /** The values are Python literals, so Python reads them. */
 const PROBE = `
 import ast, json, subprocess, sys
-listed = subprocess.run([sys.executable, "-m", "pip", "config", "list"], stdout=subprocess.PIPE, text=True, check=True).stdout
+command = [sys.executable, "-m", "pip", "config", "list"]
+listed = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
 pairs = [line.partition("=") for line in listed.splitlines() if "=" in line]
 print(json.dumps([[name, str(ast.literal_eval(value))] for name, _, value in pairs]))
 `;
@@ -45,8 +46,8 @@ export async function pipSettings(interpreter: string): Promise<Record<string, s
 export type UvSettings = { env: Record<string, string>; args: string[] };
 
 /**
- * The environment and the options of uv that do what `settings` say, for a process whose
- * environment is `env`.
+ * The environment and options of uv that correspond to `settings`, for a process with environment
+ * `env`.
  */
 export function asUvSettings(
   settings: Record<string, string>,
@@ -56,7 +57,8 @@ export function asUvSettings(
     const value = settings[option]?.trim();
     if (!value) return [];
     const text = separator === undefined ? value : value.split(/\s+/).join(separator);
-    const taken = (name: string) => env[name] !== undefined || env[name.toLowerCase()] !== undefined;
+    const taken = (name: string) =>
+      env[name] !== undefined || env[name.toLowerCase()] !== undefined;
     return names.filter((name) => !taken(name)).map((name): [string, string] => [name, text]);
   });
   const alone = /^(1|true|yes|on)$/i.test(settings["no-index"] ?? "");

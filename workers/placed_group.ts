@@ -1,5 +1,6 @@
 import type { EngineError } from "../engine/mod.ts";
-import { DISMISS_GRACE_MS, type GroupSpec, WorkerGroup } from "./group.ts";
+import { WorkerGroup } from "./group.ts";
+import type { GroupSpec } from "./group_spec.ts";
 import type { Left } from "./host_agent.ts";
 import type { Hosts } from "./hosts.ts";
 import { placeRanks, type Room } from "./placement.ts";
@@ -13,9 +14,9 @@ type PlacedOptions = ConstructorParameters<typeof WorkerGroup>[1] & {
 };
 
 /**
- * A group and the hosts of its ranks. It is attached while all of them have an agent; without one
- * of them it is lost whole, and started again once that host has its next agent. Groups on other
- * hosts do not notice.
+ * A group and the hosts of its ranks. It is attached while all of them have an agent. If one agent
+ * is lost, the whole group is lost and starts again once that host has a new agent. Groups on other
+ * hosts are not affected.
  */
 export class PlacedGroup {
   readonly group: WorkerGroup;
@@ -62,26 +63,18 @@ export class PlacedGroup {
     const inherited = here.length === parts.length ? joinLeft(here) : null;
     const line = this.#line = new Span(parts, {
       group: this.group.spec.group,
-      ...{ clock, owns, inherited },
+      clock,
+      owns,
+      inherited,
       onMessage: (message) => this.group.receive(message),
       onRanks: (state) => this.group.refresh(state),
       onBroken: (error) => this.#broken(error),
     });
     this.group.attach(line, inherited);
-    for (const [host, { news, group }] of left) {
-      if (!line.isOn(host)) this.#endLeft(host, group);
-      else for (const message of news) line.receive(host, message);
+    for (const [host, one] of left) {
+      if (!line.isOn(host)) hosts.endLeft(host, one);
+      else for (const message of one.news) line.receive(host, message);
     }
-  }
-
-  /** What was left where the group is no longer. */
-  #endLeft(host: string, { group, generation }: GroupState): void {
-    this.#options.hosts.link(host)?.send({
-      type: "stop_group",
-      group,
-      generation,
-      grace_ms: DISMISS_GRACE_MS,
-    });
   }
 
   /** A host is lost, and the group's ranks there; those on other hosts are ended. */
@@ -96,7 +89,10 @@ export class PlacedGroup {
     this.attach();
   }
 
-  /** One of its hosts is out: goes to others if they have room, else ends with this error. */
+  /**
+   * One of its hosts was given up. Moves the group to other hosts if they have room, else ends it
+   * with this error.
+   */
   move(error: EngineError): void {
     const { spec } = this.group;
     try {
@@ -119,8 +115,8 @@ export class PlacedGroup {
 }
 
 /**
- * A group that an earlier engine left whole stays where it is, if there is still room; null: it is
- * placed anew.
+ * An intact group of an earlier engine stays where it is if there is still room. Null: it must be
+ * placed again.
  */
 function leftPlaces(
   left: ReadonlyMap<string, Left>,

@@ -1,6 +1,6 @@
 import { InvalidInputError } from "../engine/mod.ts";
 
-/** A host as a group's ranks see it that look for a place. */
+/** A host on which ranks may be placed. */
 export type Room = {
   host: string;
   /** Ranks of the group's role that still fit; `Infinity`: any number. */

@@ -11,34 +11,28 @@ import {
   recordedVersion,
   type ScoredColumn,
   stepCut,
-  type VersionRecord,
 } from "../data/mod.ts";
-import { type ArtifactStore, canonicalJson, type Clock, InfrastructureError, sha256Hex } from "../engine/mod.ts";
-import {
-  type Answered,
-  type AnswerOf,
-  type ArgumentsOf,
-  ask,
-  type Asked,
-  askResident,
-  isNotResident,
-  type OperationOf,
-} from "./ask.ts";
-import { type CallOptions, callOptions } from "./call.ts";
+import { type ArtifactStore, canonicalJson, type Clock, sha256Hex } from "../engine/mod.ts";
+import { type Answered, type Asked, askResident, isNotResident } from "./ask.ts";
 import { makeRoomFor } from "./checkpoint_files.ts";
 import { checkpointName, Materialiser } from "./materialiser.ts";
 import { ModelDigests } from "./model_digests.ts";
 import type { Caller, Operator } from "./operator.ts";
 import { type Publication, wholeCheckpoint } from "./model_files.ts";
-import type { Loss, Recovery, RestartCause } from "./recovery.ts";
-import { microBatchTokensMax, type TrainerBlock } from "./replan.ts";
+import type { RestartCause } from "./recovery.ts";
+import type { TrainerBlock } from "./replan.ts";
 import type { NotResident } from "./roles/role.ts";
-import { type EvaluatedBatch, trainerRole } from "./roles/trainer.ts";
-import { askedRoom, NoRoom, smallerCut } from "./room.ts";
-import { type CheckpointNote, ofGroup, type RecordedRow, VersionChain, type VersionNote } from "./version_chain.ts";
-
-type TrainerRole = typeof trainerRole;
-type TrainerOperation = OperationOf<TrainerRole>;
+import type { EvaluatedBatch } from "./roles/trainer.ts";
+import { askedRoom, fitting } from "./room.ts";
+import { type RowLength, rowLengths } from "./row_lengths.ts";
+import { TrainerCalls, type TrainerOperation, type TrainerRole } from "./trainer_calls.ts";
+import {
+  type CheckpointNote,
+  ofGroup,
+  type RecordedRow,
+  VersionChain,
+  type VersionNote,
+} from "./version_chain.ts";
 
 export type PolicyTrainerOptions = {
   operator: Operator;
@@ -46,83 +40,100 @@ export type PolicyTrainerOptions = {
   group?: string;
   /** The block of the configuration that its numerics are in. */
   block?: TrainerBlock;
-  /** What its model ends in, if not in a vocabulary. */
+  /** The head of its model, if it is not a vocabulary. */
   head?: ModelHead;
   artifacts: ArtifactStore;
   clock: Clock;
-  /** What the ready group says of its numerics. */
+  /** The numerics that the ready group reports. */
   numerics: (microBatchTokensMax: number) => Promise<Numerics>;
   /** What earlier engines recorded of versions, checkpoints and replans, in order. */
   recorded: RecordedRow[];
-  /** Where a checkpoint goes that no stage asked for. */
-  checkpointsDir: string;
+  /** Where checkpoints go that no stage asked for. */
+  checkpoints_dir: string;
   /** recovery.allow_replan. */
-  allowReplan?: boolean;
+  allow_replan?: boolean;
   /** trainer.non_finite_max. */
-  nonFiniteMax?: number;
+  non_finite_max?: number;
   /** How the previous engine ended, if there was one. */
   restart?: RestartCause;
+};
+
+/**
+ * What a batch is trained with.
+ * @internal
+ */
+type Training = {
+  policy: Policy;
+  batch: ArtifactRef;
+  loss: ArtifactRef;
+  optimizer: Optimizer;
+  micro_batch_tokens_max: number;
+  mismatch?: RatioBounds | null;
 };
 
 /** A directory, and how an adapter is written there. */
 export type PublishTarget = { dir: string; form: "merged" | "adapter" };
 
 /**
- * A trainer as stages see it, the policy's or the value model's: every operation names the version it needs, and a group that does not hold it is brought
- * there first (`Materialiser`). Where the device has no room for a micro-batch, half of it is tried, and recorded.
+ * A trainer as stages see it, the policy's or the value model's. Every operation names the version
+ * that it needs, and `Materialiser` loads it first if necessary. If the device has no room for a
+ * micro-batch, half of it is tried and recorded.
  */
 export class PolicyTrainer {
   readonly #options: PolicyTrainerOptions;
-  readonly #operator: Operator;
+  readonly #calls: TrainerCalls;
   readonly #artifacts: ArtifactStore;
   readonly #chain: VersionChain;
   readonly #materialiser: Materialiser;
   readonly #models: ModelDigests;
-  /** Directories of checkpoints that are being written: not recorded yet, and nobody's to remove. */
+  /**
+   * Directories of checkpoints that are being written. They are not recorded yet, and nothing may
+   * remove them.
+   */
   readonly writing = new Set<string>();
-  #tail: Promise<unknown> = Promise.resolve();
-  /** The one that this engine trained last, or brought back. */
+  /** The policy that this engine trained or restored last. */
   #newest: Policy | null = null;
 
   /** For one group of ranks. Starts nothing until the first operation. */
   constructor(options: PolicyTrainerOptions) {
-    const { operator, group, artifacts, clock, checkpointsDir, restart = "engine_lost" } = options;
+    const { operator, group, artifacts, clock, checkpoints_dir, restart = "engine_lost" } = options;
     const recorded = ofGroup(options.recorded, group);
     this.#options = options;
-    this.#operator = operator;
+    this.#calls = new TrainerCalls(operator, group);
     this.#artifacts = artifacts;
     const chain = this.#chain = new VersionChain(artifacts, recorded);
     this.#models = new ModelDigests(artifacts, options.recorded);
-    const loadedBefore = recorded.some((row) => row.kind === "note/version");
+    const loaded_before = recorded.some((row) => row.kind === "note/version");
     const worldSize = async () => (await options.numerics(1)).world_size;
-    const places = { checkpointsDir, writing: this.writing };
-    this.#materialiser = new Materialiser({ operator, chain, clock, worldSize, ...places, restart, loadedBefore });
+    const { writing } = this;
+    const places = { checkpoints_dir, writing, restart, loaded_before };
+    this.#materialiser = new Materialiser({ operator, chain, clock, worldSize, ...places });
   }
 
-  /** The first version of a chain: a model directory with a fresh optimizer. Changes nothing in the trainer. */
-  async base(modelPath: string, optimizer: Optimizer, caller: Caller): Promise<{ policy: Policy; note: VersionNote }> {
-    const output = await this.#alone("inspect_model", { dir: modelPath }, caller);
+  /**
+   * The first version of a chain: a model directory with a fresh optimizer. Changes nothing in the
+   * trainer.
+   */
+  async base(
+    modelPath: string,
+    optimizer: Optimizer,
+    caller: Caller,
+  ): Promise<{ policy: Policy; note: VersionNote }> {
+    const output = await this.#calls.alone("inspect_model", { dir: modelPath }, caller);
     const { head = null } = this.#options;
     const { lora } = await this.#options.numerics(1);
     const record = await this.#artifacts.putJson(
       recordedVersion({ kind: "base", model_digest: output.digest, optimizer, head, lora }),
     );
-    const note = { ...this.#mark, record, model_path: modelPath, number: 0, steps: [] };
+    const note = { ...this.#calls.mark, record, model_path: modelPath, number: 0, steps: [] };
     this.#chain.add(record.sha256, note);
     this.#models.add(note);
     return { policy: { version: record.sha256, record, number: 0, model_path: modelPath }, note };
   }
 
-  /** Trains one batch: the version that it makes is named before the work starts. */
+  /** Trains one batch. The new version gets its name before the work starts. */
   async train(
-    input: {
-      policy: Policy;
-      batch: ArtifactRef;
-      loss: ArtifactRef;
-      optimizer: Optimizer;
-      micro_batch_tokens_max: number;
-      mismatch?: RatioBounds | null;
-    },
+    input: Training,
     caller: Caller,
   ): Promise<{ policy: Policy; note: VersionNote }> {
     return await this.#fitting(
@@ -133,33 +144,46 @@ export class PolicyTrainer {
   }
 
   async #train(
-    { policy, batch, loss, optimizer, micro_batch_tokens_max, mismatch = null }: Parameters<PolicyTrainer["train"]>[0],
+    { policy, batch, loss, optimizer, micro_batch_tokens_max, mismatch = null }: Training,
     caller: Caller,
   ): Promise<{ policy: Policy; note: VersionNote }> {
     const numerics = await this.#options.numerics(micro_batch_tokens_max);
-    const identity: VersionRecord = { kind: "trained", parent: policy.version, batch, loss, optimizer, numerics };
-    const bytes = new TextEncoder().encode(canonicalJson(recordedVersion(identity)));
+    const given = { parent: policy.version, batch, loss, optimizer, numerics };
+    const identity = recordedVersion({ kind: "trained", ...given });
+    const bytes = new TextEncoder().encode(canonicalJson(identity));
     const record = { sha256: sha256Hex(bytes), bytes: bytes.byteLength };
-    const kept = this.#artifacts.put(bytes); // Nobody reads it before the result is recorded: written while the step runs.
-    kept.catch(() => undefined); // Told below.
+    // Written while the step runs, because nothing reads it before the result is recorded.
+    const kept = this.#artifacts.put(bytes);
+    kept.catch(() => undefined); // Awaited below.
     const made = { ...policy, version: record.sha256, record, number: policy.number + 1 };
-    const { nonFiniteMax: non_finite_max = null } = this.#options;
+    const { non_finite_max = null } = this.#options;
     const args = {
-      ...{ from: policy.version, to: made.version, batch, loss, optimizer, micro_batch_tokens_max },
-      ...{ ...stepCut(numerics), mismatch, non_finite_max },
+      from: policy.version,
+      to: made.version,
+      batch,
+      loss,
+      optimizer,
+      micro_batch_tokens_max,
+      ...stepCut(numerics),
+      mismatch,
+      non_finite_max,
     };
     const { answers: [{ steps }] } = await this.#resident(policy.version, caller, async () => {
-      const asked = await askedRoom(caller, (watched) => this.#ask("train", args, watched));
+      const asked = await askedRoom(caller, (watched) => this.#calls.ask("train", args, watched));
       if (!isNotResident(asked)) this.#newest = made; // Before the next turn: it may be `saveNow`.
       return asked;
     });
     await kept;
-    const note = { ...this.#mark, record, model_path: policy.model_path, number: made.number, steps };
+    const { model_path, number } = made;
+    const note = { ...this.#calls.mark, record, model_path, number, steps };
     this.#chain.add(made.version, note);
     return { policy: made, note };
   }
 
-  /** Columns of a batch: what `policy`, or for `ref_logp` the reference model, says of its tokens. */
+  /**
+   * Scores the tokens of a batch, one column each: with `policy`, or for `ref_logp` with the
+   * reference model.
+   */
   async score(
     input: {
       policy: Policy;
@@ -175,11 +199,12 @@ export class PolicyTrainer {
       const { policy, ...rest } = input;
       const cut = stepCut(await this.#options.numerics(micro_batch_tokens_max));
       const reference_digest = await this.#models.digestOf(rest.reference_path);
-      const args = { version: policy.version, ...rest, reference_digest, micro_batch_tokens_max, ...cut };
+      const asked = { ...rest, reference_digest, micro_batch_tokens_max, ...cut };
+      const args = { version: policy.version, ...asked };
       const { answers: [{ columns }], blobs } = await this.#resident(
         policy.version,
         caller,
-        () => askedRoom(caller, (watched) => this.#ask("score", args, watched)),
+        () => askedRoom(caller, (watched) => this.#calls.ask("score", args, watched)),
       );
       const refs = await Promise.all(blobs.map((blob) => this.#artifacts.put(blob)));
       return Object.fromEntries(columns.map((column, i) => [column, refs[i]!]));
@@ -188,7 +213,12 @@ export class PolicyTrainer {
 
   /** The loss of a batch under `policy`, and its metrics. Trains nothing. */
   async evaluate(
-    input: { policy: Policy; batch: ArtifactRef; loss: ArtifactRef; micro_batch_tokens_max: number },
+    input: {
+      policy: Policy;
+      batch: ArtifactRef;
+      loss: ArtifactRef;
+      micro_batch_tokens_max: number;
+    },
     caller: Caller,
   ): Promise<EvaluatedBatch> {
     return await this.#fitting(input, caller, async (micro_batch_tokens_max) => {
@@ -198,47 +228,45 @@ export class PolicyTrainer {
       const { answers: [evaluated] } = await this.#resident(
         policy.version,
         caller,
-        () => askedRoom(caller, (watched) => this.#ask("evaluate", args, watched)),
+        () => askedRoom(caller, (watched) => this.#calls.ask("evaluate", args, watched)),
       );
       return evaluated;
     });
   }
 
-  /** Runs `work` with the micro-batches of now; where the device has no room for them, with smaller ones from here on. */
+  /**
+   * Runs `work` with the current micro-batches. If the device has no room for them, uses smaller
+   * ones from here on.
+   */
   async #fitting<T>(
     { micro_batch_tokens_max: configured }: { micro_batch_tokens_max: number },
     caller: Caller,
     work: (microBatchTokensMax: number) => Promise<T>,
   ): Promise<T> {
-    const { block = "trainer", allowReplan: allowed = true } = this.#options;
-    for (;;) {
-      const from = microBatchTokensMax(configured, this.#chain.replans, block);
-      try {
-        return await work(from);
-      } catch (error) {
-        if (!(error instanceof NoRoom)) throw error;
-        const replan = smallerCut(error, { from, key: caller.key, allowed, block });
-        await caller.record("note/replan", caller.key, replan);
-        this.#chain.replans.push(replan);
-        caller.emit?.({ log: `no room on the device: ${replan.field} is ${replan.to} from here on, it was ${from}` });
-      }
-    }
+    const { block = "trainer", allow_replan: allowed = true } = this.#options;
+    const { replans } = this.#chain;
+    return await fitting(work, { configured, replans, block, allowed, caller });
   }
 
   /**
-   * Writes the weights of `policy` as a plain Hugging Face directory with a manifest; those of an adapter merged or alone, as `form`
-   * says or else the configuration. A file where a directory goes is set aside.
+   * Writes the weights of `policy` as a plain Hugging Face directory with a manifest. `form`, or
+   * else the configuration, decides whether an adapter is merged. Sets aside a file in the
+   * directory's place.
    */
-  async publish(policy: Policy, target: string | PublishTarget, caller: Caller): Promise<Publication> {
-    const form: PublishTarget["form"] | null = typeof target === "string" ? null : target.form;
-    const args = { version: policy.version, dir: typeof target === "string" ? target : target.dir, form };
-    for (const { from, to } of await makeRoomFor(args.dir)) {
+  async publish(
+    policy: Policy,
+    target: string | PublishTarget,
+    caller: Caller,
+  ): Promise<Publication> {
+    const { dir, form } = typeof target === "string" ? { dir: target, form: null } : target;
+    const args = { version: policy.version, dir, form };
+    for (const { from, to } of await makeRoomFor(dir)) {
       caller.emit?.({ log: `${from} is a file where a directory goes. It was set aside as ${to}` });
     }
     const { answers: [publication] } = await this.#resident(
       policy.version,
       caller,
-      () => this.#ask("publish", args, caller),
+      () => this.#calls.ask("publish", args, caller),
     );
     return publication;
   }
@@ -252,8 +280,14 @@ export class PolicyTrainer {
     const args = { version: policy.version, dir };
     this.writing.add(dir);
     try {
-      const { answers } = await this.#resident(policy.version, caller, () => this.#ask("save", args, caller));
-      const checkpoint = { ...this.#mark, ...wholeCheckpoint(answers), number: policy.number, round, metric };
+      const { answers } = await this.#resident(
+        policy.version,
+        caller,
+        () => this.#calls.ask("save", args, caller),
+      );
+      const { number } = policy;
+      const whole = wholeCheckpoint(answers);
+      const checkpoint = { ...this.#calls.mark, ...whole, number, round, metric };
       this.#chain.addCheckpoint(checkpoint);
       return checkpoint;
     } finally {
@@ -262,21 +296,24 @@ export class PolicyTrainer {
   }
 
   /**
-   * Saves the newest policy between two rounds, after the operation that runs now: for a machine that is about to go. Null if it
-   * is saved already, or if the group does not hold it: what is recorded is enough to make it again.
+   * Saves the newest policy after the current operation, for a machine that is about to be
+   * reclaimed. Null if it is already saved or not held: the record is enough to rebuild it.
    */
   async saveNow(caller: Caller): Promise<CheckpointNote | null> {
-    return await this.#exclusive(caller, async () => {
+    return await this.#calls.exclusive(caller, async () => {
       const policy = this.#newest;
-      if (policy === null || this.checkpoints().some(({ version }) => version === policy.version)) return null;
+      if (policy === null || this.checkpoints().some(({ version }) => version === policy.version)) {
+        return null;
+      }
       const name = `${checkpointName(policy)}-now-${crypto.randomUUID().slice(0, 8)}`;
-      const args = { version: policy.version, dir: `${this.#options.checkpointsDir}/${name}` };
+      const args = { version: policy.version, dir: `${this.#options.checkpoints_dir}/${name}` };
       this.writing.add(args.dir);
       try {
-        const asked = await this.#ask("save", args, caller);
+        const asked = await this.#calls.ask("save", args, caller);
         if (isNotResident(asked)) return null;
         const whole = wholeCheckpoint(asked.answers);
-        const checkpoint = { ...this.#mark, ...whole, number: policy.number, round: null, metric: null };
+        const { number } = policy;
+        const checkpoint = { ...this.#calls.mark, ...whole, number, round: null, metric: null };
         await caller.record("note/checkpoint", policy.version, checkpoint);
         this.#chain.addCheckpoint(checkpoint);
         return checkpoint;
@@ -291,39 +328,43 @@ export class PolicyTrainer {
     input: { recipe: string; seed: number; dir: string },
     caller: Caller,
   ): Promise<{ dir: string; digest: string }> {
-    return await this.#alone("create_model", input, caller);
+    return await this.#calls.alone("create_model", input, caller);
   }
 
-  /** Tokens of rows under a model's tokenizer, and the positions that the model has. Needs no version. */
+  /**
+   * Tokens of rows under a model's tokenizer, and the positions that the model has. Needs no
+   * version.
+   */
   async measureRows(
-    input: { model_path: string; use: "prompt" | "completion" | "preference"; rows: ArtifactRef; chat: Chat | null },
+    input: {
+      model_path: string;
+      use: "prompt" | "completion" | "preference";
+      rows: ArtifactRef;
+      chat: Chat | null;
+    },
     caller: Caller,
-  ): Promise<{ model_tokens_max: number | null; tokens: { prompt: number; sequence: number }[] }> {
-    const { answers: [{ rows, model_tokens_max }], blobs } = await this.#exclusive(
+  ): Promise<{ model_tokens_max: number | null; tokens: RowLength[] }> {
+    const { answers: [{ rows, model_tokens_max }], blobs } = await this.#calls.exclusive(
       caller,
-      () => this.#ask("measure_rows", input, caller),
+      () => this.#calls.ask("measure_rows", input, caller),
     );
-    const bytes = blobs[0] ?? new Uint8Array();
-    if (bytes.length !== rows * 8) {
-      throw new InfrastructureError(
-        `Cannot read the lengths of ${rows} rows because the trainer sent ${bytes.length} bytes: ${rows * 8} expected`,
-        { rows, bytes: bytes.length },
-      );
-    }
-    const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
-    const at = (place: number) => view.getInt32(4 * place, true);
-    const tokens = Array.from({ length: rows }, (_, row) => ({ prompt: at(2 * row), sequence: at(2 * row + 1) }));
-    return { model_tokens_max, tokens };
+    return { model_tokens_max, tokens: rowLengths(blobs[0] ?? new Uint8Array(), rows) };
   }
 
-  /** What an algorithm's file reads, after all of it was tried. Needs no version. */
+  /** Describes an algorithm's file, after trying all of it. Needs no version. */
   async openAlgorithm(algorithm: ArtifactRef, caller: Caller): Promise<AlgorithmDescription> {
-    return await this.#alone("open_algorithm", { algorithm }, caller);
+    return await this.#calls.alone("open_algorithm", { algorithm }, caller);
   }
 
   /** What an algorithm's file assigns to a round. Pure, and needs no version. */
-  async credit(input: { algorithm: ArtifactRef; round: ArtifactRef }, caller: Caller): Promise<AssignedCredit> {
-    const { blobs } = await this.#exclusive(caller, () => this.#ask("credit", input, caller));
+  async credit(
+    input: { algorithm: ArtifactRef; round: ArtifactRef },
+    caller: Caller,
+  ): Promise<AssignedCredit> {
+    const { blobs } = await this.#calls.exclusive(
+      caller,
+      () => this.#calls.ask("credit", input, caller),
+    );
     return AssignedCredit.parse(JSON.parse(new TextDecoder().decode(blobs[0])));
   }
 
@@ -337,47 +378,6 @@ export class PolicyTrainer {
     this.#chain.drop(version);
   }
 
-  /** What rows say of whose chain they are. */
-  get #mark(): { group?: string } {
-    const { group } = this.#options;
-    return group === undefined ? {} : { group };
-  }
-
-  /** The caller, whose rows about versions that are brought back say of whose chain they are. */
-  #marking(caller: Caller): Caller {
-    if (this.#options.group === undefined) return caller;
-    const record: Caller["record"] = (kind, key, value) =>
-      caller.record(kind, key, { ...this.#mark, ...value as Record<string, unknown> });
-    return { ...callOptions(caller), record, emit: (emission) => caller.emit?.(emission) };
-  }
-
-  #ask<Op extends TrainerOperation>(op: Op, args: ArgumentsOf<TrainerRole, Op>, options: CallOptions) {
-    return ask(this.#operator, [trainerRole, op], args, options);
-  }
-
-  /** An operation that needs no version: what rank 0 answers. */
-  async #alone<Op extends "create_model" | "inspect_model" | "open_algorithm">(
-    op: Op,
-    args: ArgumentsOf<TrainerRole, Op>,
-    caller: Caller,
-  ): Promise<AnswerOf<TrainerRole, Op>> {
-    const { answers } = await this.#exclusive(caller, () => this.#ask(op, args, caller)) as Answered<TrainerRole, Op>;
-    return answers[0];
-  }
-
-  /** Materialise and operate must not be cut in two by another operation: one at a time. */
-  #exclusive<T>(caller: Caller, work: () => Promise<T>): Promise<T> {
-    const whole = async () => {
-      const done = await work();
-      const loss = this.#operator.takeLoss?.() ?? null; // One that cost no version.
-      if (loss) await this.#marking(caller).record("recovery", caller.key, restarted(loss));
-      return done;
-    };
-    const turn = this.#tail.then(whole, whole);
-    this.#tail = turn.catch(() => undefined);
-    return turn;
-  }
-
   #resident<Op extends TrainerOperation>(
     version: string,
     caller: Caller,
@@ -385,14 +385,14 @@ export class PolicyTrainer {
   ): Promise<Answered<TrainerRole, Op>> {
     type Answer = Answered<TrainerRole, Op> | NotResident;
     const bring = async (held: string | null) => {
-      await this.#materialiser.bring(version, held, this.#marking(caller));
+      await this.#materialiser.bring(version, held, this.#calls.marking(caller));
       const { record, number, model_path } = this.#chain.note(version);
-      if (number > 0) this.#newest ??= { version, record, number, model_path }; // Redone, it is worth saving too.
+      // A redone version is also worth saving.
+      if (number > 0) this.#newest ??= { version, record, number, model_path };
     };
-    return this.#exclusive(caller, () => askResident(operate as () => Promise<Answer>, { bring }));
+    return this.#calls.exclusive(
+      caller,
+      () => askResident(operate as () => Promise<Answer>, { bring }),
+    );
   }
-}
-
-function restarted(loss: Loss): Recovery {
-  return { ...loss, action: "restart", version: null, batches_redone: 0 };
 }

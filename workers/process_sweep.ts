@@ -2,8 +2,8 @@ import process from "node:process";
 import { type Clock, isOwnFolder, ownerOf, PRIVATE_FILE, RUN_FOLDERS } from "../engine/mod.ts";
 
 /**
- * In the environment of every process we start: `HOME/RUN/ENGINE_PID.ENGINE_START`, and `/HOST`
- * where a run names its hosts, so that a later start finds what was left.
+ * Every process that we start has this variable: `HOME/RUN/ENGINE_PID.ENGINE_START`, and `/HOST` if
+ * the run names its hosts. A later start finds left processes by it.
  */
 export const NONCE_VARIABLE = "HOLDFAST_NONCE";
 
@@ -11,43 +11,46 @@ export const NONCE_VARIABLE = "HOLDFAST_NONCE";
 export const AGENT_MODULE = "holdfast_worker.agent";
 
 /**
- * Who started a process: a line of its environment, by which it is found again.
+ * Which engine started a process, as a variable in the process's environment.
  * @internal
  */
 export type Nonce = {
   home: string;
   run: string;
-  enginePid: number;
-  engineStart: string;
+  engine_pid: number;
+  engine_start: string;
   host?: string;
 };
 
 /** As written in the environment. Run ids may not contain a slash. */
-export function nonceText({ home, run, enginePid, engineStart, host }: Nonce): string {
-  return `${home}/${run}/${enginePid}.${engineStart}${host === undefined ? "" : `/${host}`}`;
+export function nonceText({ home, run, engine_pid, engine_start, host }: Nonce): string {
+  return `${home}/${run}/${engine_pid}.${engine_start}${host === undefined ? "" : `/${host}`}`;
 }
 
 function parseNonce(text: string): Nonce | null {
   const match = /^([^/]+)\/([^/]+)\/(\d+)\.(\d*)(?:\/([^/]+))?$/.exec(text);
   if (!match) return null;
-  const [, home, run, pid, engineStart, host] = match;
-  const nonce = { home: home!, run: run!, enginePid: Number(pid), engineStart: engineStart! };
+  const [, home, run, pid, engine_start, host] = match;
+  const nonce = { home: home!, run: run!, engine_pid: Number(pid), engine_start: engine_start! };
   return host === undefined ? nonce : { ...nonce, host };
 }
 
 /** This process's nonce for a run. */
 export function ownNonce(home: string, run: string): Nonce {
-  return { home, run, enginePid: process.pid, engineStart: processStart(process.pid) ?? "" };
+  return { home, run, engine_pid: process.pid, engine_start: processStart(process.pid) ?? "" };
 }
 
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 /**
- * The identity of a home, made once: nobody touches another home's processes or files. One that was
- * lost or damaged is made again as the owners of the home's directories know it, or else as
- * `recorded` does.
+ * The identity of a home, created once, so that nothing touches another home's processes or files.
+ * A lost or damaged identity is restored from the owners of the home's directories, or else from
+ * `recorded`.
  */
-export async function homeNonce(home: string, recorded?: () => Promise<string | null>): Promise<string> {
+export async function homeNonce(
+  home: string,
+  recorded?: () => Promise<string | null>,
+): Promise<string> {
   const path = `${home}/nonce`;
   const known = await Deno.readTextFile(path).catch(unlessMissing);
   if (known !== undefined && UUID.test(known.trim())) return known.trim();
@@ -56,10 +59,10 @@ export async function homeNonce(home: string, recorded?: () => Promise<string | 
   const id = rememberedHome(home) ?? await recorded?.() ?? crypto.randomUUID();
   await Deno.writeTextFile(fresh, `${id}\n`, { mode: PRIVATE_FILE });
   if (known !== undefined) {
-    await Deno.rename(fresh, path); // Empty or torn: nobody could have used it.
+    await Deno.rename(fresh, path); // It was empty or torn, so nothing used it.
   } else {
     try {
-      await Deno.link(fresh, path); // Whole or not at all, and only if there is none.
+      await Deno.link(fresh, path); // Atomic, and only if there is none.
     } catch (error) {
       if (!(error instanceof Deno.errors.AlreadyExists)) throw error;
     } finally {
@@ -74,8 +77,12 @@ export async function homeNonce(home: string, recorded?: () => Promise<string | 
  * are none.
  */
 function rememberedHome(home: string): string | null {
-  const folders = RUN_FOLDERS.filter((folder) => isOwnFolder(home, folder)).map((folder) => `${home}/${folder}`);
-  const owners = folders.flatMap((folder) => names(folder).map((name) => ownerOf(`${folder}/${name}`)?.home));
+  const folders = RUN_FOLDERS.filter((folder) => isOwnFolder(home, folder)).map((folder) =>
+    `${home}/${folder}`
+  );
+  const owners = folders.flatMap((folder) =>
+    names(folder).map((name) => ownerOf(`${folder}/${name}`)?.home)
+  );
   const known = new Set(owners.filter((one) => one !== undefined));
   return known.size === 1 ? [...known][0]! : null;
 }
@@ -100,7 +107,8 @@ function unlessMissing(error: unknown): undefined {
 export function processStart(pid: number): string | null {
   try {
     const stat = Deno.readTextFileSync(`/proc/${pid}/stat`);
-    const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" "); // From field 3 on; the name may hold anything.
+    // From field 3 on; the name may hold anything.
+    const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
     return fields[0] === "Z" || fields[0] === "X" ? null : fields[19] ?? null;
   } catch {
     return null;
@@ -108,8 +116,8 @@ export function processStart(pid: number): string | null {
 }
 
 /**
- * Living processes that carry a nonce of ours. Without /proc (macOS) it finds none: then the guard
- * pipes must do.
+ * Living processes that carry our nonce. Finds none without /proc (macOS), where guard pipes end
+ * the processes.
  */
 export function nonceCarriers(): { pid: number; nonce: Nonce }[] {
   const found: { pid: number; nonce: Nonce }[] = [];
@@ -126,12 +134,14 @@ export function nonceCarriers(): { pid: number; nonce: Nonce }[] {
  */
 export async function sweep(
   doomed: (nonce: Nonce) => boolean,
-  { clock, limitMs = 5000 }: { clock: Clock; limitMs?: number },
+  { clock, limit_ms = 5000 }: { clock: Clock; limit_ms?: number },
 ): Promise<number> {
   const killed = new Set<number>();
-  const until = clock.monotonic() + limitMs;
+  const until = clock.monotonic() + limit_ms;
   while (true) {
-    const carriers = nonceCarriers().filter(({ pid, nonce }) => pid !== process.pid && doomed(nonce));
+    const carriers = nonceCarriers().filter(({ pid, nonce }) =>
+      pid !== process.pid && doomed(nonce)
+    );
     if (carriers.length === 0) return killed.size;
     for (const { pid } of carriers) {
       killed.add(pid);
@@ -143,18 +153,21 @@ export async function sweep(
 }
 
 /**
- * Ends the workers that a run of this home has on this host, without a word to them and whichever
- * engine started them: for whoever knows that the run is his, or nobody's. Returns how many
- * processes there were.
+ * Kills the workers of a run on this host, whichever engine started them. Only for a caller that
+ * owns the run, or knows that nobody does. Returns how many processes there were.
  */
-export async function endWorkersOf(home: string, run: string, { clock }: { clock: Clock }): Promise<number> {
+export async function endWorkersOf(
+  home: string,
+  run: string,
+  { clock }: { clock: Clock },
+): Promise<number> {
   const nonce = await homeNonce(home);
   return await sweep((other) => other.home === nonce && other.run === run, { clock });
 }
 
 /**
- * What a start of `own.run` may end: whatever earlier engines of this run left but what it goes on
- * with (`adopted`), and of other runs of this home what has neither engine nor agent. An agent
+ * What a start of `own.run` may end: everything that earlier engines of this run left except
+ * `adopted`, and processes of this home's other runs that have neither engine nor agent. An agent
  * without an engine ends by itself after its grace.
  */
 export function leftBehind(own: Nonce, adopted: readonly Nonce[] = []): (nonce: Nonce) => boolean {
@@ -163,19 +176,19 @@ export function leftBehind(own: Nonce, adopted: readonly Nonce[] = []): (nonce: 
   return (other) => {
     if (other.home !== own.home) return false;
     if (other.run === own.run) return !kept.has(nonceText(other));
-    const alive = processStart(other.enginePid) === other.engineStart;
+    const alive = processStart(other.engine_pid) === other.engine_start;
     return !alive && !led.has(nonceText(other));
   };
 }
 
-export type FoundAgent = { pid: number; start: string; agentId: string; nonce: Nonce };
+export type FoundAgent = { pid: number; start: string; agent_id: string; nonce: Nonce };
 
 /** Living agents, by their command lines. Without /proc it finds none. */
 export function agents(): FoundAgent[] {
   return nonceCarriers().flatMap(({ pid, nonce }): FoundAgent[] => {
     const start = processStart(pid);
-    const agentId = agentOf(pid);
-    return start === null || agentId === null ? [] : [{ pid, start, agentId, nonce }];
+    const agent_id = agentOf(pid);
+    return start === null || agent_id === null ? [] : [{ pid, start, agent_id, nonce }];
   });
 }
 
@@ -191,9 +204,7 @@ export function sameNonce(own: Nonce): (nonce: Nonce) => boolean {
   return (other) => nonceText(other) === nonceText(own);
 }
 
-/**
- * Sends a signal; a process that is gone is what was wanted. A negative id names a process group.
- */
+/** Sends a signal. It is fine if the process is gone. A negative id names a process group. */
 export function kill(pid: number, signal: "SIGKILL" | "SIGTERM"): void {
   try {
     process.kill(pid, signal);

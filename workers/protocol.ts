@@ -2,14 +2,16 @@ import { z } from "zod";
 import { Arguments, Output } from "./payload.ts";
 
 /**
- * The messages between the engine's hub and a host's agent, declared once. The JSON Schema made from them
- * (`workers/python/holdfast_worker/protocol.schema.json`) is what the Python side checks with.
+ * The messages between the engine's hub and a host's agent, declared once. The Python side checks
+ * them with the JSON Schema made from this file
+ * (`workers/python/holdfast_worker/protocol.schema.json`).
  *
  * Control: JSON text frames. Data: binary frames, MessagePack of `BlobFrame`. Sizes: `LIMITS`.
- * Reliable messages carry `seq` (1, 2, ... per boot and direction) and are resent after a reconnect until acknowledged;
- * the others may be lost. An acknowledgement is of the line only: a task's answer is kept by the agent until it is released,
- * for the engine may die before its row is durable. Every message from the engine carries the run's epoch; an agent
- * answers lower ones `fenced`.
+ * Reliable messages carry `seq` (1, 2, ... per boot and direction) and are resent after a reconnect
+ * until acknowledged; the others may be lost. An acknowledgement concerns the line only: the agent
+ * keeps a task's answer until it is released, because the engine may die before its row is durable.
+ * Every message from the engine carries the run's epoch. An agent answers lower epochs with
+ * `fenced`.
  */
 export const PROTOCOL_VERSION = 4;
 
@@ -20,12 +22,15 @@ const json = z.unknown();
 const /** @internal */ rankStateSchema = z.strictObject({
   rank: z.int().nonnegative(),
   pid: z.int(),
-  process_start: z.string().describe("Start time from /proc: distinguishes two processes with the same pid."),
+  process_start: z.string().describe(
+    "Start time from /proc: distinguishes two processes with the same pid.",
+  ),
   state: z.enum(["starting", "ready", "busy", "exited"]),
   exit_code: z.int().nullable().default(null),
   signal: z.string().nullable().default(null),
   process_state: z.string().nullable().default(null).describe(
-    "As the kernel sees it: running, sleeping, stopped, waiting for the disk, ...; null: it has ended.",
+    "As the kernel sees it: running, sleeping, stopped, waiting for the disk, ...; null: it " +
+      "has ended.",
   ),
 });
 /** One rank of a worker group, as its agent reports it. */
@@ -45,8 +50,8 @@ export type GroupState = z.infer<typeof groupStateSchema>;
 export const GroupState: typeof groupStateSchema = groupStateSchema;
 
 /**
- * A group as a hello names it: with what another engine needs to know whether it is the one that it
- * would start.
+ * A group as a hello describes it, so that another engine can tell whether it would start the same
+ * group.
  */
 export const HeldGroup = z.strictObject({
   ...GroupState.shape,
@@ -94,8 +99,12 @@ const /** @internal */ failureReportSchema = z.strictObject({
   exit_code: z.int().nullable(),
   signal: z.string().nullable(),
   log_tail: z.array(z.string()).max(40),
-  log_errors: z.array(z.string()).max(40).default([]).describe("Earlier lines of the log that look like errors."),
-  kernel: z.array(z.string()).max(20).default([]).describe("The kernel log's lines about this process or its devices."),
+  log_errors: z.array(z.string()).max(40).default([]).describe(
+    "Earlier lines of the log that look like errors.",
+  ),
+  kernel: z.array(z.string()).max(20).default([]).describe(
+    "The kernel log's lines about this process or its devices.",
+  ),
   oom_kills: z.int().nullable().default(null).describe(
     "Out-of-memory kills counted by its cgroup since its start; null: unknown on this host.",
   ),
@@ -114,7 +123,9 @@ export const /** @internal */ AgentMessage = z.discriminatedUnion("type", [
     protocol: z.int(),
     agent_id: id,
     boot_id: id,
-    engine_boot: z.string().nullable().describe("The engine boot this agent last served; null at its first hello."),
+    engine_boot: z.string().nullable().describe(
+      "The engine boot this agent last served; null at its first hello.",
+    ),
     pid: z.int(),
     host: z.string(),
     packages: z.record(z.string(), z.string()),
@@ -146,7 +157,10 @@ export const /** @internal */ AgentMessage = z.discriminatedUnion("type", [
     "The host is being reclaimed: the agent ends its ranks and itself after this long.",
   ),
   z.strictObject({ type: z.literal("ack"), received_seq: z.int().nonnegative() }),
-  z.strictObject({ type: z.literal("fenced"), epoch: z.int().describe("The highest epoch this agent has seen.") }),
+  z.strictObject({
+    type: z.literal("fenced"),
+    epoch: z.int().describe("The highest epoch this agent has seen."),
+  }),
   z.strictObject({
     type: z.literal("result"),
     ...reliable,
@@ -156,7 +170,12 @@ export const /** @internal */ AgentMessage = z.discriminatedUnion("type", [
       "Rank 0's, then those of outputs; sent as binary frames before.",
     ),
   }),
-  z.strictObject({ type: z.literal("error"), ...reliable, task: id, failures: z.array(FailureReport).min(1) }),
+  z.strictObject({
+    type: z.literal("error"),
+    ...reliable,
+    task: id,
+    failures: z.array(FailureReport).min(1),
+  }),
   z.strictObject({
     type: z.literal("group"),
     ...reliable,
@@ -178,14 +197,19 @@ export const /** @internal */ EngineMessage = z.discriminatedUnion("type", [
     engine_boot: id,
     run: id,
     heartbeat_ms: z.int().positive(),
-    grace_ms: z.int().nonnegative().describe("After this long without an engine the agent kills its ranks and ends."),
+    grace_ms: z.int().nonnegative().describe(
+      "After this long without an engine the agent kills its ranks and ends.",
+    ),
     preempt_grace_ms: z.int().nonnegative().describe(
       "From the agent's SIGTERM to its end, unless its environment sets a different time.",
     ),
     received_seq: z.int().nonnegative(),
     verdict: z.enum(["go_on", "drop"]).describe("drop: kill your ranks and end."),
-    tasks: z.array(z.strictObject({ task: id, verdict: z.enum(["go_on", "deliver", "keep", "drop"]) })).describe(
-      "go_on: it runs. deliver: send its answer. keep: the answer arrived, its row is not durable yet. drop: nothing needs it.",
+    tasks: z.array(
+      z.strictObject({ task: id, verdict: z.enum(["go_on", "deliver", "keep", "drop"]) }),
+    ).describe(
+      "go_on: it runs. deliver: send its answer. keep: the answer arrived, its row is not " +
+        "durable yet. drop: nothing needs it.",
     ),
   }),
   z.strictObject({
@@ -243,5 +267,14 @@ export const /** @internal */ EngineMessage = z.discriminatedUnion("type", [
 ]);
 export type EngineMessage = z.infer<typeof EngineMessage>;
 
-/** A piece of a result's data. Sent before the `result` that names it; resent whole with it. */
-export type BlobFrame = { task: string; blob: number; offset: number; total: number; data: Uint8Array };
+/**
+ * A piece of a result's data. Sent before the `result` that names it, and resent completely with
+ * it.
+ */
+export type BlobFrame = {
+  task: string;
+  blob: number;
+  offset: number;
+  total: number;
+  data: Uint8Array;
+};

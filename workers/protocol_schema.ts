@@ -3,11 +3,15 @@ import { LIMITS } from "./limits.ts";
 import { AgentMessage, EngineMessage, PROTOCOL_VERSION } from "./protocol.ts";
 
 /** Where the Python side reads what `protocolJsonSchema` makes. */
-export const PROTOCOL_SCHEMA_URL = new URL("./python/holdfast_worker/protocol.schema.json", import.meta.url);
+export const PROTOCOL_SCHEMA_URL = new URL(
+  "./python/holdfast_worker/protocol.schema.json",
+  import.meta.url,
+);
 
 /**
- * The protocol as JSON Schema (draft 2020-12), so that both sides check every frame against one declaration.
- * `AgentMessage` describes what an agent may send (fields with a default may be left out), `EngineMessage` what it gets.
+ * The protocol as JSON Schema (draft 2020-12), so that both sides check every frame against one
+ * declaration. `AgentMessage` describes what an agent may send (fields with a default may be left
+ * out), `EngineMessage` what it gets.
  */
 export function protocolJsonSchema(): Record<string, unknown> {
   return {

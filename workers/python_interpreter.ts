@@ -1,20 +1,24 @@
 import { InvalidInputError } from "../engine/mod.ts";
 import { runCommand } from "./run_command.ts";
 
-/** The oldest Python that runs the workers: numpy of the requirements needs it. */
+/** The oldest Python that runs the workers: the required numpy needs it. */
 export const PYTHON_MINOR_MIN = 11;
 
 /** The newest Python that every locked requirement has a wheel for. */
 export const PYTHON_MINOR_MAX = 14;
 
-const NAMES = Array.from({ length: PYTHON_MINOR_MAX - PYTHON_MINOR_MIN + 1 }, (_, i) => `3.${PYTHON_MINOR_MAX - i}`);
+const NAMES = Array.from(
+  { length: PYTHON_MINOR_MAX - PYTHON_MINOR_MIN + 1 },
+  (_, i) => `3.${PYTHON_MINOR_MAX - i}`,
+);
 const CANDIDATES = ["python3", ...NAMES.map((version) => `python${version}`), "python"];
 
 /** What an interpreter says of itself. */
 export type Python = { path: string; version: string };
 
 /**
- * The Python that makes environments: `named` (HOLDFAST_PYTHON), else the first of the usual names whose version fits.
+ * The Python that makes environments: `named` (HOLDFAST_PYTHON), else the first of the usual names
+ * whose version fits.
  * @throws {InvalidInputError} One sentence that says what was found and how to fix it.
  */
 export async function findPython(named = Deno.env.get("HOLDFAST_PYTHON")): Promise<Python> {
@@ -28,8 +32,11 @@ export async function findPython(named = Deno.env.get("HOLDFAST_PYTHON")): Promi
   }
   const none = named ? `'${named}' does not run` : "none was found on PATH";
   throw new InvalidInputError(
-    `Cannot make a Python environment because Python 3.${PYTHON_MINOR_MIN} to 3.${PYTHON_MINOR_MAX} is needed: ` +
-      `${found.join(", ") || none}. Fix: install one and put it on PATH, or name your own environment with \`python:\``,
+    `Cannot make a Python environment because Python 3.${PYTHON_MINOR_MIN} to ` +
+      `3.${PYTHON_MINOR_MAX} is needed: ` +
+      `${
+        found.join(", ") || none
+      }. Fix: install one and put it on PATH, or name your own environment with \`python:\``,
     { found },
   );
 }
@@ -42,30 +49,40 @@ export async function describePython(interpreter: string): Promise<Python | null
   return outcome.success && version && path ? { version, path } : null;
 }
 
-/** The y of 3.y; a Python of another major version is older or newer than all of them. */
+/** The minor version of Python 3. Other major versions are infinitely older or newer. */
 function minorOf(version: string): number {
   const [major = 0, minor = 0] = version.split(".").map(Number);
   return major === 3 ? minor : (major - 3) * Infinity;
 }
 
 /**
- * Checks a user's own environment for packages, without changing it and without importing them. Its packages are the user's, so
- * it may be newer than those that are made here.
+ * Checks a custom environment for packages without changing it or importing them. It may have a
+ * newer Python than managed environments.
  * @throws {InvalidInputError} Names what is missing and how to install it.
  */
 export async function checkPython(interpreter: string, packages: string[]): Promise<void> {
   const python = await describePython(interpreter);
   const refuse = (why: string, fix: string) =>
-    new InvalidInputError(`Cannot use the Python interpreter '${interpreter}' because ${why}. Fix: ${fix}`, {
-      interpreter,
-    });
+    new InvalidInputError(
+      `Cannot use the Python interpreter '${interpreter}' because ${why}. Fix: ${fix}`,
+      {
+        interpreter,
+      },
+    );
   if (python === null) {
-    throw refuse("it does not run", "name another with `python:`, or leave it out for a managed one");
+    throw refuse(
+      "it does not run",
+      "name another with `python:`, or leave it out for a managed one",
+    );
   }
   if (minorOf(python.version) < PYTHON_MINOR_MIN) {
-    throw refuse(`Python 3.${PYTHON_MINOR_MIN} or newer is needed: it is ${python.version}`, "name a newer one");
+    throw refuse(
+      `Python 3.${PYTHON_MINOR_MIN} or newer is needed: it is ${python.version}`,
+      "name a newer one",
+    );
   }
-  const probe = "import importlib.util, sys; print(*[n for n in sys.argv[1:] if importlib.util.find_spec(n) is None])";
+  const probe = "import importlib.util, sys; " +
+    "print(*[n for n in sys.argv[1:] if importlib.util.find_spec(n) is None])";
   const outcome = await runCommand([interpreter, "-c", probe, ...packages]);
   const missing = outcome.lines.at(-1)?.trim() ?? "";
   if (outcome.success && missing === "") return;

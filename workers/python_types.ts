@@ -8,7 +8,8 @@ export const PYTHON_TYPES_URLS = {
   answers: new URL("./python/holdfast_worker/wire_answers.py", import.meta.url),
 };
 
-const pascal = (text: string) => text.split("_").map((part) => part[0]!.toUpperCase() + part.slice(1)).join("");
+const pascal = (text: string) =>
+  text.split("_").map((part) => part[0]!.toUpperCase() + part.slice(1)).join("");
 
 /** `train` of the trainer is `TrainerTrain`, its specification `TrainerSpec`. */
 function wholesOf({ name, spec, operations }: AnyRole): [string, z.ZodObject][] {
@@ -21,10 +22,11 @@ function wholesOf({ name, spec, operations }: AnyRole): [string, z.ZodObject][] 
   return [[`${pascal(name)}Spec`, spec], ...args];
 }
 
-const HEAD =
-  `"""What the engine sends: specs of groups and arguments of operations. Generated from \`workers/\` by \`deno task schema\`.
+const HEAD = `"""What the engine sends: specs of groups and arguments of operations.
 
-They are whole: no field has a default here. Fields that are missing or unknown are refused.
+Generated from \`workers/\` by \`deno task schema\`.
+They are whole: no field has a default here. Fields that are missing, unknown or of another type
+are refused.
 """
 
 from __future__ import annotations
@@ -35,18 +37,17 @@ from typing import Any, Literal, NotRequired, TypedDict
 from holdfast_worker.wire import Whole
 `;
 
-const ANSWERS_HEAD =
-  `"""What operations answer. Generated from \`workers/\` by \`deno task schema\`; the engine checks every answer."""
+const ANSWERS_HEAD = `"""What operations answer; the engine checks every answer.
+
+Generated from \`workers/\` by \`deno task schema\`.
+"""
 
 from __future__ import annotations
 
 from typing import Literal, NotRequired, TypedDict
 `;
 
-/**
- * What `train` of the trainer answers that was done is a `TrainerTrainAnswer`, for Python to
- * write.
- */
+/** The trainer's answer to `train` is a `TrainerTrainAnswer`, which Python writes. */
 function answersOf({ name, operations }: AnyRole): [string, z.ZodObject][] {
   return Object.entries(operations as Operations).map(([op, { output }]) => {
     const done = output instanceof z.ZodUnion
@@ -63,7 +64,7 @@ function answersOf({ name, operations }: AnyRole): [string, z.ZodObject][] {
 export function pythonTypesTexts(
   roles: readonly AnyRole[] = ROLES,
 ): { types: string; answers: string } {
-  const parts: Parts = Object.assign({}, ...roles.map((role) => role.parts));
+  const parts: Parts = Object.assign({ NotResident }, ...roles.map((role) => role.parts));
   const wholes = roles.flatMap(wholesOf).map(([name, schema]) => dataclass(name, schema, parts));
   const answers = roles.flatMap(answersOf).map(([name, schema]) => {
     const part = Object.keys(parts).find((one) => isOf(schema, parts[one]!));
@@ -75,7 +76,8 @@ export function pythonTypesTexts(
     ) => [name, typedDict(name, schema as z.ZodObject, parts)]),
   );
   const sent = namedIn(wholes, objects);
-  const answered = namedIn(answers, objects);
+  const refusals = roles.some(refuses) ? ["NotResident"] : [];
+  const answered = namedIn([...answers, ...refusals], objects);
   const own = [...answered].filter((name) => !sent.has(name)).map((name) => objects.get(name)!);
   const shared = [...sent].filter((name) => [...own, ...answers].some((text) => names(text, name)));
   return {
@@ -84,6 +86,13 @@ export function pythonTypesTexts(
     answers: [ANSWERS_HEAD + imports(shared.toSorted()), ...own, ...answers].join("\n\n"),
   };
 }
+
+/** Whether an operation of the role names a version, which a worker may not hold. */
+const refuses = ({ operations }: AnyRole): boolean =>
+  Object.values(operations as Operations).some(({ output }) =>
+    output instanceof z.ZodUnion &&
+    output.options.some((one) => isOf(one as z.ZodType, NotResident))
+  );
 
 const names = (text: string, name: string) => new RegExp(`\\b${name}\\b`).test(text);
 
@@ -103,15 +112,19 @@ function namedIn(texts: string[], objects: Map<string, string>): Set<string> {
 function imports(names: string[]): string {
   return names.length === 0
     ? ""
-    : `\nfrom holdfast_worker.wire_types import (\n${names.map((name) => `    ${name},\n`).join("")})\n`;
+    : `\nfrom holdfast_worker.wire_types import (\n${
+      names.map((name) => `    ${name},\n`).join("")
+    })\n`;
 }
 
-/** What Python knows of the table itself. */
+/** What Python knows about the table itself. */
 function tables(roles: readonly AnyRole[]): string {
   const names = roles.map(({ name }) => JSON.stringify(name)).join(", ");
   const phases = roles.flatMap(({ name, operations }) =>
     Object.entries(operations as Operations).flatMap(([op, { phase }]) =>
-      phase ? [`    (${JSON.stringify(name)}, ${JSON.stringify(op)}): ${JSON.stringify(phase)},\n`] : []
+      phase
+        ? [`    (${JSON.stringify(name)}, ${JSON.stringify(op)}): ${JSON.stringify(phase)},\n`]
+        : []
     )
   );
   return `ROLES = (${names}${roles.length === 1 ? "," : ""})\nPHASES = {\n${phases.join("")}}\n`;
@@ -135,7 +148,7 @@ function dataclass(name: string, schema: z.ZodObject, parts: Parts): string {
   return `@dataclass(frozen=True)\nclass ${name}(Whole):\n${fields.join("") || "    pass\n"}`;
 }
 
-/** `from` is no name in Python. */
+/** `from` is a keyword in Python. */
 const nameOf = (field: string) => field === "from" ? "from_" : field;
 
 /** How Python spells a schema. @throws {TypeError} At an object that `parts` does not name. */
@@ -187,7 +200,9 @@ export function pythonType(schema: z.ZodType, place: { where: string; parts: Par
 
 /** Those of unions within it, too. */
 function optionsOf(union: z.ZodUnion): z.ZodType[] {
-  return union.options.flatMap((one) => one instanceof z.ZodUnion ? optionsOf(one) : [one as z.ZodType]);
+  return union.options.flatMap((one) =>
+    one instanceof z.ZodUnion ? optionsOf(one) : [one as z.ZodType]
+  );
 }
 
 /**

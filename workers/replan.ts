@@ -15,7 +15,9 @@ type Planned = Pick<TrainerConfig, "engine" | "ranks" | "devices" | "micro_batch
 /** A field of the numerics that a replan may change. */
 export type ReplanField = `${TrainerBlock}.${Exclude<keyof Planned, "engine">}`;
 
-/** What a replan may change, as the settings say: nothing else of a run's numerics may. */
+/**
+ * What a replan may change, according to the settings. Nothing else in a run's numerics may change.
+ */
 export const /** @internal */ REPLAN_FIELDS: readonly ReplanField[] = Object.entries({
   trainer: TrainerConfig.shape,
   value_model: ValueModelConfig.shape,
@@ -35,8 +37,8 @@ const /** @internal */ replanSchema = z.strictObject({
   to: z.union([z.int(), z.array(z.int())]).nullable(),
 });
 /**
- * A `note/replan` row: numerics that differ from here on. Before it a run is promised bit for bit, from it on its gradient is
- * the same to rounding. Steps that are redone use the numerics that each was recorded with.
+ * A `note/replan` row: numerics that differ from here on. Before this row a run is exact bit for
+ * bit. After it the gradient is the same up to rounding. Redone steps use their recorded numerics.
  */
 export type Replan = z.infer<typeof replanSchema>;
 /** Schema of {@linkcode Replan}. */
@@ -59,7 +61,7 @@ export function replanned<T extends object>(
 }
 
 /**
- * The rows that say what was asked for; what is so already gives none.
+ * The rows for the requested changes. A value that is already set gives none.
  * @throws {InvalidInputError} For a value that the trainer cannot have.
  */
 export function askedReplans(
@@ -87,7 +89,8 @@ export function askedReplans(
   const then = replanned(now, rows, block);
   if (then.engine !== "torch" || then.ranks === 1) return rows;
   throw new InvalidInputError(
-    `Cannot resume with ${block}.ranks=${then.ranks} because ${block}.engine is torch, which is one process`,
+    `Cannot resume with ${block}.ranks=${then.ranks} because ${block}.engine is torch, ` +
+      "which is one process",
     { ranks: then.ranks },
   );
 }

@@ -1,13 +1,20 @@
 import { defineResource, InvalidInputError, type Resource } from "../engine/mod.ts";
-import { type Answered, type ArgumentsOf, ask, askResident, done, type OperationOf } from "./ask.ts";
+import {
+  type Answered,
+  type ArgumentsOf,
+  ask,
+  askResident,
+  done,
+  type OperationOf,
+} from "./ask.ts";
 import { type CallOptions, callOptions } from "./call.ts";
 import type { Caller, Operator } from "./operator.ts";
 import type { AnyRole, NotResident } from "./roles/role.ts";
 import { unlessAborted } from "./unless_aborted.ts";
 
 /**
- * The workers of a role as stages see them. Any of them takes the next operation; one that refuses
- * since it does not hold what the operation needs is rebuilt first, as the role declares.
+ * The workers of a role as stages see them. Any of them takes the next operation. A worker that
+ * lacks what the operation needs is rebuilt first, as the role declares.
  *
  * @example
  * ```ts
@@ -17,7 +24,7 @@ import { unlessAborted } from "./unless_aborted.ts";
  */
 export class RoleWorkers<R extends AnyRole> {
   readonly #role: R;
-  /** How many operations each was given that are not over, and the end of the last. */
+  /** Open operations of each worker, and the end of the last one. */
   readonly #workers: Map<Operator, { given: number; tail: Promise<void> }>;
 
   /** For these groups of the role. */
@@ -71,7 +78,7 @@ export class RoleWorkers<R extends AnyRole> {
         Answer
       >;
     const bring = async () => {
-      if (typeof rebuilt !== "function") return; // What it answers then is the error.
+      if (typeof rebuilt !== "function") return; // Its next answer is the error.
       await rebuilt(
         async (name: string, given: unknown) => done(await asked(name, given)).answers[0],
         args,
@@ -80,7 +87,7 @@ export class RoleWorkers<R extends AnyRole> {
     return await askResident(() => asked(op, args), { bring });
   }
 
-  /** Between the rebuilding of a worker and what it was rebuilt for, it is given nothing else. */
+  /** Nothing may run on a worker between its rebuild and the operation that needed it. */
   async #inTurn<T>(
     operator: Operator,
     { signal }: CallOptions,
@@ -88,7 +95,9 @@ export class RoleWorkers<R extends AnyRole> {
   ): Promise<T> {
     const { given, tail } = this.#workers.get(operator)!;
     const turn = unlessAborted(tail, signal).then(work);
-    const over = Promise.allSettled([tail, turn]).then(() => void this.#workers.get(operator)!.given--);
+    const over = Promise.allSettled([tail, turn]).then(() =>
+      void this.#workers.get(operator)!.given--
+    );
     this.#workers.set(operator, { given: given + 1, tail: over });
     return await turn;
   }
@@ -107,7 +116,8 @@ export class RoleWorkers<R extends AnyRole> {
     if (least) return least[0];
     const { name } = this.#role;
     throw new InvalidInputError(
-      `Cannot ask a ${name} because the run has none. Fix: give the configuration a block '${name}' that plans a group`,
+      `Cannot ask a ${name} because the run has none. Fix: give the configuration a block ` +
+        `'${name}' that plans a group`,
       { role: name },
     );
   }

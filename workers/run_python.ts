@@ -24,7 +24,7 @@ export async function runPython(
   return { code, stdout: text.decode(stdout), stderr: text.decode(stderr) };
 }
 
-/** One that ends without reading says why itself. */
+/** A process that ends without reading reports why itself. */
 async function feed(stdin: WritableStream<Uint8Array>, input: string): Promise<void> {
   const writer = stdin.getWriter();
   try {

@@ -27,49 +27,47 @@ type SpanOptions = {
   owns: () => Promise<boolean>;
   onMessage: (message: AgentMessage) => void;
   onRanks: (state: GroupState) => void;
-  /** Only some of the hosts got a message: the ranks cannot continue together. */
+  /** Only some of the hosts received a message, so the ranks cannot continue together. */
   onBroken: (error: EngineError) => void;
-  /** What goes on here of an earlier engine's. */
+  /** The earlier engine's work that continues here. */
   inherited: Inherited | null;
 };
 
 /**
- * After the first failure on one host: for what the others say of it. An agent waits for 1 s
- * itself.
+ * After the first failure on one host, the time for reports from the others. An agent itself waits
+ * 1 s.
  */
 const LAST_WORDS_MS = 3000;
 
 /**
- * One group's ranks on one host or several, which its group sees as if one agent had them: what is
- * said to it is said to each, and what each answers is joined. A part that ends takes the others
- * along.
+ * One group's ranks on one host or several. The group sees them as if one agent ran them: messages
+ * go to every host, and the answers are joined. If one part ends, the others end too.
  */
 export class Span implements GroupLine {
-  readonly #parts: Part[];
+  readonly #parts: Placed[];
   readonly #options: SpanOptions;
   #generation = 0;
   /** Waits for rank 0's host to say where the ranks meet. */
   #starting: StartGroup | null = null;
-  /** What each host said last of the generation. */
+  /** Each host's last report about the generation. */
   #said = new Map<string, OfGroup>();
   #ranks = new Map<string, RankState[]>();
   /** By task and host. */
   #answers = new Map<string, Map<string, Answer>>();
   #window: AbortController | null = null;
-  /** The generation is given up: nothing that it says counts. */
+  /** The generation was given up. Its messages are ignored. */
   #over = false;
 
   /** @param parts In the order of their ranks. */
   constructor(parts: Part[], options: SpanOptions) {
-    this.#parts = parts;
+    this.#parts = placed(parts);
     this.#options = options;
     if (!options.inherited) return;
     const { group, tasks } = options.inherited;
     this.#generation = group.generation;
     for (const { task } of tasks) this.#answers.set(task, new Map());
-    let first = 0;
-    for (const { host, ranks } of parts) {
-      this.#ranks.set(host, group.ranks.slice(first, first += ranks));
+    for (const { host, first, ranks } of this.#parts) {
+      this.#ranks.set(host, group.ranks.slice(first, first + ranks));
     }
   }
 
@@ -126,24 +124,18 @@ export class Span implements GroupLine {
     this.#ranks.clear();
     this.#answers.clear();
     this.#starting = this.#isWhole ? null : message;
-    const [first] = this.#parts;
-    first!.link.send(
-      this.#isWhole ? message : partOf(message, { part: first!, first: 0, rendezvous: null }),
-    );
+    const [part] = this.#parts;
+    part!.link.send(this.#isWhole ? message : partOf(message, { part: part!, rendezvous: null }));
   }
 
-  /** The ranks of the other hosts, which rank 0's waits for. */
+  /** Starts the ranks of the other hosts, which rank 0 waits for. */
   #meet({ generation, address, port }: Extract<AgentMessage, { type: "rendezvous" }>): void {
     const message = this.#starting;
     if (message === null || generation !== this.#generation || this.#over) return;
     this.#starting = null;
-    let first = 0;
     try {
-      for (const part of this.#parts) {
-        if (first > 0) {
-          part.link.send(partOf(message, { part, first, rendezvous: { address, port } }));
-        }
-        first += part.ranks;
+      for (const part of this.#parts.slice(1)) {
+        part.link.send(partOf(message, { part, rendezvous: { address, port } }));
       }
     } catch (error) {
       this.#options.onBroken(error as EngineError);
@@ -159,7 +151,7 @@ export class Span implements GroupLine {
     for (const { link } of this.#parts) link.forget(task);
   }
 
-  /** Ends what of the generation is on other hosts, since one of them is lost. */
+  /** Ends the generation on the other hosts because this one was lost. */
   lost(host: string): void {
     this.#over = true;
     this.#closeWindow();
@@ -244,8 +236,8 @@ export class Span implements GroupLine {
   }
 
   /**
-   * Tells the group that the generation is over, with what every host said, and ends what is left
-   * of it.
+   * Reports the end of the generation to the group, with every host's failures, and ends the
+   * remaining ranks.
    */
   #end(): void {
     if (this.#over) return;
@@ -261,19 +253,17 @@ export class Span implements GroupLine {
     const { group } = this.#options;
     this.#options.onMessage({
       type: "group",
-      seq: 1, // Of no line.
-      ...{
-        group,
-        generation: this.#generation,
-        state: "failed",
-        ranks: this.#allRanks(),
-        info: {},
-      },
+      seq: 1, // It came over no line.
+      group,
+      generation: this.#generation,
+      state: "failed",
+      ranks: this.#allRanks(),
+      info: {},
       failures: [...failures.values()].toSorted((a, b) => a.rank - b.rank),
     });
   }
 
-  #endRanks(which: (part: Part) => boolean): void {
+  #endRanks(which: (part: Placed) => boolean): void {
     if (this.#isWhole) return;
     const { group, owns } = this.#options;
     const message = {
@@ -292,13 +282,26 @@ function hasEnded(said: OfGroup | undefined): boolean {
   return said?.state === "failed" || said?.state === "stopped";
 }
 
-type OfHost = { part: Part; first: number; rendezvous: Rendezvous | null };
+/** A part, with the number of its first rank. */
+type Placed = Part & { first: number };
 
-function partOf(message: StartGroup, { part, first, rendezvous }: OfHost): StartGroup {
-  return { ...message, interface: part.interface, part: { first, ranks: part.ranks, rendezvous } };
+function placed(parts: readonly Part[]): Placed[] {
+  let ranks = 0;
+  return parts.map((part) => {
+    const first = ranks;
+    ranks += part.ranks;
+    return { ...part, first };
+  });
 }
 
-/** As one agent would say it. */
+type OfHost = { part: Placed; rendezvous: Rendezvous | null };
+
+function partOf(message: StartGroup, { part, rendezvous }: OfHost): StartGroup {
+  const { first, ranks } = part;
+  return { ...message, interface: part.interface, part: { first, ranks, rendezvous } };
+}
+
+/** Joins the results into one, as if one agent had sent it. */
 function joinedResult(results: Result[]): Result {
   let before = 0;
   const outputs: Result["outputs"] = [];
@@ -312,8 +315,8 @@ function joinedResult(results: Result[]): Result {
 }
 
 /**
- * What an earlier engine left of a group on its hosts, in the order of their ranks, as one. Null if
- * a part is missing or not as far as the others: then none can go on.
+ * Joins what an earlier engine left of a group on its hosts, in the order of their ranks. Null if
+ * the parts do not match, so that the group cannot continue.
  */
 export function joinLeft(left: readonly Inherited[]): Inherited | null {
   const [first] = left;

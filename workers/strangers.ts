@@ -2,14 +2,14 @@ import type { Duplex } from "node:stream";
 import type { Clock } from "../engine/mod.ts";
 
 /**
- * One more, and the one that came first goes: an agent shows its token at once, whoever keeps the
- * door busy does not.
+ * When there are more, the oldest is dropped. An agent shows its token immediately, an attacker
+ * does not.
  */
 export const STRANGERS_MAX = 64;
 /** For the bytes of one request. */
 export const STRANGER_MS = 5_000;
 
-/** Sockets of those who have not shown the run's token: few at a time, and none for long. */
+/** Sockets that have not shown the run's token yet. There are few at a time, none for long. */
 export class Strangers {
   readonly #clock: Clock;
   /** In the order they came. */
@@ -27,11 +27,11 @@ export class Strangers {
     const left = new AbortController();
     this.#left.set(socket, left);
     socket.once("close", () => this.know(socket));
-    socket.on("error", () => socket.destroy()); // Unheard, it would end the process.
+    socket.on("error", () => socket.destroy()); // Without a listener it would end the process.
     this.#clock.sleep(STRANGER_MS, left.signal).then(() => this.#refuse(socket), () => {});
   }
 
-  /** It is no stranger any more, or gone. */
+  /** The socket has shown its token, or is gone. */
   know(socket: Duplex): void {
     this.#left.get(socket)?.abort(new Error("its token was seen, or it is gone"));
     this.#left.delete(socket);
@@ -42,7 +42,7 @@ export class Strangers {
   }
 
   /**
-   * Both directions at once: one that is only ended stays open for as long as its other end likes.
+   * Closes both directions. A socket that is only ended stays open until the other end closes it.
    */
   #refuse(socket: Duplex): void {
     this.know(socket);

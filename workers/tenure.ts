@@ -5,15 +5,15 @@ type TenureOptions = {
   /** The epoch that the engine appends with. */
   epoch: number;
   clock: Clock;
-  /** Whether this engine was not superseded, as the store says. */
+  /** Whether this engine still owns the run, according to the store. */
   owns: () => Promise<boolean>;
-  /** After this long a store that did not answer is asked again. */
-  ownsRetryMs: number;
+  /** How long to wait before asking a silent store again. */
+  owns_retry_ms: number;
   /**
    * The epoch of another engine that has announced itself to the agents since; null if none has.
    */
   supersededBy: () => number | null;
-  /** The processes are another engine's, or may be. */
+  /** The processes belong to another engine, or may. */
   onLeave: (error: EngineError) => void;
   /**
    * After `onLeave`, if another engine has the run for certain. `epoch`: its epoch, if that is
@@ -22,12 +22,12 @@ type TenureOptions = {
   onFenced: (epoch: number | null) => void;
 };
 
-/** A store that does not answer is asked so often whether this engine still owns the run. */
+/** How often to ask a silent store whether this engine still owns the run. */
 const OWNS_TRIES = 10;
 
 /**
- * The time in which an engine may touch the processes and files of its run. Once it has ended it
- * does not come back.
+ * The time in which an engine may touch the processes and files of its run. Once it has ended, it
+ * never resumes.
  */
 export class Tenure {
   #options: TenureOptions;
@@ -38,32 +38,36 @@ export class Tenure {
     this.#options = options;
   }
 
-  /** Why every call fails from now on: stopped, given up, or the run is another engine's. */
+  /**
+   * Why every call fails from now on: the engine stopped, gave up, or lost the run to another
+   * engine.
+   */
   get ended(): EngineError | null {
     return this.#ended;
   }
 
-  /** The processes are another engine's, or may be: this one touches none. */
+  /** The processes belong to another engine, or may. This engine touches none. */
   get left(): boolean {
     return this.#left;
   }
 
-  /** By this engine's own will: what it started is still its own to end. */
+  /** Ends the tenure on this engine's own decision. It may still end what it started. */
   end(error: EngineError): void {
     this.#ended = error;
   }
 
-  /** No process and no file is touched any more. */
+  /** From now on this engine touches no process and no file. */
   leave(): void {
     this.#left = true;
   }
 
   /**
-   * Whether this engine may touch processes and files: the store says that it was not superseded, and no other engine has
-   * announced itself since. If not, or if it cannot be known, everything is left as it is.
+   * Whether this engine may touch processes and files: the store says that it still owns the run,
+   * and no other engine has announced itself. Otherwise, or if the store does not answer,
+   * everything stays as it is.
    */
   async owns(): Promise<boolean> {
-    const { run, clock, owns, ownsRetryMs, supersededBy } = this.#options;
+    const { run, clock, owns, owns_retry_ms, supersededBy } = this.#options;
     for (let tries = 1; !this.#ended; tries++) {
       try {
         const owned = await owns();
@@ -71,15 +75,15 @@ export class Tenure {
         return !this.#left;
       } catch (cause) {
         if (tries >= OWNS_TRIES) this.#leaveWith(unknownOwner(run, cause));
-        else await clock.sleep(ownsRetryMs);
+        else await clock.sleep(owns_retry_ms);
       }
     }
     return false;
   }
 
   /**
-   * Whether another engine has the run, or may have it: the store does not say. Asks once, and also
-   * after the end.
+   * Whether another engine has the run, or may have it because the store does not answer. Asks
+   * once, even after the end.
    */
   async isLost(): Promise<boolean> {
     const owned = await this.#options.owns().catch(() => false);
@@ -91,7 +95,8 @@ export class Tenure {
     if (this.#ended) return;
     const own_epoch = this.#options.epoch;
     const owner = epoch === null ? "another engine" : `epoch ${epoch}`;
-    const text = `Cannot continue with this run because ${owner} owns it: this engine has ${own_epoch}`;
+    const text =
+      `Cannot continue with this run because ${owner} owns it: this engine has ${own_epoch}`;
     this.#leaveWith(new FencedError(text, { epoch, own_epoch }));
     this.#options.onFenced(epoch);
   }
@@ -105,7 +110,7 @@ export class Tenure {
 
 function unknownOwner(run: string, cause: unknown): InfrastructureError {
   const why = cause instanceof Error ? cause.message : String(cause);
-  const text =
-    `Cannot continue with the workers of run '${run}' because the store does not say whether this engine still owns it: ${why}`;
+  const text = `Cannot continue with the workers of run '${run}' because the store does not say ` +
+    `whether this engine still owns it: ${why}`;
   return new InfrastructureError(text, { run }, { cause });
 }

@@ -13,13 +13,14 @@ const LOCK = new URL("./python/requirements/uv.txt", import.meta.url);
 const DEFAULTS = {
   UV_SYSTEM_CERTS: "true",
   UV_PYTHON_DOWNLOADS: "never",
-  UV_INDEX_STRATEGY: "unsafe-best-match", // As pip looks: from whichever index it comes, each file is checked against its hash.
+  // As pip looks: from whichever index it comes, each file is checked against its hash.
+  UV_INDEX_STRATEGY: "unsafe-best-match",
 };
 
-/** What builds a package from source is locked as well: it stands beside it. */
+/** Build dependencies are locked too, in the same file. */
 const HASHED_BUILDS = ["--preview-features", "build-dependency-hashes", "--require-build-hashes"];
 
-/** Locked requirements, and where else than in the user's package index uv looks for them. */
+/** Locked requirements, and where uv looks for them besides the user's package index. */
 export type Locked = { file: URL; args?: string[] };
 
 /** The uv that makes a home's environments. It looks where the user's pip would. */
@@ -33,7 +34,10 @@ export class Uv {
   }
 
   /** uv of a home, installed on first use by pip, which a Python brings along. */
-  static async of(home: string, { python, making }: { python: Python; making: Making }): Promise<Uv> {
+  static async of(
+    home: string,
+    { python, making }: { python: Python; making: Making },
+  ): Promise<Uv> {
     const place = placeOf(home, { name: "uv", text: await Deno.readTextFile(LOCK) });
     const steps = making.of(place);
     const own = await madeOnce(place, {
@@ -41,47 +45,81 @@ export class Uv {
       make: async () => {
         steps.say("installing uv, which makes the others");
         await steps.must("`python -m venv`", [python.path, "-m", "venv", place.path]);
-        const pip = [join(place.path, "bin", "python"), "-m", "pip", "install", "--require-hashes", "--no-deps"];
-        const quiet = ["--disable-pip-version-check", "--progress-bar", "off", "--only-binary", ":all:"];
+        const pip = [
+          join(place.path, "bin", "python"),
+          "-m",
+          "pip",
+          "install",
+          "--require-hashes",
+          "--no-deps",
+        ];
+        const quiet = [
+          "--disable-pip-version-check",
+          "--progress-bar",
+          "off",
+          "--only-binary",
+          ":all:",
+        ];
         await steps.must("`pip install` of uv", [...pip, ...quiet, "-r", fileURLToPath(LOCK)], {
-          ...{ env: { ...Deno.env.toObject(), PIP_USER: "0" }, doing: () => "installing uv" },
+          env: { ...Deno.env.toObject(), PIP_USER: "0" },
+          doing: () => "installing uv",
         });
       },
     });
-    const { UV_TORCH_BACKEND: _, ...environment } = Deno.env.toObject(); // The requirements say which PyTorch it is.
+    // The requirements say which PyTorch it is.
+    const { UV_TORCH_BACKEND: _, ...environment } = Deno.env.toObject();
     const { env, args } = asUvSettings(await pipSettings(own), environment);
-    const UV_CACHE_DIR = resolve(home, "env", "cache"); // On the environments' disk: files are linked, not copied.
-    return new Uv(join(place.path, "bin", "uv"), { env: { ...DEFAULTS, UV_CACHE_DIR, ...env, ...environment }, args });
+    // On the environments' disk: files are linked, not copied.
+    const UV_CACHE_DIR = resolve(home, "env", "cache");
+    return new Uv(join(place.path, "bin", "uv"), {
+      env: { ...DEFAULTS, UV_CACHE_DIR, ...env, ...environment },
+      args,
+    });
   }
 
   /** Whether these requirements can be had. */
-  finds(python: string, { locked, making }: { locked: Locked; making: Making }): Promise<CommandOutcome> {
+  finds(
+    python: string,
+    { locked, making }: { locked: Locked; making: Making },
+  ): Promise<CommandOutcome> {
     const env = { ...this.#settings.env, UV_HTTP_RETRIES: "1" };
-    return making.try([...this.#install(python, locked), "--dry-run"], { env, doing: () => "looking up PyTorch" });
+    return making.try([...this.#install(python, locked), "--dry-run"], {
+      env,
+      doing: () => "looking up PyTorch",
+    });
   }
 
   /**
-   * Installs requirements one after the other, by their hashes and without what they ask for themselves: the locks have it.
+   * Installs requirements one after the other by their hashes. Skips their own dependencies, which
+   * the locks contain.
    * @throws {InfrastructureError} With the cause, if one cannot be installed.
    */
   async install(
     python: string,
-    { requirements, making, env = {} }: { requirements: Locked[]; making: Making; env?: Record<string, string> },
+    { requirements, making, env = {} }: {
+      requirements: Locked[];
+      making: Making;
+      env?: Record<string, string>;
+    },
   ): Promise<void> {
     for (const locked of requirements) {
       const progress = new InstallProgress();
       const builds = [...HASHED_BUILDS, "--build-constraints", fileURLToPath(locked.file)];
       const last = locked === requirements.at(-1) ? ["--compile-bytecode"] : [];
-      await making.must("the installation", [...this.#install(python, locked), ...builds, ...last], {
-        env: { ...this.#settings.env, ...env },
-        onLine: (line) => progress.take(line),
-        doing: () => progress.text(),
-      });
+      await making.must(
+        "the installation",
+        [...this.#install(python, locked), ...builds, ...last],
+        {
+          env: { ...this.#settings.env, ...env },
+          onLine: (line) => progress.take(line),
+          doing: () => progress.text(),
+        },
+      );
     }
   }
 
   /**
-   * `uv pip compile`, from the public index whatever pip's settings are: what it writes is for
+   * Runs `uv pip compile` with the public index, whatever pip's settings are: its output is for
    * everybody.
    */
   compile(args: string[], making: Making): Promise<void> {
@@ -91,6 +129,15 @@ export class Uv {
 
   #install(python: string, { file, args = [] }: Locked): string[] {
     const strict = ["--no-deps", "--require-hashes", ...this.#settings.args, ...args];
-    return [this.#binary, "pip", "install", "--python", python, ...strict, "--requirements", fileURLToPath(file)];
+    return [
+      this.#binary,
+      "pip",
+      "install",
+      "--python",
+      python,
+      ...strict,
+      "--requirements",
+      fileURLToPath(file),
+    ];
   }
 }

@@ -28,7 +28,8 @@ const {
 /** The `value_model:` block: a second trainer, read where the algorithm has a value loss. */
 export const ValueModelConfig = z.strictObject({
   path: z.string().min(1).nullable().default(null).describe(
-    "A model directory to start from: a language model, or a trained value model. null: the policy's model.",
+    "A model directory to start from: a language model, or a trained value model. null: the " +
+      "policy's model.",
   ).register(setting, {
     fork: { fixed: "round_1", why: "every version of the prefix's value model descends from it" },
   }),
@@ -49,7 +50,8 @@ export const ValueModelConfig = z.strictObject({
   threads: own("threads", threads),
   device: own("device", device),
   devices: TrainerConfig.shape.devices.describe(
-    "GPUs of the value model's ranks, one each; null: those the trainer does not use, or else the trainer's.",
+    "GPUs of the value model's ranks, one each; null: those the trainer does not use, or " +
+      "else the trainer's.",
   ),
   python: own("python", TrainerConfig.shape.python),
 }).register(setting, { numerics: false, fork: "free", resume: "refused", since: "0.1.0" });

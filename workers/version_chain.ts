@@ -33,7 +33,9 @@ export const VersionNote: typeof versionNoteSchema = versionNoteSchema;
 const /** @internal */ checkpointNoteSchema = Checkpoint.extend({
   group: OfGroup,
   number: z.int().nonnegative().describe("Trained batches since the base."),
-  round: z.int().nullable().describe("null: saved between two rounds, for a preemption or a replan."),
+  round: z.int().nullable().describe(
+    "null: saved between two rounds, for a preemption or a replan.",
+  ),
   metric: z.number().nullable().describe(
     "The value of checkpoints.keep_best's metric; null: none configured, or none reported.",
   ),
@@ -48,7 +50,12 @@ type TrainedRecord = Extract<VersionRecord, { kind: "trained" }>;
 export type RedoStep = { id: string; record: TrainedRecord; note: VersionNote };
 /** How a version is brought back: a checkpoint or the base (null), and the batches after it. */
 export type Route = {
-  start: { id: string; note: VersionNote; record: VersionRecord; checkpoint: CheckpointNote | null };
+  start: {
+    id: string;
+    note: VersionNote;
+    record: VersionRecord;
+    checkpoint: CheckpointNote | null;
+  };
   redo: RedoStep[];
 };
 
@@ -56,24 +63,29 @@ export type Route = {
 export type RecordedRow = { kind: string; key: string; value: unknown };
 
 /**
- * In place of a value that is damaged in the journal. Most are of versions and checkpoints that
- * nobody asks for again.
+ * Replaces a value that is damaged in the journal. Most versions and checkpoints are never needed
+ * again.
  */
 const LOST = Symbol("lost");
 
 /** Rows with their values read. A damaged one is reported when it is needed, not before. */
-export function recordedRows(rows: readonly { kind: RowKind; key: string; value: string }[]): RecordedRow[] {
+export function recordedRows(
+  rows: readonly { kind: RowKind; key: string; value: string }[],
+): RecordedRow[] {
   return rows.map((row) => {
     try {
       return { kind: row.kind, key: row.key, value: recordedValue(row) };
     } catch (error) {
-      if (error instanceof LostRecordError && FORGIVING.has(row.kind)) return { ...row, value: LOST };
+      if (error instanceof LostRecordError && FORGIVING.has(row.kind)) {
+        return { ...row, value: LOST };
+      }
       throw error;
     }
   });
 }
 /**
- * Without its row a version is missing where a route leads over it, and a checkpoint is not used.
+ * Rows whose loss is reported only when needed: a route over the version fails, a checkpoint is not
+ * used.
  */
 const FORGIVING: ReadonlySet<RowKind> = new Set([
   "note/version",
@@ -83,8 +95,7 @@ const FORGIVING: ReadonlySet<RowKind> = new Set([
 ]);
 
 /**
- * What of these rows is of the chain of one group. Of those that name none, what says that files
- * are gone concerns all.
+ * The rows of one group's chain. Rows about removed files name no group and concern every chain.
  */
 export function ofGroup(rows: readonly RecordedRow[], group: string | undefined): RecordedRow[] {
   return rows.filter(({ kind, value }) =>
@@ -119,7 +130,7 @@ export class VersionChain {
     if (kind === "note/replan") this.replans.push(Replan.parse(value));
   }
 
-  /** Of a checkpoint nothing can be known that is sure: it is not used. */
+  /** A checkpoint with a damaged row is not used. */
   #lose(kind: string, key: string): void {
     if (kind === "note/version") this.#lost.add(key);
     else this.drop(key);
@@ -135,7 +146,9 @@ export class VersionChain {
 
   /** Forgets the checkpoint of a version; with `dir` only if it is that one. */
   drop(version: string, dir?: string): void {
-    if (dir === undefined || this.#checkpoints.get(version)?.dir === dir) this.#checkpoints.delete(version);
+    if (dir === undefined || this.#checkpoints.get(version)?.dir === dir) {
+      this.#checkpoints.delete(version);
+    }
   }
 
   /** In the order they were recorded. */
@@ -157,7 +170,9 @@ export class VersionChain {
       );
     }
     throw new BadDataError(
-      `Cannot rebuild policy version ${version.slice(0, 12)} because it is not recorded in this run`,
+      `Cannot rebuild policy version ${
+        version.slice(0, 12)
+      } because it is not recorded in this run`,
       {
         version,
       },
@@ -171,7 +186,9 @@ export class VersionChain {
       const note = this.note(id);
       const record = await this.#record(note);
       const checkpoint = this.#checkpoints.get(id) ?? null;
-      if (record.kind === "base" || checkpoint) return { start: { id, note, record, checkpoint }, redo };
+      if (record.kind === "base" || checkpoint) {
+        return { start: { id, note, record, checkpoint }, redo };
+      }
       redo.unshift({ id, record, note });
       id = record.parent;
     }
@@ -195,7 +212,7 @@ export class VersionChain {
   }
 
   /**
-   * Looks at the artifacts that a step is redone from, and at those that they refer to.
+   * Checks the artifacts that a step is redone from, and those that they refer to.
    * @throws {LostRecordError} If one is missing or damaged, naming it.
    */
   async checkArtifacts({ record, note }: RedoStep): Promise<void> {
@@ -203,7 +220,8 @@ export class VersionChain {
       await checkReferred(this.#artifacts, record[name]).catch((error) => {
         if (!(error instanceof LostRecordError)) throw error;
         throw new LostRecordError(
-          `Cannot redo batch ${note.number} of the chain because its ${name} is damaged: ${error.message}`,
+          `Cannot redo batch ${note.number} of the chain because its ${name} is damaged: ` +
+            `${error.message}`,
           { ...error.facts, number: note.number, artifact: name },
           { cause: error },
         );

@@ -17,13 +17,18 @@ export type WorkerState = z.infer<typeof workerStateSchema>;
 /** Schema of {@linkcode WorkerState}. */
 export const WorkerState: typeof workerStateSchema = workerStateSchema;
 
-const WorkersFile = z.strictObject({ engine_pid: z.int(), engine_start: z.string(), workers: z.array(WorkerState) });
+const WorkersFile = z.strictObject({
+  engine_pid: z.int(),
+  engine_start: z.string(),
+  workers: z.array(WorkerState),
+});
 
 /** Worker states of a run whose engine may be another process; empty if that engine is gone. */
 export function readWorkerStates(home: string, run: string): WorkerState[] {
   const { data: file } = WorkersFile.safeParse(readDerivedJson(workersFile(home, run)));
   if (file === undefined) return [];
-  const alive = file.engine_pid === process.pid || processStart(file.engine_pid) === file.engine_start;
+  const alive = file.engine_pid === process.pid ||
+    processStart(file.engine_pid) === file.engine_start;
   return alive ? file.workers : [];
 }
 

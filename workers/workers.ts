@@ -7,7 +7,9 @@ import {
   InfrastructureError,
   systemClock,
 } from "../engine/mod.ts";
-import { DISMISS_GRACE_MS, type GroupEvent, type GroupSpec, WorkerGroup } from "./group.ts";
+import { WorkerGroup } from "./group.ts";
+import type { GroupEvent } from "./group_event.ts";
+import type { GroupSpec } from "./group_spec.ts";
 import { type AgentEvent, LOCAL } from "./host_agent.ts";
 import { checkHostNames, type Host, type HostOptions, Hosts, nonceHost } from "./hosts.ts";
 import { Hub } from "./hub.ts";
@@ -22,7 +24,7 @@ import { type WorkerState, writeWorkerStates } from "./worker_states.ts";
 import { PREEMPT_GRACE_S } from "./workers_config.ts";
 
 /**
- * What a run hears of its agents and groups.
+ * Events of a run's agents and groups.
  * @internal
  */
 export type WorkersEvent =
@@ -48,39 +50,38 @@ export type WorkersOptions = {
   /** Default: those of the home. */
   artifacts?: ArtifactStore;
   clock?: Clock;
-  /** Of the host that a run has if no hosts are named. */
+  /** The launcher of the only host, if no hosts are named. */
   launcher?: Launcher;
   /** The hosts of the run by name. Default: this machine, with room for all. */
   hosts?: Readonly<Record<string, HostOptions>>;
   host?: string;
   port?: number;
-  graceMs?: number;
-  /** What a host's agent has from SIGTERM to its end. */
-  preemptGraceMs?: number;
+  grace_ms?: number;
+  /** The time from an agent's SIGTERM to its end. */
+  preempt_grace_ms?: number;
   /**
    * An agent that an earlier engine started must come within this long of the hub's announcement,
    * or it is ended.
    */
-  adoptMs?: number;
-  heartbeatMs?: number;
+  adopt_ms?: number;
+  heartbeat_ms?: number;
   /** An agent that sends nothing for this long is lost. */
-  silentMs?: number;
+  silent_ms?: number;
   /** An agent must have said hello within this long. */
-  agentStartMs?: number;
+  agent_start_ms?: number;
   /** Environment of every rank. */
   env?: Record<string, string>;
   /** Network interface of the ranks' sockets; null: loopback. */
   interface?: string | null;
   /**
-   * Whether this engine was not superseded, as the store says. Asked before any process is ended or
-   * started.
+   * Whether this engine still owns the run, according to the store. Asked before any process is
+   * started or ended.
    */
   owns?: () => Promise<boolean>;
-  /** After this long a store that did not answer is asked again. */
-  ownsRetryMs?: number;
+  /** How long to wait before asking a silent store again. */
+  owns_retry_ms?: number;
   /**
-   * Whether the work of this key has a recorded result: nobody will ask for what workers did for
-   * it.
+   * Whether the work of this key has a recorded result, so that nobody needs the workers' answers.
    */
   isRecorded?: (key: string) => Promise<boolean>;
   onEvent?: (event: WorkersEvent) => void;
@@ -98,16 +99,16 @@ const DEFAULTS = {
   clock: systemClock,
   host: "127.0.0.1",
   port: 0,
-  graceMs: 30_000,
-  preemptGraceMs: PREEMPT_GRACE_S * 1000,
-  adoptMs: 5000,
-  heartbeatMs: 1000,
-  silentMs: 5000,
-  agentStartMs: 30_000,
+  grace_ms: 30_000,
+  preempt_grace_ms: PREEMPT_GRACE_S * 1000,
+  adopt_ms: 5000,
+  heartbeat_ms: 1000,
+  silent_ms: 5000,
+  agent_start_ms: 30_000,
   env: {},
   interface: null,
   owns: () => Promise.resolve(true),
-  ownsRetryMs: 1000,
+  owns_retry_ms: 1000,
   isRecorded: () => Promise.resolve(false),
   onEvent: () => {},
   onFrame: () => {},
@@ -118,14 +119,16 @@ type Settings =
   & Required<Omit<WorkersOptions, "python" | "door" | "launcher" | "hosts">>
   & { hosts: ReadonlyMap<string, Host> };
 /**
- * All worker groups of a run: starts the hub and an agent on each host, or adopts those that an
- * earlier engine left, starts groups on them, keeps all alive, and ends everything. A superseded
- * engine ends nothing: its processes belong to another engine by then.
+ * All worker groups of a run. Starts the hub and an agent on each host, or adopts what an earlier
+ * engine left. Starts groups, keeps them alive and ends them. A superseded engine ends nothing,
+ * because its processes belong to another engine.
  *
  * @example
  * ```ts
  * const workers = await Workers.start({ run, epoch, home, attempt: 1, python });
- * const trainer = workers.group({ group: "trainer", role: "trainer", ranks: 2, python, module: "holdfast_worker.trainer.worker", spec });
+ * const module = "holdfast_worker.trainer.worker";
+ * const place = { group: "trainer", role: "trainer", ranks: 2 };
+ * const trainer = workers.group({ ...place, python, module, spec });
  * const { outputs } = await trainer.call("train", args, { key, attempt, signal });
  * await workers.stop();
  * ```
@@ -154,7 +157,7 @@ export class Workers {
       ...settings,
       hub,
       tenure: this.#tenure,
-      logDir: this.logDir,
+      log_dir: this.logDir,
       onEvent: (event) => this.#emit(event),
       onMessage: (host, message) => this.#receive(host, message),
       onStarted: (host) => this.#on(host).forEach((placed) => placed.attach()),
@@ -176,7 +179,7 @@ export class Workers {
     try {
       await workers.#hosts.begin();
     } catch (error) {
-      await hub.close({ keepFile: workers.#tenure.left });
+      await hub.close({ keep_file: workers.#tenure.left });
       throw error;
     }
     return workers;
@@ -194,14 +197,17 @@ export class Workers {
    */
   group(spec: GroupSpec): WorkerGroup {
     if (this.#groups.has(spec.group)) {
-      throw new InfrastructureError(`Cannot start group '${spec.group}' because the run has one of that name`, {
-        ...spec,
-      });
+      throw new InfrastructureError(
+        `Cannot start group '${spec.group}' because the run has one of that name`,
+        {
+          ...spec,
+        },
+      );
     }
     const { run, epoch, clock, env, artifacts } = this.#settings;
     const onEvent = (event: GroupEvent) => this.#emit(event);
     const owns = () => this.#tenure.owns();
-    const known = { run, epoch, env, artifacts, logDir: this.logDir, clock, onEvent, owns };
+    const known = { run, epoch, env, artifacts, log_dir: this.logDir, clock, onEvent, owns };
     const after = this.#generations.get(spec.group);
     const used = (host: string) => this.#used(spec, host);
     const placed = new PlacedGroup(spec, { ...known, after, hosts: this.#hosts, used });
@@ -232,18 +238,11 @@ export class Workers {
     this.#groups.delete(name);
   }
 
-  /**
-   * Ends a group that an earlier engine left and this one has not asked for: its processes, and
-   * what it has to tell.
-   */
+  /** Ends a group that an earlier engine left and this one does not use, and drops its answers. */
   dismissLeft(name: string): void {
     for (const [host, left] of this.#hosts.takeLeft(name)) {
-      const link = this.#hosts.link(host);
-      if (!link) continue;
-      const { generation } = left.group;
-      this.#generations.set(name, generation);
-      for (const { task } of left.tasks) link.release(task);
-      link.send({ type: "stop_group", group: name, generation, grace_ms: DISMISS_GRACE_MS });
+      this.#generations.set(name, left.group.generation);
+      this.#hosts.endLeft(host, left);
     }
   }
 
@@ -261,15 +260,22 @@ export class Workers {
     return this.groups().flatMap((group): WorkerState[] => {
       const { role, group: name } = group.spec;
       const known = { role, group: name, generation: group.generation };
-      if (group.ranks.length === 0) return [{ ...known, rank: null, pid: null, state: group.state }];
+      if (group.ranks.length === 0) {
+        return [{ ...known, rank: null, pid: null, state: group.state }];
+      }
       const gone = group.state === "failed" || group.state === "stopped";
-      return group.ranks.map(({ rank, pid, state }) => ({ ...known, rank, pid, state: gone ? group.state : state }));
+      return group.ranks.map(({ rank, pid, state }) => ({
+        ...known,
+        rank,
+        pid,
+        state: gone ? group.state : state,
+      }));
     });
   }
 
   /**
-   * Ends all ranks and agents: asked first, killed after a while. Nothing is alive when it
-   * settles, unless it is another's.
+   * Asks all ranks and agents to end, then kills them. When it settles nothing is alive, unless
+   * another engine owns it.
    */
   async stop(): Promise<void> {
     if (!this.#tenure.ended && await this.#tenure.owns()) {
@@ -277,11 +283,11 @@ export class Workers {
       await this.#hosts.stop();
     }
     await this.#hosts.settled();
-    await this.#hub.close({ keepFile: this.#tenure.left });
+    await this.#hub.close({ keep_file: this.#tenure.left });
     await this.#writing;
   }
 
-  /** Its groups go where there is room for them, or end. */
+  /** Moves the host's groups to hosts that have room, or ends them. */
   #givenUp(host: string, error: EngineError): void {
     if (this.#hosts.areOut) return this.#end(error);
     for (const placed of this.#on(host)) placed.move(error);
@@ -292,7 +298,7 @@ export class Workers {
     for (const group of this.groups()) group.end(error);
   }
 
-  /** Every call fails, connections drop, and no process and no file is touched. */
+  /** Fails every call and drops every connection. Touches no process and no file. */
   #left(error: EngineError): void {
     this.#hosts.leave();
     for (const group of this.groups()) group.end(error);
@@ -329,7 +335,10 @@ export class Workers {
     this.#settings.onEvent(event);
   }
 
-  /** For `show` of another process. The last state wins; a state in between may be skipped. */
+  /**
+   * Writes the states for `show` in another process. The last state wins, earlier ones may be
+   * skipped.
+   */
   #writeStates(): void {
     if (this.#writeWanted || this.#tenure.left) return;
     this.#writeWanted = true;
@@ -337,13 +346,15 @@ export class Workers {
       this.#writeWanted = false;
       if (this.#tenure.left || this.#hub.supersededBy() !== null) return;
       await this.#settings.writeStates(this.states());
-    }).catch(() => {}); // Only shown: a full disk is found, and told, by what must be durable.
+    }).catch(() => {}); // Only for display: writes that must be durable report a full disk.
   }
 }
 
 async function settingsOf(options: WorkersOptions): Promise<Settings> {
   const { home, run } = options;
-  const given = Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
+  const given = Object.fromEntries(
+    Object.entries(options).filter(([, value]) => value !== undefined),
+  );
   const writeStates = (workers: WorkerState[]) => writeWorkerStates(workers, { home, run });
   const artifacts = new ArtifactStore(join(home, "artifacts"));
   const settings = { ...DEFAULTS, writeStates, artifacts, ...(given as WorkersOptions) };
@@ -363,12 +374,15 @@ async function hostsOf(
       );
     }
     const nonce = { ...ownNonce(await homeNonce(home), run), ...nonceHost(host) };
-    const faultsDir = join(home, "runs", run, "faults");
-    return { python, nonce, home, artifactsDir: settings.artifacts.dir, faultsDir, clock };
+    const faults_dir = join(home, "runs", run, "faults");
+    return { python, nonce, home, artifacts_dir: settings.artifacts.dir, faults_dir, clock };
   };
   const made = new Map<string, Host>();
   for (const [host, { launcher: own = localLauncher, ...options }] of hosts) {
-    made.set(host, { ...options, launcher: typeof own === "function" ? own(await here(host)) : own });
+    made.set(host, {
+      ...options,
+      launcher: typeof own === "function" ? own(await here(host)) : own,
+    });
   }
   return made;
 }

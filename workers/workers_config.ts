@@ -1,15 +1,17 @@
 import { z } from "zod";
 import { setting } from "../data/mod.ts";
 
-/** Schedulers give 30 s (Kubernetes, Slurm, most spot machines): this leaves them a rest. */
+/** Most schedulers give 30 s (Kubernetes, Slurm, spot machines). This leaves a margin. */
 export const PREEMPT_GRACE_S = 25;
 
 const /** @internal */ workersConfigSchema = z.strictObject({
   grace_s: z.number().nonnegative().max(3600).default(30).describe(
-    "Seconds that workers keep their models in memory after the engine is gone. A new engine adopts them in that time; after it they exit.",
+    "Seconds that workers keep their models in memory after the engine is gone. A new " +
+      "engine adopts them in that time; after it they exit.",
   ).register(setting, { unit: "s" }),
   silent_s: z.number().positive().max(3600).default(5).describe(
-    "Seconds without a heartbeat after which a host's agent counts as lost and its workers are replaced.",
+    "Seconds without a heartbeat after which a host's agent counts as lost and its workers " +
+      "are replaced.",
   ).register(setting, { unit: "s" }),
   start_timeout_s: z.number().positive().max(86_400).default(300).describe(
     "Seconds within which all ranks of a group must be ready.",
@@ -18,11 +20,13 @@ const /** @internal */ workersConfigSchema = z.strictObject({
     "Seconds without progress on any rank after which a group counts as hung and is replaced.",
   ).register(setting, { unit: "s" }),
   preempt_grace_s: z.number().nonnegative().max(86_400).default(PREEMPT_GRACE_S).describe(
-    "Seconds from SIGTERM, with which schedulers reclaim a machine, to the hard stop. In that time the policy is saved and the run released. HOLDFAST_PREEMPT_GRACE_S overrides it.",
+    "Seconds from SIGTERM, with which schedulers reclaim a machine, to the hard stop. In " +
+      "that time the policy is saved and the run released. HOLDFAST_PREEMPT_GRACE_S overrides it.",
   ).register(setting, { unit: "s" }),
   host: z.string().min(1).default("127.0.0.1").describe("Address the hub listens on."),
   interface: z.string().min(1).max(15).nullable().default(null).describe(
-    "Network interface (`eth0`) whose address the ranks of a group listen on and connect to; null: the loopback, which no other machine reaches.",
+    "Network interface (`eth0`) whose address the ranks of a group listen on and connect " +
+      "to; null: the loopback, which no other machine reaches.",
   ),
   port: z.int().min(0).max(65_535).default(0).describe(
     "Port the hub listens on; 0: any free port.",

@@ -2,8 +2,8 @@ import type { Expression, ExpressionNode } from "../../data/mod.ts";
 import type { Expr } from "./expr.ts";
 
 /**
- * The canonical list of nodes: the loss's operands before it, left to right, then those of the metrics by name. Equal
- * nodes are one node, so the same loss written twice gives the same JSON.
+ * The canonical list of nodes: the loss's operands before it, left to right, then those of the
+ * metrics by name. Equal nodes are one node, so the same loss written twice gives the same JSON.
  */
 export function canonical(loss: Expr<"step">, metrics: Record<string, Expr<"step">>): Expression {
   const nodes: ExpressionNode[] = [];
@@ -21,8 +21,11 @@ export function canonical(loss: Expr<"step">, metrics: Record<string, Expr<"step
   };
   const root = place(loss as unknown as Expr);
   const names = Object.keys(metrics).sort();
-  const measured = Object.fromEntries(names.map((name) => [name, place(metrics[name] as unknown as Expr)]));
-  const inputs = [...new Set(nodes.flatMap((node) => (node.op === "input" ? [node.name] : [])))].sort();
+  const measured = Object.fromEntries(
+    names.map((name) => [name, place(metrics[name] as unknown as Expr)]),
+  );
+  const inputs = [...new Set(nodes.flatMap((node) => (node.op === "input" ? [node.name] : [])))]
+    .sort();
   return { version: 1, inputs, nodes, loss: root, metrics: measured };
 }
 

@@ -1,4 +1,7 @@
-/** A loss that breaks a rule of the language. `rule` is its number in `rules.ts`, 0 for how expressions are built. */
+/**
+ * A loss that breaks a rule of the language. `rule` is its number in `rules.ts`, 0 for how
+ * expressions are built.
+ */
 export class LossError extends Error {
   readonly code = "loss_rule";
   readonly cause_kind = "user_code";

@@ -4,30 +4,40 @@ import { type Expression, type ExpressionNode, type Kind, operands } from "../..
 export type EvaluatedSequence = {
   group: number;
   mask: readonly number[]; // [T]
-  /** Token inputs [T], live ones too; sequence inputs one number; `margin` on the chosen sequence, else 0. */
+  /**
+   * Token inputs [T], live ones too; sequence inputs one number; `margin` on the chosen sequence,
+   * else 0.
+   */
   inputs: Readonly<Record<string, number | readonly number[]>>;
 };
 
 /** A whole optimizer step, ragged. */
-export type EvaluatedStep = { sequences: readonly EvaluatedSequence[]; coef?: Readonly<Record<string, number>> };
+export type EvaluatedStep = {
+  sequences: readonly EvaluatedSequence[];
+  coef?: Readonly<Record<string, number>>;
+};
 
 /** Values of every node: token [n] over unmasked tokens, sequence [S], pair [P], step [1]. */
 export type Evaluation = { loss: number; metrics: Record<string, number>; values: Float64Array[] };
 
-/** What stays as it is while inputs move, so that differences of the loss are differences of what is differentiated. */
+/**
+ * What is held fixed while inputs move, so that differences of the loss are those of what is
+ * differentiated.
+ */
 export type Frozen = {
   /** Each `detach` has its value of this evaluation. */
   detached: Evaluation;
   /**
-   * Per node, per value: the side that it is held to. clamp: -1 its lower bound, 1 its upper bound, 0 within.
-   * minimum, maximum, lt, le: the sign of the first minus the second; 0 is torch's tie, half of each.
+   * Per node, per value: the side that it is held to. clamp: -1 its lower bound, 1 its upper bound,
+   * 0 within. minimum, maximum, lt, le: the sign of the first minus the second; 0 is torch's tie,
+   * half of each.
    */
   sides?: ReadonlyMap<number, readonly number[]>;
 };
 
 /**
- * The reference: computes an expression in float64, whole step at once, with no cut and no mask (masked tokens are not
- * there at all).
+ * The reference: computes an expression in float64, the whole step at once, without micro-batches
+ * or masks (masked tokens are left out).
  */
 export function evaluate(expression: Expression, step: EvaluatedStep, frozen?: Frozen): Evaluation {
   const layout = layoutOf(step);
@@ -40,12 +50,21 @@ export function evaluate(expression: Expression, step: EvaluatedStep, frozen?: F
         : compute(node, { step, layout, values, expression, sides }),
     );
   }
-  const metrics = Object.entries(expression.metrics).map(([name, root]) => [name, values[root]![0]!]);
+  const metrics = Object.entries(expression.metrics).map((
+    [name, root],
+  ) => [name, values[root]![0]!]);
   return { loss: values[expression.loss]![0]!, metrics: Object.fromEntries(metrics), values };
 }
 
-/** Where the unmasked tokens are: owner [n] is the sequence of each, position [n] its place there. */
-type Layout = { owner: Int32Array; position: Int32Array; length: Float64Array; size: Record<Kind, number> };
+/**
+ * Where the unmasked tokens are: owner [n] is the sequence of each, position [n] its place there.
+ */
+type Layout = {
+  owner: Int32Array;
+  position: Int32Array;
+  length: Float64Array;
+  size: Record<Kind, number>;
+};
 
 /** The order in which `evaluate` holds the values of a step. */
 export function layoutOf({ sequences }: EvaluatedStep): Layout {
@@ -60,7 +79,12 @@ export function layoutOf({ sequences }: EvaluatedStep): Layout {
     owner: Int32Array.from(owner),
     position: Int32Array.from(position),
     length,
-    size: { token: owner.length, sequence: sequences.length, pair: Math.floor(sequences.length / 2), step: 1 },
+    size: {
+      token: owner.length,
+      sequence: sequences.length,
+      pair: Math.floor(sequences.length / 2),
+      step: 1,
+    },
   };
 }
 
@@ -112,7 +136,9 @@ function compute(node: ExpressionNode, scope: Scope): Float64Array {
     case "perSequenceMean": {
       const sums = new Float64Array(layout.size.sequence);
       values[node.args[0]]!.forEach((x, i) => sums[layout.owner[i]!]! += x);
-      return node.op === "perSequenceSum" ? sums : sums.map((sum, s) => sum / Math.max(layout.length[s]!, 1));
+      return node.op === "perSequenceSum"
+        ? sums
+        : sums.map((sum, s) => sum / Math.max(layout.length[s]!, 1));
     }
     case "chosen":
     case "rejected": {
@@ -120,12 +146,18 @@ function compute(node: ExpressionNode, scope: Scope): Float64Array {
       return new Float64Array(layout.size.pair).map((_, p) => values[node.args[0]]![2 * p + from]!);
     }
     case "stepSum":
-      return Float64Array.of(stepSum(values[node.args[0]]!, expression.nodes[node.args[0]]!.kind, layout));
+      return Float64Array.of(
+        stepSum(values[node.args[0]]!, expression.nodes[node.args[0]]!.kind, layout),
+      );
     default: {
       const work = elementwise(node);
       const held = sides && heldTo(node, sides);
-      const at = operands(node).map((arg) => reader(values[arg]!, expression.nodes[arg]!.kind, { node, layout }));
-      return new Float64Array(layout.size[node.kind]).map((_, i) => (held?.(i) ?? work)(...at.map((read) => read(i))));
+      const at = operands(node).map((arg) =>
+        reader(values[arg]!, expression.nodes[arg]!.kind, { node, layout })
+      );
+      return new Float64Array(layout.size[node.kind]).map((_, i) =>
+        (held?.(i) ?? work)(...at.map((read) => read(i)))
+      );
     }
   }
 }
@@ -146,7 +178,11 @@ function heldTo(node: ExpressionNode, sides: readonly number[]): (i: number) => 
 }
 
 /** Reads an operand at an index of the node's own kind: coarser kinds broadcast. */
-function reader(value: Float64Array, kind: Kind, { node, layout }: { node: ExpressionNode; layout: Layout }) {
+function reader(
+  value: Float64Array,
+  kind: Kind,
+  { node, layout }: { node: ExpressionNode; layout: Layout },
+) {
   if (kind === node.kind) return (i: number) => value[i]!;
   return kind === "step" ? () => value[0]! : (i: number) => value[layout.owner[i]!]!;
 }
@@ -163,17 +199,27 @@ function stepSum(value: Float64Array, kind: Kind, { length }: Layout): number {
 function readInput(name: string, kind: Kind, { step, layout }: Scope): Float64Array {
   const { sequences, coef } = step;
   if (kind === "step") {
-    return Float64Array.of(name.startsWith("coef.") ? given(coef?.[name.slice(5)], name) : count(name, step, layout));
+    return Float64Array.of(
+      name.startsWith("coef.") ? given(coef?.[name.slice(5)], name) : count(name, step, layout),
+    );
   }
   if (name === "length") return layout.length;
   if (name === "group_length") {
-    const same = ({ group }: EvaluatedSequence) => sequences.flatMap((other, s) => (other.group === group ? [s] : []));
-    return Float64Array.from(sequences, (one) => same(one).reduce((sum, s) => sum + layout.length[s]!, 0));
+    const same = ({ group }: EvaluatedSequence) =>
+      sequences.flatMap((other, s) => (other.group === group ? [s] : []));
+    return Float64Array.from(
+      sequences,
+      (one) => same(one).reduce((sum, s) => sum + layout.length[s]!, 0),
+    );
   }
   if (kind === "pair") {
-    return new Float64Array(layout.size.pair).map((_, p) => Number(sequences[2 * p]!.inputs[name] ?? 0));
+    return new Float64Array(layout.size.pair).map((_, p) =>
+      Number(sequences[2 * p]!.inputs[name] ?? 0)
+    );
   }
-  if (kind === "sequence") return Float64Array.from(sequences, ({ inputs }) => Number(given(inputs[name], name)));
+  if (kind === "sequence") {
+    return Float64Array.from(sequences, ({ inputs }) => Number(given(inputs[name], name)));
+  }
   return new Float64Array(layout.size.token).map((_, i) => {
     const column = given(sequences[layout.owner[i]!]!.inputs[name], name);
     return typeof column === "number" ? column : column[layout.position[i]!]!;
@@ -182,7 +228,9 @@ function readInput(name: string, kind: Kind, { step, layout }: Scope): Float64Ar
 
 function given<T>(value: T | undefined, name: string): T {
   if (value === undefined) {
-    throw new RangeError(`Cannot evaluate the loss because it reads '${name}', which the step lacks`);
+    throw new RangeError(
+      `Cannot evaluate the loss because it reads '${name}', which the step lacks`,
+    );
   }
   return value;
 }
@@ -192,6 +240,7 @@ function count(name: string, step: EvaluatedStep, { length, size }: Layout): num
   if (name === "n_tokens") return size.token;
   if (name === "n_sequences") return full.length;
   if (name === "n_groups") return new Set(full.map(({ group }) => group)).size;
-  return Array.from({ length: size.pair }, (_, p) => Math.min(length[2 * p]!, length[2 * p + 1]!)).filter(Boolean)
+  return Array.from({ length: size.pair }, (_, p) => Math.min(length[2 * p]!, length[2 * p + 1]!))
+    .filter(Boolean)
     .length;
 }

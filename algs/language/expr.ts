@@ -13,12 +13,16 @@ export type Operation =
   | { op: "clamp"; lo: number | null; hi: number | null };
 
 /**
- * A value of a loss while it is traced: no number, but the operation that will compute it. `K` is its kind.
- * Operations are named as in torch and have torch's ties and edges.
+ * A value of a loss while it is traced: not a number, but the operation that will compute it. `K`
+ * is its kind. Operations are named as in torch and have torch's ties and edges.
  */
 export class Expr<K extends Kind = Kind> {
   /** A node of the loss. Made by the operations; an algorithm never calls it. */
-  constructor(readonly kind: K, readonly operation: Operation, readonly operands: readonly Expr[] = []) {}
+  constructor(
+    readonly kind: K,
+    readonly operation: Operation,
+    readonly operands: readonly Expr[] = [],
+  ) {}
 
   /** The sum. */
   add<O extends Meets<K> = "step">(other: Expr<O> | number): Expr<Join<K, O>> {
@@ -60,7 +64,10 @@ export class Expr<K extends Kind = Kind> {
     return binary("le", this, other);
   }
 
-  /** Kept within [lo, hi], gradient 0 outside, passing at the bounds themselves. Infinite bounds are none. */
+  /**
+   * Kept within [lo, hi], gradient 0 outside, passing at the bounds themselves. Infinite bounds are
+   * none.
+   */
   clamp(lo: number, hi: number): Expr<K> {
     if (!(lo <= hi)) {
       throw new LossError(
@@ -126,7 +133,8 @@ export class Expr<K extends Kind = Kind> {
 function coerced(): LossError {
   return new LossError(
     0,
-    "Cannot use an expression as a number, text or condition, because it has no value while the loss is traced: " +
+    "Cannot use an expression as a number, text or condition, because it has no value while " +
+      "the loss is traced: " +
       "use its methods, and where(condition, a, b) for a choice per element",
   );
 }
@@ -144,14 +152,21 @@ function binary<K extends Kind, O extends Kind>(
 }
 
 /** An elementwise operation on operands whose kinds meet; numbers become step values. */
-export function elementwise<K extends Kind>(operation: Operation, operands: readonly (Expr | number)[]): Expr<K> {
-  const values = operands.map((operand) => (typeof operand === "number" ? number(operand) : operand));
+export function elementwise<K extends Kind>(
+  operation: Operation,
+  operands: readonly (Expr | number)[],
+): Expr<K> {
+  const values = operands.map((
+    operand,
+  ) => (typeof operand === "number" ? number(operand) : operand));
   const kinds = values.map(({ kind }) => kind);
   const kind = joinKinds(kinds);
   if (kind === null) {
     throw new LossError(
       0,
-      `Cannot compute ${operation.op} of a ${kinds.join(" and a ")}: a pair meets only pairs and step values`,
+      `Cannot compute ${operation.op} of a ${
+        kinds.join(" and a ")
+      }: a pair meets only pairs and step values`,
     );
   }
   return new Expr(kind, operation, values) as unknown as Expr<K>;
@@ -160,7 +175,10 @@ export function elementwise<K extends Kind>(operation: Operation, operands: read
 /** A number as a step value. */
 export function number(value: number): Expr<"step"> {
   if (!Number.isFinite(value)) {
-    throw new LossError(0, `Cannot use a number that is not finite in a loss: current value is ${value}`);
+    throw new LossError(
+      0,
+      `Cannot use a number that is not finite in a loss: current value is ${value}`,
+    );
   }
   return new Expr("step", { op: "scalar", value });
 }

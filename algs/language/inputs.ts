@@ -2,7 +2,7 @@ import type { Kind } from "../../data/mod.ts";
 
 type Input = {
   readonly kind: Kind;
-  /** Which model computes it while it is trained; null: it is known before. */
+  /** Which model computes it while it is trained; null: it is known in advance. */
   readonly live: "policy" | "value" | "score" | null;
 };
 

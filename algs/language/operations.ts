@@ -14,7 +14,11 @@ export function scalar(value: number): Expr<"step"> {
 }
 
 /** `a` where the condition is not 0, else `b`. No gradient flows to the condition. */
-export function where<C extends Kind, A extends Meets<C> = "step", B extends Meets<Join<C, A>> = "step">(
+export function where<
+  C extends Kind,
+  A extends Meets<C> = "step",
+  B extends Meets<Join<C, A>> = "step",
+>(
   condition: Expr<C>,
   a: Expr<A> | number,
   b: Expr<B> | number,
@@ -42,7 +46,10 @@ export function rejected(x: Expr<"sequence">): Expr<"pair"> {
   return reduce("rejected", x, { from: ["sequence"], to: "pair" });
 }
 
-/** Sum over all unmasked tokens (sequences, pairs) of the optimizer step: all ranks, all micro-batches. */
+/**
+ * Sum over all unmasked tokens (sequences, pairs) of the optimizer step: all ranks, all
+ * micro-batches.
+ */
 export function stepSum<K extends Many>(x: Expr<K>): Expr<"step"> {
   return reduce("stepSum", x, { from: ["token", "sequence", "pair"], to: "step" });
 }
@@ -52,7 +59,10 @@ export function tokenMean<K extends Many>(x: Expr<K>): Expr<"step"> {
   return stepSum(x).div(input("n_tokens"));
 }
 
-/** `stepSum` ÷ the step's sequences. The mean of sequence means is `sequenceMean(perSequenceMean(x))`. */
+/**
+ * `stepSum` ÷ the step's sequences. The mean of sequence means is
+ * `sequenceMean(perSequenceMean(x))`.
+ */
 export function sequenceMean<K extends Many>(x: Expr<K>): Expr<"step"> {
   return stepSum(x).div(input("n_sequences"));
 }
@@ -84,7 +94,10 @@ function reduce<K extends Kind>(
 ): Expr<K> {
   const operand = x as unknown as Expr;
   if (!from.includes(operand.kind)) {
-    throw new LossError(0, `Cannot compute ${op} of a ${operand.kind} value: it takes a ${from.join(" or ")} value`);
+    throw new LossError(
+      0,
+      `Cannot compute ${op} of a ${operand.kind} value: it takes a ${from.join(" or ")} value`,
+    );
   }
   return new Expr(to, { op } as Operation, [operand]);
 }

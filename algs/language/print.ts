@@ -2,10 +2,15 @@ import { type Expression, type ExpressionNode, operands } from "../../data/mod.t
 import { liveModel } from "./inputs.ts";
 
 const METHODS = new Set(
-  "neg exp log square sigmoid logSigmoid detach add sub mul div minimum maximum lt le clamp".split(" "),
+  "neg exp log square sigmoid logSigmoid detach add sub mul div minimum maximum lt le clamp".split(
+    " ",
+  ),
 );
 
-/** An expression as text, written as the language is: what it reads, each shared part once, then loss and metrics. */
+/**
+ * An expression as text in the syntax of the language: what it reads, each shared part once, then
+ * loss and metrics.
+ */
 export function expressionText(expression: Expression): string {
   const { nodes } = expression;
   const uses = nodes.map(() => 0);
@@ -37,7 +42,11 @@ function inputLine(name: string, nodes: readonly ExpressionNode[]): string {
 
 type Options = { names: Map<number, string>; depth?: number };
 
-function render(nodes: readonly ExpressionNode[], i: number, { names, depth = Infinity }: Options): string {
+function render(
+  nodes: readonly ExpressionNode[],
+  i: number,
+  { names, depth = Infinity }: Options,
+): string {
   const node = nodes[i]!;
   if (names.has(i)) return names.get(i)!;
   if (node.op === "input") return node.name;

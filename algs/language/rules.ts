@@ -4,7 +4,8 @@ import { liveModel } from "./inputs.ts";
 import { nodeText } from "./print.ts";
 
 /**
- * Checks a traced loss. Metrics are free of rules 1 and 2: they have no gradient and are computed afterwards.
+ * Checks a traced loss. Metrics are free of rules 1 and 2: they have no gradient and are computed
+ * afterwards.
  * 1. The loss is linear in its live `stepSum`s, so every micro-batch adds its own share.
  * 2. A live `stepSum` anywhere else is a statistic and stands under `detach()`.
  * 3. One model's live inputs.
@@ -16,18 +17,24 @@ export function checkRules({ nodes, loss, metrics }: Expression): void {
     if (kind !== "step") {
       throw new LossError(
         4,
-        `Cannot use ${nodeText(nodes, root)} as ${name}: it must be one number per step, not a ${kind} value`,
+        `Cannot use ${
+          nodeText(nodes, root)
+        } as ${name}: it must be one number per step, not a ${kind} value`,
       );
     }
   }
   checkOneModel(nodes);
   const flow = gradients(nodes);
-  if (!flow[loss]) throw new LossError(1, "Cannot train on this loss: no gradient flows from it to the model");
+  if (!flow[loss]) {
+    throw new LossError(1, "Cannot train on this loss: no gradient flows from it to the model");
+  }
   new Linearity(nodes, flow).check(loss);
 }
 
 function checkOneModel(nodes: readonly ExpressionNode[]): void {
-  const live = nodes.flatMap((node) => (node.op === "input" && liveModel(node.name) ? [node.name] : []));
+  const live = nodes.flatMap((
+    node,
+  ) => (node.op === "input" && liveModel(node.name) ? [node.name] : []));
   const other = live.find((name) => liveModel(name) !== liveModel(live[0]!));
   if (other === undefined) return;
   throw new LossError(
@@ -55,7 +62,9 @@ class Linearity {
 
   constructor(private readonly nodes: readonly ExpressionNode[], flow: readonly boolean[]) {
     for (const [i, node] of nodes.entries()) {
-      const inner = operands(node).map((arg) => this.exposed[arg]!).find((found) => found !== null) ?? null;
+      const inner = operands(node).map((arg) =>
+        this.exposed[arg]!
+      ).find((found) => found !== null) ?? null;
       if (node.op === "detach") this.exposed.push(null);
       else if (node.op === "stepSum" && flow[node.args[0]]) this.exposed.push(inner ?? i);
       else this.exposed.push(inner);
@@ -74,7 +83,9 @@ class Linearity {
         return node.args.forEach((arg) => this.check(arg));
       case "mul": {
         const [a, b] = node.args;
-        if (this.exposed[a] !== null && this.exposed[b] !== null) return this.fail(i, a, 1, "multiplied with another");
+        if (this.exposed[a] !== null && this.exposed[b] !== null) {
+          return this.fail(i, a, 1, "multiplied with another");
+        }
         this.check(a);
         return this.check(b);
       }
@@ -97,7 +108,9 @@ class Linearity {
     const sum = nodeText(this.nodes, this.exposed[below]!);
     throw new LossError(
       rule,
-      `Cannot use ${sum} ${place}, in ${nodeText(this.nodes, at)}: a micro-batch knows only its share of a live sum. ` +
+      `Cannot use ${sum} ${place}, in ${
+        nodeText(this.nodes, at)
+      }: a micro-batch knows only its share of a live sum. ` +
         "The loss may be linear in it; anything else is a statistic and needs .detach()",
     );
   }

@@ -4,19 +4,23 @@ import { gradients } from "./rules.ts";
 import { ON_NUMBERS, ON_TENSORS, SIGNS, TORCH_WORDS } from "./torch_words.ts";
 
 /**
- * A loss as a Python module that runs alone, with torch and nothing else: one whole optimizer step, padded. Its loss and
- * gradient are those of the trainer's interpreter, bit for bit.
+ * A loss as a Python module that runs alone, with torch and nothing else: one whole optimizer step,
+ * padded. Its loss and gradient are those of the trainer's interpreter, bit for bit.
  */
 export function torchModule(expression: Expression, { title }: { title: string }): string {
   const body = new Body(expression).lines();
   const text = body.join("\n");
   const names = Object.keys(TORCH_WORDS);
-  const used = names.filter((name) => text.includes(`${name}(`) || (name === "total" && text.includes("whole(")));
+  const used = names.filter((name) =>
+    text.includes(`${name}(`) || (name === "total" && text.includes("whole("))
+  );
   const parts = [
     `"""\n${describe(expression, title)}\n"""`,
     [...(text.includes("math.") ? ["import math", ""] : []), "import torch"].join("\n"),
     ...used.map((name) => `\n${TORCH_WORDS[name]}`),
-    `\ndef loss(inputs, mask, *, group=None, coef=None, sums=None):\n${body.map((line) => `    ${line}`).join("\n")}`,
+    `\ndef loss(inputs, mask, *, group=None, coef=None, sums=None):\n${
+      body.map((line) => `    ${line}`).join("\n")
+    }`,
   ];
   return parts.join("\n\n") + "\n";
 }
@@ -36,9 +40,12 @@ const COUNTS: Record<string, string> = {
 };
 
 function describe({ inputs, nodes }: Expression, title: string): string {
-  const kindOf = (name: string) => nodes.find((node) => node.op === "input" && node.name === name)!.kind;
+  const kindOf = (name: string) =>
+    nodes.find((node) => node.op === "input" && node.name === name)!.kind;
   const columns = inputs.filter((name) => kindOf(name) !== "step" && !(name in LENGTHS));
-  const coefs = inputs.filter((name) => name.startsWith("coef.")).map((name) => name.slice("coef.".length));
+  const coefs = inputs.filter((name) => name.startsWith("coef.")).map((name) =>
+    name.slice("coef.".length)
+  );
   const lines = [
     `${title}: the loss of one optimizer step, padded.`,
     "",
@@ -48,7 +55,7 @@ function describe({ inputs, nodes }: Expression, title: string): string {
     ...columns.map((name) =>
       `    ${name} ${SHAPES[kindOf(name)]}${liveModel(name) ? ", live: it has a gradient" : ""}`
     ),
-    "mask [B, T]: True on the tokens that are trained. What stands elsewhere is never read.",
+    "mask [B, T]: True on the tokens that are trained. Other positions are never read.",
   ];
   if (inputs.includes("n_groups") || inputs.includes("group_length")) {
     lines.push("group [B]: equal for the samples of one prompt.");
@@ -115,17 +122,25 @@ class Body {
     const read = columns.map((name) => {
       const { kind } = this.#nodes.find((node) => node.op === "input" && node.name === name)!;
       if (name in LENGTHS) return `${name} = ${LENGTHS[name]}  # [B]`;
-      return `${name} = masked(inputs["${name}"], ${MASKS[kind as keyof typeof MASKS]})  # ${SHAPES[kind]}`;
+      return `${name} = masked(inputs["${name}"], ${MASKS[kind as keyof typeof MASKS]})  # ${
+        SHAPES[kind]
+      }`;
     });
-    const counts = inputs.filter((name) => name in COUNTS).map((name) => `${name} = ${COUNTS[name]}`);
+    const counts = inputs.filter((name) => name in COUNTS).map((name) =>
+      `${name} = ${COUNTS[name]}`
+    );
     const after = [...counts, ...read, text].join("\n");
     const live = inputs.find((name) => liveModel(name) !== null)!;
     const both = /\bboth\b/.test(after);
     return [
       ...(/\bdtype\b/.test(after) ? [`dtype = inputs["${live}"].dtype`] : []),
-      ...(both || /\bsome\b/.test(after) ? ["some = mask.any(-1)  # [B] sequences with a token"] : []),
+      ...(both || /\bsome\b/.test(after)
+        ? ["some = mask.any(-1)  # [B] sequences with a token"]
+        : []),
       ...(both ? ["both = some[0::2] & some[1::2]  # [P]"] : []),
-      ...(/\bsums\b/.test(after) ? ["sums = sums or {}  # of the whole step, where this is a part of one"] : []),
+      ...(/\bsums\b/.test(after)
+        ? ["sums = sums or {}  # of the whole step, where this is a part of one"]
+        : []),
       ...counts,
       ...read,
     ];
@@ -138,7 +153,9 @@ class Body {
     if (node.op === "stepSum") return `total(${this.#summed(node.args[0])})`;
     const args = this.#inOrder(operands(node).map((arg) => () => this.#share(arg)));
     if (node.op === "neg") return `-${inner(args[0]!)}`;
-    if (node.op === "where") return `${inner(args[1]!)} if ${inner(args[0]!)} != 0 else ${inner(args[2]!)}`;
+    if (node.op === "where") {
+      return `${inner(args[1]!)} if ${inner(args[0]!)} != 0 else ${inner(args[2]!)}`;
+    }
     return `${inner(args[0]!)} ${SIGNS[node.op]!} ${inner(args[1]!)}`;
   }
 
@@ -153,7 +170,9 @@ class Body {
     if (known !== undefined) return known;
     const node = this.#nodes[i]!;
     if (node.op === "scalar") return floatText(node.value);
-    if (node.op === "input") return node.name.startsWith("coef.") ? `coef["${node.name.slice(5)}"]` : node.name;
+    if (node.op === "input") {
+      return node.name.startsWith("coef.") ? `coef["${node.name.slice(5)}"]` : node.name;
+    }
     if (node.op === "stepSum") return this.#sum(i, node.args[0]);
     const text = this.#onNumbers(node);
     return this.#uses[i]! < 2 || inner(text) === text ? text : this.#name(i, text);
@@ -163,9 +182,13 @@ class Body {
     const args = operands(node).map((arg) => this.#number(arg));
     if (node.op === "neg") return `-${inner(args[0]!)}`;
     if (node.op in SIGNS) return `${inner(args[0]!)} ${SIGNS[node.op]} ${inner(args[1]!)}`;
-    if (node.op === "where") return `${inner(args[1]!)} if ${inner(args[0]!)} != 0 else ${inner(args[2]!)}`;
+    if (node.op === "where") {
+      return `${inner(args[1]!)} if ${inner(args[0]!)} != 0 else ${inner(args[2]!)}`;
+    }
     if (node.op === "clamp") {
-      return `min(max(${args[0]}, ${boundText(node.lo, "-math.inf")}), ${boundText(node.hi, "math.inf")})`;
+      return `min(max(${args[0]}, ${boundText(node.lo, "-math.inf")}), ${
+        boundText(node.hi, "math.inf")
+      })`;
     }
     if (node.op === "detach") return args[0]!;
     return ON_NUMBERS[node.op]!(inner(args[0]!), args[1] === undefined ? "" : inner(args[1]));
@@ -204,14 +227,22 @@ class Body {
     if (op === "perSequenceMean") return `per_sequence_mean(${this.#tensor(node.args[0])}, mask)`;
     if (op === "chosen") return `${inner(this.#tensor(node.args[0]))}[0::2]`;
     if (op === "rejected") return `${inner(this.#tensor(node.args[0]))}[1::2]`;
-    const boxed = op in ON_TENSORS ? [0, 1] : op === "div" ? [0] : op === "where" ? this.#boxedOfWhere(node.args) : [];
+    const boxed = op in ON_TENSORS
+      ? [0, 1]
+      : op === "div"
+      ? [0]
+      : op === "where"
+      ? this.#boxedOfWhere(node.args)
+      : [];
     const args = operands(node).map((arg, at) => () =>
       boxed.includes(at) ? this.#boxed(node, arg) : this.#operand(node, arg)
     );
     const [a, b, c] = this.#inOrder(args) as [string, string, string];
     if (op === "neg") return `-${inner(a)}`;
     if (op === "detach") return `${inner(a)}.detach()`;
-    if (op === "clamp") return `torch.clamp(${a}, ${boundText(node.lo, "None")}, ${boundText(node.hi, "None")})`;
+    if (op === "clamp") {
+      return `torch.clamp(${a}, ${boundText(node.lo, "None")}, ${boundText(node.hi, "None")})`;
+    }
     if (op === "where") return `torch.where(${inner(a)} != 0, ${b}, ${c})`;
     if (op === "lt") return `(${inner(a)} < ${inner(b)}).to(dtype)`;
     if (op === "le") return `(${inner(a)} <= ${inner(b)}).to(dtype)`;
@@ -219,8 +250,9 @@ class Body {
   }
 
   /**
-   * Texts of operands, computed from left to right: where a later one needs statements, an earlier one is named before
-   * them. Torch adds up gradients in the order of computing, and the interpreter computes in the order of nodes.
+   * Texts of operands, computed from left to right: where a later one needs statements, an earlier
+   * one is named before them. Torch adds up gradients in the order of computing, and the
+   * interpreter computes in the order of nodes.
    */
   #inOrder(renderers: (() => string)[]): string[] {
     const texts: string[] = [];
@@ -238,12 +270,18 @@ class Body {
     return texts;
   }
 
-  /** A condition is a tensor, and one of the choices: of two numbers torch makes one of its default type. */
+  /**
+   * A condition is a tensor, and one of the choices: of two numbers torch makes one of its default
+   * type.
+   */
   #boxedOfWhere([, , otherwise]: readonly number[]): number[] {
     return this.#nodes[otherwise!]!.kind === "step" ? [0, 1] : [0];
   }
 
-  /** An operand of a tensor operation: a number stays one, a sequence's value goes to each of its tokens. */
+  /**
+   * An operand of a tensor operation: a number stays one, a sequence's value goes to each of its
+   * tokens.
+   */
   #operand(node: ExpressionNode, arg: number): string {
     const { kind } = this.#nodes[arg]!;
     if (kind === "step") return this.#number(arg);
@@ -268,4 +306,7 @@ function renumbered(lines: string[]): string[] {
 const MASKS = { token: "mask", sequence: "some", pair: "both" };
 
 const floatText = (value: number) => (Number.isInteger(value) ? value.toFixed(1) : String(value));
-const boundText = (bound: number | null, none: string) => (bound === null ? none : floatText(bound));
+const boundText = (
+  bound: number | null,
+  none: string,
+) => (bound === null ? none : floatText(bound));

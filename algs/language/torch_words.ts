@@ -1,7 +1,7 @@
-/** The words that a printed torch module is written in: each is printed where it is used. */
+/** The functions that a printed torch module may need; those that it calls are printed. */
 export const TORCH_WORDS: Record<string, string> = {
   masked: `def masked(x, mask):
-    """0 where it is masked, before any operation: what stands there reaches no value and no gradient."""
+    """0 where it is masked, before any operation: no value and no gradient comes from there."""
     return torch.where(mask, x if x.dim() == mask.dim() else x.unsqueeze(-1), 0.0)`,
   per_sequence_sum: `def per_sequence_sum(x, mask):
     """[B, T] -> [B]"""

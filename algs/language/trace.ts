@@ -14,8 +14,13 @@ export type LossInputs<Coef extends string = never> =
 /** What a loss returns: one number per step to minimise, and numbers to watch. */
 export type LossParts = { loss: Expr<"step">; metrics?: Record<string, Expr<"step">> };
 
-/** A loss: called once, while tracing. `config` is plain numbers, so an ordinary `if` picks terms. */
-export type LossFunction<Config, Coef extends string = never> = (inputs: LossInputs<Coef>, config: Config) => LossParts;
+/**
+ * A loss: called once, while tracing. `config` is plain numbers, so an ordinary `if` picks terms.
+ */
+export type LossFunction<Config, Coef extends string = never> = (
+  inputs: LossInputs<Coef>,
+  config: Config,
+) => LossParts;
 
 /** Calls the loss on symbols and returns what it would compute, checked. */
 export function traceLoss<Config, Coef extends string = never>(
@@ -34,7 +39,8 @@ export function traceLoss<Config, Coef extends string = never>(
     if (!((value as unknown) instanceof Expr)) {
       throw new LossError(
         4,
-        `Cannot use ${typeof value} as ${name}: a loss returns expressions; scalar(n) makes one of a number`,
+        `Cannot use ${typeof value} as ${name}: a loss returns expressions; scalar(n) makes ` +
+          "one of a number",
       );
     }
   }

@@ -1,8 +1,12 @@
-"""A model directory whose completions never end, so that everybody samples equally many tokens.
+"""
+A model directory whose completions never end, so that every peer samples the same number of tokens.
 
-    python endless_model.py SOURCE SEED TARGET      SOURCE: a recipe of the worker package, or a Hugging Face directory
+    python endless_model.py SOURCE SEED TARGET
 
-The end-of-sequence token is moved beyond the model's vocabulary: it is there, and no model can sample it.
+SOURCE: a recipe of the worker package, or a Hugging Face directory.
+
+The end-of-sequence token is moved beyond the model's vocabulary: it is there, and no model can
+sample it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,10 @@
-"""One process of `deno task bench logits`: trains one step and scores once, all logits at once or in chunks.
+"""
+One process of `deno task bench logits`: trains one step and scores once, all logits at once or in
+chunks.
 
-python logits_memory.py JSON, with {chunk_tokens: null | n, tokens, vocabulary, hidden, entropy, repeats}; prints one
-JSON line. Peak memory is that of the process, from its own counter, less what it had before the first forward.
+python logits_memory.py JSON, with {chunk_tokens: null | n, tokens, vocabulary, hidden, entropy,
+repeats}; prints one JSON line. Peak memory is that of the process, from its own counter, less what
+it had before the first forward.
 """
 
 from __future__ import annotations
@@ -44,7 +47,9 @@ def main() -> None:
     )
     model = Qwen2ForCausalLM(config).train()
     for parameter in model.parameters():
-        parameter.grad = torch.zeros_like(parameter)  # They are there in both cases, and no chunk of a step's memory.
+        parameter.grad = torch.zeros_like(
+            parameter
+        )  # Both cases hold them; they are not part of a chunk's memory.
     rows, width = 8, work["tokens"] // 8 + 1
     tokens = torch.randint(work["vocabulary"], (rows, width))
     mask = torch.ones_like(tokens, dtype=torch.bool)
@@ -54,11 +59,19 @@ def main() -> None:
     before, seconds = resident_mib(), []
     for _ in range(work["repeats"]):
         started = time.perf_counter()
-        live = policy_forward(model, part, need=need, temperature=0.9, chunk_tokens=work["chunk_tokens"])
+        live = policy_forward(
+            model, part, need=need, temperature=0.9, chunk_tokens=work["chunk_tokens"]
+        )
         sum(torch.where(mask, value, 0.0).mean() for value in live.values()).backward()
         seconds.append(time.perf_counter() - started)
-    norm = torch.nn.utils.get_total_norm([parameter.grad for parameter in model.parameters()]).item()
-    told = {"step_mib": peak_mib() - before, "seconds": sorted(seconds)[len(seconds) // 2], "grad_norm": norm}
+    norm = torch.nn.utils.get_total_norm(
+        [parameter.grad for parameter in model.parameters()]
+    ).item()
+    told = {
+        "step_mib": peak_mib() - before,
+        "seconds": sorted(seconds)[len(seconds) // 2],
+        "grad_norm": norm,
+    }
     print(json.dumps(told))
 
 

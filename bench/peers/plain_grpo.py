@@ -1,4 +1,6 @@
-"""The quickstart as a plain PyTorch script: same model, task and sizes, no durability, one process, one file.
+"""
+The quickstart as a plain PyTorch script: same model, task and sizes, no durability, one process,
+one file.
 
     python plain_grpo.py FILE       FILE: JSON as bench/quickstart.ts writes it
 
@@ -62,7 +64,9 @@ class Trainer:
 
     def step(self, loss: torch.Tensor) -> None:
         loss.backward()
-        torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.settings["clip_grad_norm"] or math.inf)
+        torch.nn.utils.clip_grad_norm_(
+            self.model.parameters(), self.settings["clip_grad_norm"] or math.inf
+        )
         for group in self.adamw.param_groups:
             group["lr"] = self.rate()
         self.adamw.step()
@@ -106,8 +110,12 @@ def online(trainer: Trainer, rows: list[Row], work: dict[str, Any]) -> tuple[flo
     mask = (ended == 0) | ((ended == 1) & (completions == EOS))
     answers = [row["answer"] for row in rows for _ in range(samples)]
     texts = [decode(completion[kept].tolist()) for completion, kept in zip(completions, mask)]
-    reward = torch.tensor([float(text == answer) for text, answer in zip(texts, answers)]).view(-1, samples)
-    advantage = ((reward - reward.mean(1, keepdim=True)) / (reward.std(1, keepdim=True) + 1e-6)).view(-1, 1)
+    reward = torch.tensor([float(text == answer) for text, answer in zip(texts, answers)]).view(
+        -1, samples
+    )
+    advantage = (
+        (reward - reward.mean(1, keepdim=True)) / (reward.std(1, keepdim=True) + 1e-6)
+    ).view(-1, 1)
     logp = token_logp(model, tokens)[:, prompts.shape[1] - 1 :]
     policy = -(logp - logp.detach()).exp() * advantage
     trainer.step(((policy * mask).sum(1) / mask.sum(1)).mean())

@@ -1,8 +1,10 @@
-"""One process of `deno task bench packing`: supervised steps by the trainer's own worker, on padded and on packed rows.
+"""
+One process of `deno task bench packing`: supervised steps by the trainer's own worker, on padded
+and on packed rows.
 
-python supervised_rows.py JSON, with {rows, tokens_max, repeats, loss: expressions, optimizer, model: directory,
-artifacts: directory}; prints one JSON line. Steps alternate between both, from the same version, so that whatever else
-the machine does meets both alike.
+python supervised_rows.py JSON, with {rows, tokens_max, repeats, loss: expressions, optimizer,
+model: directory, artifacts: directory}; prints one JSON line. Steps alternate between both, from
+the same version, so that whatever else the machine does meets both alike.
 """
 
 from __future__ import annotations
@@ -30,11 +32,19 @@ def artifact(directory: str, value: Any) -> dict[str, Any]:
 
 
 def rows_of(count: int) -> list[dict[str, Any]]:
-    """Completions of log-normal length, as instruction data has them: half below 60 characters, a few near 400."""
+    """
+    Completions of log-normal length, as instruction data has them: half below 60 characters, a few
+    near 400.
+    """
     lengths = random.Random(7)
     sizes = [min(400, max(8, round(math.exp(lengths.gauss(4.1, 0.9))))) for _ in range(count)]
     return [
-        {"row_id": str(place), "prompt": f"row {place}:", "completion": "ab cd " * (size // 6 + 1), "columns": {}}
+        {
+            "row_id": str(place),
+            "prompt": f"row {place}:",
+            "completion": "ab cd " * (size // 6 + 1),
+            "columns": {},
+        }
         for place, size in enumerate(sizes)
     ]
 
@@ -50,18 +60,30 @@ def main() -> None:
 
     call("create_model", recipe="tiny_qwen", seed=1, dir=work["model"])
     call(
-        "load", version="v0", model_path=work["model"], optimizer=work["optimizer"], checkpoint=None, model_digest=None
+        "load",
+        version="v0",
+        model_path=work["model"],
+        optimizer=work["optimizer"],
+        checkpoint=None,
+        model_digest=None,
     )
     rows = rows_of(work["rows"])
     updates = [list(range(len(rows)))]
     batch = {"kind": "supervised", "rows": rows, "temperature": 1, "coef": {}, "updates": updates}
-    refs = {"batch": artifact(work["artifacts"], batch), "loss": artifact(work["artifacts"], work["loss"])}
+    refs = {
+        "batch": artifact(work["artifacts"], batch),
+        "loss": artifact(work["artifacts"], work["loss"]),
+    }
     seconds: dict[bool, list[float]] = {False: [], True: []}
     steps: dict[bool, dict[str, Any]] = {}
     for repeat in range(work["repeats"] + 1):  # The first of each warms up.
         for packing in (False, True):
             version = worker.held
-            how = {"optimizer": work["optimizer"], "micro_batch_tokens_max": work["tokens_max"], "packing": packing}
+            how = {
+                "optimizer": work["optimizer"],
+                "micro_batch_tokens_max": work["tokens_max"],
+                "packing": packing,
+            }
             how |= {
                 "logits_chunk_tokens": work["spec"]["logits_chunk_tokens"],
                 "mismatch": None,

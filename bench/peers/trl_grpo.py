@@ -1,9 +1,10 @@
-"""TRL's GRPOTrainer on the work that bench/grpo.ts describes.
+"""
+TRL's GRPOTrainer on the work that bench/grpo.ts describes.
 
     python trl_grpo.py FILE       FILE: JSON as bench/grpo.ts writes it
 
-Ends with one JSON line: {"step_s", "tokens", "settings", "packages"}. `step_s`: from the end of one optimizer step to
-the end of the next.
+Ends with one JSON line: {"step_s", "tokens", "settings", "packages"}. `step_s`: from the end of one
+optimizer step to the end of the next.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from trl import GRPOConfig, GRPOTrainer
 
 
 class StepClock(TrainerCallback):
-    """When each optimizer step ended, generation and scoring before it included."""
+    """When each optimizer step ended, including the generation and scoring before it."""
 
     def __init__(self) -> None:
         self.ends: list[float] = []
@@ -86,7 +87,9 @@ def main() -> None:
         "step_s": [end - begin for begin, end in zip(clock.ends, clock.ends[1:])],
         "tokens": counted,
         "settings": settings,
-        "packages": {name: version(name) for name in ("trl", "transformers", "torch", "accelerate")},
+        "packages": {
+            name: version(name) for name in ("trl", "transformers", "torch", "accelerate")
+        },
     }
     print(json.dumps(answer))
 

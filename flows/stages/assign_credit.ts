@@ -22,7 +22,9 @@ const Columns = z.record(z.string(), ArtifactRef);
 
 const /** @internal */ roundCreditSchema = z.strictObject({
   batch: ArtifactRef.nullable().describe("null: no group was usable, the policy is carried over."),
-  value_batch: ArtifactRef.nullable().optional().describe("The value model's; absent: no value model."),
+  value_batch: ArtifactRef.nullable().optional().describe(
+    "The value model's; absent: no value model.",
+  ),
   coef: Coefficients.optional().describe(
     "Coefficients of the next round; absent: no coefficient changes during the run.",
   ),
@@ -40,16 +42,19 @@ const Input = z.strictObject({
   tokens: Columns,
   values: Columns.optional().describe("The value model's columns; absent: no value model."),
   coef: Coefficients.optional().describe("Of this round; absent: none changes during the run."),
-  value_warmup: z.strictObject({ trained: z.int().nonnegative(), rounds: z.int().positive() }).optional().describe(
-    "The policy waits until the value model has `trained` on the batches of as many `rounds`.",
-  ),
+  value_warmup: z.strictObject({ trained: z.int().nonnegative(), rounds: z.int().positive() })
+    .optional().describe(
+      "The policy waits until the value model has `trained` on the batches of as many `rounds`.",
+    ),
   algorithm: AlgorithmChoice,
   opened: OpenedAlgorithm.optional().describe("The algorithm, if it is in Python."),
   temperature: z.number().positive(),
   updates_per_batch: z.int().positive(),
   epochs_per_batch: z.int().positive().optional().describe("Absent: 1."),
   failed_fraction_max: z.number(),
-  policy_number: z.int().nonnegative().optional().describe("Of the policy that is trained; absent in older records."),
+  policy_number: z.int().nonnegative().optional().describe(
+    "Of the policy that is trained; absent in older records.",
+  ),
   metrics: z.record(z.string(), z.number()).optional().describe(
     "Of all groups that the round drew, where only some of them are `scored`.",
   ),
@@ -58,9 +63,9 @@ const Input = z.strictObject({
 type Input = z.infer<typeof Input>;
 
 /**
- * Turns the rewards of a whole round into advantages, and into what a value model learns, and makes the training batch. Groups
- * stand in draw order. A group that failed is left out; if nothing is to be learned from, nothing is trained. Pure but for its
- * artifacts: safe to run twice.
+ * Turns the rewards of a whole round into advantages, and into what a value model learns, and makes
+ * the training batch. Groups stand in draw order. A group that failed is left out; if nothing is to
+ * be learned from, nothing is trained. Pure but for its artifacts: safe to run twice.
  */
 export const assignCredit: Stage<z.input<typeof Input>, RoundCredit> = defineStage({
   name: "assign_credit",
@@ -81,13 +86,16 @@ export const assignCredit: Stage<z.input<typeof Input>, RoundCredit> = defineSta
     const silent = creditRound(alive).length.map((tokens, i) => masked[i]! || tokens === 0); // [N]
     const metrics = {
       ...(input.metrics ?? roundMetrics(alive)),
-      ...(masksTruncated(input.algorithm) && { "completions/masked": masked.filter((is) => is).length }),
+      ...(masksTruncated(input.algorithm) &&
+        { "completions/masked": masked.filter((is) => is).length }),
       ...assigned?.metrics,
     };
     ctx.emit({ metrics, version: sampledBy(ordered) });
-    const waits = input.value_warmup !== undefined && input.value_warmup.trained < input.value_warmup.rounds;
+    const waits = input.value_warmup !== undefined &&
+      input.value_warmup.trained < input.value_warmup.rounds;
     const policyLearns = !waits && teaches(assigned?.advantage ?? [], silent);
-    const valueLearns = input.values !== undefined && alive.some(({ lengths }) => lengths.some((length) => length > 0));
+    const valueLearns = input.values !== undefined &&
+      alive.some(({ lengths }) => lengths.some((length) => length > 0));
     const used = policyLearns || valueLearns;
     const cut = valueLearns ? 0 : alive.filter((group) => isMasked(group, input.algorithm)).length;
     const trained = used ? alive.length - cut : 0;
@@ -95,11 +103,13 @@ export const assignCredit: Stage<z.input<typeof Input>, RoundCredit> = defineSta
     if (cut > 0) ctx.tally({ "filtered.truncated": cut });
     if (!used && alive.length > cut) ctx.tally({ "filtered.zero_advantage": alive.length - cut });
     const round = { alive, tokens, assigned: assigned! };
-    const whole = used ? await batchOf(input, round, ctx) : null; // What a value model learns is not masked.
+    // What a value model learns is not masked.
+    const whole = used ? await batchOf(input, round, ctx) : null;
     const policys = whole && policyLearns ? withoutMasked(whole, { masked, silent }, ctx) : null;
     return {
       batch: policys && await ctx.artifacts.putJson(policys),
-      ...(input.values && { value_batch: whole && valueLearns ? await ctx.artifacts.putJson(whole) : null }),
+      ...(input.values &&
+        { value_batch: whole && valueLearns ? await ctx.artifacts.putJson(whole) : null }),
       ...(input.coef && { coef: { ...coefOf(input), ...assigned?.coef } }),
       trained,
       filtered: alive.length - trained,
@@ -131,7 +141,8 @@ function withoutMasked(
   const lost = batch.updates.length - updates.length;
   if (lost > 0) {
     const log =
-      `${lost} of ${batch.updates.length} optimizer steps are not taken: mask_truncated leaves nothing of theirs`;
+      `${lost} of ${batch.updates.length} optimizer steps are not taken: mask_truncated ` +
+      "leaves nothing of theirs";
     ctx.emit({ log });
   }
   return { ...batch, masked: places, updates };
@@ -166,10 +177,16 @@ async function assign(
 type Round = { alive: ScoredGroup[]; tokens: RoundTokens; assigned: Assigned };
 type TrajectoryBatch = Extract<Batch, { kind: "trajectories" }>;
 
-async function batchOf(input: Input, { alive, tokens, assigned }: Round, ctx: Context): Promise<TrajectoryBatch> {
+async function batchOf(
+  input: Input,
+  { alive, tokens, assigned }: Round,
+  ctx: Context,
+): Promise<TrajectoryBatch> {
   const columns: Record<string, Column> = { advantage: await tokens.toColumn(assigned.advantage) };
   if (assigned.returns) columns.returns = await tokens.toColumn(assigned.returns);
-  for (const [name, artifact] of Object.entries(input.tokens)) columns[name] = { kind: "token", artifact };
+  for (const [name, artifact] of Object.entries(input.tokens)) {
+    columns[name] = { kind: "token", artifact };
+  }
   if (input.values?.values) columns.old_values = { kind: "token", artifact: input.values.values };
   const { updates_per_batch: updates, epochs_per_batch: epochs = 1 } = input;
   return {
@@ -197,7 +214,8 @@ export function checkFailed(groups: ScoredGroup[], failed_fraction_max: number):
   if (broken.length <= failed_fraction_max * groups.length) return;
   const first = broken[0]!;
   throw new BadDataError(
-    `Cannot train this round because ${broken.length} of ${groups.length} groups failed, more than rollouts.failed_fraction_max allows: ` +
+    `Cannot train this round because ${broken.length} of ${groups.length} groups failed, ` +
+      "more than rollouts.failed_fraction_max allows: " +
       `draw ${first.group.draw} failed with ${first.failed}: ${first.detail ?? "no detail"}`,
     { draws: broken.map(({ group }) => group.draw) },
   );

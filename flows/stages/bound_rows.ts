@@ -1,6 +1,11 @@
 import { z } from "zod";
 import type { Row } from "../../data/mod.ts";
-import { BadDataError, defineStage, type Failure, type RecordingContext } from "../../engine/mod.ts";
+import {
+  BadDataError,
+  defineStage,
+  type Failure,
+  type RecordingContext,
+} from "../../engine/mod.ts";
 import { Trainer } from "../resources.ts";
 import { OpenedSplit, openedTable, tableOf } from "./open_data.ts";
 
@@ -15,7 +20,9 @@ const Input = z.strictObject({
   data: OpenedSplit,
   use: RowUse,
   model_path: z.string(),
-  sequence_tokens_max: z.int().positive().nullable().describe("What samplers take; null: what the model takes."),
+  sequence_tokens_max: z.int().positive().nullable().describe(
+    "What samplers take; null: what the model takes.",
+  ),
   prompt_tokens_max: z.int().positive().nullable(),
   on_long_prompt: z.enum(["error", "drop", "truncate_left"]),
 });
@@ -40,8 +47,9 @@ export type BoundedRows = {
 const ROWS_NAMED = 5;
 
 /**
- * Counts every row's tokens with the model's own tokenizer before anything is generated, and decides what happens to rows that are too
- * long. One long prompt would fail the round that draws it, again at every resume. Reads only: safe to run twice.
+ * Counts every row's tokens with the model's own tokenizer before anything is generated, and
+ * decides what happens to rows that are too long. One long prompt would fail the round that draws
+ * it, again at every resume. Reads only: safe to run twice.
  */
 export const boundRows = defineStage({
   name: "bound_rows",
@@ -49,6 +57,7 @@ export const boundRows = defineStage({
   input: Input,
   output: OpenedSplit,
   runs_on: "trainer",
+  fork: { keeps: true },
   async run(given, ctx: RecordingContext) {
     const data = await repaired(given.data, ctx);
     const input = { ...given, data };
@@ -59,7 +68,9 @@ export const boundRows = defineStage({
     const limits = limitsOf(input, model_tokens_max);
     const long = rows.flatMap((row, place): Long[] => {
       const { prompt, sequence } = tokens[place]!;
-      return prompt > limits.prompt || sequence > limits.sequence ? [{ place, row, tokens: { prompt, sequence } }] : [];
+      return prompt > limits.prompt || sequence > limits.sequence
+        ? [{ place, row, tokens: { prompt, sequence } }]
+        : [];
     });
     if (long.length > 0 && on_long_prompt === "error") throw tooLong(long, { input, limits });
     const truncates = on_long_prompt === "truncate_left";
@@ -68,7 +79,10 @@ export const boundRows = defineStage({
     const counts = { split: data.split, rows: table.size, longest_prompt_tokens: longest };
     if (long.length > 0) {
       const what = truncates ? "cut to their last" : "left out, as they have more than";
-      ctx.emit({ log: `${data.split}: ${long.length} of ${table.size} prompts are ${what} ${limits.prompt} tokens` });
+      ctx.emit({
+        log: `${data.split}: ${long.length} of ${table.size} prompts are ${what} ` +
+          `${limits.prompt} tokens`,
+      });
     }
     ctx.note("rows", data.split, {
       ...counts,
@@ -82,8 +96,9 @@ export const boundRows = defineStage({
 });
 
 /**
- * The split as it is now, if this stage or the one before it of this split has refused it as it was: nothing was drawn from it
- * since, and repairing a named row lets the run resume. What is noted holds for the stages that bound it again later.
+ * The split as it is now, if this stage or the one before it of this split has refused it as it
+ * was: nothing was drawn from it since, and repairing a named row lets the run resume. What is
+ * noted holds for the stages that bound it again later.
  */
 async function repaired(data: OpenedSplit, ctx: RecordingContext): Promise<OpenedSplit> {
   const { size: rows, digest } = tableOf(data.split, ctx);
@@ -91,7 +106,9 @@ async function repaired(data: OpenedSplit, ctx: RecordingContext): Promise<Opene
   const known = await ctx.read({ kinds: ["note/rows_repaired"], prefix: data.split });
   const failures = await ctx.read({ kinds: ["failure"], prefix: ctx.key });
   const refused = failures.some(({ key, value }) => key === ctx.key && isTooLong(value));
-  if (!refused && !known.some(({ value }) => (value as { digest: string }).digest === digest)) return data;
+  if (!refused && !known.some(({ value }) => (value as { digest: string }).digest === digest)) {
+    return data;
+  }
   ctx.note("rows_repaired", data.split, { digest, rows });
   return { ...data, digest, rows };
 }
@@ -108,13 +125,24 @@ async function measured(
   { use, model_path, data: { chat } }: Measured,
   ctx: RecordingContext,
 ) {
-  const asked = rows.map(({ row_id, prompt, completion, rejected }) => ({ row_id, prompt, completion, rejected }));
+  const asked = rows.map(({ row_id, prompt, completion, rejected }) => ({
+    row_id,
+    prompt,
+    completion,
+    rejected,
+  }));
   const ref = await ctx.artifacts.putJson(asked);
-  return await ctx.resource(Trainer).measureRows({ model_path, use, rows: ref, chat: chat ?? null }, ctx);
+  return await ctx.resource(Trainer).measureRows(
+    { model_path, use, rows: ref, chat: chat ?? null },
+    ctx,
+  );
 }
 
 /** A prompt to sample after leaves room for one token at least. */
-function limitsOf({ use, prompt_tokens_max, sequence_tokens_max }: Input, model: number | null): Limits {
+function limitsOf(
+  { use, prompt_tokens_max, sequence_tokens_max }: Input,
+  model: number | null,
+): Limits {
   const sequence = Math.min(model ?? Infinity, sequence_tokens_max ?? Infinity);
   const room = use === "prompt" ? sequence - 1 : sequence;
   return { prompt: Math.min(prompt_tokens_max ?? Infinity, room), sequence };
@@ -123,25 +151,36 @@ function limitsOf({ use, prompt_tokens_max, sequence_tokens_max }: Input, model:
 function tooLong(long: Long[], { input, limits }: { input: Input; limits: Limits }): BadDataError {
   const { data, use } = input;
   const named = long.slice(0, ROWS_NAMED).map(({ row, tokens }) =>
-    `'${row.row_id}' (${tokens.prompt}${tokens.sequence > tokens.prompt ? `, ${tokens.sequence} in all` : ""})`
+    `'${row.row_id}' (${tokens.prompt}${
+      tokens.sequence > tokens.prompt ? `, ${tokens.sequence} in all` : ""
+    })`
   );
   if (long.length > ROWS_NAMED) named.push(`and ${long.length - ROWS_NAMED} more`);
   const ways = use === "prompt"
-    ? "data.on_long_prompt: drop or truncate_left, or a higher limit if it is data.prompt_tokens_max or sampler.max_model_len"
+    ? "data.on_long_prompt: drop or truncate_left, or a higher limit if it is " +
+      "data.prompt_tokens_max or sampler.max_model_len"
     : "data.on_long_prompt: drop";
   return new BadDataError(
-    `Cannot use the '${data.split}' rows because ${long.length} of ${data.rows} are too long: ${named.join(", ")}. ` +
-      `${
-        limitText(limits)
-      }. Nothing was generated. Fix: shorten or remove them, then resume; or start a new run with ${ways}`,
-    { split: data.split, rows: long.slice(0, ROWS_NAMED).map(({ row }) => row.row_id), too_long: long.length },
+    `Cannot use the '${data.split}' rows because ${long.length} of ${data.rows} are too long: ${
+      named.join(", ")
+    }. ` +
+      `${limitText(limits)}. Nothing was generated. Fix: shorten or remove them, then resume; ` +
+      `or start a new run with ${ways}`,
+    {
+      split: data.split,
+      rows: long.slice(0, ROWS_NAMED).map(({ row }) => row.row_id),
+      too_long: long.length,
+    },
   );
 }
 
 function noneLeft({ data }: Input, limits: Limits): BadDataError {
   return new BadDataError(
-    `Cannot use the '${data.split}' rows because every one of them is too long. ${limitText(limits)}. ` +
-      "Fix: start a new run with a higher data.prompt_tokens_max, or with a model that has a longer context",
+    `Cannot use the '${data.split}' rows because every one of them is too long. ${
+      limitText(limits)
+    }. ` +
+      "Fix: start a new run with a higher data.prompt_tokens_max, or with a model that has " +
+      "a longer context",
     { split: data.split, too_long: data.rows },
   );
 }

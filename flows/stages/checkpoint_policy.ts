@@ -18,18 +18,23 @@ import { stepMetrics } from "./train_policy.ts";
 
 const Input = CheckpointsConfig.extend({
   policy: Policy,
-  beside: Policy.optional().describe("The other trainer's model of this round: keep_best may use its metrics."),
+  beside: Policy.optional().describe(
+    "The other trainer's model of this round: keep_best may use its metrics.",
+  ),
   round: z.int().positive(),
   last: z.int().positive().describe("The loop's last round: its policy is always saved."),
-  lag: z.int().nonnegative().default(0).describe("Rounds that unfinished generation may be behind this policy."),
+  lag: z.int().nonnegative().default(0).describe(
+    "Rounds that unfinished generation may be behind this policy.",
+  ),
 });
 /** @internal */
 type Input = z.input<typeof Input>;
 
 /**
- * Saves the policy every `every_rounds` rounds, and after the last, and drops the checkpoints that nothing keeps any more. A
- * deletion is recorded before it is done. A checkpoint that was saved for a preemption or a replan is of no round: it does not
- * stand for this one. A second run writes the same checkpoint again, in a different directory.
+ * Saves the policy every `every_rounds` rounds, and after the last, and drops the checkpoints that
+ * nothing keeps any more. A deletion is recorded before it is done. A checkpoint that was saved for
+ * a preemption or a replan is of no round: it does not stand for this one. A second run writes the
+ * same checkpoint again, in a different directory.
  */
 function checkpointing(name: string, own: Resource<PolicyTrainer>) {
   return defineStage({
@@ -44,11 +49,17 @@ function checkpointing(name: string, own: Resource<PolicyTrainer>) {
       const trainer = ctx.resource(own);
       const known = trainer.checkpoints();
       const due = (round % checkpoints.every_rounds === 0 || round === last) &&
-        !known.some((checkpoint) => checkpoint.version === policy.version && checkpoint.round !== null);
+        !known.some((checkpoint) =>
+          checkpoint.version === policy.version && checkpoint.round !== null
+        );
       if (!due) return policy;
       const dir = `${ctx.resource(Paths).checkpoints}/${nameOf(policy, ctx)}`;
       const models = [policy, ...(beside ? [beside] : [])];
-      const metric = await metricOf(ctx, { round, models, wanted: checkpoints.keep_best?.metric ?? null });
+      const metric = await metricOf(ctx, {
+        round,
+        models,
+        wanted: checkpoints.keep_best?.metric ?? null,
+      });
       const saved = await trainer.save(policy, { dir, round, metric }, ctx);
       await ctx.record("note/checkpoint", policy.version, saved);
       const all = trainer.checkpoints();
@@ -95,7 +106,9 @@ async function metricOf(
   }
   if (!(wanted in told)) {
     ctx.emit({
-      log: `round ${round} has no metric '${wanted}' for checkpoints.keep_best: it has ${Object.keys(told)}`,
+      log: `round ${round} has no metric '${wanted}' for checkpoints.keep_best: it has ${
+        Object.keys(told)
+      }`,
     });
   }
   return told[wanted] ?? null;
@@ -113,13 +126,16 @@ async function untouched(ctx: RecordingContext): Promise<Set<string>> {
 
 /** Names of directories that hold a checkpoint of any trainer, or one that is being written now. */
 function inUse(ctx: RecordingContext): Set<string> {
-  const dirs = ctx.resource(Trainers).flatMap((one) => [...one.checkpoints().map(({ dir }) => dir), ...one.writing]);
+  const dirs = ctx.resource(Trainers).flatMap((
+    one,
+  ) => [...one.checkpoints().map(({ dir }) => dir), ...one.writing]);
   return new Set(dirs.map((dir) => basename(dir)));
 }
 
 /**
- * Removes what is no checkpoint: dropped ones, and those that a dead engine or attempt had started and never recorded. An
- * engine that was frozen since then does not know what its successor has saved, and leaves everything.
+ * Removes what is no checkpoint: dropped ones, and those that a dead engine or attempt had started
+ * and never recorded. An engine that was frozen since then does not know what its successor has
+ * saved, and leaves everything.
  */
 async function removeOthers(ctx: RecordingContext, stays: Set<string>): Promise<void> {
   const { checkpoints } = ctx.resource(Paths);

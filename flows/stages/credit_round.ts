@@ -3,7 +3,13 @@
  * credit sees it.
  */
 import type { CreditNeeds, CreditRound } from "../../algs/mod.ts";
-import { type ArtifactRef, type Column, decodeColumn, encodeColumn, type Trajectory } from "../../data/mod.ts";
+import {
+  type ArtifactRef,
+  type Column,
+  decodeColumn,
+  encodeColumn,
+  type Trajectory,
+} from "../../data/mod.ts";
 import type { ArtifactStore } from "../../engine/mod.ts";
 import { decodedSlab } from "./decoded_slabs.ts";
 import type { ScoredGroup } from "./score_group.ts";
@@ -35,7 +41,8 @@ export class RoundTokens {
 
   async #decode(): Promise<Trajectory[]> {
     const trajectories: Trajectory[] = [];
-    for (const { group: { slab, index, samples } } of this.#groups) { // One after the other: slabs are read once.
+    // One after the other: slabs are read once.
+    for (const { group: { slab, index, samples } } of this.#groups) {
       const made = (await decodedSlab(slab, this.#artifacts)).groups[index]!.trajectories;
       trajectories.push(...samples.map((sample) => made[sample]!));
     }
@@ -46,7 +53,10 @@ export class RoundTokens {
    * What credit may ask for, out of the scored columns: of sampled tokens alone, and V after a true
    * stop is 0.
    */
-  async given(columns: Readonly<Record<string, ArtifactRef>>, { stop }: CreditRound): Promise<Partial<CreditNeeds>> {
+  async given(
+    columns: Readonly<Record<string, ArtifactRef>>,
+    { stop }: CreditRound,
+  ): Promise<Partial<CreditNeeds>> {
     const found: Partial<CreditNeeds> = {};
     for (const name of ["old_logp", "ref_logp", "values"] as const) {
       if (columns[name]) found[name] = await this.#sampled(await this.#column(columns[name]));
@@ -87,7 +97,10 @@ export class RoundTokens {
     const trajectories = await this.#read();
     const rows = perToken.map((row, i) => {
       const sampled = row.values();
-      return Float32Array.from(trajectories[i]!.action_mask, (bit) => bit ? sampled.next().value! : 0);
+      return Float32Array.from(
+        trajectories[i]!.action_mask,
+        (bit) => bit ? sampled.next().value! : 0,
+      );
     });
     return { kind: "token", artifact: await this.#artifacts.put(encodeColumn(rows)) };
   }
@@ -96,9 +109,14 @@ export class RoundTokens {
    * A column over whole trajectories, with the sampler's own log-probabilities in it for some
    * groups.
    */
-  async asSampled(ref: ArtifactRef, isSampled: (group: ScoredGroup) => boolean): Promise<ArtifactRef> {
+  async asSampled(
+    ref: ArtifactRef,
+    isSampled: (group: ScoredGroup) => boolean,
+  ): Promise<ArtifactRef> {
     const column = decodeColumn(await this.#artifacts.get(ref));
-    const sampled = this.#groups.flatMap((group) => group.group.samples.map(() => isSampled(group)));
+    const sampled = this.#groups.flatMap((group) =>
+      group.group.samples.map(() => isSampled(group))
+    );
     const trajectories = await this.#read();
     const rows = column.map((row, i) => sampled[i] ? trajectories[i]!.behaviour_logp : row);
     return await this.#artifacts.put(encodeColumn(rows));

@@ -8,7 +8,10 @@ const DECODED_MAX = 4;
 const decoded = new Map<string, Promise<GeneratedSlab>>();
 
 /** The slab behind an artifact. */
-export async function decodedSlab(ref: ArtifactRef, artifacts: ArtifactStore): Promise<GeneratedSlab> {
+export async function decodedSlab(
+  ref: ArtifactRef,
+  artifacts: ArtifactStore,
+): Promise<GeneratedSlab> {
   return await (decoded.get(ref.sha256) ?? keep(ref.sha256, artifacts.get(ref).then(decodeSlab)));
 }
 

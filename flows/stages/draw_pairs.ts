@@ -16,8 +16,8 @@ const RoundInput = z.strictObject({
 type RoundInput = z.input<typeof RoundInput>;
 
 /**
- * The next batch of preference pairs, in the run's order. They are no draws of the ledger. Pure but for one artifact: safe to run
- * twice.
+ * The next batch of preference pairs, in the run's order. They are no draws of the ledger. Pure but
+ * for one artifact: safe to run twice.
  */
 export const drawPairs: Stage<RoundInput, ArtifactRef> = defineStage({
   name: "draw_pairs",
@@ -44,11 +44,21 @@ export const drawEvaluationPairs: Stage<EvaluationInput, ArtifactRef> = defineSt
   output: ArtifactRef,
   async run({ data, count }, ctx) {
     const rows = await firstRows(data, count, ctx);
-    return await ctx.artifacts.putJson(batchOf(rows, { updates: [rows.map((_, place) => place)], chat: data.chat }));
+    return await ctx.artifacts.putJson(
+      batchOf(rows, { updates: [rows.map((_, place) => place)], chat: data.chat }),
+    );
   },
 });
 
 function batchOf(rows: Row[], { updates, chat }: { updates: number[][]; chat?: Chat }): Batch {
   const pairs = rows.map(pairOf);
-  return { kind: "preference", pairs, ...(chat && { chat }), columns: {}, temperature: 1, coef: {}, updates };
+  return {
+    kind: "preference",
+    pairs,
+    ...(chat && { chat }),
+    columns: {},
+    temperature: 1,
+    coef: {},
+    updates,
+  };
 }

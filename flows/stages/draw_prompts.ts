@@ -7,7 +7,10 @@ import { boundedDraw, drawsOf, firstRows, OpenedSplit } from "./open_data.ts";
 /**
  * How draws are cut into slabs: by the configured number of samplers, never by how many are alive.
  */
-export const SlabCut = z.strictObject({ slab_groups: z.int().positive().nullable(), samplers: z.int().positive() });
+export const SlabCut = z.strictObject({
+  slab_groups: z.int().positive().nullable(),
+  samplers: z.int().positive(),
+});
 
 const RoundInput = z.strictObject({
   data: OpenedSplit,
@@ -37,7 +40,11 @@ export const drawPrompts: Stage<RoundInput, Slab[]> = defineStage({
   },
 });
 
-const EvaluationInput = z.strictObject({ data: OpenedSplit, count: z.int().positive().nullable(), slabs: SlabCut });
+const EvaluationInput = z.strictObject({
+  data: OpenedSplit,
+  count: z.int().positive().nullable(),
+  slabs: SlabCut,
+});
 /** @internal */
 type EvaluationInput = z.input<typeof EvaluationInput>;
 

@@ -53,5 +53,8 @@ export async function nextRows(
   ctx: Context,
 ): Promise<{ rows: Row[]; updates: number[][] }> {
   const draws = await drawsOf(data, { seed, from: (round - 1) * count, count }, ctx);
-  return { rows: draws.map(({ row }) => row), updates: updatesOf(draws.length, { updates, epochs }, ctx) };
+  return {
+    rows: draws.map(({ row }) => row),
+    updates: updatesOf(draws.length, { updates, epochs }, ctx),
+  };
 }

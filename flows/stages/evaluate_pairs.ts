@@ -9,7 +9,9 @@ const /** @internal */ pairEvaluationSchema = z.strictObject({
   name: z.string(),
   pairs: z.int(),
   loss: z.number(),
-  pair_accuracy: z.number().describe("Share of pairs whose chosen side has the higher reward; a tie is wrong."),
+  pair_accuracy: z.number().describe(
+    "Share of pairs whose chosen side has the higher reward; a tie is wrong.",
+  ),
   pair_margin: z.number().describe("Mean of the chosen side's reward less the rejected side's."),
 });
 /** How well a policy tells held-out pairs apart. */
@@ -30,35 +32,47 @@ const Input = z.strictObject({
 type Input = z.input<typeof Input>;
 
 /**
- * The loss's own metrics on held-out pairs. Hands the policy on, so that what trains it waits until the trainer need not hold it
- * any more. Trains nothing: safe to run twice.
+ * The loss's own metrics on held-out pairs. Hands the policy on, so that what trains it waits until
+ * the trainer need not hold it any more. Trains nothing: safe to run twice.
  */
-export const evaluatePairs: Stage<Input, { policy: Policy; evaluation: PairEvaluation }> = defineStage({
-  name: "evaluate_pairs",
-  version: 1,
-  input: Input,
-  output: z.strictObject({ policy: Policy, evaluation: PairEvaluation }),
-  runs_on: "trainer",
-  async run(
-    { name, set, batch, policy, algorithm, opened, micro_batch_tokens_max },
-    ctx: RecordingContext,
-  ) {
-    const read = Batch.parse(await ctx.artifacts.getJson(batch));
-    const loss = opened?.loss ?? await ctx.artifacts.put(lossOf(algorithm));
-    const told = await ctx.resource(Trainer).evaluate({ policy, batch, loss, micro_batch_tokens_max }, ctx);
-    const { "reward/accuracy": pair_accuracy, "reward/margin": pair_margin } = told.metrics;
-    if (pair_accuracy === undefined || pair_margin === undefined) {
-      throw new TypeError(
-        `Cannot evaluate on pairs because the loss of '${algorithm.name}' gives no 'reward/accuracy' and 'reward/margin': ` +
-          `its metrics are ${Object.keys(told.metrics).join(", ") || "none"}`,
-      );
-    }
-    const pairs = read.kind === "preference" ? read.pairs.length : 0;
-    const summary: PairEvaluation = { name, pairs, loss: told.loss, pair_accuracy, pair_margin };
-    ctx.note("evaluation", name, summary);
-    const under = set === undefined ? "eval" : `eval/${set}`;
-    const metrics = { [`${under}/pair_accuracy`]: pair_accuracy, [`${under}/pair_margin`]: pair_margin };
-    ctx.emit({ metrics, version: policy.version });
-    return { policy, evaluation: summary };
-  },
-});
+export const evaluatePairs: Stage<Input, { policy: Policy; evaluation: PairEvaluation }> =
+  defineStage({
+    name: "evaluate_pairs",
+    version: 1,
+    input: Input,
+    output: z.strictObject({ policy: Policy, evaluation: PairEvaluation }),
+    runs_on: "trainer",
+    // What was found of held-out pairs before the first round stands, whatever the loss is later.
+    fork: { keeps: true },
+    async run(
+      { name, set, batch, policy, algorithm, opened, micro_batch_tokens_max },
+      ctx: RecordingContext,
+    ) {
+      const read = Batch.parse(await ctx.artifacts.getJson(batch));
+      const loss = opened?.loss ?? await ctx.artifacts.put(lossOf(algorithm));
+      const told = await ctx.resource(Trainer).evaluate({
+        policy,
+        batch,
+        loss,
+        micro_batch_tokens_max,
+      }, ctx);
+      const { "reward/accuracy": pair_accuracy, "reward/margin": pair_margin } = told.metrics;
+      if (pair_accuracy === undefined || pair_margin === undefined) {
+        throw new TypeError(
+          `Cannot evaluate on pairs because the loss of '${algorithm.name}' gives no ` +
+            "'reward/accuracy' and 'reward/margin': " +
+            `its metrics are ${Object.keys(told.metrics).join(", ") || "none"}`,
+        );
+      }
+      const pairs = read.kind === "preference" ? read.pairs.length : 0;
+      const summary: PairEvaluation = { name, pairs, loss: told.loss, pair_accuracy, pair_margin };
+      ctx.note("evaluation", name, summary);
+      const under = set === undefined ? "eval" : `eval/${set}`;
+      const metrics = {
+        [`${under}/pair_accuracy`]: pair_accuracy,
+        [`${under}/pair_margin`]: pair_margin,
+      };
+      ctx.emit({ metrics, version: policy.version });
+      return { policy, evaluation: summary };
+    },
+  });

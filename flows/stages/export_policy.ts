@@ -1,6 +1,12 @@
 import { z } from "zod";
 import { Policy } from "../../data/mod.ts";
-import { defineStage, type RecordingContext, type Resource, RUN_ID, type Stage } from "../../engine/mod.ts";
+import {
+  defineStage,
+  type RecordingContext,
+  type Resource,
+  RUN_ID,
+  type Stage,
+} from "../../engine/mod.ts";
 import { type PolicyTrainer, Publication, type PublishTarget } from "../../workers/mod.ts";
 import { holds } from "../own_directories.ts";
 import { Critic, Paths, Trainer } from "../resources.ts";
@@ -10,17 +16,24 @@ import { Critic, Paths, Trainer } from "../resources.ts";
  * run keeps other things in.
  */
 const ExportName = z.string().regex(RUN_ID, "must be one plain name of a file")
-  .refine((name) => !["model", "publications", "references", "faults"].includes(name), "is taken by the run itself");
+  .refine(
+    (name) => !["model", "publications", "references", "faults"].includes(name),
+    "is taken by the run itself",
+  );
 
 const Input = z.strictObject({ policy: Policy, name: ExportName });
 /** @internal */
 type Input = z.input<typeof Input>;
 
 /**
- * Writes a model as a plain Hugging Face directory that `from_pretrained` opens, a policy's vLLM too; what was trained by an adapter
- * as a PEFT directory. Safe to run twice.
+ * Writes a model as a plain Hugging Face directory that `from_pretrained` opens, a policy's vLLM
+ * too; what was trained by an adapter as a PEFT directory. Safe to run twice.
  */
-function exporting(name: string, trainer: Resource<PolicyTrainer>, form: PublishTarget["form"] = "adapter") {
+function exporting(
+  name: string,
+  trainer: Resource<PolicyTrainer>,
+  form: PublishTarget["form"] = "adapter",
+) {
   return defineStage({
     name,
     version: 1,

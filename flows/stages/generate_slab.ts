@@ -9,7 +9,9 @@ const /** @internal */ generatedGroupSchema = z.strictObject({
   id: z.string(),
   row: Row,
   group: GroupRef,
-  sampled_at: z.int().nonnegative().optional().describe("Number of the sampling policy; absent in older records."),
+  sampled_at: z.int().nonnegative().optional().describe(
+    "Number of the sampling policy; absent in older records.",
+  ),
   sampled_by: z.string().optional().describe("Its version; absent in older records."),
 });
 /** A generated group: where its trajectories are, and the row that rewards read. */
@@ -28,8 +30,8 @@ const Input = z.strictObject({
 type Input = z.input<typeof Input>;
 
 /**
- * Samples every group of a slab at exactly the published version, as one batch that nothing joins. A second run makes
- * the whole slab again: with a sampler that repeats, the same bits.
+ * Samples every group of a slab at exactly the published version, as one batch that nothing joins.
+ * A second run makes the whole slab again: with a sampler that repeats, the same bits.
  */
 export const generateSlab: Stage<Input, GeneratedGroup[]> = defineStage({
   name: "generate_slab",
@@ -41,13 +43,18 @@ export const generateSlab: Stage<Input, GeneratedGroup[]> = defineStage({
   eager: true,
   async run({ item: slab, published, samples_per_prompt, sampling, seed }, ctx: RecordingContext) {
     const samples = slab.draws.length * samples_per_prompt;
-    const onNew = () => ctx.record("note/generation", ctx.key, { groups: slab.draws.length, samples });
+    const onNew = () =>
+      ctx.record("note/generation", ctx.key, { groups: slab.draws.length, samples });
     const work = { published, slab, samples_per_prompt, sampling, seed };
     const made = await ctx.resource(Sampler).generate(work, ctx, { onNew });
     const putting = ctx.artifacts.put(made.slab);
     decodeAhead(made.slab); // While the disk works: every group of it is scored next.
     const ref = await putting;
-    ctx.note("generated", ctx.key, { groups: made.groups, samples: made.samples, tokens: made.tokens });
+    ctx.note("generated", ctx.key, {
+      groups: made.groups,
+      samples: made.samples,
+      tokens: made.tokens,
+    });
     const metrics = { "perf/generated_tokens": made.tokens, "time/generate_s": made.seconds };
     ctx.emit({ metrics, version: published.policy.version });
     const all = Array.from({ length: samples_per_prompt }, (_, sample) => sample);

@@ -2,7 +2,13 @@ import { basename } from "node:path";
 import { z } from "zod";
 import { needsOfDescribed, OpenedAlgorithm, PythonAlgorithm } from "../../algs/mod.ts";
 import type { AlgorithmDescription, PythonLoss, PythonSource } from "../../data/mod.ts";
-import { BadDataError, canonicalJson, defineStage, sha256Hex, type Stage } from "../../engine/mod.ts";
+import {
+  BadDataError,
+  canonicalJson,
+  defineStage,
+  sha256Hex,
+  type Stage,
+} from "../../engine/mod.ts";
 import { Trainer } from "../resources.ts";
 
 /** What a flow gives to a loss beside the live policy, the counts and the lengths. */
@@ -23,14 +29,16 @@ export type Use = z.infer<typeof Use>;
 const Input = z.strictObject({
   algorithm: PythonAlgorithm,
   use: Use,
-  updates_per_batch: z.int().positive().describe("Optimizer steps between two scorings of old_logp."),
+  updates_per_batch: z.int().positive().describe(
+    "Optimizer steps between two scorings of old_logp.",
+  ),
 });
 /** @internal */
 type Input = z.input<typeof Input>;
 
 /**
- * Records an algorithm's file, whole, with what a trainer finds in it: from here on the run needs the file no more. It fails
- * where the file cannot be used. Reads only: safe to run twice.
+ * Records an algorithm's file, whole, with what a trainer finds in it: from here on the run needs
+ * the file no more. It fails where the file cannot be used. Reads only: safe to run twice.
  */
 export const openAlgorithm: Stage<Input, OpenedAlgorithm> = defineStage({
   name: "open_algorithm",
@@ -39,16 +47,25 @@ export const openAlgorithm: Stage<Input, OpenedAlgorithm> = defineStage({
   output: OpenedAlgorithm,
   runs_on: "trainer",
   phase: "other",
+  // Rounds of the prefix were made with the file as the parent has recorded it.
+  fork: { anew: true },
   async run({ algorithm, use, updates_per_batch }, ctx) {
     const given = await sourceOf(algorithm);
-    const described = await ctx.resource(Trainer).openAlgorithm(await ctx.artifacts.putJson(given), ctx);
+    const described = await ctx.resource(Trainer).openAlgorithm(
+      await ctx.artifacts.putJson(given),
+      ctx,
+    );
     const fault = misuse(described, use);
     if (fault !== null) {
-      throw new BadDataError(`Cannot use ${given.file} because ${fault}`, { source: algorithm.source });
+      throw new BadDataError(`Cannot use ${given.file} because ${fault}`, {
+        source: algorithm.source,
+      });
     }
     const python: PythonSource = { ...given, settings: described.settings };
-    const put = (value: unknown) => ctx.artifacts.put(new TextEncoder().encode(canonicalJson(value)));
-    const part = (name: PythonLoss["python"]["part"]) => put({ version: 1, python: { ...python, part: name } });
+    const put = (value: unknown) =>
+      ctx.artifacts.put(new TextEncoder().encode(canonicalJson(value)));
+    const part = (name: PythonLoss["python"]["part"]) =>
+      put({ version: 1, python: { ...python, part: name } });
     return {
       ...described,
       source: await put(python),
@@ -60,13 +77,16 @@ export const openAlgorithm: Stage<Input, OpenedAlgorithm> = defineStage({
 });
 
 /** @throws {BadDataError} If the file is missing, or has changed since the run was created. */
-export async function sourceOf({ source, settings, sha256 }: PythonAlgorithm): Promise<PythonSource> {
+export async function sourceOf(
+  { source, settings, sha256 }: PythonAlgorithm,
+): Promise<PythonSource> {
   const bytes = await Deno.readFile(source).catch((error) => {
     throw new BadDataError(`Cannot open the algorithm in ${source}: ${error.message}`, { source });
   });
   if (sha256 !== null && sha256Hex(bytes) !== sha256) {
     throw new BadDataError(
-      `Cannot open the algorithm in ${source} because it has changed since the run was created: restore it, or start a new run`,
+      `Cannot open the algorithm in ${source} because it has changed since the run was ` +
+        "created: restore it, or start a new run",
       { source, sha256 },
     );
   }
@@ -79,22 +99,31 @@ export function misuse(described: AlgorithmDescription, use: Use): string | null
   const unknown = inputs.find((name) =>
     !name.startsWith("coef.") && ![...ALWAYS, ...GIVEN[use.learns_from]].includes(name)
   );
-  if (unknown !== undefined) return `its loss reads '${unknown}', which learning from ${use.learns_from} does not have`;
+  if (unknown !== undefined) {
+    return `its loss reads '${unknown}', which learning from ${use.learns_from} does not have`;
+  }
   if (use.learns_from === "rewards") {
     if (needs === null) return "it has no credit(round, c): rewards must become advantages";
     const value = needs.find((name) => name === "values" || name === "bootstrap");
-    if (value !== undefined && !use.value_model) return `its credit reads '${value}' and it has no value_loss(x, c, s)`;
+    if (value !== undefined && !use.value_model) {
+      return `its credit reads '${value}' and it has no value_loss(x, c, s)`;
+    }
     if (pairs) return "its loss compares pairs, and there are none: use flow: preference";
   } else if (value_inputs !== null) {
-    return `it has a value_loss(x, c, s), and learning from ${use.learns_from} trains no value model`;
+    return `it has a value_loss(x, c, s), and learning from ${use.learns_from} ` +
+      "trains no value model";
   } else if (Object.keys(coef).length > 0) {
-    return `its coefficients change by what credit returns, and learning from ${use.learns_from} has no credit`;
+    return `its coefficients change by what credit returns, and learning from ${use.learns_from} ` +
+      "has no credit";
   }
   if (use.samples_per_prompt !== null && use.samples_per_prompt < group_min) {
-    return `it compares at least ${group_min} samples of a prompt: samples_per_prompt is ${use.samples_per_prompt}`;
+    return `it compares at least ${group_min} samples of a prompt: samples_per_prompt is ` +
+      `${use.samples_per_prompt}`;
   }
   if ((value_inputs !== null) !== use.value_model) {
-    return `algorithm.value_model is ${use.value_model} and it has ${value_inputs === null ? "no" : "a"} value_loss`;
+    return `algorithm.value_model is ${use.value_model} and it has ${
+      value_inputs === null ? "no" : "a"
+    } value_loss`;
   }
   return null;
 }

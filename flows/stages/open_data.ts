@@ -1,6 +1,14 @@
 import { z } from "zod";
 import { BadDataError, type Context, defineStage, type Stage } from "../../engine/mod.ts";
-import { ArtifactRef, Chat, type Draw, drawRows, type Row, type RowTable, withoutRows } from "../../data/mod.ts";
+import {
+  ArtifactRef,
+  Chat,
+  type Draw,
+  drawRows,
+  type Row,
+  type RowTable,
+  withoutRows,
+} from "../../data/mod.ts";
 import { Rows } from "../resources.ts";
 
 const /** @internal */ openedSplitSchema = z.strictObject({
@@ -11,7 +19,9 @@ const /** @internal */ openedSplitSchema = z.strictObject({
   prompt_tokens_max: z.int().positive().optional().describe(
     "Longer prompts are cut to their last tokens; absent: none.",
   ),
-  chat: Chat.optional().describe("How chats are rendered; absent: turns end with the end-of-sequence token."),
+  chat: Chat.optional().describe(
+    "How chats are rendered; absent: turns end with the end-of-sequence token.",
+  ),
 });
 /** A split as it was when the run began. */
 export type OpenedSplit = z.infer<typeof openedSplitSchema>;
@@ -31,6 +41,8 @@ export const openData: Stage<Input, OpenedSplit> = defineStage({
   version: 1,
   input: Input,
   output: OpenedSplit,
+  // Its input names a split, not the files of it.
+  fork: { reads: Rows.name },
   run({ split, chat }, ctx) {
     const table = tableOf(split, ctx);
     return { split, rows: table.size, digest: table.digest, ...(chat && { chat }) };
@@ -58,9 +70,16 @@ export async function openedTable(opened: OpenedSplit, ctx: Context): Promise<Ro
 }
 
 /** The first `count` rows of a split, each once; null: all of them. */
-export async function firstRows(opened: OpenedSplit, count: number | null, ctx: Context): Promise<Row[]> {
+export async function firstRows(
+  opened: OpenedSplit,
+  count: number | null,
+  ctx: Context,
+): Promise<Row[]> {
   const table = await openedTable(opened, ctx);
-  return Array.from({ length: Math.min(count ?? table.size, table.size) }, (_, place) => table.row(place));
+  return Array.from(
+    { length: Math.min(count ?? table.size, table.size) },
+    (_, place) => table.row(place),
+  );
 }
 
 /** The draws [from, from + count) of a split, each with the bound that its prompt is cut to. */
@@ -74,14 +93,21 @@ export async function drawsOf(
 
 /** A draw says how its prompt is rendered and truncated: generating it needs nothing else. */
 export function boundedDraw(draw: Draw, { prompt_tokens_max, chat }: OpenedSplit): Draw {
-  return { ...draw, ...(prompt_tokens_max !== undefined && { prompt_tokens_max }), ...(chat && { chat }) };
+  return {
+    ...draw,
+    ...(prompt_tokens_max !== undefined && { prompt_tokens_max }),
+    ...(chat && { chat }),
+  };
 }
 
 /** The rows of a split as its files are now. */
 export function tableOf(split: string, ctx: Context): RowTable {
   const table = ctx.resource(Rows)[split];
   if (table) return table;
-  throw new BadDataError(`Cannot read '${split}' rows because the configuration gives none: add data.${split}`, {
-    split,
-  });
+  throw new BadDataError(
+    `Cannot read '${split}' rows because the configuration gives none: add data.${split}`,
+    {
+      split,
+    },
+  );
 }

@@ -11,7 +11,9 @@ export function updatesOf(
   ctx: Pick<Context, "random">,
 ): number[][] {
   return Array.from({ length: epochs }, (_, epoch) => {
-    const order = epoch === 0 ? Array.from({ length: n }, (_, i) => i) : shuffled(n, ctx.random(`epoch/${epoch + 1}`));
+    const order = epoch === 0
+      ? Array.from({ length: n }, (_, i) => i)
+      : shuffled(n, ctx.random(`epoch/${epoch + 1}`));
     return splitEvenly(n, updates).map((run) => run.map((place) => order[place]!));
   }).flat();
 }
@@ -32,6 +34,9 @@ function shuffled(n: number, random: () => number): number[] {
  */
 export function splitEvenly(n: number, parts: number): number[][] {
   const cut = (i: number) => Math.floor((i * n) / parts);
-  return Array.from({ length: parts }, (_, i) => Array.from({ length: cut(i + 1) - cut(i) }, (_, j) => cut(i) + j))
+  return Array.from(
+    { length: parts },
+    (_, i) => Array.from({ length: cut(i + 1) - cut(i) }, (_, j) => cut(i) + j),
+  )
     .filter((run) => run.length > 0);
 }

@@ -1,6 +1,12 @@
 import { z } from "zod";
 import { Optimizer, Policy } from "../../data/mod.ts";
-import { defineStage, type RecordingContext, type Resource, type Stage } from "../../engine/mod.ts";
+import {
+  defineStage,
+  type ForkPolicy,
+  type RecordingContext,
+  type Resource,
+  type Stage,
+} from "../../engine/mod.ts";
 import type { PolicyTrainer } from "../../workers/mod.ts";
 import { Critic, Trainer } from "../resources.ts";
 
@@ -9,10 +15,20 @@ const Input = z.strictObject({ model_path: z.string(), optimizer: Optimizer });
 type Input = z.input<typeof Input>;
 
 /**
+ * The start's optimizer is only its first versions' setting: what comes after a fork's prefix is
+ * trained with the child's.
+ */
+const START: ForkPolicy = { keeps: true };
+/** A fork's algorithm may learn more beside the policy, from its first round on. */
+const BESIDE: ForkPolicy = { keeps: true, anew: true };
+
+type Preparing = { trainer: Resource<PolicyTrainer>; fork: ForkPolicy };
+
+/**
  * Names the first version of a chain after the weights of a model directory. Changes nothing: safe
  * to run twice.
  */
-function preparing(name: string, trainer: Resource<PolicyTrainer>) {
+function preparing(name: string, { trainer, fork }: Preparing) {
   return defineStage({
     name,
     version: 1,
@@ -20,6 +36,7 @@ function preparing(name: string, trainer: Resource<PolicyTrainer>) {
     output: Policy,
     runs_on: trainer.name,
     phase: "other",
+    fork,
     async run({ model_path, optimizer }, ctx: RecordingContext) {
       const { policy, note } = await ctx.resource(trainer).base(model_path, optimizer, ctx);
       ctx.note("version", policy.version, note);
@@ -29,9 +46,15 @@ function preparing(name: string, trainer: Resource<PolicyTrainer>) {
 }
 
 /** Names the policy's first version after a model directory. */
-export const preparePolicy: Stage<Input, Policy> = preparing("prepare_policy", Trainer);
+export const preparePolicy: Stage<Input, Policy> = preparing("prepare_policy", {
+  trainer: Trainer,
+  fork: START,
+});
 /** Names the value model's first version after a model directory. */
-export const prepareCritic: Stage<Input, Policy> = preparing("prepare_critic", Critic);
+export const prepareCritic: Stage<Input, Policy> = preparing("prepare_critic", {
+  trainer: Critic,
+  fork: BESIDE,
+});
 
 /**
  * Names a reference model that is not the policy's own start. It is nobody's version: nothing is
@@ -44,6 +67,7 @@ export const prepareReference: Stage<Input, Policy> = defineStage({
   output: Policy,
   runs_on: "trainer",
   phase: "other",
+  fork: BESIDE,
   async run({ model_path, optimizer }, ctx: RecordingContext) {
     const { policy, note } = await ctx.resource(Trainer).base(model_path, optimizer, ctx);
     ctx.note("version", policy.version, { ...note, group: "reference" });

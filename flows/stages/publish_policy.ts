@@ -5,7 +5,10 @@ import { Publication } from "../../workers/mod.ts";
 import { OWN_NAMES, removeOwn } from "../own_files.ts";
 import { Paths, Sampler, Trainer } from "../resources.ts";
 
-const /** @internal */ publishedSchema = z.strictObject({ policy: Policy, publication: Publication });
+const /** @internal */ publishedSchema = z.strictObject({
+  policy: Policy,
+  publication: Publication,
+});
 /** A policy with its weights written out for samplers. */
 export type Published = z.infer<typeof publishedSchema>;
 /** Schema of {@linkcode Published}. */
@@ -18,8 +21,9 @@ export const Published: typeof publishedSchema = publishedSchema;
 const KEPT = 3;
 
 /**
- * Writes the weights of a policy and puts them on every sampler, each of which proves that they reached its kernels. Drops the
- * files of older publications; a deletion is recorded before it is done. A second run writes the same files again.
+ * Writes the weights of a policy and puts them on every sampler, each of which proves that they
+ * reached its kernels. Drops the files of older publications; a deletion is recorded before it is
+ * done. A second run writes the same files again.
  */
 export const publishPolicy: Stage<{ policy: Policy }, Published> = defineStage({
   name: "publish_policy",

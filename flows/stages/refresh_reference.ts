@@ -1,6 +1,12 @@
 import { z } from "zod";
 import { Policy } from "../../data/mod.ts";
-import { type Context, defineStage, isNamed, type RecordingContext, type Stage } from "../../engine/mod.ts";
+import {
+  type Context,
+  defineStage,
+  isNamed,
+  type RecordingContext,
+  type Stage,
+} from "../../engine/mod.ts";
 import { OWN_NAMES, removeOwn } from "../own_files.ts";
 import { Paths, Trainer } from "../resources.ts";
 import { unlessMissing } from "../unless_missing.ts";
@@ -15,9 +21,10 @@ const Input = z.strictObject({
 type Input = z.input<typeof Input>;
 
 /**
- * Every `refresh_rounds` rounds the reference becomes the policy of that round: its weights are written out for the trainer to
- * read again, and those of the reference before it go; that is recorded first. In other rounds the reference is carried over. A
- * second run writes the same files.
+ * Every `refresh_rounds` rounds the reference becomes the policy of that round: its weights are
+ * written out for the trainer to read again, and those of the reference before it go; that is
+ * recorded first. In other rounds the reference is carried over. A second run writes the same
+ * files.
  */
 export const refreshReference: Stage<Input, Policy> = defineStage({
   name: "refresh_reference",
@@ -60,7 +67,9 @@ async function references(ctx: Context): Promise<string[]> {
   const parent = parentOf(ctx);
   const there = await Deno.stat(parent).then(({ isDirectory }) => isDirectory, unlessMissing);
   const names = there ? await Array.fromAsync(Deno.readDir(parent), ({ name }) => name) : [];
-  return names.filter((name) => isNamed(name, OWN_NAMES.weights)).map((name) => `${parent}/${name}`);
+  return names.filter((name) => isNamed(name, OWN_NAMES.weights)).map((name) =>
+    `${parent}/${name}`
+  );
 }
 
 function parentOf(ctx: Context): string {

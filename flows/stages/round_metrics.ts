@@ -11,7 +11,9 @@ export function roundMetrics(groups: ScoredGroup[]): Record<string, number> {
   return {
     "reward/mean": center,
     "reward/std": Math.sqrt(mean(rewards.map((r) => (r - center) ** 2))),
-    "reward/zero_std_frac": mean(groups.map((group) => (group.rewards.every((r) => r === group.rewards[0]) ? 1 : 0))),
+    "reward/zero_std_frac": mean(
+      groups.map((group) => (group.rewards.every((r) => r === group.rewards[0]) ? 1 : 0)),
+    ),
     "completions/length_mean": mean(lengths),
     "completions/length_max": Math.max(...lengths),
     "completions/truncated_frac": mean(stops.map((stop) => (stop === "length" ? 1 : 0))),
@@ -19,7 +21,10 @@ export function roundMetrics(groups: ScoredGroup[]): Record<string, number> {
   };
 }
 
-function partMetrics(groups: ScoredGroup[], mean: (values: number[]) => number): Record<string, number> {
+function partMetrics(
+  groups: ScoredGroup[],
+  mean: (values: number[]) => number,
+): Record<string, number> {
   const names = [...new Set(groups.flatMap((group) => Object.keys(group.parts)))];
   return Object.fromEntries(
     names.map((name) => [`reward/${name}/mean`, mean(groups.flatMap((g) => g.parts[name] ?? []))]),

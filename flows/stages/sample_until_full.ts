@@ -14,8 +14,12 @@ import { roundMetrics } from "./round_metrics.ts";
 import { ScoredGroup, scoreGroup } from "./score_group.ts";
 
 const /** @internal */ drawsSchema = z.strictObject({
-  next: z.int().nonnegative().nullable().describe("The next draw; null: every round so far drew prompts_per_round."),
-  pending: z.int().nonnegative().describe("Usable groups past the cut that are reused: they lead the next round."),
+  next: z.int().nonnegative().nullable().describe(
+    "The next draw; null: every round so far drew prompts_per_round.",
+  ),
+  pending: z.int().nonnegative().describe(
+    "Usable groups past the cut that are reused: they lead the next round.",
+  ),
   groups: ArtifactRef.nullable().describe("Those, as JSON, in draw order."),
 });
 /**
@@ -35,7 +39,9 @@ const Input = z.strictObject({
   last: z.int().positive().describe("The loop's last round: groups past its cut are surplus."),
   count: z.int().positive().describe("Groups in a full round, and prompts per batch of draws."),
   batches_max: z.int().positive(),
-  surplus: z.enum(SURPLUS).default("rescore").describe("What to do with usable groups past the cut."),
+  surplus: z.enum(SURPLUS).default("rescore").describe(
+    "What to do with usable groups past the cut.",
+  ),
   draws: Draws,
   seed: z.int(),
   slabs: SlabCut,
@@ -59,9 +65,10 @@ const Output = z.strictObject({
 type Output = z.output<typeof Output>;
 
 /**
- * Dynamic sampling: draws batches of prompts until the round has `count` groups to learn from, or `batches_max` batches were
- * drawn. Groups are taken in draw order, reused ones first. Accounts for every draw that it does not hand on. What a batch is
- * made of is recorded as it is made, so a second run continues where the first one ended.
+ * Dynamic sampling: draws batches of prompts until the round has `count` groups to learn from, or
+ * `batches_max` batches were drawn. Groups are taken in draw order, reused ones first. Accounts for
+ * every draw that it does not hand on. What a batch is made of is recorded as it is made, so a
+ * second run continues where the first one ended.
  */
 export const sampleUntilFull: Stage<z.input<typeof Input>, Output> = defineStage({
   name: "sample_until_full",
@@ -96,11 +103,14 @@ export const sampleUntilFull: Stage<z.input<typeof Input>, Output> = defineStage
     const scored = usable.slice(0, count);
     const past = discards || round === last ? [] : usable.slice(count);
     // A fork may discard what its parent would have reused.
-    const surplus_count = usable.length - scored.length - past.length + (discards ? draws.pending : 0);
+    const surplus_count = usable.length - scored.length - past.length +
+      (discards ? draws.pending : 0);
     ctx.tally({ read: drawn.length });
     for (const reason of dropped) ctx.tally({ [reason]: 1 });
     if (surplus_count > 0) ctx.tally({ "filtered.surplus": surplus_count });
-    if (scored.length < count) ctx.emit({ log: shortText(input, { usable: scored.length, drawn: drawn.length }) });
+    if (scored.length < count) {
+      ctx.emit({ log: shortText(input, { usable: scored.length, drawn: drawn.length }) });
+    }
     const groups = past.length === 0 ? null : await ctx.artifacts.putJson(past);
     return { scored, draws: { next: from + drawn.length, pending: past.length, groups }, metrics };
   },
@@ -125,7 +135,9 @@ async function sampleSlab(item: Slab, input: Input, ctx: Context): Promise<Score
   const work = { item, published, samples_per_prompt, sampling, seed };
   const groups = await ctx.call(generateSlab, work, { id: item.id });
   return await Promise.all(
-    groups.map((item) => ctx.call(scoreGroup, { item, rewards, on_failed_sample }, { id: item.id })),
+    groups.map((item) =>
+      ctx.call(scoreGroup, { item, rewards, on_failed_sample }, { id: item.id })
+    ),
   );
 }
 
@@ -137,8 +149,14 @@ function dropReason(algorithm: AlgorithmChoice, group: ScoredGroup): string | nu
   return hasSignal(algorithm, creditRound([group])) ? null : "filtered.zero_advantage";
 }
 
-function shortText({ round, count, batches_max }: Input, { usable, drawn }: { usable: number; drawn: number }): string {
-  const then = usable === 0 ? "nothing is trained and the policy is carried over" : "the round trains on those";
-  return `round ${round} has ${usable} of ${count} groups to learn from after ${drawn} draws in ${batches_max} batches, as many as ` +
+function shortText(
+  { round, count, batches_max }: Input,
+  { usable, drawn }: { usable: number; drawn: number },
+): string {
+  const then = usable === 0
+    ? "nothing is trained and the policy is carried over"
+    : "the round trains on those";
+  return `round ${round} has ${usable} of ${count} groups to learn from after ${drawn} draws in ` +
+    `${batches_max} batches, as many as ` +
     `it may draw: ${then}`;
 }

@@ -13,10 +13,14 @@ const /** @internal */ scoredGroupSchema = z.strictObject({
   sampled_at: GeneratedGroup.shape.sampled_at,
   sampled_by: GeneratedGroup.shape.sampled_by,
   rewards: z.array(z.number()).describe("[G] in the order of group.samples."),
-  parts: z.record(z.string(), z.array(z.number())).describe("[G] each reward function's score, unweighted."),
+  parts: z.record(z.string(), z.array(z.number())).describe(
+    "[G] each reward function's score, unweighted.",
+  ),
   lengths: z.array(z.int()).describe("[G] sampled tokens."),
   stops: z.array(StopReason).describe("[G]"),
-  token_rewards: z.literal(true).optional().describe("An environment gave rewards to tokens; absent: it did not."),
+  token_rewards: z.literal(true).optional().describe(
+    "An environment gave rewards to tokens; absent: it did not.",
+  ),
   failures: z.record(z.string(), z.int()).optional().describe(
     "Samples without a score, by reason; absent: none, or an older record.",
   ),
@@ -67,14 +71,16 @@ export const scoreGroup: Stage<Input, ScoredGroup> = defineStage({
     const made = (await decodedSlab(item.group.slab, ctx.artifacts)).groups[item.group.index]!;
     const trajectories = item.group.samples.map((sample) => made.trajectories[sample]!);
     const functions = scoringFunctions(rewards);
-    if (functions.some(({ runs_on }) => runs_on === "process")) await ctx.durable(); // Others' code sees it.
+    // Others' code sees it.
+    if (functions.some(({ runs_on }) => runs_on === "process")) await ctx.durable();
     const work = { functions, prompt: made.prompt_text, row: item.row, trajectories };
     const scores = await ctx.resource(Rewards).score(work, ctx);
     const kept = scores.flatMap((score, i) => (score.failed === null ? [i] : []));
     const unscored = scores.filter(({ failed }) => failed !== null);
     const failure = unscored.find(({ failed }) => failed !== UNGRADED) ?? unscored[0] ?? null;
     const whole = on_failed_sample === "drop_group" ? failure === null : kept.length > 0;
-    // A number that a function gave beside the score of some samples only has no mean over the group.
+    // A number that a function gave beside the score of some samples only has no mean over the
+    // group.
     const parts = rightOfAll(kept.map((i) => scores[i]!.parts));
     const names = Object.keys(parts[0] ?? {}).filter((name) => parts.every((one) => name in one));
     return {
@@ -86,8 +92,12 @@ export const scoreGroup: Stage<Input, ScoredGroup> = defineStage({
       parts: Object.fromEntries(names.map((name) => [name, parts.map((one) => one[name]!)])),
       lengths: kept.map((i) => trajectories[i]!.action_mask.reduce((sum, bit) => sum + bit, 0)),
       stops: kept.map((i) => trajectories[i]!.stop),
-      ...(trajectories.some(({ token_rewards }) => token_rewards) ? { token_rewards: true as const } : {}),
-      ...(failure === null ? {} : { failures: countsOf(scores.flatMap(({ failed }) => failed ?? [])) }),
+      ...(trajectories.some(({ token_rewards }) => token_rewards)
+        ? { token_rewards: true as const }
+        : {}),
+      ...(failure === null
+        ? {}
+        : { failures: countsOf(scores.flatMap(({ failed }) => failed ?? [])) }),
       failed: whole ? null : failure!.failed,
       detail: failure?.detail ?? null,
     };

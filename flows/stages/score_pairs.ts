@@ -28,6 +28,8 @@ export const scorePairs: Stage<Input, ArtifactRef> = defineStage({
   runs_on: "trainer",
   phase: "training",
   eager: true,
+  // What was found of held-out pairs before the first round stands, whatever the loss is later.
+  fork: { keeps: true },
   async run({ batch, policy, reference, columns, micro_batch_tokens_max }, ctx) {
     if (columns.length === 0) return batch;
     const from = { reference_path: reference.path, reference_offload: reference.offload };

@@ -23,7 +23,8 @@ const TokensInput = z.strictObject({
     "Used instead in a round with a group that an older version sampled; absent: none.",
   ),
   stale_old_logp: z.literal("behaviour").optional().describe(
-    "`old_logp` of groups that an older version sampled is the sampler's own; absent: the policy's, as that of all others.",
+    "`old_logp` of groups that an older version sampled is the sampler's own; absent: the " +
+      "policy's, as that of all others.",
   ),
   temperature: z.number().positive(),
   micro_batch_tokens_max: z.int().positive(),
@@ -32,8 +33,9 @@ const TokensInput = z.strictObject({
 type TokensInput = z.input<typeof TokensInput>;
 
 /**
- * Log-probabilities that credit or loss read, and nothing else: with no columns it does nothing. Groups that failed are left
- * out, as credit leaves them out. Pure but for its artifacts: safe to run twice.
+ * Log-probabilities that credit or loss read, and nothing else: with no columns it does nothing.
+ * Groups that failed are left out, as credit leaves them out. Pure but for its artifacts: safe to
+ * run twice.
  */
 export const scoreTokens: Stage<TokensInput, Columns> = defineStage({
   name: "score_tokens",
@@ -49,9 +51,18 @@ export const scoreTokens: Stage<TokensInput, Columns> = defineStage({
     const columns = (stale ? input.stale_columns ?? input.columns : input.columns).filter(isLogp);
     if (columns.length === 0 || alive.length === 0) return {};
     const batch = await batchOf(alive, { temperature, artifacts: ctx.artifacts });
-    const reference_path = columns.includes("ref_logp") ? await referencePath(reference, ctx) : reference.model_path;
+    const reference_path = columns.includes("ref_logp")
+      ? await referencePath(reference, ctx)
+      : reference.model_path;
     const { reference_offload = false } = input;
-    const work = { policy, batch, columns, reference_path, reference_offload, micro_batch_tokens_max };
+    const work = {
+      policy,
+      batch,
+      columns,
+      reference_path,
+      reference_offload,
+      micro_batch_tokens_max,
+    };
     const found = await ctx.resource(Trainer).score(work, ctx);
     if (!stale || input.stale_old_logp === undefined || found.old_logp === undefined) return found;
     const tokens = new RoundTokens(alive, ctx.artifacts);
@@ -92,14 +103,26 @@ export const scoreValues: Stage<ValuesInput, Columns> = defineStage({
 
 /** The groups that did not fail, as credit orders them. */
 function inDrawOrder(scored: ScoredGroup[]): ScoredGroup[] {
-  return scored.filter((group) => group.failed === null).toSorted((a, b) => a.group.draw - b.group.draw);
+  return scored.filter((group) => group.failed === null).toSorted((a, b) =>
+    a.group.draw - b.group.draw
+  );
 }
 
 type Making = { temperature: number; artifacts: ArtifactStore };
 
 /** The groups with nothing to train on. */
-async function batchOf(alive: ScoredGroup[], { temperature, artifacts }: Making): Promise<ArtifactRef> {
+async function batchOf(
+  alive: ScoredGroup[],
+  { temperature, artifacts }: Making,
+): Promise<ArtifactRef> {
   const groups = alive.map(({ group }) => group);
-  const parts = { groups, columns: {}, staleness: [], temperature, coef: {}, updates: [groups.map((_, i) => i)] };
+  const parts = {
+    groups,
+    columns: {},
+    staleness: [],
+    temperature,
+    coef: {},
+    updates: [groups.map((_, i) => i)],
+  };
   return await artifacts.putJson({ kind: "trajectories", ...parts } satisfies Batch);
 }

@@ -10,12 +10,20 @@ const /** @internal */ evaluationSchema = z.strictObject({
   problems: z.int(),
   samples_per_problem: z.int(),
   graded: z.int().optional().describe(`Samples with a score. ${later}`),
-  right: z.int().nullable().optional().describe(`Right samples; null: no reward defines right. ${later}`),
+  right: z.int().nullable().optional().describe(
+    `Right samples; null: no reward defines right. ${later}`,
+  ),
   failed: z.int().describe("Samples whose grader failed; excluded from every mean."),
-  ungraded: z.int().optional().describe(`Samples that nothing can grade; excluded from every mean. ${later}`),
-  failures: z.record(z.string(), z.int()).optional().describe(`Failed and ungraded samples, by reason. ${later}`),
+  ungraded: z.int().optional().describe(
+    `Samples that nothing can grade; excluded from every mean. ${later}`,
+  ),
+  failures: z.record(z.string(), z.int()).optional().describe(
+    `Failed and ungraded samples, by reason. ${later}`,
+  ),
   mean_reward: z.number().describe("Mean over problems of the mean over their graded samples."),
-  avg_at_k: z.number().nullable().describe("Mean over problems of the share of graded samples that are right."),
+  avg_at_k: z.number().nullable().describe(
+    "Mean over problems of the share of graded samples that are right.",
+  ),
   pass_at_1: z.number().nullable().describe("Unbiased estimate from all samples."),
   pass_at_k: z.number().nullable().describe("Share of problems with at least one right sample."),
   pass_at: z.array(z.number()).nullable().optional().describe(
@@ -35,16 +43,23 @@ const Input = z.strictObject({
   correct_by: z.string().nullable().describe(
     "Name, as in metrics, of the reward that defines right; null: none.",
   ),
-  right_at: z.number().optional().describe("Its score from which a sample counts as right. Absent: 1."),
-  says_right: z.literal(true).optional().describe("What it returns as `right` beside its score comes first."),
-  failed_fraction_max: z.number().optional().describe("Fails if more than this share of samples failed. Absent: 1."),
+  right_at: z.number().optional().describe(
+    "Its score from which a sample counts as right. Absent: 1.",
+  ),
+  says_right: z.literal(true).optional().describe(
+    "What it returns as `right` beside its score comes first.",
+  ),
+  failed_fraction_max: z.number().optional().describe(
+    "Fails if more than this share of samples failed. Absent: 1.",
+  ),
 });
 /** @internal */
 type Input = z.infer<typeof Input>;
 
 /**
- * Accuracy and mean reward over an evaluation's groups. Failed and ungraded samples are counted separately and excluded from every mean.
- * pass@k of one problem with c of n right: 1 - C(n-c, k) / C(n, k); Chen et al. 2021, arXiv:2107.03374, eq. 1.
+ * Accuracy and mean reward over an evaluation's groups. Failed and ungraded samples are counted
+ * separately and excluded from every mean. pass@k of one problem with c of n right: 1 - C(n-c, k) /
+ * C(n, k); Chen et al. 2021, arXiv:2107.03374, eq. 1.
  */
 export const summariseEvaluation: Stage<Input, Evaluation> = defineStage({
   name: "summarise_evaluation",
@@ -57,7 +72,8 @@ export const summariseEvaluation: Stage<Input, Evaluation> = defineStage({
     checkGraded(input, { samples: asked * scored.length, failed });
     const graded = scored.filter((group) => group.rewards.length > 0);
     const right = input.correct_by === null ? null : graded.map((group) => rightOf(group, input));
-    const pass_at = right && passAtAll(graded.map((group, i) => ({ n: group.rewards.length, c: right[i]! })));
+    const pass_at = right &&
+      passAtAll(graded.map((group, i) => ({ n: group.rewards.length, c: right[i]! })));
     const summary: Evaluation = {
       name,
       problems: scored.length,
@@ -86,16 +102,24 @@ function mean(values: number[]): number {
 
 /** Samples that were asked for of each problem, and why some have no score. */
 function counted(scored: ScoredGroup[]) {
-  const missing = ({ failures = {} }: ScoredGroup) => Object.values(failures).reduce((sum, n) => sum + n, 0);
+  const missing = ({ failures = {} }: ScoredGroup) =>
+    Object.values(failures).reduce((sum, n) => sum + n, 0);
   const asked = Math.max(1, ...scored.map((group) => group.rewards.length + missing(group)));
   const failures: Record<string, number> = {};
   for (const group of scored) {
     // An older record says why the group failed, not how many of its samples.
     const older = group.failed === null ? {} : { [group.failed]: asked - group.rewards.length };
-    for (const [reason, n] of Object.entries(group.failures ?? older)) failures[reason] = (failures[reason] ?? 0) + n;
+    for (const [reason, n] of Object.entries(group.failures ?? older)) {
+      failures[reason] = (failures[reason] ?? 0) + n;
+    }
   }
   const ungraded = failures[UNGRADED] ?? 0;
-  return { asked, failed: Object.values(failures).reduce((sum, n) => sum + n, 0) - ungraded, ungraded, failures };
+  return {
+    asked,
+    failed: Object.values(failures).reduce((sum, n) => sum + n, 0) - ungraded,
+    ungraded,
+    failures,
+  };
 }
 
 /** @throws {BadDataError} If too many samples failed, or none has a score. */
@@ -109,7 +133,8 @@ function checkGraded(
   const first = scored.find((group) => group.failed !== null || group.failures !== undefined);
   const why = none && failed === 0
     ? `none of its ${samples} samples can be graded`
-    : `the grader failed on ${failed} of ${samples} samples, more than evaluate.failed_fraction_max allows`;
+    : `the grader failed on ${failed} of ${samples} samples, more than ` +
+      "evaluate.failed_fraction_max allows";
   throw new BadDataError(
     `Cannot report the evaluation '${name}' because ${why}: ${first?.id ?? "no group"}: ${
       first?.detail ?? "no detail"
@@ -119,7 +144,10 @@ function checkGraded(
   );
 }
 
-function rightOf({ rewards, parts }: ScoredGroup, { correct_by, right_at = 1, says_right }: Input): number {
+function rightOf(
+  { rewards, parts }: ScoredGroup,
+  { correct_by, right_at = 1, says_right }: Input,
+): number {
   const said = says_right ? parts[`${correct_by}/right`] : undefined;
   if (said) return said.filter((value) => value >= 0.5).length;
   return (parts[correct_by!] ?? rewards.map(() => 0)).filter((score) => score >= right_at).length;
@@ -134,16 +162,23 @@ function passAtAll(problems: { n: number; c: number }[]): number[] {
   });
 }
 
-function metricsOf({ name, graded, right, failed, ungraded, ...summary }: Evaluation): Record<string, number> {
+function metricsOf(
+  { name, graded, right, failed, ungraded, ...summary }: Evaluation,
+): Record<string, number> {
   const { avg_at_k, pass_at, mean_reward, samples_per_problem } = summary;
   const passes = (pass_at ?? []).map((value, i): [string, number] => [`pass_at_${i + 1}`, value]);
   const told = {
-    ...{ graded: graded!, failed, ungraded: ungraded!, mean_reward },
+    graded: graded!,
+    failed,
+    ungraded: ungraded!,
+    mean_reward,
     ...(right !== null && { right: right! }),
     ...(avg_at_k !== null && { [`avg_at_${samples_per_problem}`]: avg_at_k }),
     ...Object.fromEntries(passes),
   };
-  return Object.fromEntries(Object.entries(told).map(([metric, value]) => [`eval/${name}/${metric}`, value]));
+  return Object.fromEntries(
+    Object.entries(told).map(([metric, value]) => [`eval/${name}/${metric}`, value]),
+  );
 }
 
 /** Chance that at least one of `k` samples drawn from `n` is right, if `c` of the `n` are. */

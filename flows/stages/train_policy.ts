@@ -1,7 +1,19 @@
 import { z } from "zod";
-import { AlgorithmChoice, expressionsOf, OpenedAlgorithm, ratioBounds, type TracedAlgorithm } from "../../algs/mod.ts";
+import {
+  AlgorithmChoice,
+  expressionsOf,
+  OpenedAlgorithm,
+  ratioBounds,
+  type TracedAlgorithm,
+} from "../../algs/mod.ts";
 import { ArtifactRef, Optimizer, Policy } from "../../data/mod.ts";
-import { canonicalJson, defineStage, type RecordingContext, type Resource, type Stage } from "../../engine/mod.ts";
+import {
+  canonicalJson,
+  defineStage,
+  type RecordingContext,
+  type Resource,
+  type Stage,
+} from "../../engine/mod.ts";
 import type { PolicyTrainer, VersionNote } from "../../workers/mod.ts";
 import { Critic, Trainer } from "../resources.ts";
 
@@ -17,8 +29,9 @@ const Input = z.strictObject({
 type Input = z.input<typeof Input>;
 
 /**
- * Trains one batch. The version that it makes is named before the work starts, so a second run gives the same version;
- * without a batch (nothing of the round was usable for this model) it is carried over.
+ * Trains one batch. The version that it makes is named before the work starts, so a second run
+ * gives the same version; without a batch (nothing of the round was usable for this model) it is
+ * carried over.
  */
 function training(name: string, trainer: Resource<PolicyTrainer>, loss: keyof TracedAlgorithm) {
   return defineStage({
@@ -55,7 +68,9 @@ export const trainCritic: Stage<Input, Policy> = training("train_critic", Critic
  * What is shown of a version: the last step that was taken. A value model's numbers have separate
  * names.
  */
-export function stepMetrics({ group, steps }: Pick<VersionNote, "group" | "steps">): Record<string, number> {
+export function stepMetrics(
+  { group, steps }: Pick<VersionNote, "group" | "steps">,
+): Record<string, number> {
   const taken = steps.filter(({ skipped }) => skipped === undefined);
   const last = taken.at(-1);
   const name = group === undefined
@@ -76,7 +91,10 @@ const LOSSES_MAX = 16;
 const losses = new Map<string, Uint8Array>();
 
 /** An expression's canonical JSON, traced once for each choice. */
-export function lossOf(algorithm: AlgorithmChoice, loss: keyof TracedAlgorithm = "loss"): Uint8Array {
+export function lossOf(
+  algorithm: AlgorithmChoice,
+  loss: keyof TracedAlgorithm = "loss",
+): Uint8Array {
   const name = `${loss} ${canonicalJson(algorithm)}`;
   const known = losses.get(name);
   if (known) return known;

@@ -17,7 +17,10 @@ const plain = defineAlgorithm({
   loss: (x, c) => ({ loss: aggregate(x.logp, x, c) }),
 });
 
-/** Token losses of three completions in two groups, one token masked, and a completion without a token. */
+/**
+ * Token losses of three completions in two groups, one token masked, and a completion without a
+ * token.
+ */
 const step: EvaluatedStep = {
   sequences: [
     { group: 0, mask: [1, 1, 0], inputs: { logp: [6, 18, 99] } },
@@ -31,18 +34,27 @@ function aggregated(given: z.input<typeof Settings>): number {
   return evaluate(traceAlgorithm(plain, given).loss, step).loss;
 }
 
-Deno.test("aggregate() counts tokens, completions or groups, and leaves out what has no token", () => {
+Deno.test("aggregate() counts tokens, completions or groups that have a token", () => {
   strictEqual(aggregated({ aggregation: "token_mean" }), 192 / 8);
   strictEqual(aggregated({ aggregation: "sequence_mean" }), (12 + 24 + 36) / 3);
   strictEqual(aggregated({ aggregation: "sequence_mean_token_sum" }), (24 + 96 + 72) / 3);
-  strictEqual(aggregated({ aggregation: "sequence_mean_token_sum", loss_denominator: 4 }), (24 + 96 + 72) / 3 / 4);
+  strictEqual(
+    aggregated({ aggregation: "sequence_mean_token_sum", loss_denominator: 4 }),
+    (24 + 96 + 72) / 3 / 4,
+  );
   strictEqual(aggregated({ aggregation: "token_sum" }), 24 + 96 + 72);
   strictEqual(aggregated({ aggregation: "token_sum", loss_denominator: 4 }), (24 + 96 + 72) / 4);
   strictEqual(aggregated({ aggregation: "group_mean" }), ((24 + 96) / 6 + 72 / 2) / 2);
 });
 
-Deno.test("all aggregations are one where all completions are equally long and all groups equally large", () => {
-  const even = { sequences: [0, 0, 1, 1].map((group, i) => ({ group, mask: [1, 1], inputs: { logp: [i, 3 - i] } })) };
+Deno.test("all aggregations agree if completions are equally long and groups equally large", () => {
+  const even = {
+    sequences: [0, 0, 1, 1].map((group, i) => ({
+      group,
+      mask: [1, 1],
+      inputs: { logp: [i, 3 - i] },
+    })),
+  };
   const values = (["token_mean", "sequence_mean", "group_mean"] as const).map((aggregation) =>
     evaluate(traceAlgorithm(plain, { aggregation }).loss, even).loss
   );
@@ -57,6 +69,7 @@ Deno.test("checkAggregation() refuses a denominator that divides nothing", () =>
   const { error } = Settings.safeParse({ loss_denominator: 8 });
   deepStrictEqual(error?.issues.map(({ path, message }) => [path, message]), [[
     ["loss_denominator"],
-    "divides nothing under aggregation token_mean: leave it out, or use sequence_mean_token_sum or token_sum",
+    "divides nothing under aggregation token_mean: leave it out, or use " +
+    "sequence_mean_token_sum or token_sum",
   ]]);
 });

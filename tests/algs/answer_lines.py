@@ -1,5 +1,6 @@
 """
-What drivers speak: a line {command, argument} of JSON on stdin is answered with a line {result} or {error} on stdout.
+What drivers speak: a line {command, argument} of JSON on stdin is answered with a line {result} or
+{error} on stdout.
 """
 
 from __future__ import annotations

@@ -4,12 +4,12 @@ import { groupCenter, groupZscore, leaveOneOut, roundMean } from "../../algs/mod
 const near = (a: readonly number[], b: readonly number[], tolerance: number) =>
   ok(a.length === b.length && a.every((x, i) => Math.abs(x - b[i]!) <= tolerance), `${a}, ${b}`);
 
-Deno.test("groupZscore() uses the n - 1 deviation of each group and keeps the order of samples", () => {
+Deno.test("groupZscore() uses each group's n - 1 deviation and keeps the order of samples", () => {
   const advantage = groupZscore([1, 10, 0, 30, 0, 0], [7, 8, 7, 8, 7, 7], 0);
   near(advantage, [1.5, -Math.SQRT1_2, -0.5, Math.SQRT1_2, -0.5, -0.5], 1e-15);
 });
 
-Deno.test("groupZscore() is all zeros when every reward of a group is equal, and for a group of one", () => {
+Deno.test("groupZscore() is 0 for a group of equal rewards, and for a group of one", () => {
   deepStrictEqual(groupZscore([1, 1, 1, 0.3], [0, 0, 0, 1], 1e-6), [0, 0, 0, 0]);
   deepStrictEqual(groupZscore([0.1, 0.1, 0.1], [0, 0, 0], 0), [0, 0, 0]);
 });
@@ -35,7 +35,11 @@ Deno.test("credit ignores a constant added to a group; GRPO's also ignores a sca
 Deno.test("leaveOneOut() is groupCenter() times G / (G - 1)", () => {
   const reward = [1, 0, 4, 2, 0, 7];
   const group = [0, 0, 1, 1, 1, 2];
-  near(leaveOneOut(reward, group), groupCenter(reward, group).map((a, i) => a * [2, 2, 1.5, 1.5, 1.5, 1][i]!), 1e-15);
+  near(
+    leaveOneOut(reward, group),
+    groupCenter(reward, group).map((a, i) => a * [2, 2, 1.5, 1.5, 1.5, 1][i]!),
+    1e-15,
+  );
 });
 
 Deno.test("roundMean() is exact where all are equal", () => {

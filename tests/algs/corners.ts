@@ -10,7 +10,10 @@ export class BranchCount {
     for (const { name, branches, sides } of corners) {
       for (const branch of branches) {
         const key = `${name} ${branch}`;
-        this.counts.set(key, (this.counts.get(key) ?? 0) + sides.filter((side) => side === branch).length);
+        this.counts.set(
+          key,
+          (this.counts.get(key) ?? 0) + sides.filter((side) => side === branch).length,
+        );
       }
     }
   }
@@ -30,7 +33,9 @@ export type Edge = {
   place: Place;
   /** The step with that number moved to `offset` beyond the corner. */
   beside: (offset: number) => EvaluatedStep;
-  /** With that number at the corner, then at the floating-point numbers around it, nearest first. */
+  /**
+   * With that number at the corner, then at the floating-point numbers around it, nearest first.
+   */
   at: () => EvaluatedStep[];
 };
 
@@ -55,7 +60,8 @@ export async function findEdges(loss: LossUnderTest, step: EvaluatedStep): Promi
 
 type Read = (probe: Probe) => readonly number[];
 
-const readerOf = (corner: number, bound: number): Read => ({ corners }) => corners[corner]!.distances[bound]!;
+const readerOf = (corner: number, bound: number): Read => ({ corners }) =>
+  corners[corner]!.distances[bound]!;
 
 function around(step: EvaluatedStep, place: Place, x: number): Omit<Edge, "title"> {
   return {
@@ -71,7 +77,8 @@ const ULPS = 4;
 function nextNumbers(x: number, count: number): number[] {
   if (x === 0) return [0];
   const bits = new BigInt64Array(new Float64Array([x]).buffer)[0]!;
-  const number = (offset: number) => new Float64Array(new BigInt64Array([bits + BigInt(offset)]).buffer)[0]!;
+  const number = (offset: number) =>
+    new Float64Array(new BigInt64Array([bits + BigInt(offset)]).buffer)[0]!;
   return [x, ...Array.from({ length: count }, (_, k) => [number(k + 1), number(-k - 1)]).flat()];
 }
 
@@ -88,13 +95,22 @@ function placesOf({ reads }: LossUnderTest, { sequences }: EvaluatedStep): Place
 }
 
 const LIVE_FIRST = ["logp", "values", "score", "entropy"];
-const rank = (name: string) => (LIVE_FIRST.includes(name) ? LIVE_FIRST.indexOf(name) : LIVE_FIRST.length);
+const rank = (
+  name: string,
+) => (LIVE_FIRST.includes(name) ? LIVE_FIRST.indexOf(name) : LIVE_FIRST.length);
 
 /** The probes of a step along one input, nearest to where it is first. */
-type Line = { xs: number[]; probes: readonly Probe[]; probe: (xs: readonly number[]) => Promise<readonly Probe[]> };
+type Line = {
+  xs: number[];
+  probes: readonly Probe[];
+  probe: (xs: readonly number[]) => Promise<readonly Probe[]>;
+};
 
 /** How far an input is moved: finely at first, then as far as a clamped log-ratio may lie. */
-const OFFSETS = [...Array.from({ length: 12 }, (_, k) => (k + 1) / 6), ...Array.from({ length: 22 }, (_, k) => k + 3)];
+const OFFSETS = [
+  ...Array.from({ length: 12 }, (_, k) => (k + 1) / 6),
+  ...Array.from({ length: 22 }, (_, k) => k + 3),
+];
 
 async function walk(loss: LossUnderTest, step: EvaluatedStep, place: Place): Promise<Line> {
   const column = step.sequences[place.s]!.inputs[place.name]!;
@@ -107,17 +123,22 @@ async function walk(loss: LossUnderTest, step: EvaluatedStep, place: Place): Pro
 /** Where some value's distance changes its sign nearest to the start of the line. */
 async function crossing({ xs, probes, probe }: Line, read: Read): Promise<number | null> {
   const [first, ...others] = probes.map(read);
-  const changed = (values: readonly number[]) => values.findIndex((d, i) => d > 0 !== first![i]! > 0);
+  const changed = (values: readonly number[]) =>
+    values.findIndex((d, i) => d > 0 !== first![i]! > 0);
   const k = others.findIndex((values) => changed(values) >= 0);
   if (k < 0) return null;
   const element = changed(others[k]!);
-  const side = async (xs: readonly number[]) => (await probe(xs)).map((one) => read(one)[element]! > 0);
+  const side = async (xs: readonly number[]) =>
+    (await probe(xs)).map((one) => read(one)[element]! > 0);
   return await narrowed(side, { near: k < 2 ? xs[0]! : xs[k - 1]!, far: xs[k + 1]! });
 }
 
 /** Inner places that each round of the search looks at together. */
 const INNER = 3;
-/** The interval is a quarter of the last one each round: enough to leave two neighbouring floating-point numbers. */
+/**
+ * The interval is a quarter of the last one each round: enough to leave two neighbouring
+ * floating-point numbers.
+ */
 const ROUNDS = 27;
 
 /** The place between `near` and `far`, which lie on two sides, where the side changes. */
@@ -127,7 +148,10 @@ async function narrowed(
 ): Promise<number> {
   const [first] = await side([near]);
   for (let round = 0; round < ROUNDS; round++) {
-    const inner = Array.from({ length: INNER }, (_, k) => near + ((far - near) * (k + 1)) / (INNER + 1));
+    const inner = Array.from(
+      { length: INNER },
+      (_, k) => near + ((far - near) * (k + 1)) / (INNER + 1),
+    );
     const sides = await side(inner);
     const k = sides.findIndex((one) => one !== first);
     [near, far] = [k === 0 ? near : inner.at(k < 0 ? -1 : k - 1)!, k < 0 ? far : inner[k]!];

@@ -1,10 +1,25 @@
-/** Losses by the papers' formulas in plain loops, for those that no peer's own code is held against. */
+/**
+ * Losses by the papers' formulas in plain loops, for those that no peer's own code is held against.
+ */
 import { ok } from "node:assert/strict";
-import { ALGORITHMS, type AnyAlgorithm, evaluate, type EvaluatedStep, traceAlgorithm } from "../../algs/mod.ts";
+import {
+  ALGORITHMS,
+  type AnyAlgorithm,
+  evaluate,
+  type EvaluatedStep,
+  traceAlgorithm,
+} from "../../algs/mod.ts";
 import { randomStep } from "./steps.ts";
 
 type Token = Record<
-  "logp" | "old_logp" | "behaviour_logp" | "advantage" | "values" | "old_values" | "returns" | "ref_logp",
+  | "logp"
+  | "old_logp"
+  | "behaviour_logp"
+  | "advantage"
+  | "values"
+  | "old_values"
+  | "returns"
+  | "ref_logp",
   number
 >;
 
@@ -13,7 +28,9 @@ function tokensOf({ sequences }: EvaluatedStep): Token[][] {
   return sequences.map(({ mask, inputs }) =>
     [...mask.keys()].filter((t) => mask[t]).map((t) =>
       Object.fromEntries(
-        Object.entries(inputs).map(([name, column]) => [name, typeof column === "number" ? column : column[t]!]),
+        Object.entries(inputs).map((
+          [name, column],
+        ) => [name, typeof column === "number" ? column : column[t]!]),
       ) as Token
     )
   );
@@ -42,7 +59,7 @@ function expectLoss(
   }
 }
 
-Deno.test("PPO is the clipped surrogate, and with a dual clip at most c times the advantage's size", () => {
+Deno.test("PPO is the clipped surrogate, with a dual clip at most c times the advantage", () => {
   const surrogate = ({ logp, old_logp, advantage }: Token) => {
     const ratio = Math.exp(logp - old_logp);
     return Math.max(-ratio * advantage, -clip(ratio, 0.8, 1.2) * advantage);
@@ -55,7 +72,9 @@ Deno.test("PPO is the clipped surrogate, and with a dual clip at most c times th
     (step) =>
       mean(
         all(step).map((token) =>
-          token.advantage < 0 ? Math.min(surrogate(token), -1.25 * token.advantage) : surrogate(token)
+          token.advantage < 0
+            ? Math.min(surrogate(token), -1.25 * token.advantage)
+            : surrogate(token)
         ),
       ),
   );
@@ -98,7 +117,10 @@ Deno.test("REINFORCE sums -A log pi over a completion", () => {
   expectLoss(
     ALGORITHMS.reinforce,
     {},
-    (step) => mean(tokensOf(step).map((tokens) => sum(tokens.map(({ logp, advantage }) => -advantage * logp)))),
+    (step) =>
+      mean(
+        tokensOf(step).map((tokens) => sum(tokens.map(({ logp, advantage }) => -advantage * logp))),
+      ),
   );
 });
 
@@ -119,16 +141,27 @@ Deno.test("REINFORCE++ with group baseline adds k2 to the surrogate", () => {
 
 Deno.test("DPO: sigmoid with and without smoothing, ipo, by sums and by means", () => {
   const gaps = (step: EvaluatedStep, whole: (values: number[]) => number) => {
-    const rewards = tokensOf(step).map((tokens) => whole(tokens.map(({ logp, ref_logp }) => logp - ref_logp)));
+    const rewards = tokensOf(step).map((tokens) =>
+      whole(tokens.map(({ logp, ref_logp }) => logp - ref_logp))
+    );
     return rewards.flatMap((reward, i) => (i % 2 === 0 ? [reward - rewards[i + 1]!] : []));
   };
   for (const [length_normalised, whole] of [[false, sum], [true, mean]] as const) {
     const settings = { beta: 0.3, length_normalised };
-    expectLoss(ALGORITHMS.dpo, settings, (step) => mean(gaps(step, whole).map((gap) => -logSigmoid(0.3 * gap))));
+    expectLoss(
+      ALGORITHMS.dpo,
+      settings,
+      (step) => mean(gaps(step, whole).map((gap) => -logSigmoid(0.3 * gap))),
+    );
     expectLoss(
       ALGORITHMS.dpo,
       { ...settings, label_smoothing: 0.2 },
-      (step) => mean(gaps(step, whole).map((gap) => -0.8 * logSigmoid(0.3 * gap) - 0.2 * logSigmoid(-0.3 * gap))),
+      (step) =>
+        mean(
+          gaps(step, whole).map((gap) =>
+            -0.8 * logSigmoid(0.3 * gap) - 0.2 * logSigmoid(-0.3 * gap)
+          ),
+        ),
     );
     expectLoss(
       ALGORITHMS.dpo,

@@ -10,7 +10,10 @@ const SIZES: Record<number, number> = { 0: 3, 1: 4 };
 const GROUP = [0, 0, 0, 1, 1, 1, 1];
 const zeros = GROUP.map(() => [0, 0]);
 
-/** Two groups of two-token completions; the reference is the policy, and a value model knows nothing. */
+/**
+ * Two groups of two-token completions; the reference is the policy, and a value model knows
+ * nothing.
+ */
 const ROUND: FullRound = {
   group: GROUP,
   length: GROUP.map(() => 2),
@@ -23,24 +26,30 @@ const ROUND: FullRound = {
   coef: {},
 };
 
-async function advantages(name: Name, settings: Record<string, unknown>, reward: number[]): Promise<number[]> {
+async function advantages(
+  name: Name,
+  settings: Record<string, unknown>,
+  reward: number[],
+): Promise<number[]> {
   const { credit } = traced(ONLINE_ALGORITHMS[name]).vary(settings);
   return (await credit!({ ...ROUND, reward })).advantage.flat();
 }
 
 function close(actual: readonly number[], expected: readonly number[], bound: number): void {
   ok(actual.length === expected.length);
-  actual.forEach((value, i) => ok(Math.abs(value - expected[i]!) <= bound, `${actual} is not ${expected}`));
+  actual.forEach((value, i) =>
+    ok(Math.abs(value - expected[i]!) <= bound, `${actual} is not ${expected}`)
+  );
 }
 
-Deno.test("RLOO's advantages are GRPO's without the standard deviation, times G / (G - 1)", async () => {
+Deno.test("RLOO's advantages are Dr. GRPO's times G / (G - 1)", async () => {
   const [rloo, dr_grpo] = await Promise.all(
     (["rloo", "dr_grpo"] as const).map((name) => advantages(name, {}, ROUND.reward)),
   );
   close(rloo!, dr_grpo!.map((a, i) => (a * SIZES[GROUP[i]!]!) / (SIZES[GROUP[i]!]! - 1)), 1e-15);
 });
 
-Deno.test("GRPO's advantages are Dr. GRPO's divided by the standard deviation of the group", async () => {
+Deno.test("GRPO's advantages are Dr. GRPO's divided by their group's deviation", async () => {
   const [grpo, dr_grpo] = await Promise.all([
     advantages("grpo", { std_epsilon: 0 }, ROUND.reward),
     advantages("dr_grpo", {}, ROUND.reward),
@@ -52,7 +61,10 @@ Deno.test("GRPO's advantages are Dr. GRPO's divided by the standard deviation of
   close(grpo, dr_grpo.map((a, i) => a / deviation[GROUP[i]!]!), 1e-15);
 });
 
-/** Whose advantages stay where all rewards are scaled, as the epsilon beside a deviation goes to 0; null: they scale. */
+/**
+ * Whose advantages stay where all rewards are scaled, as the epsilon beside a deviation goes to 0;
+ * null: they scale.
+ */
 const STAYS: Partial<Record<Name, Record<string, unknown> | null>> = {
   grpo: { std_epsilon: 0 },
   dapo: { std_epsilon: 0 },
@@ -68,7 +80,8 @@ const STAYS: Partial<Record<Name, Record<string, unknown> | null>> = {
 };
 
 for (const [name, settings] of Object.entries(STAYS) as [Name, Record<string, unknown> | null][]) {
-  Deno.test(`${name}: scaled rewards ${settings ? "change no advantage" : "scale every advantage"}`, async () => {
+  const effect = settings ? "change no advantage" : "scale every advantage";
+  Deno.test(`${name}: scaled rewards ${effect}`, async () => {
     const first = await advantages(name, settings ?? {}, ROUND.reward);
     const scaled = await advantages(name, settings ?? {}, ROUND.reward.map((r) => 7 * r));
     close(scaled, settings ? first : first.map((a) => 7 * a), 1e-7);

@@ -2,11 +2,11 @@ import { deepStrictEqual, ok } from "node:assert/strict";
 import { z } from "zod";
 import {
   checkImportance,
-  corrected,
   defineAlgorithm,
   evaluate,
   type EvaluatedStep,
   importanceSettings,
+  importanceWeight,
   stepSum,
   traceAlgorithm,
 } from "../../algs/mod.ts";
@@ -17,10 +17,17 @@ const Settings = z.strictObject(importanceSettings).superRefine(checkImportance)
 const weighted = defineAlgorithm({
   name: "weighted",
   config: Settings,
-  loss: (x, c) => ({ loss: stepSum(corrected(x.advantage.add(x.logp.mul(0)), x, c)) }),
+  loss: (x, c) => {
+    const term = x.advantage.add(x.logp.mul(0)); // [B, T]
+    const weight = importanceWeight(x, c);
+    return { loss: stepSum(weight === null ? term : term.mul(weight)) };
+  },
 });
 
-/** Weights [0.5, 4] and [1.5]: products 2 and 1.5, geometric means √2 and 1.5. Advantages pick the weights out. */
+/**
+ * Weights [0.5, 4] and [1.5]: products 2 and 1.5, geometric means √2 and 1.5. Advantages pick the
+ * weights out.
+ */
 const step: EvaluatedStep = {
   sequences: [[0.5, 4], [1.5]].map((weights, s) => ({
     group: 0,
@@ -49,18 +56,24 @@ function weights(given: z.input<typeof Settings>): number[] {
 }
 
 function expectWeights(given: z.input<typeof Settings>, expected: number[]): void {
-  weights(given).forEach((w, i) => ok(Math.abs(w - expected[i]!) < 1e-12, `${JSON.stringify(given)}: ${w}`));
+  weights(given).forEach((w, i) =>
+    ok(Math.abs(w - expected[i]!) < 1e-12, `${JSON.stringify(given)}: ${w}`)
+  );
 }
 
-Deno.test("corrected() truncates or masks token weights", () => {
+Deno.test("importanceWeight() truncates or masks token weights", () => {
   expectWeights({}, [1, 1, 1]);
   expectWeights({ importance: "token_truncate" }, [0.5, 2, 1.5]);
-  expectWeights({ importance: "token_truncate", importance_low: 0.8, importance_high: 1.2 }, [0.8, 1.2, 1.2]);
+  expectWeights({ importance: "token_truncate", importance_low: 0.8, importance_high: 1.2 }, [
+    0.8,
+    1.2,
+    1.2,
+  ]);
   expectWeights({ importance: "token_mask" }, [0.5, 0, 1.5]);
   expectWeights({ importance: "token_mask", importance_low: 0.8 }, [0, 0, 1.5]);
 });
 
-Deno.test("corrected() without bounds is the exact weight, whether it truncates or masks", () => {
+Deno.test("importanceWeight() without bounds is the exact weight, truncated or masked", () => {
   for (const importance of ["token_truncate", "token_mask", "geometric_mask"] as const) {
     expectWeights({ importance, importance_high: null }, [0.5, 4, 1.5]);
   }
@@ -69,20 +82,33 @@ Deno.test("corrected() without bounds is the exact weight, whether it truncates 
   }
 });
 
-Deno.test("corrected() judges whole completions by the product, or by the geometric mean as a filter alone", () => {
+Deno.test("importanceWeight() judges a completion by its product, or filters by its mean", () => {
   expectWeights({ importance: "sequence_truncate", importance_high: 1.8 }, [1.8, 1.8, 1.5]);
   expectWeights({ importance: "sequence_mask", importance_high: 1.8 }, [0, 0, 1.5]);
   expectWeights({ importance: "geometric_mask", importance_high: 1.45 }, [0.5, 4, 0]);
-  expectWeights({ importance: "geometric_mask", importance_low: 1.45, importance_high: null }, [0, 0, 1.5]);
+  expectWeights({ importance: "geometric_mask", importance_low: 1.45, importance_high: null }, [
+    0,
+    0,
+    1.5,
+  ]);
 });
 
 Deno.test("a masked completion whose weight overflows has weight 0, not NaN", () => {
-  const far = step.sequences.map((one) => ({ ...one, inputs: { ...one.inputs, behaviour_logp: [-900, -900] } }));
+  const far = step.sequences.map((one) => ({
+    ...one,
+    inputs: { ...one.inputs, behaviour_logp: [-900, -900] },
+  }));
   const { loss } = traceAlgorithm(weighted, { importance: "sequence_mask" });
   deepStrictEqual(evaluate(loss, { sequences: far }).loss, 0);
 });
 
 Deno.test("checkImportance() refuses bounds with nothing between them", () => {
-  const { error } = Settings.safeParse({ importance: "token_mask", importance_low: 2, importance_high: 1 });
-  deepStrictEqual(error?.issues.map(({ message }) => message), ["must be less than importance_high (1)"]);
+  const { error } = Settings.safeParse({
+    importance: "token_mask",
+    importance_low: 2,
+    importance_high: 1,
+  });
+  deepStrictEqual(error?.issues.map(({ message }) => message), [
+    "must be less than importance_high (1)",
+  ]);
 });

@@ -23,7 +23,9 @@ Deno.test("creditWithKl() takes the KL of a token and of those after it from the
   // d is 0.5 and -1 in the first completion, 0 in the second.
   const assign = (c: KlSettings) => creditWithKl(round, c, { advantage: () => [2, -2] }).advantage;
   const taken = assign(after) as number[][];
-  [[2 - 0.1 * (0.5 - 1), 2 + 0.1], [-2]].forEach((row, i) => row.forEach((x, t) => near(taken[i]![t]!, x, 1e-15)));
+  [[2 - 0.1 * (0.5 - 1), 2 + 0.1], [-2]].forEach((row, i) =>
+    row.forEach((x, t) => near(taken[i]![t]!, x, 1e-15))
+  );
   deepStrictEqual(klReward(round, after), [[0, 0], [0]]);
   deepStrictEqual(assign(settings({ kl_coef: 0.1 })), [2, -2]);
 });
@@ -36,11 +38,14 @@ Deno.test("klNeeds() asks for log-probabilities only where credit reads them", (
   deepStrictEqual(klNeeds(settings({ kl_target: 6 })), ["old_logp", "ref_logp", "coef"]);
 });
 
-Deno.test("klReward() takes the weighted estimate of each token, with a steered weight if any", () => {
-  deepStrictEqual(klReward(round, settings({ kl_coef: 0.1, kl_in: "reward", kl_estimator: "k1" })), [
-    [-0.05, 0.1],
-    [-0],
-  ]);
+Deno.test("klReward() takes each token's weighted estimate, by a steered weight if any", () => {
+  deepStrictEqual(
+    klReward(round, settings({ kl_coef: 0.1, kl_in: "reward", kl_estimator: "k1" })),
+    [
+      [-0.05, 0.1],
+      [-0],
+    ],
+  );
   const k3 = klReward(round, settings({ kl_coef: 0.1, kl_in: "reward", kl_target: 1 }));
   near(k3[0]![0]!, -0.2 * (Math.exp(-0.5) - 0.5), 1e-15);
   deepStrictEqual(klReward(round, settings({ kl_coef: 0.1 })), [[0, 0], [0]]);
@@ -53,7 +58,11 @@ Deno.test("steeredKl() is Ziegler's controller, and nothing where no weight is s
   near(slow.coef!.kl!, 0.2 * (1 - 0.2 * 2 / 10), 1e-15);
   strictEqual(slow.metrics!["policy/kl_ref_completion"], -0.25);
   const above = { ...round, ref_logp: [[-2, -3], [-0.7]] }; // (1 + 1 + 0.2) / 2 = 1.1
-  near(steeredKl(above, settings({ kl_target: 1, kl_horizon: 10 })).coef!.kl!, 0.2 * (1 + 0.1 * 2 / 10), 1e-15);
+  near(
+    steeredKl(above, settings({ kl_target: 1, kl_horizon: 10 })).coef!.kl!,
+    0.2 * (1 + 0.1 * 2 / 10),
+    1e-15,
+  );
 });
 
 Deno.test("creditWithKl() takes the KL from rewards before advantages are computed", () => {

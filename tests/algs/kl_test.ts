@@ -17,11 +17,15 @@ import {
 } from "../../algs/mod.ts";
 
 const Settings = z.strictObject(klSettings()).superRefine(checkKl);
-const messages = (given: z.input<typeof Settings>) => Settings.safeParse(given).error?.issues.map((i) => i.message);
+const messages = (given: z.input<typeof Settings>) =>
+  Settings.safeParse(given).error?.issues.map((i) => i.message);
 const near = (a: number, b: number, tolerance: number) =>
   ok(Math.abs(a - b) <= tolerance * Math.max(1, Math.abs(b)), `${a} is not near ${b}`);
 
-/** The expected KL term over a vocabulary: one sequence of one token for each word, weighted by its probability. */
+/**
+ * The expected KL term over a vocabulary: one sequence of one token for each word, weighted by its
+ * probability.
+ */
 const expected = defineAlgorithm({
   name: "expected",
   config: Settings,
@@ -35,13 +39,29 @@ function logSoftmax(logits: readonly number[]): number[] {
   return logits.map((x) => x - log);
 }
 
-/** Words of a vocabulary with the policy's logits moved; weights and `old_logp` stay those of `logits`. */
-function vocabulary(logits: number[], reference: number[], moved: number[] = logits): EvaluatedStep {
-  const [logp, old_logp, ref_logp] = [moved, logits, reference].map(logSoftmax) as [number[], number[], number[]];
+/**
+ * Words of a vocabulary with the policy's logits moved; weights and `old_logp` stay those of
+ * `logits`.
+ */
+function vocabulary(
+  logits: number[],
+  reference: number[],
+  moved: number[] = logits,
+): EvaluatedStep {
+  const [logp, old_logp, ref_logp] = [moved, logits, reference].map(logSoftmax) as [
+    number[],
+    number[],
+    number[],
+  ];
   const sequences = logits.map((_, y) => ({
     group: 0,
     mask: [1],
-    inputs: { logp: [logp[y]!], old_logp: [old_logp[y]!], ref_logp: [ref_logp[y]!], advantage: Math.exp(old_logp[y]!) },
+    inputs: {
+      logp: [logp[y]!],
+      old_logp: [old_logp[y]!],
+      ref_logp: [ref_logp[y]!],
+      advantage: Math.exp(old_logp[y]!),
+    },
   }));
   return { sequences, coef: { kl: 1 } };
 }
@@ -59,7 +79,10 @@ function gradient(kl_estimator: string, logits: number[], reference: number[]): 
   });
 }
 
-const logits = fc.array(fc.double({ min: -2, max: 2, noNaN: true }), { minLength: 4, maxLength: 4 });
+const logits = fc.array(fc.double({ min: -2, max: 2, noNaN: true }), {
+  minLength: 4,
+  maxLength: 4,
+});
 
 Deno.test("klTerm() is the KL in expectation for k3, k3_k2 and k3_weighted", () => {
   fc.assert(fc.property(logits, logits, (policy, reference) => {
@@ -72,7 +95,7 @@ Deno.test("klTerm() is the KL in expectation for k3, k3_k2 and k3_weighted", () 
   }));
 });
 
-Deno.test("klTerm() has the gradient of KL(policy, reference) for k2, k3_k2 and k3_weighted, of KL(reference, policy) for k3", () => {
+Deno.test("klTerm() has the gradient of KL(policy, reference), but for k3 of the reverse", () => {
   fc.assert(
     fc.property(logits, logits, (policy, reference) => {
       const [logp, ref] = [logSoftmax(policy), logSoftmax(reference)];
@@ -90,7 +113,8 @@ Deno.test("klTerm() has the gradient of KL(policy, reference) for k2, k3_k2 and 
 
 Deno.test("klSettings refuse estimators that are wrong where they stand", () => {
   deepStrictEqual(messages({ kl_estimator: "k1" }), [
-    "k1 in the loss has expected gradient 0 as a loss, so it would have no effect: use k2, k3, k3_k2 or k3_weighted",
+    "k1 in the loss has expected gradient 0 as a loss, so it would have no effect: use k2, k3, " +
+    "k3_k2 or k3_weighted",
   ]);
   deepStrictEqual(messages({ kl_in: "reward", kl_estimator: "k2" }), [
     "k2 in the reward is biased as a reward: use k1 or k3",
@@ -103,21 +127,27 @@ Deno.test("klSettings refuse estimators that are wrong where they stand", () => 
   deepStrictEqual(messages({ kl_target: 6 }), [
     "steers a weight that starts at 0 and so stays there: give kl_coef a first value, e.g. 0.1",
   ]);
-  for (const kl_estimator of ["k1", "k3"] as const) strictEqual(messages({ kl_in: "reward", kl_estimator }), undefined);
+  for (const kl_estimator of ["k1", "k3"] as const) {
+    strictEqual(messages({ kl_in: "reward", kl_estimator }), undefined);
+  }
   for (const kl_estimator of ["k2", "k3", "k3_k2", "k3_weighted"] as const) {
     strictEqual(messages({ kl_estimator }), undefined);
   }
 });
 
-Deno.test("a KL in the reward under a group's standard deviation needs kl_scaled; a run that was recorded without it has it", () => {
+Deno.test("a KL in the reward under a deviation needs kl_scaled; older records have it", () => {
   const kl = { kl_coef: 0.1, kl_in: "reward", kl_estimator: "k1" };
   const refused: string[] = [];
   for (const { name, config } of Object.values(ALGORITHMS) as AnyAlgorithm[]) {
     if (!("kl_in" in config.shape)) continue;
-    const issues = config.safeParse(kl).error?.issues.map(({ path, message }) => `${path}: ${message}`) ?? [];
+    const issues = config.safeParse(kl).error?.issues.map(({ path, message }) =>
+      `${path}: ${message}`
+    ) ?? [];
     if (issues.length > 0) refused.push(name);
     ok(
-      issues.every((issue) => /^kl_in: puts the KL under .* use advantage or loss, or .* kl_scaled: true$/.test(issue)),
+      issues.every((issue) =>
+        /^kl_in: puts the KL under .* use advantage or loss, or .* kl_scaled: true$/.test(issue)
+      ),
     );
     ok(config.safeParse({ ...kl, kl_coef: 0 }).success, `${name} refuses a KL that is not there`);
     ok(AlgorithmChoice.safeParse({ name, ...kl }).success, `${name} refuses what was recorded`);

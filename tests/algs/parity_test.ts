@@ -1,6 +1,7 @@
 /**
- * Ours under `profile: trl` against TRL 1.16.0's own code, float64, one rank, one micro-batch: advantages, loss and gradient.
- * TRL runs with the defaults of its own configurations; a case names what it sets beside them, on both sides.
+ * Ours under `profile: trl` against TRL 1.16.0's own code, float64, one rank, one micro-batch:
+ * advantages, loss and gradient. TRL runs with the defaults of its own configurations; a case names
+ * what it sets beside them, on both sides.
  *
  * Left out, as TRL has another formula or none: label smoothing, PPO, completions without a token.
  */
@@ -18,7 +19,10 @@ import {
 import { randomStep, uniform } from "./steps.ts";
 import { runTorch, TorchDriver } from "./torch.ts";
 
-const TRL = new TorchDriver(new URL("trl_driver.py", import.meta.url).pathname, "HOLDFAST_TEST_TRL_PYTHON");
+const TRL = new TorchDriver(
+  new URL("trl_driver.py", import.meta.url).pathname,
+  "HOLDFAST_TEST_TRL_PYTHON",
+);
 
 type Side = Record<string, unknown>;
 type Outcome = { loss: number; gradients: Record<string, number[][]>; advantages?: number[] };
@@ -30,12 +34,18 @@ type Case = {
   ours?: Side;
   /** The batch serves one step: both read `old_logp` as the detached `logp`. */
   old_is_current?: boolean;
-  /** The last completion of each group is cut. `counts`: TRL's mean over completions counts it, as the profile says. */
+  /**
+   * The last completion of each group is cut. `counts`: TRL's mean over completions counts it, as
+   * the profile says.
+   */
   cut?: "not_counted" | "counts";
 };
 
 const vllm = { use_vllm: true };
-/** TRL corrects importance only where vLLM samples. Without it, it has old log-probabilities if a batch is used twice. */
+/**
+ * TRL corrects importance only where vLLM samples. Without it, it has old log-probabilities if a
+ * batch is used twice.
+ */
 const here = { importance: "none" };
 const twice = { num_iterations: 2 };
 
@@ -55,7 +65,9 @@ const CASES: Case[] = [
     name: "grpo",
     ours: { ...here, kl_coef: 0.04, kl_estimator: "k3" },
   },
-  ...(["token_truncate", "token_mask", "sequence_truncate", "sequence_mask"] as const).map((mode): Case => ({
+  ...(["token_truncate", "token_mask", "sequence_truncate", "sequence_mask"] as const).map((
+    mode,
+  ): Case => ({
     trainer: "grpo",
     trl: {
       ...vllm,
@@ -67,10 +79,20 @@ const CASES: Case[] = [
     name: "grpo",
     ours: { importance: mode, importance_low: 0.8, importance_high: 1.2 },
   })),
-  { trainer: "grpo", trl: { ...vllm, loss_type: "dr_grpo", scale_rewards: "none" }, name: "dr_grpo" },
   {
     trainer: "grpo",
-    trl: { ...twice, loss_type: "dr_grpo", scale_rewards: "none", max_completion_length: 32, beta: 0.1 },
+    trl: { ...vllm, loss_type: "dr_grpo", scale_rewards: "none" },
+    name: "dr_grpo",
+  },
+  {
+    trainer: "grpo",
+    trl: {
+      ...twice,
+      loss_type: "dr_grpo",
+      scale_rewards: "none",
+      max_completion_length: 32,
+      beta: 0.1,
+    },
     name: "dr_grpo",
     ours: { ...here, loss_denominator: 32, kl_coef: 0.1 },
   },
@@ -91,7 +113,13 @@ const CASES: Case[] = [
   { trainer: "grpo", trl: { ...vllm, importance_sampling_level: "sequence" }, name: "gspo" },
   {
     trainer: "grpo",
-    trl: { ...twice, importance_sampling_level: "sequence", loss_type: "grpo", epsilon: 3e-4, epsilon_high: 4e-4 },
+    trl: {
+      ...twice,
+      importance_sampling_level: "sequence",
+      loss_type: "grpo",
+      epsilon: 3e-4,
+      epsilon_high: 4e-4,
+    },
     name: "gspo",
     ours: { ...here, aggregation: "sequence_mean", clip_low: 3e-4, clip_high: 4e-4 },
   },
@@ -105,15 +133,35 @@ const CASES: Case[] = [
       beta: 0.04,
     },
     name: loss_type,
-    ours: { ...here, mask_truncated: true, kl_coef: 0.04, ...(loss_type === "cispo" && { clip_high: 4 }) },
+    ours: {
+      ...here,
+      mask_truncated: true,
+      kl_coef: 0.04,
+      ...(loss_type === "cispo" && { clip_high: 4 }),
+    },
     cut: loss_type === "grpo" ? "counts" : "not_counted",
   })),
   { trainer: "rloo", trl: {}, name: "rloo" },
-  { trainer: "rloo", trl: { beta: 0, epsilon_high: 0.4 }, name: "rloo", ours: { kl_coef: 0, clip_high: 0.4 } },
+  {
+    trainer: "rloo",
+    trl: { beta: 0, epsilon_high: 0.4 },
+    name: "rloo",
+    ours: { kl_coef: 0, clip_high: 0.4 },
+  },
   { trainer: "dpo", trl: {}, name: "dpo" },
   { trainer: "dpo", trl: { beta: 0.5 }, name: "dpo", ours: { beta: 0.5 } },
-  { trainer: "dpo", trl: { loss_type: ["ipo"] }, name: "dpo", ours: { loss: "ipo", length_normalised: true } },
-  { trainer: "dpo", trl: { loss_type: ["sigmoid_norm"] }, name: "dpo", ours: { length_normalised: true } },
+  {
+    trainer: "dpo",
+    trl: { loss_type: ["ipo"] },
+    name: "dpo",
+    ours: { loss: "ipo", length_normalised: true },
+  },
+  {
+    trainer: "dpo",
+    trl: { loss_type: ["sigmoid_norm"] },
+    name: "dpo",
+    ours: { length_normalised: true },
+  },
   { trainer: "sft", trl: {}, name: "sft" },
 ];
 
@@ -123,7 +171,9 @@ const SEEDS = [1, 2, 4];
 /** Sequences in groups of one size, as TRL has them, or in pairs; none without a token. */
 function sequencesOf(seed: number, { pairs }: { pairs: boolean }): EvaluatedSequence[] {
   const { sequences } = randomStep(seed, { pairs });
-  return pairs ? [...sequences] : sequences.map((one, s) => ({ ...one, group: Math.floor(s / GROUP) }));
+  return pairs
+    ? [...sequences]
+    : sequences.map((one, s) => ({ ...one, group: Math.floor(s / GROUP) }));
 }
 
 /** A token column as credit has it: of sampled tokens only. */
@@ -131,7 +181,11 @@ function sampled({ mask, inputs }: EvaluatedSequence, name: string): number[] {
   return (inputs[name] as number[]).filter((_, t) => mask[t]);
 }
 
-function creditFor(choice: AlgorithmChoice, sequences: EvaluatedSequence[], reward: number[]): number[] {
+function creditFor(
+  choice: AlgorithmChoice,
+  sequences: EvaluatedSequence[],
+  reward: number[],
+): number[] {
   const length = sequences.map((one) => sampled(one, "logp").length);
   const { advantage } = creditOf(choice, {
     reward,
@@ -164,9 +218,17 @@ for (const { trainer, trl, name, ours = {}, old_is_current, cut } of CASES) {
       const sequences = sequencesOf(seed, { pairs });
       const next = uniform(seed + 50);
       const rewards = sequences.map(() => Math.round(4 * next()) / 2);
-      const stop = sequences.map((_, s) => cut && s % GROUP === GROUP - 1 ? "length" as const : "stop" as const);
+      const stop = sequences.map((_, s) =>
+        cut && s % GROUP === GROUP - 1 ? "length" as const : "stop" as const
+      );
       const masked = maskedOf(choice, { stop });
-      const argument = { sequences, settings: trl, rewards, group: GROUP, cut: stop.map((one) => one === "length") };
+      const argument = {
+        sequences,
+        settings: trl,
+        rewards,
+        group: GROUP,
+        cut: stop.map((one) => one === "length"),
+      };
       const theirs = await TRL.ask(trainer, argument) as Outcome;
       const advantage = theirs.advantages && creditFor(choice, sequences, rewards);
       if (advantage) same(advantage, theirs.advantages!, "advantages");
@@ -177,20 +239,32 @@ for (const { trainer, trl, name, ours = {}, old_is_current, cut } of CASES) {
           inputs: { ...one.inputs, ...(advantage ? { advantage: advantage[s]! } : {}) },
         })),
       };
-      const [outcomes] = await runTorch([{ expression, step, cuts: [[[[...sequences.keys()]]]], old_is_current }]);
+      const [outcomes] = await runTorch([{
+        expression,
+        step,
+        cuts: [[[[...sequences.keys()]]]],
+        old_is_current,
+      }]);
       const found = outcomes![0]!;
-      // A mean over completions that counts what it masks is smaller by the share that is not masked.
+      // A mean over completions that counts what it masks is smaller by the share that is not
+      // masked.
       const share = cut === "counts" ? masked.filter((is) => !is).length / masked.length : 1;
       same([share * found.loss], [theirs.loss], "loss");
       deepStrictEqual(Object.keys(found.gradients).sort(), Object.keys(theirs.gradients).sort());
       for (const [input, rows] of Object.entries(theirs.gradients)) {
-        same(found.gradients[input]!.flat().map((slope) => share * slope), rows.flat(), `gradient of ${input}`);
+        same(
+          found.gradients[input]!.flat().map((slope) => share * slope),
+          rows.flat(),
+          `gradient of ${input}`,
+        );
       }
     }
   });
 }
 
 Deno.test("every algorithm with a trl profile is compared with TRL, but the reward model", () => {
-  const profiled = Object.keys(ALGORITHMS).filter((name) => profileOf("trl", name) !== null && name !== "reward_model");
+  const profiled = Object.keys(ALGORITHMS).filter((name) =>
+    profileOf("trl", name) !== null && name !== "reward_model"
+  );
   deepStrictEqual([...new Set(CASES.map(({ name }) => name as string))].sort(), profiled.sort());
 });

@@ -1,10 +1,13 @@
 /**
- * What OpenRLHF, verl and FeynRL compute, restated from their sources (the commits are in `algs/profiles.ts`): advantages and
- * the gradient of the loss of one optimizer step, by hand, in float64. Nothing of ours is used. A peer's own words stand
- * beside what is theirs alone.
+ * What OpenRLHF, verl and FeynRL compute, restated from their sources (the commits are in
+ * `algs/profiles.ts`): advantages and the gradient of the loss of one optimizer step, by hand, in
+ * float64. Nothing of ours is used. A peer's own words stand beside what is theirs alone.
  */
 
-/** N completions in groups that follow each other, each of the same size; T of each are its sampled tokens, maybe none. */
+/**
+ * N completions in groups that follow each other, each of the same size; T of each are its sampled
+ * tokens, maybe none.
+ */
 export type PeerRound = {
   group_size: number;
   reward: number[]; // [N]
@@ -28,19 +31,28 @@ type Peer = {
 const sum = (all: readonly number[]) => all.reduce((total, x) => total + x, 0);
 const mean = (all: readonly number[]) => sum(all) / all.length;
 const clamp = (x: number, low: number, high: number) => Math.min(Math.max(x, low), high);
-const deviation = (all: readonly number[]) => Math.sqrt(sum(all.map((x) => (x - mean(all)) ** 2)) / (all.length - 1));
+const deviation = (all: readonly number[]) =>
+  Math.sqrt(sum(all.map((x) => (x - mean(all)) ** 2)) / (all.length - 1));
 const tokens = ({ logp }: PeerRound) => sum(logp.map(({ length }) => length));
 const filled = ({ logp }: PeerRound) => logp.filter(({ length }) => length > 0).length;
 
 /** What becomes of a group's rewards. [N] -> [N] */
-function perGroup({ reward, group_size }: PeerRound, change: (group: number[]) => number[]): number[] {
-  const groups = Array.from({ length: reward.length / group_size }, (_, g) => reward.slice(g * group_size));
+function perGroup(
+  { reward, group_size }: PeerRound,
+  change: (group: number[]) => number[],
+): number[] {
+  const groups = Array.from(
+    { length: reward.length / group_size },
+    (_, g) => reward.slice(g * group_size),
+  );
   return groups.flatMap((from) => change(from.slice(0, group_size)));
 }
 
 const centered = (group: number[]) => group.map((r) => r - mean(group));
-const zscore = (epsilon: number) => (group: number[]) => centered(group).map((r) => r / (deviation(group) + epsilon));
-const spread = (round: PeerRound, advantage: number[]) => round.logp.map((row, i) => row.map(() => advantage[i]!));
+const zscore = (epsilon: number) => (group: number[]) =>
+  centered(group).map((r) => r / (deviation(group) + epsilon));
+const spread = (round: PeerRound, advantage: number[]) =>
+  round.logp.map((row, i) => row.map(() => advantage[i]!));
 
 /** The sum of what comes from a token on. */
 const toGo = (row: readonly number[]) => row.map((_, t) => sum(row.slice(t)));
@@ -58,7 +70,10 @@ function whitened(rows: number[][], { bessel = false, scale }: Whitening): numbe
 const advantageOf = (rewards: number[][], values: number[][]) =>
   rewards.map((row, i) => toGo(row).map((later, t) => later - values[i]![t]!));
 
-/** d value loss ÷ d value of ½ max((V − return)², (V_old + clip(V − V_old) − return)²), a mean over tokens. */
+/**
+ * d value loss ÷ d value of ½ max((V − return)², (V_old + clip(V − V_old) − return)²), a mean over
+ * tokens.
+ */
 function valueGradient(round: PeerRound, advantage: number[][], clip: number): number[][] {
   const { values, old_values } = round;
   return values.map((row, i) =>
@@ -76,7 +91,11 @@ function valueGradient(round: PeerRound, advantage: number[][], clip: number): n
 type Bounds = { low: number; high: number; dual?: number };
 
 /** d loss ÷ d ratio of −min(rA, clip(r)A), and of the dual clip: −max(that, cA) where A < 0. */
-function surrogateSlope(ratio: number, advantage: number, { low, high, dual = Infinity }: Bounds): number {
+function surrogateSlope(
+  ratio: number,
+  advantage: number,
+  { low, high, dual = Infinity }: Bounds,
+): number {
   const inside = ratio > 1 - low && ratio < 1 + high;
   const pessimistic = ratio * advantage <= clamp(ratio, 1 - low, 1 + high) * advantage;
   const capped = advantage < 0 && ratio > dual;
@@ -84,7 +103,11 @@ function surrogateSlope(ratio: number, advantage: number, { low, high, dual = In
 }
 
 /** PPO's surrogate with a ratio of each token. */
-function tokenRatio(round: PeerRound, advantage: number[][], { weight, ...bounds }: Bounds & { weight: number }) {
+function tokenRatio(
+  round: PeerRound,
+  advantage: number[][],
+  { weight, ...bounds }: Bounds & { weight: number },
+) {
   return round.logp.map((row, i) =>
     row.map((logp, t) => {
       const ratio = Math.exp(logp - round.old_logp[i]![t]!);
@@ -132,7 +155,10 @@ function openrlhfTokens(estimate: (round: PeerRound) => number[][]): Peer {
   return {
     compute(round) {
       const advantage = estimate(round);
-      return { advantage, logp: tokenRatio(round, advantage, { ...CLIP, weight: 1 / tokens(round) }) };
+      return {
+        advantage,
+        logp: tokenRatio(round, advantage, { ...CLIP, weight: 1 / tokens(round) }),
+      };
     },
   };
 }
@@ -141,7 +167,8 @@ function openrlhfWhitening(estimate: (round: PeerRound) => number[][]): Peer {
   const factor = withoutEpsilon(estimate);
   return {
     ...openrlhfTokens((round) => openrlhfWhitened(estimate(round))),
-    ...{ advantage_factor: factor, gradient_factor: factor },
+    advantage_factor: factor,
+    gradient_factor: factor,
   };
 }
 
@@ -159,7 +186,8 @@ const openrlhf: Record<string, Peer> = {
       const advantage = afterBaseline(zscore(1e-9))(round);
       const logp = round.logp.map((row, i) => {
         const ratio = sequenceRatio(round, row, i);
-        const slope = sum(advantage[i]!.map((a) => surrogateSlope(ratio, a, CLIP) * ratio)) / row.length ** 2;
+        const slope = sum(advantage[i]!.map((a) => surrogateSlope(ratio, a, CLIP) * ratio)) /
+          row.length ** 2;
         return row.map(() => slope / filled(round));
       });
       return { advantage, logp };
@@ -211,7 +239,8 @@ const verlRewards = ({ logp, reward }: PeerRound) =>
 const verl: Record<string, Peer> = {
   grpo: verlGroup(zscore(1e-6)),
   dapo: verlGroup(zscore(1e-6), 0.28),
-  // `seq-mean-token-sum-norm`: ÷ all completions of the mini-batch, and ÷ the padded length, which the profile leaves to be set.
+  // `seq-mean-token-sum-norm`: ÷ all completions of the mini-batch, and ÷ the padded length, which
+  // the profile leaves to be set.
   dr_grpo: {
     compute(round) {
       const advantage = spread(round, perGroup(round, centered));
@@ -246,7 +275,11 @@ const verl: Record<string, Peer> = {
     compute(round) {
       const raw = advantageOf(verlRewards(round), round.old_values);
       const advantage = verlWhitened(raw);
-      return { advantage, logp: verlTokens(round, advantage), values: valueGradient(round, raw, 0.5) };
+      return {
+        advantage,
+        logp: verlTokens(round, advantage),
+        values: valueGradient(round, raw, 0.5),
+      };
     },
     advantage_factor: bessel,
     gradient_factor: bessel,
@@ -258,7 +291,10 @@ const feynrlZscore = (round: PeerRound) => spread(round, perGroup(round, zscore(
 const feynrlClip: Peer = {
   compute(round) {
     const advantage = feynrlZscore(round);
-    return { advantage, logp: tokenRatio(round, advantage, { ...CLIP, weight: 1 / tokens(round) }) };
+    return {
+      advantage,
+      logp: tokenRatio(round, advantage, { ...CLIP, weight: 1 / tokens(round) }),
+    };
   },
 };
 
@@ -271,7 +307,8 @@ const feynrl: Record<string, Peer> = {
       return { advantage, logp: cispo(round, advantage, CLIP) };
     },
   },
-  // Weights capped at the effective sample size, and a pull of (1 − ESS) · k3, whose gradient is 1 − exp(−d).
+  // Weights capped at the effective sample size, and a pull of (1 − ESS) · k3, whose gradient is 1
+  // − exp(−d).
   p3o: {
     compute(round) {
       const advantage = feynrlZscore(round);
@@ -280,7 +317,8 @@ const feynrl: Record<string, Peer> = {
       const ess = sum(w) ** 2 / (w.length * sum(w.map((x) => x * x)));
       const logp = log_w.map((row, i) =>
         row.map((d, t) =>
-          (-Math.min(Math.exp(d), ess) * advantage[i]![t]! + (1 - ess) * (1 - Math.exp(-d))) / tokens(round)
+          (-Math.min(Math.exp(d), ess) * advantage[i]![t]! + (1 - ess) * (1 - Math.exp(-d))) /
+          tokens(round)
         )
       );
       return { advantage, logp };

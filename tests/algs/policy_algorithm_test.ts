@@ -11,9 +11,8 @@ const loss = () => {
 
 Deno.test("policyAlgorithm() has the settings of every term and its own, with its defaults", () => {
   const settings = { bonus: z.number().default(2) };
-  const algorithm = policyAlgorithm(
+  const algorithm = policyAlgorithm(loss)(
     { name: "own", defaults, settings, advantage: ({ reward }) => reward },
-    loss,
   );
   const { bonus, clip_low, clip_high, kl_coef, kl_in } = algorithm.config.parse({});
   deepStrictEqual([bonus, clip_low, clip_high, kl_coef, kl_in], [2, 0.1, 0.3, 0.5, "loss"]);
@@ -58,12 +57,12 @@ Deno.test("policyAlgorithm() needs what advantages and the KL read, and types it
 });
 
 Deno.test("policyAlgorithm() keeps a loss that the algorithm states", () => {
-  const own = policyAlgorithm({
+  const own = policyAlgorithm(loss)({
     name: "own",
     defaults,
     settings: {},
     advantage: ({ reward }) => reward,
     loss: ({ logp, coef }, { clip_low }) => ({ loss: tokenMean(logp.mul(coef.kl).mul(clip_low)) }),
-  }, loss);
+  });
   deepStrictEqual(traceAlgorithm(own, {}).loss.inputs, ["coef.kl", "logp", "n_tokens"]);
 });

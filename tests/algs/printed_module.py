@@ -10,7 +10,10 @@ from holdfast_worker.loss import run_step
 
 
 class Beside:
-    """What each is given is the same; `case` is the driver's, `recorded` gives what the interpreter computed last."""
+    """
+    What each is given is the same; `case` is the driver's, `recorded` gives what the interpreter
+    computed last.
+    """
 
     def __init__(self, case: Any, source: str, recorded: Any) -> None:
         self.case = case
@@ -24,7 +27,9 @@ class Beside:
         found = {}
         for name in sorted(self.case.program.live):
             width = 1 if name == "score" else self.mb.mask.shape[1]
-            rows = self.case.padded(self.rows, width, lambda row, name=name: self.case.leaf(name, row).detach())
+            rows = self.case.padded(
+                self.rows, width, lambda row, name=name: self.case.leaf(name, row).detach()
+            )
             found[name] = (rows[:, 0] if name == "score" else rows).clone().requires_grad_()
         return found
 
@@ -72,4 +77,8 @@ def beside(case: Any, source: str, recorded: Any) -> dict[str, Any]:
     """Both outcomes; `own` is the module's with statistics that it computed itself."""
     step = Beside(case, source, recorded)
     interpreter = step.interpreter()
-    return {"interpreter": interpreter, "module": step.module(step.statistics()), "own": step.module(None)}
+    return {
+        "interpreter": interpreter,
+        "module": step.module(step.statistics()),
+        "own": step.module(None),
+    }

@@ -1,5 +1,11 @@
 import { deepStrictEqual, match, ok, strictEqual } from "node:assert/strict";
-import { AlgorithmChoice, ALGORITHMS, expressionsOf, profileOf, profilesOf } from "../../algs/mod.ts";
+import {
+  AlgorithmChoice,
+  ALGORITHMS,
+  expressionsOf,
+  profileOf,
+  profilesOf,
+} from "../../algs/mod.ts";
 import { parseConfig } from "../../configs/mod.ts";
 
 const HEAD = `flow: quickstart
@@ -10,7 +16,10 @@ const load = (algorithm: string, overrides: string[] = []) =>
   parseConfig(`${HEAD}algorithm: ${algorithm}\n`, { file: "run.yaml", overrides });
 const refusal = (algorithm: string, overrides: string[] = []) =>
   load(algorithm, overrides).then(() => "not refused", (error: Error) => error.message);
-const settings = async (algorithm: string, overrides: string[] = []): Promise<Record<string, unknown>> => {
+const settings = async (
+  algorithm: string,
+  overrides: string[] = [],
+): Promise<Record<string, unknown>> => {
   const { config } = await load(algorithm, overrides);
   ok(config.flow === "quickstart");
   return config.algorithm;
@@ -24,7 +33,10 @@ Deno.test("every profile is a choice that its algorithm accepts and that traces"
       const { settings, about, ends } = profileOf(framework, name)!;
       const choice = AlgorithmChoice.parse({ name, profile: framework, ...settings });
       ok(expressionsOf(choice).loss.nodes.length > 0);
-      ok(about.length > 0 && ends.every((sentence) => sentence.endsWith(".")), `${framework} ${name}`);
+      ok(
+        about.length > 0 && ends.every((sentence) => sentence.endsWith(".")),
+        `${framework} ${name}`,
+      );
     }
   }
   deepStrictEqual([...seen].sort(), ["feynrl", "openrlhf", "trl", "verl"]);
@@ -34,12 +46,26 @@ Deno.test("a profile fills in what is not written, and what is written wins", as
   const { profile, clip_low, std_epsilon, importance, dual_clip } = await settings(
     "{ name: grpo, profile: trl, clip_low: 0.1 }",
   );
-  deepStrictEqual([profile, clip_low, std_epsilon, importance, dual_clip], ["trl", 0.1, 1e-4, "sequence_mask", null]);
-  const verl = await settings("{ name: grpo, profile: trl }", ["algorithm.profile=verl", "algorithm.std_epsilon=0.5"]);
-  deepStrictEqual([verl.profile, verl.std_epsilon, verl.dual_clip, verl.importance], ["verl", 0.5, 3, "none"]);
+  deepStrictEqual([profile, clip_low, std_epsilon, importance, dual_clip], [
+    "trl",
+    0.1,
+    1e-4,
+    "sequence_mask",
+    null,
+  ]);
+  const verl = await settings("{ name: grpo, profile: trl }", [
+    "algorithm.profile=verl",
+    "algorithm.std_epsilon=0.5",
+  ]);
+  deepStrictEqual([verl.profile, verl.std_epsilon, verl.dual_clip, verl.importance], [
+    "verl",
+    0.5,
+    3,
+    "none",
+  ]);
 });
 
-Deno.test("a loaded configuration tells what its profile set, what was written instead, and where equality ends", async () => {
+Deno.test("a configuration tells what its profile set, what was written, and limits", async () => {
   const { profile, origins } = await load("{ name: grpo, profile: feynrl, clip_low: 0.4 }");
   strictEqual(profile!.name, "feynrl");
   strictEqual(profile!.set.std_epsilon, 1e-8);
@@ -62,7 +88,7 @@ Deno.test("a recorded configuration with a profile reads as it was", async () =>
   deepStrictEqual([again.profile!.set, again.profile!.written], [{}, {}]);
 });
 
-Deno.test("a profile that nobody has, or that has no such algorithm, is refused where it is written", async () => {
+Deno.test("a profile that the algorithm lacks is refused where it is written", async () => {
   strictEqual(
     await refusal("{ name: grpo, profile: tlr }"),
     'run.yaml:4:35 algorithm.profile: expected one of trl, verl, openrlhf, feynrl, got "tlr"',
@@ -71,7 +97,10 @@ Deno.test("a profile that nobody has, or that has no such algorithm, is refused 
     await refusal("{ name: rloo, profile: feynrl }"),
     'run.yaml:4:35 algorithm.profile: expected trl, got "feynrl"',
   );
-  match(await refusal("{ name: reinforce, profile: trl }"), /^run\.yaml:4:31 algorithm\.profile: unknown key/);
+  match(
+    await refusal("{ name: reinforce, profile: trl }"),
+    /^run\.yaml:4:31 algorithm\.profile: unknown key/,
+  );
 });
 
 Deno.test("a problem with what a profile filled in is told where the profile stands", async () => {
@@ -81,16 +110,26 @@ Deno.test("a problem with what a profile filled in is told where the profile sta
   );
   strictEqual(
     await refusal("{ name: grpo, profile: trl, kl_in: reward }"),
-    "run.yaml:4:35 algorithm.kl_estimator: k3_weighted in the reward is k3 as a reward, where the ratio is 1: " +
+    "run.yaml:4:35 algorithm.kl_estimator: k3_weighted in the reward is k3 as a reward, where " +
+      "the ratio is 1: " +
       'use k1 or k3, got "k3_weighted"',
   );
 });
 
-Deno.test("a profile that comes after a whole configuration is refused: it would set nothing", async () => {
+Deno.test("a profile after a whole configuration is refused: it would set nothing", async () => {
   const { config } = await load("grpo");
-  const late = parseConfig(JSON.stringify(config), { file: "run.yaml", overrides: ["algorithm.profile=trl"] });
-  match(await late.then(() => "", (error: Error) => error.message), /^override algorithm\.profile: sets nothing/);
+  const late = parseConfig(JSON.stringify(config), {
+    file: "run.yaml",
+    overrides: ["algorithm.profile=trl"],
+  });
+  match(
+    await late.then(() => "", (error: Error) => error.message),
+    /^override algorithm\.profile: sets nothing/,
+  );
   const anew = "algorithm={name: grpo, profile: trl}";
-  const { profile } = await parseConfig(JSON.stringify(config), { file: "run.yaml", overrides: [anew] });
+  const { profile } = await parseConfig(JSON.stringify(config), {
+    file: "run.yaml",
+    overrides: [anew],
+  });
   ok(Object.keys(profile!.set).length > 5);
 });

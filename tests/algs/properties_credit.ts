@@ -16,7 +16,7 @@ export function testCredit(algorithm: AlgorithmUnderTest): void {
 }
 
 function testShape(variant: Variant): void {
-  Deno.test(`credit ${variant.title}: one finite number for each sequence or sampled token, whatever the round`, async () => {
+  Deno.test(`credit ${variant.title}: a finite number per sequence or token`, async () => {
     for (const round of [roundOf(1), roundOf(2), equalRewards(roundOf(3))]) {
       const assigned = await assign(variant, round);
       for (const values of [assigned.advantage, assigned.returns ?? []]) {
@@ -30,9 +30,12 @@ function testShape(variant: Variant): void {
 
 /** Samples of a prompt are compared with each other. */
 function testGroups(variant: Variant): void {
-  Deno.test(`credit ${variant.title}: a constant added to a group's rewards changes nothing`, async () => {
+  Deno.test(`credit ${variant.title}: a constant added to a group changes nothing`, async () => {
     const round = roundOf(4);
-    const shifted = { ...round, reward: round.reward.map((r, i) => r + (round.group[i] === 1 ? 3 : -2)) };
+    const shifted = {
+      ...round,
+      reward: round.reward.map((r, i) => r + (round.group[i] === 1 ? 3 : -2)),
+    };
     close(await advantages(variant, shifted), await advantages(variant, round), 1e-9);
   });
 
@@ -49,7 +52,8 @@ function testScale(variant: Variant): void {
     const first = await advantages(variant, round);
     const size = Math.max(...first.map(Math.abs));
     const scaled = await advantages(variant, scaledBy(round, SCALE));
-    const miss = (factor: number) => Math.max(...first.map((a, i) => Math.abs(scaled[i]! - factor * a)));
+    const miss = (factor: number) =>
+      Math.max(...first.map((a, i) => Math.abs(scaled[i]! - factor * a)));
     // A normalised advantage has an epsilon beside a deviation of about 1.
     const epsilon = Number(variant.settings.std_epsilon ?? 1e-8);
     const stays = miss(1) <= 10 * epsilon * size;
@@ -57,9 +61,12 @@ function testScale(variant: Variant): void {
   });
 }
 
-/** What follows a sequence that truly stopped is nothing; a value model tells what would have followed one that was cut. */
+/**
+ * What follows a sequence that truly stopped is nothing; a value model tells what would have
+ * followed one that was cut.
+ */
 function testBootstrap(variant: Variant): void {
-  Deno.test(`credit ${variant.title}: only a sequence that was cut has something after its last token`, async () => {
+  Deno.test(`credit ${variant.title}: only a cut sequence has value after its end`, async () => {
     const round = roundOf(7);
     const changed = (stop: string) => ({
       ...round,
@@ -75,7 +82,10 @@ function testBootstrap(variant: Variant): void {
 const SCALE = 7;
 
 /** Two groups of unequal size and one of one: ragged, with all that credit may ask for. */
-function roundOf(seed: number, { equal_lengths = false }: { equal_lengths?: boolean } = {}): FullRound {
+function roundOf(
+  seed: number,
+  { equal_lengths = false }: { equal_lengths?: boolean } = {},
+): FullRound {
   const next = uniform(seed);
   const group = [0, 0, 0, 1, 1, 1, 1, 2];
   const length = group.map(() => (equal_lengths ? 3 : 1 + Math.floor(4 * next())));
@@ -94,7 +104,10 @@ function roundOf(seed: number, { equal_lengths = false }: { equal_lengths?: bool
 }
 
 const withoutKl = (round: FullRound): FullRound => ({ ...round, ref_logp: round.old_logp });
-const equalRewards = (round: FullRound): FullRound => ({ ...round, reward: round.reward.map(() => 0.3) });
+const equalRewards = (round: FullRound): FullRound => ({
+  ...round,
+  reward: round.reward.map(() => 0.3),
+});
 
 function scaledBy(round: FullRound, factor: number): FullRound {
   return {
@@ -113,5 +126,7 @@ async function advantages(variant: Variant, round: FullRound): Promise<number[]>
 
 function close(actual: readonly number[], expected: readonly number[], bound: number): void {
   ok(actual.length === expected.length);
-  actual.forEach((value, i) => ok(Math.abs(value - expected[i]!) <= bound, `${actual} is not ${expected}`));
+  actual.forEach((value, i) =>
+    ok(Math.abs(value - expected[i]!) <= bound, `${actual} is not ${expected}`)
+  );
 }

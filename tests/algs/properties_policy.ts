@@ -18,12 +18,17 @@ export function testPolicyGradients(algorithm: AlgorithmUnderTest): void {
   if (plain && "importance" in plain.settings) testImportance(algorithm);
 }
 
-/** On the first step every ratio is 1: whatever the surrogate, what is left is REINFORCE under some aggregation. */
+/**
+ * On the first step every ratio is 1: whatever the surrogate, what is left is REINFORCE under some
+ * aggregation.
+ */
 function testOnPolicy(loss: LossUnderTest): void {
-  const steps = [5, 6].map((seed) => onPolicy(randomStep(seed, { pairs: loss.pairs, coef: coefOf(loss) })));
+  const steps = [5, 6].map((seed) =>
+    onPolicy(randomStep(seed, { pairs: loss.pairs, coef: coefOf(loss) }))
+  );
   const outcomes = once(() => differentiateWhole(loss, steps));
 
-  Deno.test(`loss ${loss.title}: on the policy that sampled, its gradient is REINFORCE's`, async () => {
+  Deno.test(`loss ${loss.title}: on its own samples, its gradient is REINFORCE's`, async () => {
     const gradients = (await outcomes()).map(({ gradients }) => gradients.logp!.flat());
     const misses = Object.entries(SHARES).map(([name, share]) => {
       const expected = steps.map((step) => reinforce(step, share).flat());
@@ -32,24 +37,38 @@ function testOnPolicy(loss: LossUnderTest): void {
       const miss = gradients.flat().map((g, i) => Math.abs(g - scale * expected.flat()[i]!));
       return { name, relative: Math.max(...miss) / size };
     });
-    ok(misses.some(({ relative }) => relative <= 1e-13), `by aggregation: ${JSON.stringify(misses)}`);
+    ok(
+      misses.some(({ relative }) => relative <= 1e-13),
+      `by aggregation: ${JSON.stringify(misses)}`,
+    );
   });
 
   if (!loss.reads.includes("old_logp")) return;
-  Deno.test(`loss ${loss.title}: old_logp read as the detached logp is a column that equals logp`, async () => {
-    const bare = steps.map((step) => ({ ...step, sequences: step.sequences.map((one) => withoutOld(one)) }));
+  Deno.test(`loss ${loss.title}: old_logp may be the detached logp or a column of it`, async () => {
+    const bare = steps.map((step) => ({
+      ...step,
+      sequences: step.sequences.map((one) => withoutOld(one)),
+    }));
     const cases = bare.map((step) => ({ step, cuts: [firstCut(step)], old_is_current: true }));
-    deepStrictEqual((await loss.differentiate(cases)).map(([outcome]) => outcome), await outcomes());
+    deepStrictEqual(
+      (await loss.differentiate(cases)).map(([outcome]) => outcome),
+      await outcomes(),
+    );
   });
 }
 
-/** What `mask_truncated` rests on: a masked sequence is in no sum and no denominator, as if it were not there. */
+/**
+ * What `mask_truncated` rests on: a masked sequence is in no sum and no denominator, as if it were
+ * not there.
+ */
 function testMasked(loss: LossUnderTest): void {
   if (loss.pairs) return;
-  Deno.test(`loss ${loss.title}: with sequences masked whole it is the loss of the others`, async () => {
+  Deno.test(`loss ${loss.title}: sequences that are masked whole change nothing`, async () => {
     for (const gone of [[1], [3], [0, 4, 5]]) { // Of a group, a whole group, and of two.
       const step = randomStep(7, { pairs: false, coef: coefOf(loss) });
-      const masked = step.sequences.map((one, s) => gone.includes(s) ? { ...one, mask: one.mask.map(() => 0) } : one);
+      const masked = step.sequences.map((one, s) =>
+        gone.includes(s) ? { ...one, mask: one.mask.map(() => 0) } : one
+      );
       const left = step.sequences.filter((_, s) => !gone.includes(s));
       const [there, alone] = await differentiateWhole(loss, [{ ...step, sequences: masked }, {
         ...step,
@@ -57,7 +76,9 @@ function testMasked(loss: LossUnderTest): void {
       }]);
       near(there!.loss, alone!.loss, 1e-14);
       deepStrictEqual(Object.keys(there!.metrics), Object.keys(alone!.metrics));
-      for (const [name, value] of Object.entries(alone!.metrics)) near(there!.metrics[name]!, value, 1e-14);
+      for (const [name, value] of Object.entries(alone!.metrics)) {
+        near(there!.metrics[name]!, value, 1e-14);
+      }
       for (const [name, rows] of Object.entries(alone!.gradients)) {
         const kept = there!.gradients[name]!.filter((_, s) => !gone.includes(s));
         kept.flat().forEach((slope, i) => near(slope, rows.flat()[i]!, 1e-14));
@@ -68,17 +89,25 @@ function testMasked(loss: LossUnderTest): void {
   });
 }
 
-const withoutOld = (one: EvaluatedSequence) => ({ ...one, inputs: { ...one.inputs, old_logp: NaN } });
+const withoutOld = (one: EvaluatedSequence) => ({
+  ...one,
+  inputs: { ...one.inputs, old_logp: NaN },
+});
 
 /** The factor between two gradients, by their largest number. */
 function fitted(gradient: number[], expected: number[]): number {
-  const i = expected.indexOf(expected.reduce((most, x) => (Math.abs(x) > Math.abs(most) ? x : most), 0));
+  const i = expected.indexOf(
+    expected.reduce((most, x) => (Math.abs(x) > Math.abs(most) ? x : most), 0),
+  );
   return gradient[i]! / expected[i]!;
 }
 
 type Lengths = { own: number; group: number; tokens: number; sequences: number; groups: number };
 
-/** What one token weighs in the step, by aggregation. `constant`: the same number in every step, whatever it is. */
+/**
+ * What one token weighs in the step, by aggregation. `constant`: the same number in every step,
+ * whatever it is.
+ */
 const SHARES: Record<string, (lengths: Lengths) => number> = {
   token_mean: ({ tokens }) => 1 / tokens,
   sequence_mean: ({ own, sequences }) => 1 / (own * sequences),
@@ -93,21 +122,31 @@ function reinforce({ sequences }: EvaluatedStep, share: (lengths: Lengths) => nu
   const full = sequences.filter((_, s) => length[s]! > 0);
   const groups = new Set(full.map(({ group }) => group)).size;
   return sequences.map(({ mask, group, inputs }, s) => {
-    const ofGroup = sequences.reduce((sum, other, i) => (other.group === group ? sum + length[i]! : sum), 0);
-    const weight = share({ own: length[s]!, group: ofGroup, tokens, sequences: full.length, groups });
+    const ofGroup = sequences.reduce(
+      (sum, other, i) => (other.group === group ? sum + length[i]! : sum),
+      0,
+    );
+    const weight = share({
+      own: length[s]!,
+      group: ofGroup,
+      tokens,
+      sequences: full.length,
+      groups,
+    });
     return mask.map((bit) => (bit ? -Number(inputs.advantage) * weight : 0));
   });
 }
 
 /**
- * A loss that tells an effective sample size: it is 1 for any constant weight, which then counts as at most 1, and near
- * 1 / n, where one token has all the weight, what pulls the policy back outweighs the advantages.
+ * A loss that tells an effective sample size: it is 1 for any constant weight, which then counts as
+ * at most 1, and near 1 / n, where one token has all the weight, what pulls the policy back
+ * outweighs the advantages.
  */
 function testEffectiveSamples(loss: LossUnderTest): void {
   const step = onPolicy(randomStep(5, { pairs: loss.pairs, coef: coefOf(loss) }));
   const told = once(async () => (await loss.probe([step]))[0]!.metrics["policy/ess"]);
 
-  Deno.test(`loss ${loss.title}: an effective sample size is 1 for constant weights, of which at most 1 counts`, async () => {
+  Deno.test(`loss ${loss.title}: constant weights have an effective sample size of 1`, async () => {
     if (await told() === undefined) return;
     const shifted = [0, Math.log(0.5), Math.log(3)].map((log_w) => withWeights(step, () => log_w));
     const [one, half, three] = await differentiateWhole(loss, shifted);
@@ -117,10 +156,16 @@ function testEffectiveSamples(loss: LossUnderTest): void {
     three!.gradients.logp!.flat().forEach((g, i) => near(g, gradient[i]!, 1e-14));
   });
 
-  Deno.test(`loss ${loss.title}: with one effective sample the pull outweighs the advantages`, async () => {
+  Deno.test(`loss ${loss.title}: with one effective sample the pull outweighs all`, async () => {
     if (await told() === undefined) return;
-    const skewed = withWeights(step, (s, t) => (s === 0 && step.sequences[0]!.mask.indexOf(1) === t ? 4 : -4));
-    const without = { ...skewed, sequences: skewed.sequences.map((one) => withInput(one, "advantage", 0)) };
+    const skewed = withWeights(
+      step,
+      (s, t) => (s === 0 && step.sequences[0]!.mask.indexOf(1) === t ? 4 : -4),
+    );
+    const without = {
+      ...skewed,
+      sequences: skewed.sequences.map((one) => withInput(one, "advantage", 0)),
+    };
     const [all, pull] = await differentiateWhole(loss, [skewed, without]);
     const tokens = step.sequences.flatMap(({ mask }) => mask.filter(Boolean)).length;
     near(all!.metrics["policy/ess"]! * tokens, 1, 0.05);
@@ -131,15 +176,26 @@ function testEffectiveSamples(loss: LossUnderTest): void {
   });
 }
 
-/** The step with these logarithms of the importance weights: the sampler's log-probabilities move, the policy stays. */
+/**
+ * The step with these logarithms of the importance weights: the sampler's log-probabilities move,
+ * the policy stays.
+ */
 function withWeights(step: EvaluatedStep, log_w: (s: number, t: number) => number): EvaluatedStep {
   const sequences = step.sequences.map((one, s) =>
-    withInput(one, "behaviour_logp", (one.inputs.logp as number[]).map((logp, t) => logp - log_w(s, t)))
+    withInput(
+      one,
+      "behaviour_logp",
+      (one.inputs.logp as number[]).map((logp, t) => logp - log_w(s, t)),
+    )
   );
   return { ...step, sequences };
 }
 
-const withInput = (one: EvaluatedSequence, name: string, value: number | number[]): EvaluatedSequence => ({
+const withInput = (
+  one: EvaluatedSequence,
+  name: string,
+  value: number | number[],
+): EvaluatedSequence => ({
   ...one,
   inputs: { ...one.inputs, [name]: value },
 });
@@ -153,7 +209,7 @@ function testImportance(algorithm: AlgorithmUnderTest): void {
   const none = algorithm.vary({ ...plain, importance: "none" });
   const options = { pairs: false, coef: coefOf(none.losses[0]!) };
 
-  Deno.test(`${algorithm.name}: an importance correction without bounds is the exact weight`, async () => {
+  Deno.test(`${algorithm.name}: without bounds, importance is the exact weight`, async () => {
     const step = randomStep(5, options);
     const [bare] = await differentiateWhole(none.losses[0]!, [step]);
     for (const { importance, weight } of await modes()) {
@@ -172,9 +228,12 @@ function testImportance(algorithm: AlgorithmUnderTest): void {
     }
   });
 
-  Deno.test(`${algorithm.name}: an importance correction is none where the sampler had the old policy`, async () => {
+  Deno.test(`${algorithm.name}: no importance if the sampler had the old policy`, async () => {
     const { sequences, ...step } = randomStep(6, options);
-    const same = { ...step, sequences: sequences.map((one) => withInput(one, "behaviour_logp", old(one))) };
+    const same = {
+      ...step,
+      sequences: sequences.map((one) => withInput(one, "behaviour_logp", old(one))),
+    };
     const [bare] = await differentiateWhole(none.losses[0]!, [same]);
     for (const { variant } of await modes()) {
       const [found] = await differentiateWhole(variant.losses[0]!, [same]);
@@ -185,9 +244,14 @@ function testImportance(algorithm: AlgorithmUnderTest): void {
 
 const old = ({ inputs }: EvaluatedSequence) => inputs.old_logp as number[];
 
-type Mode = { importance: string; variant: Variant; weight: (one: EvaluatedSequence, t: number) => number };
+type Mode = {
+  importance: string;
+  variant: Variant;
+  weight: (one: EvaluatedSequence, t: number) => number;
+};
 
-const logWeight = (one: EvaluatedSequence, t: number) => old(one)[t]! - (one.inputs.behaviour_logp as number[])[t]!;
+const logWeight = (one: EvaluatedSequence, t: number) =>
+  old(one)[t]! - (one.inputs.behaviour_logp as number[])[t]!;
 const ofToken = (one: EvaluatedSequence, t: number) => Math.exp(logWeight(one, t));
 const ofSequence = (one: EvaluatedSequence) =>
   Math.exp(one.mask.reduce((sum, bit, t) => (bit ? sum + logWeight(one, t) : sum), 0));
@@ -203,7 +267,11 @@ const MODES = Object.keys(WEIGHTS);
 /** The variant with these settings, where the algorithm has them. */
 function accepted(algorithm: AlgorithmUnderTest, settings: { importance: string }): Mode[] {
   try {
-    return [{ ...settings, variant: algorithm.vary(settings), weight: WEIGHTS[settings.importance]! }];
+    return [{
+      ...settings,
+      variant: algorithm.vary(settings),
+      weight: WEIGHTS[settings.importance]!,
+    }];
   } catch (error) {
     if (!(error instanceof ZodError)) throw error;
     return [];

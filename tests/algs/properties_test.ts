@@ -15,20 +15,29 @@ for (const algorithm of Object.values(TEST_ALGORITHMS)) {
 }
 
 const EXPRESSIONS = ALL.flatMap((algorithm) =>
-  [{}, ...(algorithm.examples ?? [])].flatMap((example) => Object.values(traceAlgorithm(algorithm, example)))
+  [{}, ...(algorithm.examples ?? [])].flatMap((example) =>
+    Object.values(traceAlgorithm(algorithm, example))
+  )
 );
 
 Deno.test("the losses under test read every input of the language", () => {
-  const read = new Set(EXPRESSIONS.flatMap(({ inputs }) => inputs.filter((name) => !name.startsWith("coef."))));
+  const read = new Set(
+    EXPRESSIONS.flatMap(({ inputs }) => inputs.filter((name) => !name.startsWith("coef."))),
+  );
   deepStrictEqual([...read].sort(), Object.keys(INPUTS).sort());
 });
 
 Deno.test("the losses under test use every operation of the language", () => {
   const used = new Set<string>(EXPRESSIONS.flatMap(({ nodes }) => nodes.map(({ op }) => op)));
-  deepStrictEqual([...UNARY, ...BINARY, "clamp", "where", "scalar", "input"].filter((op) => !used.has(op)), []);
+  deepStrictEqual(
+    [...UNARY, ...BINARY, "clamp", "where", "scalar", "input"].filter((op) => !used.has(op)),
+    [],
+  );
 });
 
 Deno.test("corners of every operation that passes a gradient were met exactly", () => {
-  const lacking = ["clamp", "minimum", "maximum"].filter((operation) => !MET_EXACTLY.has(operation));
+  const lacking = ["clamp", "minimum", "maximum"].filter((operation) =>
+    !MET_EXACTLY.has(operation)
+  );
   deepStrictEqual(lacking, [], JSON.stringify([...MET_EXACTLY]));
 });

@@ -1,4 +1,7 @@
-/** Algorithms in Python under the same properties as those of the table, and equal to their twins there. */
+/**
+ * Algorithms in Python under the same properties as those of the table, and equal to their twins
+ * there.
+ */
 import { deepStrictEqual, ok } from "node:assert/strict";
 import { ALGORITHMS, INPUTS } from "../../algs/mod.ts";
 import { testProperties } from "./properties.ts";
@@ -20,13 +23,17 @@ for (const { file, twin } of TWINS) {
   for (const [i, variant] of file.variants.entries()) {
     const other = twin.vary([{}, ...file.examples][i]!);
 
-    Deno.test(`${variant.title} has the loss, metrics and gradient of the table's ${twin.name}`, async () => {
+    Deno.test(`${variant.title} has loss, metrics and gradient of ${twin.name}`, async () => {
       const cases = [1, 2, 3].map((seed) => {
         const step = randomStep(seed, { pairs: false, empty: seed === 3 });
         return { step, cuts: cutsOf(step.sequences.length, { pairs: false }) };
       });
-      const [ours, theirs] = await Promise.all([variant, other].map((one) => one.losses[0]!.differentiate(cases)));
-      for (const [k, outcomes] of ours!.entries()) outcomes.forEach((one, c) => same(one, theirs![k]![c]!));
+      const [ours, theirs] = await Promise.all(
+        [variant, other].map((one) => one.losses[0]!.differentiate(cases)),
+      );
+      for (const [k, outcomes] of ours!.entries()) {
+        outcomes.forEach((one, c) => same(one, theirs![k]![c]!));
+      }
     });
 
     Deno.test(`${variant.title} assigns the advantages of the table's ${twin.name}`, async () => {
@@ -39,14 +46,16 @@ for (const { file, twin } of TWINS) {
   }
 }
 
-Deno.test("the inputs of a Python loss are those of the language, and of the same kinds", async () => {
+Deno.test("the inputs of a Python loss are those of the language, by name and kind", async () => {
   const kinds = Object.fromEntries(Object.entries(INPUTS).map(([name, { kind }]) => [name, kind]));
   deepStrictEqual(await INTERPRETER.ask("kinds", null), kinds);
 });
 
 function same(ours: Outcome, theirs: Outcome): void {
   near(ours.loss, theirs.loss, "loss");
-  for (const [name, value] of Object.entries(ours.metrics)) near(value, theirs.metrics[name]!, name);
+  for (const [name, value] of Object.entries(ours.metrics)) {
+    near(value, theirs.metrics[name]!, name);
+  }
   deepStrictEqual(Object.keys(ours.gradients), Object.keys(theirs.gradients));
   for (const [name, rows] of Object.entries(ours.gradients)) {
     rows.forEach((row, s) =>
@@ -62,8 +71,15 @@ async function credit({ credit }: Variant, seed: number): Promise<number[]> {
   const rewards = group.map((g) => (g === 1 ? 0.1 : next()));
   const rows = group.map(() => [-1, -2]);
   const round: FullRound = {
-    ...{ reward: rewards, group, stop: group.map(() => "stop"), length: group.map(() => 2) },
-    ...{ old_logp: rows, ref_logp: rows, values: rows, bootstrap: group.map(() => 0), coef: { kl: 0 } },
+    reward: rewards,
+    group,
+    stop: group.map(() => "stop"),
+    length: group.map(() => 2),
+    old_logp: rows,
+    ref_logp: rows,
+    values: rows,
+    bootstrap: group.map(() => 0),
+    coef: { kl: 0 },
   };
   return (await credit!(round)).advantage as number[];
 }

@@ -1,4 +1,7 @@
-"""A loss in Python as the property suite asks for it: values with every `detach` frozen, and the corners on the way."""
+"""
+A loss in Python as the property suite asks for it: values with every `detach` frozen, and the
+corners on the way.
+"""
 
 from __future__ import annotations
 
@@ -26,12 +29,18 @@ SIDED = {"clamp", "minimum", "maximum", "lt", "le", "where"}
 
 class Watch(TorchFunctionMode):
     """
-    Around one call of a user's function. Keeps, in the order of calls, what gradients stop at and the operations with
-    sides; or, given `frozen`, answers what was kept then. `sides`: an operation by name stays on its sides.
+    Around one call of a user's function. Keeps, in the order of calls, what gradients stop at and
+    the operations with sides; or, given `frozen`, answers what was kept then. `sides`: an operation
+    by name stays on its sides.
     """
 
     def __init__(
-        self, part: str, x: Inputs, file: str, frozen: list[Any] | None = None, sides: dict[str, Any] | None = None
+        self,
+        part: str,
+        x: Inputs,
+        file: str,
+        frozen: list[Any] | None = None,
+        sides: dict[str, Any] | None = None,
     ) -> None:
         super().__init__()
         self.part = part
@@ -73,7 +82,9 @@ class Watch(TorchFunctionMode):
         self.corners.append({"name": title, **_corner(name, operands, bounds, mask)})
         if title not in self.sides:
             return result
-        sides = torch.zeros(result.shape).masked_scatter(mask, torch.tensor(self.sides[title], dtype=torch.float32))
+        sides = torch.zeros(result.shape).masked_scatter(
+            mask, torch.tensor(self.sides[title], dtype=torch.float32)
+        )
         return _held(name, operands, bounds, sides, result)
 
     def _mask(self, value: Any) -> Tensor | None:
@@ -81,8 +92,12 @@ class Watch(TorchFunctionMode):
         return shapes.get(value.shape) if isinstance(value, Tensor) else None
 
 
-def _operands(name: str, args: Any, kwargs: Any, result: Tensor) -> tuple[list[Tensor], list[float | None]]:
-    spread = lambda value: torch.as_tensor(value, dtype=torch.float64).expand(result.shape)  # noqa: E731
+def _operands(
+    name: str, args: Any, kwargs: Any, result: Tensor
+) -> tuple[list[Tensor], list[float | None]]:
+    def spread(value: Any) -> Tensor:
+        return torch.as_tensor(value, dtype=torch.float64).expand(result.shape)
+
     if name == "clamp":
         low = kwargs.get("min", args[1] if len(args) > 1 else None)
         high = kwargs.get("max", args[2] if len(args) > 2 else None)
@@ -90,25 +105,41 @@ def _operands(name: str, args: Any, kwargs: Any, result: Tensor) -> tuple[list[T
     return [spread(value) for value in args[: 1 if name == "where" else 2]], []
 
 
-def _corner(name: str, operands: list[Tensor], bounds: list[float | None], mask: Tensor) -> dict[str, Any]:
+def _corner(
+    name: str, operands: list[Tensor], bounds: list[float | None], mask: Tensor
+) -> dict[str, Any]:
     values = [operand[mask] for operand in operands]
     if name == "where":
         sides = torch.where(values[0] != 0, 1, -1)
         return {"branches": [-1, 1], "sides": sides.tolist(), "distances": []}
     if name == "clamp":
-        low, high = (-math.inf if bounds[0] is None else bounds[0]), (math.inf if bounds[1] is None else bounds[1])
+        low, high = (
+            (-math.inf if bounds[0] is None else bounds[0]),
+            (math.inf if bounds[1] is None else bounds[1]),
+        )
         sides = (values[0] > high).int() - (values[0] < low).int()
-        branches = [side for side, bound in ((-1, bounds[0]), (0, 0.0), (1, bounds[1])) if bound is not None]
+        branches = [
+            side for side, bound in ((-1, bounds[0]), (0, 0.0), (1, bounds[1])) if bound is not None
+        ]
         distances = [(values[0] - bound).tolist() for bound in bounds if bound is not None]
         return {"branches": branches, "sides": sides.tolist(), "distances": distances}
     distance = values[0] - values[1]
-    return {"branches": [-1, 1], "sides": torch.sign(distance).tolist(), "distances": [distance.tolist()]}
+    return {
+        "branches": [-1, 1],
+        "sides": torch.sign(distance).tolist(),
+        "distances": [distance.tolist()],
+    }
 
 
-def _held(name: str, operands: list[Tensor], bounds: list[float | None], sides: Tensor, result: Tensor) -> Tensor:
+def _held(
+    name: str, operands: list[Tensor], bounds: list[float | None], sides: Tensor, result: Tensor
+) -> Tensor:
     """The operation as it is on its side, where it is smooth."""
     if name == "clamp":
-        low, high = (torch.as_tensor(0.0 if bound is None else bound, dtype=torch.float64) for bound in bounds)
+        low, high = (
+            torch.as_tensor(0.0 if bound is None else bound, dtype=torch.float64)
+            for bound in bounds
+        )
         return torch.where(sides < 0, low, torch.where(sides > 0, high, operands[0]))
     if name in ("minimum", "maximum"):
         first, second = operands if name == "minimum" else operands[::-1]
@@ -119,7 +150,12 @@ def _held(name: str, operands: list[Tensor], bounds: list[float | None], sides: 
 class Watches:
     """A program whose every call of the user's functions is watched."""
 
-    def __init__(self, program: PythonProgram, frozen: Watches | None = None, sides: dict[str, Any] | None = None):
+    def __init__(
+        self,
+        program: PythonProgram,
+        frozen: Watches | None = None,
+        sides: dict[str, Any] | None = None,
+    ):
         self.program = program
         self.frozen = frozen
         self.sides = sides
@@ -128,8 +164,12 @@ class Watches:
     @contextmanager
     def watching(self) -> Iterator[None]:
         program = self.program
-        program.call_loss = lambda x, s: self._call(program.part, PythonProgram.call_loss, x, s)  # type: ignore[method-assign]
-        program.call_statistics = lambda x: self._call("statistics", PythonProgram.call_statistics, x)  # type: ignore[method-assign]
+        program.call_loss = lambda x, s: self._call(  # type: ignore[method-assign]
+            program.part, PythonProgram.call_loss, x, s
+        )
+        program.call_statistics = lambda x: self._call(
+            "statistics", PythonProgram.call_statistics, x
+        )  # type: ignore[method-assign]
         try:
             yield
         finally:
@@ -156,8 +196,13 @@ def opened(recorded: dict[str, Any], old_is_current: bool = False) -> PythonProg
     return programs[key]
 
 
-def evaluate(case: Any, watches: Watches, sums: dict[str, float] | None = None) -> tuple[Any, dict[str, float]]:
-    """The whole step at once, in float64, without a gradient, and its statistics; `sums` are frozen ones."""
+def evaluate(
+    case: Any, watches: Watches, sums: dict[str, float] | None = None
+) -> tuple[Any, dict[str, float]]:
+    """
+    The whole step at once, in float64, without a gradient, and its statistics; `sums` are frozen
+    ones.
+    """
     rows = list(range(len(case.sequences)))
     mb = case.micro_batch(rows)
     leaves = {name: [case.leaf(name, row).detach() for row in rows] for name in case.program.live}
@@ -171,7 +216,9 @@ def evaluate(case: Any, watches: Watches, sums: dict[str, float] | None = None) 
     return work.report([live]), work.sums
 
 
-def probe(argument: dict[str, Any], make_case: Callable[[dict[str, Any]], Any]) -> list[dict[str, Any]]:
+def probe(
+    argument: dict[str, Any], make_case: Callable[[dict[str, Any]], Any]
+) -> list[dict[str, Any]]:
     """`LossUnderTest.probe` of tests/algs/under_test.ts."""
     recorded, held = argument["recorded"], argument.get("held")
     frozen, sums = None, None
@@ -184,12 +231,17 @@ def probe(argument: dict[str, Any], make_case: Callable[[dict[str, Any]], Any]) 
         case = make_case({"expression": recorded, "step": step})
         watches = Watches(case.program, frozen, (held or {}).get("sides"))
         outcome, _ = evaluate(case, watches, sums)
-        answers.append({"loss": outcome.loss, "metrics": outcome.metrics, "corners": watches.corners()})
+        answers.append(
+            {"loss": outcome.loss, "metrics": outcome.metrics, "corners": watches.corners()}
+        )
     return answers
 
 
 def describe_file(argument: dict[str, Any]) -> dict[str, Any]:
-    """What the suite must know before it registers tests: settings with defaults, and of each loss what it reads."""
+    """
+    What the suite must know before it registers tests: settings with defaults, and of each loss
+    what it reads.
+    """
     algorithm = Algorithm(argument)
     parts = [part for part in ("loss", "value_loss") if algorithm.code.has(part)]
     losses = {part: PythonProgram(algorithm, part) for part in parts}
@@ -198,7 +250,10 @@ def describe_file(argument: dict[str, Any]) -> dict[str, Any]:
         "group_min": group_min(algorithm),
         "examples": algorithm.code.constant("EXAMPLES", []),
         "credit": algorithm.code.has("credit"),
-        "losses": {part: {"reads": sorted(one.read), "pairs": one.has_pairs} for part, one in losses.items()},
+        "losses": {
+            part: {"reads": sorted(one.read), "pairs": one.has_pairs}
+            for part, one in losses.items()
+        },
     }
 
 

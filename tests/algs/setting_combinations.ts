@@ -1,4 +1,7 @@
-/** Settings of an algorithm by its schema alone: each pair of values of two settings stands in one of its combinations. */
+/**
+ * Settings of an algorithm by its schema alone: each pair of values of two settings stands in one
+ * of its combinations.
+ */
 import { z } from "zod";
 import { type AnyAlgorithm, profileOf, profilesOf } from "../../algs/mod.ts";
 import { uniform } from "./steps.ts";
@@ -6,15 +9,23 @@ import { uniform } from "./steps.ts";
 type Settings = Record<string, unknown>;
 type Choices = [string, unknown[]][];
 
-/** Numbers around what settings mean: nothing, a small weight or low bound, a bound above 1, a length. */
+/**
+ * Numbers around what settings mean: nothing, a small weight or low bound, a bound above 1, a
+ * length.
+ */
 const NUMBERS = [0, 0.04, 1.1, 8];
-/** How often a pair that is not covered yet is tried with other values beside it: some exclude each other. */
+/**
+ * How often a pair that is not covered yet is tried with other values beside it: some exclude each
+ * other.
+ */
 const TRIES = 30;
 
 /** What a setting may be: all options, and numbers that its schema accepts beside its default. */
 function valuesOf(field: z.ZodType): unknown[] {
   const options = [undefined, null, false, true, ...NUMBERS, ...enumOptions(field)];
-  const accepted = options.filter((value) => field.safeParse(value).success).map((value) => field.parse(value));
+  const accepted = options.filter((value) => field.safeParse(value).success).map((value) =>
+    field.parse(value)
+  );
   return [...new Set(accepted)];
 }
 
@@ -24,13 +35,21 @@ function enumOptions(field: z.ZodType): readonly unknown[] {
   return innerType === undefined ? [] : enumOptions(innerType);
 }
 
-/** Combinations that the algorithm accepts: all pairs, each profile, and each profile with one of its settings changed. */
+/**
+ * Combinations that the algorithm accepts: all pairs, each profile, and each profile with one of
+ * its settings changed.
+ */
 export function combinations(algorithm: AnyAlgorithm): Settings[] {
   const fields = Object.entries(algorithm.config.shape) as [string, z.ZodType][];
   const choices: Choices = fields.map(([name, field]) => [name, valuesOf(field)]);
   const profiles = profilesOf(algorithm.name).flatMap((framework) => {
     const { settings } = profileOf(framework, algorithm.name)!;
-    return [settings, ...choices.flatMap(([name, values]) => values.map((value) => ({ ...settings, [name]: value })))];
+    return [
+      settings,
+      ...choices.flatMap(([name, values]) =>
+        values.map((value) => ({ ...settings, [name]: value }))
+      ),
+    ];
   });
   const accepts = (settings: Settings) => algorithm.config.safeParse(settings).success;
   return [{}, ...pairwise(choices, accepts), ...profiles.filter(accepts)];
@@ -61,5 +80,7 @@ function pairwise(choices: Choices, accepts: (settings: Settings) => boolean): S
 
 function pairsOf(choices: Choices, settings: Settings): string[] {
   const names = choices.map(([name]) => name);
-  return names.flatMap((a, i) => names.slice(i + 1).map((b) => JSON.stringify({ [a]: settings[a], [b]: settings[b] })));
+  return names.flatMap((a, i) =>
+    names.slice(i + 1).map((b) => JSON.stringify({ [a]: settings[a], [b]: settings[b] }))
+  );
 }

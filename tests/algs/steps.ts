@@ -15,17 +15,24 @@ export function uniform(seed: number): () => number {
 const ADVANTAGES = [1.3, -0.7, 0, 0.4, -1.6, 0.9, -0.2, 2.1];
 
 /**
- * A step with every input: groups of unequal size (or pairs), sequences of unequal length, masks with holes, advantages
- * of both signs and 0. What is masked is NaN in every input.
+ * A step with every input: groups of unequal size (or pairs), sequences of unequal length, masks
+ * with holes, advantages of both signs and 0. What is masked is NaN in every input.
  */
 export function randomStep(
   seed: number,
-  { pairs, empty = false, coef = ["kl"] }: { pairs: boolean; empty?: boolean; coef?: readonly string[] },
+  { pairs, empty = false, coef = ["kl"] }: {
+    pairs: boolean;
+    empty?: boolean;
+    coef?: readonly string[];
+  },
 ): EvaluatedStep {
   const next = uniform(seed);
   const groups = pairs ? [0, 0, 1, 1, 2, 2] : [0, 0, 0, 1, 2, 2];
   const sequences = groups.map((group, s) => {
-    const one = randomSequence(next, { group, advantage: ADVANTAGES[(s + seed) % ADVANTAGES.length]! });
+    const one = randomSequence(next, {
+      group,
+      advantage: ADVANTAGES[(s + seed) % ADVANTAGES.length]!,
+    });
     return empty && s === 4 ? { ...one, mask: one.mask.map(() => 0) } : one;
   });
   return {
@@ -39,7 +46,10 @@ function randomSequence(
   { group, advantage }: { group: number; advantage: number },
 ): EvaluatedSequence {
   const size = 3 + Math.floor(next() * 4);
-  const mask = Array.from({ length: size }, (_, t) => (t === 0 || (t !== size - 1 && next() < 0.25) ? 0 : 1));
+  const mask = Array.from(
+    { length: size },
+    (_, t) => (t === 0 || (t !== size - 1 && next() < 0.25) ? 0 : 1),
+  );
   const column = (make: () => number) => Array.from({ length: size }, make);
   const logp = column(() => -0.2 - 2 * next());
   const near = (spread: number) => logp.map((value) => value + spread * (2 * next() - 1));
@@ -81,20 +91,26 @@ export function withToken(
   const sequences = step.sequences.map((one, s) => {
     if (s !== place.s) return one;
     const column = one.inputs[place.name]!;
-    const changed = typeof column === "number" ? value : column.map((x, t) => (t === place.t ? value : x));
+    const changed = typeof column === "number"
+      ? value
+      : column.map((x, t) => (t === place.t ? value : x));
     return { ...one, inputs: { ...one.inputs, [place.name]: changed } };
   });
   return { ...step, sequences };
 }
 
 /**
- * The step with the policy that sampled: every ratio is 1, and an advantage is one number for its sequence.
+ * The step with the policy that sampled: every ratio is 1, and an advantage is one number for its
+ * sequence.
  */
 export function onPolicy(step: EvaluatedStep): EvaluatedStep {
   const sequences = step.sequences.map((one) => {
     const { logp, advantage: all } = one.inputs;
     const advantage = (all as number[])[Math.max(one.mask.indexOf(1), 0)]!;
-    return { ...one, inputs: { ...one.inputs, old_logp: logp!, behaviour_logp: logp!, ref_logp: logp!, advantage } };
+    return {
+      ...one,
+      inputs: { ...one.inputs, old_logp: logp!, behaviour_logp: logp!, ref_logp: logp!, advantage },
+    };
   });
   return { ...step, sequences };
 }
@@ -102,8 +118,8 @@ export function onPolicy(step: EvaluatedStep): EvaluatedStep {
 const LOG_PROBABILITIES = ["logp", "old_logp", "behaviour_logp", "ref_logp"];
 
 /**
- * The step with every log-probability 0 in each sequence of even place: the floating-point numbers around a difference
- * then lie so close that a move of one input reaches a corner exactly.
+ * The step with every log-probability 0 in each sequence of even place: the floating-point numbers
+ * around a difference then lie so close that a move of one input reaches a corner exactly.
  */
 export function withFineSequences(step: EvaluatedStep): EvaluatedStep {
   const sequences = step.sequences.map((one, s) => {
@@ -114,17 +130,26 @@ export function withFineSequences(step: EvaluatedStep): EvaluatedStep {
   return { ...step, sequences };
 }
 
-/** Everything at once; one row or pair each; two uneven ranks, one with a filler; three ranks in another order. */
+/**
+ * Everything at once; one row or pair each; two uneven ranks, one with a filler; three ranks in
+ * another order.
+ */
 export function cutsOf(size: number, { pairs }: { pairs: boolean }): Cut[] {
   const unit = pairs ? 2 : 1;
   const filler = Array<number>(unit).fill(-1);
-  const units = Array.from({ length: size / unit }, (_, u) => Array.from({ length: unit }, (_, k) => u * unit + k));
+  const units = Array.from(
+    { length: size / unit },
+    (_, u) => Array.from({ length: unit }, (_, k) => u * unit + k),
+  );
   const join = (...picked: number[][]) => picked.flat();
   const half = Math.floor(units.length / 2);
   return [
     [[join(...units)]],
     [units],
-    [[join(...units.slice(0, half + 1)), units[half + 1] ?? filler], [join(...units.slice(half + 2), filler), filler]],
+    [[join(...units.slice(0, half + 1)), units[half + 1] ?? filler], [
+      join(...units.slice(half + 2), filler),
+      filler,
+    ]],
     [[units.at(-1)!], [join(...units.slice(1, -1).toReversed())], [join(units[0]!, filler)]],
   ];
 }

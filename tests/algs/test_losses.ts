@@ -1,6 +1,6 @@
 /**
- * Losses that only the tests know: what the language can say and no algorithm of the table does. They join the suite by
- * being in the table at the end, and need nothing else.
+ * Losses that only the tests know: what the language can say and no algorithm of the table does.
+ * They join the suite by being in the table at the end, and need nothing else.
  */
 import { z } from "zod";
 import {
@@ -27,10 +27,17 @@ const whitened = defineAlgorithm({
   },
 });
 
-/** A mask instead of a cap (IcePop), a cap for A < 0 (dual clip), and a coefficient that changes during the run. */
+/**
+ * A mask instead of a cap (IcePop), a cap for A < 0 (dual clip), and a coefficient that changes
+ * during the run.
+ */
 const masked = defineAlgorithm({
   name: "masked",
-  config: z.strictObject({ ...clips, high: z.number().default(1.3), dual: z.number().default(1.5) }),
+  config: z.strictObject({
+    ...clips,
+    high: z.number().default(1.3),
+    dual: z.number().default(1.5),
+  }),
   coef: { kl: () => 0.05 },
   loss: ({ logp, old_logp, behaviour_logp, ref_logp, advantage, coef, staleness, length }, c) => {
     const w = old_logp.sub(behaviour_logp).exp();
@@ -46,7 +53,8 @@ const plumbing = defineAlgorithm({
   name: "plumbing",
   config: z.strictObject({}),
   loss: ({ logp, entropy, advantage, n_sequences }) => {
-    const scale = stepSum(advantage.square()).div(n_sequences).add(1).log(); // a sum that is not live
+    // a sum that is not live
+    const scale = stepSum(advantage.square()).div(n_sequences).add(1).log();
     const bonus = where(
       tokenMean(advantage).lt(0.1),
       tokenMean(entropy),
@@ -56,14 +64,19 @@ const plumbing = defineAlgorithm({
   },
 });
 
-/** Numbers wherever an operation of tokens may have one: as a condition, as both choices, before an operator. */
+/**
+ * Numbers wherever an operation of tokens may have one: as a condition, as both choices, before an
+ * operator.
+ */
 const numbers = defineAlgorithm({
   name: "numbers",
   config: z.strictObject({}),
   loss: ({ logp, old_logp, advantage }) => {
     const weight = where(advantage.lt(0), 0.1, 0.7).add(where(scalar(1), old_logp, 0)); // [B, T]
     const live = where(tokenMean(advantage).lt(0.1), logp, 0.3); // [B, T]
-    const bounded = scalar(-0.4).minimum(logp).add(scalar(2).div(old_logp)).mul(scalar(-1).le(old_logp)); // [B, T]
+    const bounded = scalar(-0.4).minimum(logp).add(scalar(2).div(old_logp)).mul(
+      scalar(-1).le(old_logp),
+    ); // [B, T]
     return { loss: tokenMean(weight.mul(live).add(bounded)) };
   },
 });

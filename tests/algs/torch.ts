@@ -1,14 +1,16 @@
 import type { Expression } from "../../data/mod.ts";
 import type { Differentiated, Outcome } from "./under_test.ts";
 
-/** One expression on one step under several cuts, computed by the worker's interpreter in float64. */
+/**
+ * One expression on one step under several cuts, computed by the worker's interpreter in float64.
+ */
 type TorchCase = Differentiated & { expression: Expression };
 
 const path = (relative: string) => new URL(relative, import.meta.url).pathname;
 
 /**
- * A Python process that answers a line of JSON with a line of JSON, in order. It begins when this module is loaded, not in
- * a test, and ends with its standard input.
+ * A Python process that answers a line of JSON with a line of JSON, in order. It begins when this
+ * module is loaded, not in a test, and ends with its standard input.
  */
 export class TorchDriver {
   readonly #lines: ReadableStreamDefaultReader<Uint8Array> | null;
@@ -33,7 +35,8 @@ export class TorchDriver {
   async #roundTrip(request: unknown): Promise<unknown> {
     if (this.#writer === null) {
       throw new Error(
-        `Cannot compare with torch because ${this.variable} is not set: 'deno task test' sets it to a Python that it makes`,
+        `Cannot compare with torch because ${this.variable} is not set: 'deno task test' sets it ` +
+          "to a Python that it makes",
       );
     }
     await this.#writer.write(new TextEncoder().encode(JSON.stringify(request) + "\n"));
@@ -47,7 +50,11 @@ export class TorchDriver {
     while (!this.#rest.includes("\n")) {
       parts.push(this.#rest);
       const { value, done } = await this.#lines!.read();
-      if (done) throw new Error("Cannot compare with torch because its process ended: see what it wrote above");
+      if (done) {
+        throw new Error(
+          "Cannot compare with torch because its process ended: see what it wrote above",
+        );
+      }
       this.#rest = this.#decoder.decode(value, { stream: true });
     }
     const end = this.#rest.indexOf("\n");

@@ -1,5 +1,6 @@
 """
-The worker's interpreter in float64 under several cuts and simulated ranks, as `answer_lines` speaks.
+The worker's interpreter in float64 under several cuts and simulated ranks, as `answer_lines`
+speaks.
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ def numbers(values: Any, length: int) -> list[float]:
 
 
 class Recorded(MicroBatchValues):
-    """Keeps the values of the last micro-batch, for those who ask what torch computed on the way."""
+    """
+    Keeps the values of the last micro-batch, for those who ask what torch computed on the way.
+    """
 
     last: MicroBatchValues
 
@@ -59,7 +62,10 @@ class Case:
         return torch.tensor(numbers(values, length), dtype=torch.float64, requires_grad=True)
 
     def padded(self, rows: list[int], width: int, read: Any, weight: Any = None) -> torch.Tensor:
-        """[B, width]; fillers and padding are NaN, which must not matter. `weight` stands for a model's."""
+        """
+        [B, width]; fillers and padding are NaN, which must not matter. `weight` stands for a
+        model's.
+        """
         full = torch.full((len(rows), width), NAN, dtype=torch.float64)
         if weight is not None:
             full = full + weight
@@ -80,23 +86,35 @@ class Case:
         columns = {}
         for name in self.program.columns:
             if name == "margin":
-                pairs = [self.sequences[row]["inputs"].get(name, 0.0) if row >= 0 else NAN for row in rows[::2]]
+                pairs = [
+                    self.sequences[row]["inputs"].get(name, 0.0) if row >= 0 else NAN
+                    for row in rows[::2]
+                ]
                 columns[name] = torch.tensor(pairs, dtype=torch.float64)
             elif name in SEQUENCE_INPUTS:
-                columns[name] = self.padded(rows, 1, lambda row, name=name: self.leaf(name, row).detach())[:, 0]
+                columns[name] = self.padded(
+                    rows, 1, lambda row, name=name: self.leaf(name, row).detach()
+                )[:, 0]
             else:
-                columns[name] = self.padded(rows, width, lambda row, name=name: self.leaf(name, row).detach())
+                columns[name] = self.padded(
+                    rows, width, lambda row, name=name: self.leaf(name, row).detach()
+                )
         groups = [self.sequences[row]["group"] if row >= 0 else -1 for row in rows]
         return MicroBatch(torch.zeros_like(mask, dtype=torch.int64), mask, columns, rows, groups)
 
-    def live_rows(self, name: str, mb: MicroBatch, leaves: list[torch.Tensor], weight: Any = None) -> torch.Tensor:
+    def live_rows(
+        self, name: str, mb: MicroBatch, leaves: list[torch.Tensor], weight: Any = None
+    ) -> torch.Tensor:
         size = 1 if name in SEQUENCE_INPUTS else mb.mask.shape[1]
         rows = self.padded(mb.sequences, size, leaves.__getitem__, weight)
         return rows[:, 0] if name in SEQUENCE_INPUTS else rows
 
     def run(self, cut: list[list[list[int]]]) -> dict[str, Any]:
         leaves = [
-            {name: [self.leaf(name, row) for row in range(len(self.sequences))] for name in self.program.live}
+            {
+                name: [self.leaf(name, row) for row in range(len(self.sequences))]
+                for name in self.program.live
+            }
             for _ in cut
         ]
 
@@ -105,7 +123,10 @@ class Case:
 
         def rank(index: int, gather: Any) -> Any:
             def forward(mb: MicroBatch, need: set[str]) -> dict[str, torch.Tensor]:
-                return {name: self.live_rows(name, mb, leaves[index][name], weights[index]) for name in need}
+                return {
+                    name: self.live_rows(name, mb, leaves[index][name], weights[index])
+                    for name in need
+                }
 
             return run_step(
                 self.program,
@@ -120,11 +141,16 @@ class Case:
 
         outcomes = in_ranks(len(cut), rank)
         first = outcomes[0]
-        assert all((o.loss, o.metrics) == (first.loss, first.metrics) for o in outcomes), "ranks disagree"
+        assert all((o.loss, o.metrics) == (first.loss, first.metrics) for o in outcomes), (
+            "ranks disagree"
+        )
         assert outcomes[0].finite, outcomes[0].culprit
         assert all(weight.grad == 0 for weight in weights), "a filler has a gradient"
         gradients = {
-            name: [self.mean_over_ranks([rank[name][row] for rank in leaves]) for row in range(len(self.sequences))]
+            name: [
+                self.mean_over_ranks([rank[name][row] for rank in leaves])
+                for row in range(len(self.sequences))
+            ]
             for name in sorted(self.program.live)
         }
         return {"loss": outcomes[0].loss, "metrics": outcomes[0].metrics, "gradients": gradients}
@@ -136,7 +162,10 @@ class Case:
 
 
 def corners(values: MicroBatchValues) -> list[dict[str, Any]]:
-    """The operations with sides that the gradient ran through, as torch computed them, on one micro-batch."""
+    """
+    The operations with sides that the gradient ran through, as torch computed them, on one
+    micro-batch.
+    """
     program = values.program
     found = []
     for i in sorted(values.memo):
@@ -171,7 +200,9 @@ def run(cases: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
         if content.get("corners"):
             ((ranks,),) = content["cuts"]
             assert len(ranks) == 1, "one micro-batch on one rank"
-            found[0]["corners"] = watches.corners() if "python" in content["expression"] else corners(Recorded.last)
+            found[0]["corners"] = (
+                watches.corners() if "python" in content["expression"] else corners(Recorded.last)
+            )
         outcomes.append(found)
     return outcomes
 

@@ -8,9 +8,19 @@ import {
   traceAlgorithm,
 } from "../../algs/mod.ts";
 import { runTorch } from "./torch.ts";
-import type { AlgorithmUnderTest, Corner, Held, LossUnderTest, Probe, Variant } from "./under_test.ts";
+import type {
+  AlgorithmUnderTest,
+  Corner,
+  Held,
+  LossUnderTest,
+  Probe,
+  Variant,
+} from "./under_test.ts";
 
-/** An algorithm of the table under test: the reference evaluator gives its values, the worker's interpreter its gradients. */
+/**
+ * An algorithm of the table under test: the reference evaluator gives its values, the worker's
+ * interpreter its gradients.
+ */
 export function traced(algorithm: AnyAlgorithm): AlgorithmUnderTest {
   const vary = (settings: Record<string, unknown>) => variantOf(algorithm, settings);
   return {
@@ -33,7 +43,9 @@ function variantOf(algorithm: AnyAlgorithm, settings: Record<string, unknown>): 
       tracedLoss(title, loss),
       ...(value_loss ? [tracedLoss(`${title} value_loss`, value_loss)] : []),
     ],
-    ...(credit ? { credit: (round) => Promise.resolve(credit.assign(round as never, parsed as never)) } : {}),
+    ...(credit
+      ? { credit: (round) => Promise.resolve(credit.assign(round as never, parsed as never)) }
+      : {}),
   };
 }
 
@@ -45,7 +57,9 @@ function tracedLoss(title: string, expression: Expression): LossUnderTest {
     pairs: expression.nodes.some(({ kind }) => kind === "pair"),
     probe: (steps, held) => {
       const frozen = held && frozenOf(expression, held);
-      return Promise.resolve(steps.map((step) => probeOf(expression, step, evaluate(expression, step, frozen))));
+      return Promise.resolve(
+        steps.map((step) => probeOf(expression, step, evaluate(expression, step, frozen))),
+      );
     },
     differentiate: (cases) => runTorch(cases.map((one) => ({ ...one, expression }))),
   };
@@ -72,19 +86,32 @@ function probeOf(expression: Expression, step: EvaluatedStep, evaluation: Evalua
   };
 }
 
-function cornersOf(expression: Expression, step: EvaluatedStep, { values: all }: Evaluation): Corner[] {
+function cornersOf(
+  expression: Expression,
+  step: EvaluatedStep,
+  { values: all }: Evaluation,
+): Corner[] {
   const layout = layoutOf(step);
   return expression.nodes.flatMap((node, i): Corner[] => {
     const found = sidesOf(node);
     if (found === null) return [];
     const values = operandValues(expression, { i, layout, values: all });
     const distances = found.distances.map((distance) => values.map(distance));
-    return [{ name: cornerName(i, node), branches: found.branches, sides: values.map(found.side), distances }];
+    return [{
+      name: cornerName(i, node),
+      branches: found.branches,
+      sides: values.map(found.side),
+      distances,
+    }];
   });
 }
 
 type Operands = readonly number[];
-type Sides = { branches: number[]; side: (values: Operands) => number; distances: ((values: Operands) => number)[] };
+type Sides = {
+  branches: number[];
+  side: (values: Operands) => number;
+  distances: ((values: Operands) => number)[];
+};
 
 /** The sides of an operation; null: it has none. */
 function sidesOf(node: ExpressionNode): Sides | null {
@@ -94,7 +121,9 @@ function sidesOf(node: ExpressionNode): Sides | null {
       return {
         branches: [...(lo === null ? [] : [-1]), 0, ...(hi === null ? [] : [1])],
         side: ([x]) => (lo !== null && x! < lo ? -1 : hi !== null && x! > hi ? 1 : 0),
-        distances: [lo, hi].flatMap((bound) => (bound === null ? [] : [([x]: Operands) => x! - bound])),
+        distances: [lo, hi].flatMap((
+          bound,
+        ) => (bound === null ? [] : [([x]: Operands) => x! - bound])),
       };
     }
     case "minimum":
@@ -102,10 +131,18 @@ function sidesOf(node: ExpressionNode): Sides | null {
     case "lt":
     case "le": {
       const distance = ([a, b]: Operands) => a! - b!;
-      return { branches: [-1, 1], side: (values) => Math.sign(distance(values)), distances: [distance] };
+      return {
+        branches: [-1, 1],
+        side: (values) => Math.sign(distance(values)),
+        distances: [distance],
+      };
     }
     case "where":
-      return { branches: [-1, 1], side: ([condition]) => (condition !== 0 ? 1 : -1), distances: [] };
+      return {
+        branches: [-1, 1],
+        side: ([condition]) => (condition !== 0 ? 1 : -1),
+        distances: [],
+      };
     default:
       return null;
   }

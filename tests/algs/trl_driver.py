@@ -1,7 +1,7 @@
 """
-TRL's own losses with injected log-probabilities: float64, one rank, one micro-batch, as `answer_lines` speaks. The
-trainers are bare objects with the attributes that the methods read, set as their constructors set them from TRL's own
-configurations; the methods are TRL's.
+TRL's own losses with injected log-probabilities: float64, one rank, one micro-batch, as
+`answer_lines` speaks. The trainers are bare objects with the attributes that the methods read, set
+as their constructors set them from TRL's own configurations; the methods are TRL's.
 """
 
 from __future__ import annotations
@@ -16,7 +16,16 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 import torch
 from accelerate import Accelerator
-from trl import DPOConfig, DPOTrainer, GRPOConfig, GRPOTrainer, RLOOConfig, RLOOTrainer, SFTConfig, SFTTrainer
+from trl import (
+    DPOConfig,
+    DPOTrainer,
+    GRPOConfig,
+    GRPOTrainer,
+    RLOOConfig,
+    RLOOTrainer,
+    SFTConfig,
+    SFTTrainer,
+)
 
 from answer_lines import answer_lines
 
@@ -54,15 +63,19 @@ def config_of(cls: type, settings: dict[str, Any], **fixed: Any) -> Any:
 
 class Round:
     """
-    Completions as TRL sees them: every position of a sequence, `tool_mask` where it is not trained. `cut`: which of
-    them end without an end-of-sequence token; None: none does.
+    Completions as TRL sees them: every position of a sequence, `tool_mask` where it is not trained.
+    `cut`: which of them end without an end-of-sequence token; None: none does.
     """
 
-    def __init__(self, sequences: list[dict[str, Any]], holes: bool, cut: list[bool] | None = None) -> None:
+    def __init__(
+        self, sequences: list[dict[str, Any]], holes: bool, cut: list[bool] | None = None
+    ) -> None:
         self.sequences = sequences
         self.cut = cut or [False] * len(sequences)
         self.holes = holes
-        self.places = [[t for t, bit in enumerate(one["mask"]) if bit or holes] for one in sequences]
+        self.places = [
+            [t for t, bit in enumerate(one["mask"]) if bit or holes] for one in sequences
+        ]
         self.width = max(map(len, self.places))
 
     def rows(self, name: str) -> list[list[float]]:
@@ -87,11 +100,14 @@ class Round:
 
     def generated(self) -> dict[str, Any]:
         count = len(self.sequences)
-        masks = [[one["mask"][t] for t in places] for one, places in zip(self.sequences, self.places)]
+        masks = [
+            [one["mask"][t] for t in places] for one, places in zip(self.sequences, self.places)
+        ]
         return {
             "prompts": [PROMPT] * count,
             "completions": [
-                [1] * (len(places) - 1) + [1 if cut else EOS] for places, cut in zip(self.places, self.cut)
+                [1] * (len(places) - 1) + [1 if cut else EOS]
+                for places, cut in zip(self.places, self.cut)
             ],
             "tool_mask": masks if self.holes else None,
             "behaviour": self.rows("behaviour_logp"),
@@ -102,7 +118,11 @@ def sampled(trainer: Any, round: Round, rewards: list[float]) -> None:
     """What generation, rewards and the models would give."""
     g = round.generated()
     logp = round.padded("logp").requires_grad_()
-    by_model = {"live": logp, id(trainer.model): round.padded("old_logp"), "ref": round.padded("ref_logp")}
+    by_model = {
+        "live": logp,
+        id(trainer.model): round.padded("old_logp"),
+        "ref": round.padded("ref_logp"),
+    }
     entropy = round.padded("entropy").requires_grad_()
 
     def forward(model: Any, *args: Any, **kwargs: Any) -> tuple[torch.Tensor, torch.Tensor, None]:
@@ -119,7 +139,9 @@ def sampled(trainer: Any, round: Round, rewards: list[float]) -> None:
         num_iterations=trainer.args.num_iterations,
         beta=trainer.args.beta,
         epsilon_low=trainer.args.epsilon,
-        epsilon_high=trainer.args.epsilon if trainer.args.epsilon_high is None else trainer.args.epsilon_high,
+        epsilon_high=trainer.args.epsilon
+        if trainer.args.epsilon_high is None
+        else trainer.args.epsilon_high,
         mask_truncated_completions=trainer.args.mask_truncated_completions,
         max_completion_length=trainer.args.max_completion_length,
         pad_to_multiple_of=None,
@@ -132,16 +154,24 @@ def sampled(trainer: Any, round: Round, rewards: list[float]) -> None:
 
 def grpo(argument: dict[str, Any]) -> dict[str, Any]:
     count = len(argument["sequences"])
-    sizes = {"per_device_train_batch_size": count, "gradient_accumulation_steps": 1, "steps_per_generation": 1}
+    sizes = {
+        "per_device_train_batch_size": count,
+        "gradient_accumulation_steps": 1,
+        "steps_per_generation": 1,
+    }
     config = config_of(GRPOConfig, argument["settings"], num_generations=argument["group"], **sizes)
     copied = (
-        "use_vllm vllm_importance_sampling_correction vllm_importance_sampling_mode vllm_importance_sampling_clip_max "
-        "vllm_importance_sampling_clip_min loss_type multi_objective_aggregation scale_rewards "
-        "importance_sampling_level off_policy_mask_threshold top_entropy_quantile entropy_coef use_adaptive_entropy"
+        "use_vllm vllm_importance_sampling_correction vllm_importance_sampling_mode "
+        "vllm_importance_sampling_clip_max vllm_importance_sampling_clip_min loss_type "
+        "multi_objective_aggregation scale_rewards importance_sampling_level "
+        "off_policy_mask_threshold top_entropy_quantile entropy_coef use_adaptive_entropy"
     ).split()
     trainer = bare(GRPOTrainer, config, **{name: getattr(config, name) for name in copied})
     trainer.__dict__.update(
-        _entropy_bonus_enabled=config.entropy_coef != 0.0, environment_factories=None, environments=None, tools=[]
+        _entropy_bonus_enabled=config.entropy_coef != 0.0,
+        environment_factories=None,
+        environments=None,
+        tools=[],
     )
     round = Round(argument["sequences"], holes=True, cut=argument["cut"])
     sampled(trainer, round, argument["rewards"])
@@ -161,7 +191,11 @@ def grpo(argument: dict[str, Any]) -> dict[str, Any]:
 
 def rloo(argument: dict[str, Any]) -> dict[str, Any]:
     count = len(argument["sequences"])
-    sizes = {"per_device_train_batch_size": count, "gradient_accumulation_steps": 1, "steps_per_generation": 1}
+    sizes = {
+        "per_device_train_batch_size": count,
+        "gradient_accumulation_steps": 1,
+        "steps_per_generation": 1,
+    }
     config = config_of(RLOOConfig, argument["settings"], num_generations=argument["group"], **sizes)
     trainer = bare(
         RLOOTrainer,
@@ -181,12 +215,22 @@ def both_of(trainer: Any, round: Round) -> dict[str, Any]:
     inputs = trainer._generate_and_score_completions([{"prompt": "p"} for _ in round.sequences])
     loss = trainer._compute_loss("live", inputs)
     loss.backward()
-    gradients = {name: round.gradients(leaf) for name, leaf in trainer.leaves.items() if leaf.grad is not None}
-    return {"loss": loss.item(), "gradients": gradients, "advantages": inputs["advantages"].tolist()}
+    gradients = {
+        name: round.gradients(leaf)
+        for name, leaf in trainer.leaves.items()
+        if leaf.grad is not None
+    }
+    return {
+        "loss": loss.item(),
+        "gradients": gradients,
+        "advantages": inputs["advantages"].tolist(),
+    }
 
 
 class Outputs:
-    """What TRL's language-model head gives: log-probabilities of the labels, 0 where they are ignored."""
+    """
+    What TRL's language-model head gives: log-probabilities of the labels, 0 where they are ignored.
+    """
 
     def __init__(self, log_probs: torch.Tensor, label_mask: torch.Tensor) -> None:
         self.log_probs = log_probs
@@ -196,7 +240,9 @@ class Outputs:
         self.is_top1 = torch.zeros_like(label_mask)
 
 
-def language_model(round: Round, mask: torch.Tensor, order: list[int], name: str) -> tuple[Any, torch.Tensor]:
+def language_model(
+    round: Round, mask: torch.Tensor, order: list[int], name: str
+) -> tuple[Any, torch.Tensor]:
     """Position t of ours is the target t: the first has none before it."""
     leaf = round.padded(name).requires_grad_()
     return lambda **_: Outputs((leaf * mask)[order][:, 1:], mask[order][:, 1:]), leaf
@@ -211,14 +257,20 @@ def dpo(argument: dict[str, Any]) -> dict[str, Any]:
     config = config_of(DPOConfig, argument["settings"])
     round = Round(argument["sequences"], holes=True)
     mask = masks_of(round)
-    order = [*range(0, len(mask), 2), *range(1, len(mask), 2)]  # ours: by turns; TRL's: chosen, then rejected
+    order = [
+        *range(0, len(mask), 2),
+        *range(1, len(mask), 2),
+    ]  # ours: by turns; TRL's: chosen, then rejected
     model, leaf = language_model(round, mask, order, "logp")
     reference, _ = language_model(round, mask, order, "ref_logp")
     copied = "beta f_divergence_type ld_alpha label_smoothing use_weighting".split()
     trainer = bare(DPOTrainer, config, **{name: getattr(config, name) for name in copied})
     weights = config.loss_weights or [1.0] * len(config.loss_type)
     trainer.__dict__.update(
-        loss_types=config.loss_type, loss_weights=weights, precompute_ref_logps=False, ref_model=reference
+        loss_types=config.loss_type,
+        loss_weights=weights,
+        precompute_ref_logps=False,
+        ref_model=reference,
     )
     ids = mask[order].long()
     inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids), "completion_mask": ids}
@@ -232,9 +284,15 @@ def sft(argument: dict[str, Any]) -> dict[str, Any]:
     round = Round(argument["sequences"], holes=True)
     mask = masks_of(round)
     model, leaf = language_model(round, mask, list(range(len(mask))), "logp")
-    trainer = bare(SFTTrainer, config, compute_loss_func=None, label_smoother=None, is_deepspeed_enabled=False)
+    trainer = bare(
+        SFTTrainer, config, compute_loss_func=None, label_smoother=None, is_deepspeed_enabled=False
+    )
     ids = mask.long()
-    inputs = {"input_ids": ids, "attention_mask": torch.ones_like(ids), "labels": ids.masked_fill(~mask, -100)}
+    inputs = {
+        "input_ids": ids,
+        "attention_mask": torch.ones_like(ids),
+        "labels": ids.masked_fill(~mask, -100),
+    }
     loss = trainer.compute_loss(model, inputs, num_items_in_batch=mask.sum())
     loss.backward()
     return {"loss": loss.item(), "gradients": {"logp": round.gradients(leaf)}}

@@ -12,7 +12,12 @@ import {
 } from "../../algs/mod.ts";
 
 /** One group: right, wrong, and cut. One, three and two tokens. */
-const ROUND: CreditRound = { reward: [1, 0, 0], group: [0, 0, 0], stop: ["stop", "stop", "length"], length: [1, 3, 2] };
+const ROUND: CreditRound = {
+  reward: [1, 0, 0],
+  group: [0, 0, 0],
+  stop: ["stop", "stop", "length"],
+  length: [1, 3, 2],
+};
 
 /** The loss of the round on the policy that sampled it, as a step has it. */
 function lossOf(settings: Record<string, unknown>): number {
@@ -21,14 +26,19 @@ function lossOf(settings: Record<string, unknown>): number {
   const masked = maskedOf(choice, ROUND);
   const sequences = ROUND.length.map((tokens, i) => {
     const column = (value: number) => new Array<number>(tokens).fill(value);
-    const inputs = { logp: column(-1), old_logp: column(-1), advantage: column(advantage[i] as number) };
+    const inputs = {
+      logp: column(-1),
+      old_logp: column(-1),
+      advantage: column(advantage[i] as number),
+    };
     return { group: 0, mask: column(masked[i] ? 0 : 1), inputs };
   });
   return evaluate(expressionsOf(choice).loss, { sequences }).loss;
 }
 
-Deno.test("mask_truncated: the group is compared whole, and the cut completion is in no sum and no denominator", () => {
-  // The mean is 1/3 and the variance ((2/3)² + 2 (1/3)²) ÷ 2 = 1/3, so the advantages are 2a, −a and −a.
+Deno.test("mask_truncated: the cut completion is compared, but in no sum and denominator", () => {
+  // The mean is 1/3 and the variance ((2/3)² + 2 (1/3)²) ÷ 2 = 1/3, so the advantages are 2a, −a
+  // and −a.
   const a = Math.sqrt(1 / 3);
   const by_hand = {
     token_mean: [(-2 * a + 3 * a) / 4, (-2 * a + 3 * a + 2 * a) / 6],
@@ -41,12 +51,15 @@ Deno.test("mask_truncated: the group is compared whole, and the cut completion i
     const settings = { aggregation, loss_denominator: aggregation.endsWith("_sum") ? 8 : 1 };
     for (const [mask_truncated, expected] of [[true, masked!], [false, whole!]] as const) {
       const found = lossOf({ ...settings, mask_truncated });
-      ok(Math.abs(found - expected) < 1e-15, `${aggregation}, ${mask_truncated}: ${found}, by hand ${expected}`);
+      ok(
+        Math.abs(found - expected) < 1e-15,
+        `${aggregation}, ${mask_truncated}: ${found}, by hand ${expected}`,
+      );
     }
   }
 });
 
-Deno.test("mask_truncated is a setting of every online algorithm with shared terms, off by default and in every older record", () => {
+Deno.test("mask_truncated is a setting of every online algorithm, off in older records", () => {
   const shared = Object.values(ONLINE_ALGORITHMS as Record<string, AnyAlgorithm>)
     .filter(({ config }) => "kl_coef" in config.shape).map(({ name }) => name);
   ok(shared.length >= 11);
@@ -62,7 +75,7 @@ Deno.test("mask_truncated is a setting of every online algorithm with shared ter
   deepStrictEqual(maskedOf(file, ROUND), [false, false, true]);
 });
 
-Deno.test("only what the token limit cut is masked: a time limit, turns or an error that end a sequence are not it", () => {
+Deno.test("only what the token limit cut is masked: time, turns and errors do not count", () => {
   const choice = AlgorithmChoice.parse({ name: "grpo", mask_truncated: true });
   const stop: CreditRound["stop"] = ["stop", "length", "max_turns", "timeout", "error", "abort"];
   deepStrictEqual(maskedOf(choice, { stop }), [false, true, false, false, false, false]);
@@ -70,7 +83,10 @@ Deno.test("only what the token limit cut is masked: a time limit, turns or an er
 
 Deno.test("hasSignal() asks the completions that are trained alone", () => {
   const group = (reward: number[], stop: CreditRound["stop"]): CreditRound => ({
-    ...{ reward, stop, group: reward.map(() => 0), length: reward.map(() => 2) },
+    reward,
+    stop,
+    group: reward.map(() => 0),
+    length: reward.map(() => 2),
   });
   for (const settings of [{}, { kl_coef: 0.1, kl_in: "advantage", kl_estimator: "k1" }]) {
     const choice = AlgorithmChoice.parse({ name: "grpo", mask_truncated: true, ...settings });
@@ -80,5 +96,9 @@ Deno.test("hasSignal() asks the completions that are trained alone", () => {
     strictEqual(hasSignal(whole, group([1, 0], ["length", "length"])), true);
   }
   const choice = AlgorithmChoice.parse({ name: "grpo", mask_truncated: true });
-  strictEqual(hasSignal(choice, group([1, 0.5, 0], ["length", "stop", "length"])), false, "its advantage is 0");
+  strictEqual(
+    hasSignal(choice, group([1, 0.5, 0], ["length", "stop", "length"])),
+    false,
+    "its advantage is 0",
+  );
 });

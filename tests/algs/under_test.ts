@@ -1,6 +1,6 @@
 /**
- * What the property suite asks of an algorithm, whatever language it is written in: values, gradients and credit.
- * `traced.ts` answers for the algorithms of the table; `properties.ts` asks.
+ * What the property suite asks of an algorithm, whatever language it is written in: values,
+ * gradients and credit. `traced.ts` answers for the algorithms of the table; `properties.ts` asks.
  */
 import type { Assigned, CreditNeeds, CreditRound, EvaluatedStep } from "../../algs/mod.ts";
 
@@ -8,8 +8,8 @@ import type { Assigned, CreditNeeds, CreditRound, EvaluatedStep } from "../../al
 export type Cut = number[][][];
 
 /**
- * An operation with sides: clamp, minimum, maximum, lt, le, where. Of each of its values: the side it is on, and how far
- * it is from where the sides meet.
+ * An operation with sides: clamp, minimum, maximum, lt, le, where. Of each of its values: the side
+ * it is on, and how far it is from where the sides meet.
  */
 export type Corner = {
   /** The same in every probe of one loss. */
@@ -17,22 +17,34 @@ export type Corner = {
   /** The sides that some case must take. */
   branches: readonly number[];
   /**
-   * [values] clamp: -1 below, 0 within, its bounds too, 1 above. minimum, maximum, lt, le: the sign of the first minus the
-   * second. where: 1 true, -1 false.
+   * [values] clamp: -1 below, 0 within, its bounds too, 1 above. minimum, maximum, lt, le: the sign
+   * of the first minus the second. where: 1 true, -1 false.
    */
   sides: readonly number[];
-  /** [edges][values] Signed, 0 at the edge itself. clamp: from each bound that it has; where: none. */
+  /**
+   * [edges][values] Signed, 0 at the edge itself. clamp: from each bound that it has; where: none.
+   */
   distances: readonly (readonly number[])[];
 };
 
 /** The loss of a step, computed without a gradient. */
-export type Probe = { loss: number; metrics: Readonly<Record<string, number>>; corners: readonly Corner[] };
+export type Probe = {
+  loss: number;
+  metrics: Readonly<Record<string, number>>;
+  corners: readonly Corner[];
+};
 
-/** What stays as it is while inputs move, so that differences of the loss are differences of what is differentiated. */
+/**
+ * What stays as it is while inputs move, so that differences of the loss are differences of what is
+ * differentiated.
+ */
 export type Held = {
   /** Every `detach` has its value of this step. */
   detached: EvaluatedStep;
-  /** Every corner named here stays on its sides; 0 of minimum and maximum is torch's tie: half of each. */
+  /**
+   * Every corner named here stays on its sides; 0 of minimum and maximum is torch's tie: half of
+   * each.
+   */
   sides?: Readonly<Record<string, readonly number[]>>;
 };
 
@@ -42,7 +54,10 @@ export type Differentiated = {
   cuts: readonly Cut[];
   /** `old_logp` is read as the detached `logp`, and is no column. */
   old_is_current?: boolean;
-  /** Also tell the corners as torch computed them: of the first cut, which must be one micro-batch on one rank. */
+  /**
+   * Also tell the corners as torch computed them: of the first cut, which must be one micro-batch
+   * on one rank.
+   */
   corners?: boolean;
 };
 
@@ -63,7 +78,10 @@ export type LossUnderTest = {
   pairs: boolean;
   /** float64, the whole step at once. */
   probe(steps: readonly EvaluatedStep[], held?: Held): Promise<readonly Probe[]>;
-  /** What the trainer computes, float64, on simulated ranks; the outcomes of each case are in the order of its cuts. */
+  /**
+   * What the trainer computes, float64, on simulated ranks; the outcomes of each case are in the
+   * order of its cuts.
+   */
   differentiate(cases: readonly Differentiated[]): Promise<readonly (readonly Outcome[])[]>;
 };
 

@@ -26,23 +26,53 @@ async function bench(
 
 const FIELDS: Record<string, string[]> = {
   engine: [
-    ...["serial_steps_per_s", "serial_step_p50_ms", "serial_step_p99_ms", "stage_overhead_ms"],
-    ...["replay_steps", "replay_ms", "quickstart_engine_share", "quickstart_engine_ms", "quickstart_round_ms"],
-    ...(POSTGRES_MISSING ? [] : ["postgres_vs_dbos_serial", "postgres_vs_raw", "postgres_vs_dbos_concurrent"]),
+    "serial_steps_per_s",
+    "serial_step_p50_ms",
+    "serial_step_p99_ms",
+    "stage_overhead_ms",
+    "replay_steps",
+    "replay_ms",
+    "quickstart_engine_share",
+    "quickstart_engine_ms",
+    "quickstart_round_ms",
+    ...(POSTGRES_MISSING
+      ? []
+      : ["postgres_vs_dbos_serial", "postgres_vs_raw", "postgres_vs_dbos_concurrent"]),
   ],
   quickstart: [
-    ...["wall_s", "boot_s", "warmup_s", "rounds_s", "evaluation_s", "rounds", "round_ms", "tokens_per_s"],
-    ...["reward_first", "reward_last", "peer_rounds_s", "peer_round_ms", "peer_tokens_per_s"],
+    "wall_s",
+    "boot_s",
+    "warmup_s",
+    "rounds_s",
+    "evaluation_s",
+    "rounds",
+    "round_ms",
+    "tokens_per_s",
+    "reward_first",
+    "reward_last",
+    "peer_rounds_s",
+    "peer_round_ms",
+    "peer_tokens_per_s",
   ],
 };
 
 for (const [name, fields] of Object.entries(FIELDS)) {
-  Deno.test(`bench ${name} --json ends with one JSON object that has its fields as numbers`, async () => {
+  Deno.test(`bench ${name} --json ends with one JSON object of its numbers`, async () => {
     const few = name === "engine" ? ["--repeats", "1", "--steps", "50"] : [];
-    const { code, lines, said } = await bench([name, "--json", "--rounds", "3", "--warmup", "2", ...few]);
+    const { code, lines, said } = await bench([
+      name,
+      "--json",
+      "--rounds",
+      "3",
+      "--warmup",
+      "2",
+      ...few,
+    ]);
     strictEqual(code, 0, said);
     const measured = JSON.parse(lines.at(-1)!) as Record<string, unknown>;
-    for (const field of fields) ok(Number.isFinite(measured[field]), `${field} is ${measured[field]}`);
+    for (const field of fields) {
+      ok(Number.isFinite(measured[field]), `${field} is ${measured[field]}`);
+    }
     if (name === "engine") {
       const share = measured.quickstart_engine_share as number;
       ok(share > 0 && share < 1, `a share of ${share}`);
@@ -56,7 +86,7 @@ for (const [name, fields] of Object.entries(FIELDS)) {
   });
 }
 
-Deno.test("bench grpo --json tells both times, their ratio and what they were told, on equally many tokens", async () => {
+Deno.test("bench grpo --json has both times and their ratio, on equally many tokens", async () => {
   const { HOLDFAST_TEST_TRL_PYTHON } = await ensureTestEnvironments();
   const sizes = [
     "--steps",
@@ -77,14 +107,28 @@ Deno.test("bench grpo --json tells both times, their ratio and what they were to
   });
   strictEqual(code, 0, said);
   const measured = JSON.parse(lines.at(-1)!) as Record<string, number>;
-  for (const field of ["step_s", "trl_step_s", "publish_ms", "load_ms", "generate_ms", "train_ms", "engine_ms"]) {
+  for (
+    const field of [
+      "step_s",
+      "trl_step_s",
+      "publish_ms",
+      "load_ms",
+      "generate_ms",
+      "train_ms",
+      "engine_ms",
+    ]
+  ) {
     ok(measured[field]! > 0, `${field} is ${measured[field]}`);
   }
-  // All three are rounded to thousandths, and a step of this size takes some hundredths of a second.
+  // All three are rounded to thousandths, and a step of this size takes some hundredths of a
+  // second.
   const half = 0.0005;
   const least = (measured.step_s! - half) / (measured.trl_step_s! + half) - half;
   const most = (measured.step_s! + half) / (measured.trl_step_s! - half) + half;
-  ok(least <= measured.ratio! && measured.ratio! <= most, `${measured.ratio} is not between ${least} and ${most}`);
+  ok(
+    least <= measured.ratio! && measured.ratio! <= most,
+    `${measured.ratio} is not between ${least} and ${most}`,
+  );
   strictEqual(measured.tokens_per_step, 16);
   const { settings } = measured as unknown as {
     settings: { prompts: number; trl: { gradient_checkpointing: boolean } };
@@ -96,17 +140,23 @@ Deno.test("bench: a name or a flag that there is not is told with those there ar
   const unknown = await bench(["no_such"]);
   strictEqual(unknown.code, 2);
   for (const name of Object.keys(FIELDS)) ok(unknown.said.includes(name), unknown.said);
-  deepStrictEqual(numberFlags(["--rounds", "3"], { rounds: 20, warmup: 30 }), { rounds: 3, warmup: 30 });
+  deepStrictEqual(numberFlags(["--rounds", "3"], { rounds: 20, warmup: 30 }), {
+    rounds: 3,
+    warmup: 30,
+  });
   for (const args of [["--round", "3"], ["--rounds", "x"], ["--rounds"], ["3"]]) {
     throws(() => numberFlags(args, { rounds: 20 }), /there are --rounds 20/);
   }
 });
 
-Deno.test("idleShare() is the part that no interval covers, however they overlap or stick out", () => {
+Deno.test("idleShare() is the part that no interval covers, however they overlap", () => {
   const whole = { from_ms: 10, to_ms: 20 };
   strictEqual(idleShare(whole, []), 1);
   strictEqual(idleShare(whole, [{ from_ms: 0, to_ms: 30 }]), 0);
-  const overlapping = [{ from_ms: 14, to_ms: 16 }, { from_ms: 5, to_ms: 12 }, { from_ms: 15, to_ms: 18 }];
+  const overlapping = [{ from_ms: 14, to_ms: 16 }, { from_ms: 5, to_ms: 12 }, {
+    from_ms: 15,
+    to_ms: 18,
+  }];
   strictEqual(idleShare(whole, overlapping), 0.4);
   strictEqual(idleShare(whole, [{ from_ms: 11, to_ms: 19 }, { from_ms: 12, to_ms: 13 }]), 0.2);
 });

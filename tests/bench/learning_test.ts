@@ -6,11 +6,12 @@ import { learningTable, seedResult } from "../../bench/learning_docs.ts";
 import { learned, RoundWatch } from "../../bench/learning_run.ts";
 import type { EngineEvent } from "../../engine/mod.ts";
 
-type Body = EngineEvent extends infer E ? E extends unknown ? Omit<E, "run" | "at_ms"> : never : never;
+type Body = EngineEvent extends infer E ? E extends unknown ? Omit<E, "run" | "at_ms"> : never
+  : never;
 
 const REWARDS = { ...learned("grpo"), rows: null };
 
-Deno.test("RoundWatch reads samples, seconds and rewards of rounds alone, and ends the run with the round that spends the budget", () => {
+Deno.test("RoundWatch reads rounds alone, and ends the run when one spends the budget", () => {
   let now = 0;
   const watch = new RoundWatch(REWARDS, 10, () => now);
   const on = (body: Body) => watch.on({ run: "r", at_ms: 0, ...body } as EngineEvent);
@@ -27,7 +28,11 @@ Deno.test("RoundWatch reads samples, seconds and rewards of rounds alone, and en
   for (const [round, reward] of [[1, 0.25], [2, 0.5], [3, 0.75]] as const) {
     started(`round/${round}/draw_prompts`);
     generated(`round/${round}/generate_slab#0`, 4);
-    on({ type: "metrics", key: `round/${round}/assign_credit`, metrics: { "reward/mean": reward } });
+    on({
+      type: "metrics",
+      key: `round/${round}/assign_credit`,
+      metrics: { "reward/mean": reward },
+    });
     on({ type: "metrics", key: `round/${round}/train_policy`, metrics: { "policy/loss": 1 } });
     now += 1000;
     strictEqual(watch.signal.aborted, false);
@@ -43,7 +48,7 @@ Deno.test("RoundWatch reads samples, seconds and rewards of rounds alone, and en
   ]);
 });
 
-Deno.test("RoundWatch of a supervised loop counts its rows, reads a token's probability, and ends with the last round", () => {
+Deno.test("RoundWatch of a supervised loop counts rows and ends with the last round", () => {
   const watch = new RoundWatch({ ...learned("sft"), rows: 64 }, null, () => 0);
   const on = (body: Body) => watch.on({ run: "r", at_ms: 0, ...body } as EngineEvent);
   for (const [round, loss] of [[1, Math.log(4)], [2, Math.log(2)]] as const) {
@@ -60,7 +65,10 @@ Deno.test("RoundWatch of a supervised loop counts its rows, reads a token's prob
     on({ type: "round_closed", loop: "step", round, times: 2, carried: {}, tally: {}, total: {} });
   }
   strictEqual(watch.signal.aborted, true);
-  deepStrictEqual(watch.curve.map(({ samples, value }) => [samples, value.toFixed(6)]), [[64, "0.250000"], [
+  deepStrictEqual(watch.curve.map(({ samples, value }) => [samples, value.toFixed(6)]), [[
+    64,
+    "0.250000",
+  ], [
     128,
     "0.500000",
   ]]);
@@ -68,7 +76,10 @@ Deno.test("RoundWatch of a supervised loop counts its rows, reads a token's prob
 
 Deno.test("learned() knows what each algorithm is judged by", () => {
   const labels = Object.keys(ALGORITHMS).map((name) => [name, learned(name).label]);
-  const { sft, dpo, reward_model, ...online } = Object.fromEntries(labels) as Record<string, string>;
+  const { sft, dpo, reward_model, ...online } = Object.fromEntries(labels) as Record<
+    string,
+    string
+  >;
   deepStrictEqual([dpo, reward_model], ["pairs told apart", "pairs told apart"]);
   match(sft!, /probability/);
   deepStrictEqual(new Set(Object.values(online)), new Set(["mean reward"]));
@@ -98,7 +109,11 @@ Deno.test("learningTable() has a row for each algorithm, and says where a seed w
       columns: ["samples", "mean reward"],
       results: { 1: result(0.1, 0.5, 30.4), 2: result(0.2, 0.5, 31) },
     },
-    { algorithm: "b", columns: ["samples", "pairs told apart"], results: { 1: result(0.3, 0.6, 40) } },
+    {
+      algorithm: "b",
+      columns: ["samples", "pairs told apart"],
+      results: { 1: result(0.3, 0.6, 40) },
+    },
   ];
   strictEqual(
     learningTable(recorded),
@@ -111,17 +126,32 @@ Deno.test("learningTable() has a row for each algorithm, and says where a seed w
   );
 });
 
-Deno.test("bench learning reads its flags, and names what there is at one that it cannot read", () => {
-  const { seeds, algorithms, budget, write } = asked(["--seeds", "101,102", "--algorithms", "grpo", "--write"]);
-  deepStrictEqual({ seeds, algorithms, write }, { seeds: [101, 102], algorithms: ["grpo"], write: true });
+Deno.test("bench learning reads its flags, and lists the choices for a wrong one", () => {
+  const { seeds, algorithms, budget, write } = asked([
+    "--seeds",
+    "101,102",
+    "--algorithms",
+    "grpo",
+    "--write",
+  ]);
+  deepStrictEqual({ seeds, algorithms, write }, {
+    seeds: [101, 102],
+    algorithms: ["grpo"],
+    write: true,
+  });
   ok(budget > 1000);
   deepStrictEqual([asked([]).seeds, asked([]).write], [[1, 2, 3], false]);
-  for (const args of [["--seeds", "a"], ["--algorithms", "grop"], ["--budget", "0"], ["grpo"], ["--seeds", "1.5"]]) {
+  for (
+    const args of [["--seeds", "a"], ["--algorithms", "grop"], ["--budget", "0"], ["grpo"], [
+      "--seeds",
+      "1.5",
+    ]]
+  ) {
     throws(() => asked(args), /there are --seeds.*--algorithms with some of .*grpo/);
   }
 });
 
-Deno.test("curvesSvg() draws each series as it is and smoothed, inside the plot, with its labels", () => {
+Deno.test("curvesSvg() draws each series, plain and smoothed, inside the plot, labelled", () => {
   const series = [
     { name: "a < b", points: [{ x: 0, y: 0 }, { x: 10, y: 1 }, { x: 20, y: 0 }] },
     { name: "c", points: [{ x: 0, y: 0.5 }, { x: 40, y: 0.5 }] },
@@ -133,7 +163,10 @@ Deno.test("curvesSvg() draws each series as it is and smoothed, inside the plot,
   const points = [...svg.matchAll(/points="([^"]+)"/g)].flatMap(([, list]) =>
     list!.split(" ").map((p) => p.split(",").map(Number))
   );
-  ok(points.every(([x, y]) => x! >= 56 && x! <= 624 && y! >= 34 && y! <= 256), JSON.stringify(points));
+  ok(
+    points.every(([x, y]) => x! >= 56 && x! <= 624 && y! >= 34 && y! <= 256),
+    JSON.stringify(points),
+  );
   deepStrictEqual(smoothed(series[0]!.points).map(({ y }) => y), [1 / 3, 1 / 3, 1 / 3]);
   deepStrictEqual([0, 0.7, 3, 5, 7, 60].map(niceStep), [1, 1, 5, 5, 10, 100]);
 });

@@ -2,9 +2,15 @@ import { strictEqual } from "node:assert/strict";
 import { groupsInFlight, nextResult } from "../../bench/recovery.ts";
 import type { JournalRow, RowKind } from "../../engine/mod.ts";
 
-function journal(...entries: [at_ms: number, kind: RowKind, key: string, value?: unknown][]): JournalRow[] {
+function journal(
+  ...entries: [at_ms: number, kind: RowKind, key: string, value?: unknown][]
+): JournalRow[] {
   return entries.map(([at_ms, kind, key, value], i) => ({
-    ...{ kind, key, at_ms, seq: i + 1, epoch: 1 },
+    kind,
+    key,
+    at_ms,
+    seq: i + 1,
+    epoch: 1,
     value: JSON.stringify(value ?? {}),
   }));
 }

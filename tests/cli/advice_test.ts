@@ -1,14 +1,19 @@
-/** Every command and every setting that a message of the code names: each command parses, each setting exists. */
+/**
+ * Every command and every setting that a message of the code names: each command parses, each
+ * setting exists.
+ */
 import { deepStrictEqual, ok } from "node:assert/strict";
 import { z } from "zod";
 import { resumeTakes } from "../../cli/advised_settings.ts";
-import { program } from "../../cli/main.ts";
+import { commandLine } from "../../cli/command_line.ts";
 import { changeable, FLOWS, parseOverride } from "../../configs/mod.ts";
 import { bare, optionsOf } from "../../configs/schema_walk.ts";
 import { IMPORT_TABLE } from "../lint/rooms.ts";
 
 const ROOT = new URL("../../", import.meta.url).pathname;
-const ROOMS = Object.keys(IMPORT_TABLE).filter((room) => !["bench", "examples", "mod.ts", "testing"].includes(room));
+const ROOMS = Object.keys(IMPORT_TABLE).filter((room) =>
+  !["bench", "examples", "mod.ts", "testing"].includes(room)
+);
 /** Stands for a value that is known when the message is made. */
 const HOLE = "\u25a1";
 
@@ -62,13 +67,19 @@ function textsOf(file: string): { texts: Text[]; commands: Text[] } {
           TemplateLiteral: take,
           BinaryExpression: take,
           CallExpression(node: Node) {
-            if (node.callee?.name === "command") commands.push({ file, text: said(node.arguments![1]!) });
+            if (node.callee?.name === "command") {
+              commands.push({ file, text: said(node.arguments![1]!) });
+            }
           },
         }),
       },
     },
   };
-  Deno.lint.runPlugin(plugin as unknown as Deno.lint.Plugin, file, Deno.readTextFileSync(`${ROOT}${file}`));
+  Deno.lint.runPlugin(
+    plugin as unknown as Deno.lint.Plugin,
+    file,
+    Deno.readTextFileSync(`${ROOT}${file}`),
+  );
   return { texts, commands };
 }
 
@@ -90,21 +101,29 @@ const TEXTS = [
 /** Every path of a schema, in lists and in the options of unions too. */
 function pathsOf(schema: z.ZodType, path = ""): string[] {
   const here = bare(schema);
-  const below = (name: string, inner: z.ZodType) => pathsOf(inner, path === "" ? name : `${path}.${name}`);
+  const below = (name: string, inner: z.ZodType) =>
+    pathsOf(inner, path === "" ? name : `${path}.${name}`);
   if (here instanceof z.ZodObject) {
-    return [path, ...Object.entries(here.shape).flatMap(([name, field]) => below(name, field as z.ZodType))];
+    return [
+      path,
+      ...Object.entries(here.shape).flatMap(([name, field]) => below(name, field as z.ZodType)),
+    ];
   }
   if (here instanceof z.ZodArray) return [path, ...pathsOf(here.element as z.ZodType, path)];
   if (here instanceof z.ZodDiscriminatedUnion) {
     return [...optionsOf(here).values()].flatMap((one) => pathsOf(one, path));
   }
-  if (here instanceof z.ZodUnion) return (here.options as z.ZodType[]).flatMap((one) => pathsOf(one, path));
+  if (here instanceof z.ZodUnion) {
+    return (here.options as z.ZodType[]).flatMap((one) => pathsOf(one, path));
+  }
   return [path];
 }
 
 const FLOW_SCHEMAS: z.ZodType[] = Object.values(FLOWS);
 const PATHS = new Set(FLOW_SCHEMAS.flatMap((schema) => pathsOf(schema)));
-const BLOCKS = [...new Set(FLOW_SCHEMAS.flatMap((schema) => Object.keys((schema as z.ZodObject).shape)))];
+const BLOCKS = [
+  ...new Set(FLOW_SCHEMAS.flatMap((schema) => Object.keys((schema as z.ZodObject).shape))),
+];
 const PATH = new RegExp(`(?<![\\w./:\`])(?:${BLOCKS.join("|")})(?:\\.[a-z_]+)+(?![\\w(/])`, "g");
 /** Ends of files and what looks like a setting and is none. */
 const NO_SETTING = /\.(json|jsonl|py|ts|yaml|log|rank|md|safetensors)$/;
@@ -118,12 +137,17 @@ function settingsIn(text: string): string[] {
   );
 }
 
-/** What the command line reads in these arguments, without doing it. @throws {CommanderError} If it cannot. */
+/**
+ * What the command line reads in these arguments, without doing it. @throws {CommanderError} If it
+ * cannot.
+ */
 function parsed(args: string[]): { verb: string; args: string[] } {
-  const rl = program();
+  const rl = commandLine();
   let found: { verb: string; args: string[] } | undefined;
-  const still = (command: ReturnType<typeof program>) => {
-    command.exitOverride().configureOutput({ writeErr: () => {} }).allowExcessArguments(command === rl);
+  const still = (command: ReturnType<typeof commandLine>) => {
+    command.exitOverride().configureOutput({ writeErr: () => {} }).allowExcessArguments(
+      command === rl,
+    );
     command.action(() => void (found = { verb: command.name(), args: command.args }));
     command.commands.forEach((one) => still(one as typeof rl));
   };
@@ -134,7 +158,10 @@ function parsed(args: string[]): { verb: string; args: string[] } {
 
 /** A command with something in place of what is known later. */
 function filled(text: string): string[] {
-  return text.replaceAll(`--round ${HOLE}`, "--round 1").replaceAll(`=${HOLE}`, "=1").replaceAll(`${HOLE}.`, "trainer.")
+  return text.replaceAll(`--round ${HOLE}`, "--round 1").replaceAll(`=${HOLE}`, "=1").replaceAll(
+    `${HOLE}.`,
+    "trainer.",
+  )
     .replaceAll(HOLE, "RUN").trim().split(/\s+/);
 }
 
@@ -142,16 +169,22 @@ Deno.test("every command that a message advises parses, and its settings exist a
   const inTexts = TEXTS.flatMap(({ file, text }) =>
     [...text.matchAll(/deno task rl ([^\n`'"]+)/g)].map(([, command]) => ({ file, text: command! }))
   );
-  const commands = [...inTexts, ...READ.flatMap((one) => one.commands)].filter(({ text }) => /[a-z]/.test(text));
+  const commands = [...inTexts, ...READ.flatMap((one) => one.commands)].filter(({ text }) =>
+    /[a-z]/.test(text)
+  );
   ok(commands.length > 10, "commands are found");
   const wrong = commands.flatMap(({ file, text }) => {
     try {
       const { verb, args } = parsed(filled(text));
-      const overrides = verb === "resume" || verb === "fork" ? args.slice(1).map(parseOverride) : [];
+      const overrides = verb === "resume" || verb === "fork"
+        ? args.slice(1).map(parseOverride)
+        : [];
       const refused = overrides.filter((override) => {
         if ("message" in override) return true;
         const path = override.path.join(".");
-        return verb === "resume" ? !FLOW_SCHEMAS.some((schema) => resumeTakes(schema, path)) : !PATHS.has(path);
+        return verb === "resume"
+          ? !FLOW_SCHEMAS.some((schema) => resumeTakes(schema, path))
+          : !PATHS.has(path);
       });
       return refused.map((override) => `${file}: '${text}': ${override.text}`);
     } catch (error) {
@@ -168,10 +201,13 @@ Deno.test("docs/recovery.md lists the settings that a resume may change, all and
     cell!.replaceAll("`", "").split(", ")
   );
   const may = new Set(FLOW_SCHEMAS.flatMap((schema) => changeable(schema).map(({ path }) => path)));
-  const isListed = (path: string) => listed.some((one) => one === path || one === `${path.split(".")[0]}.*`);
+  const isListed = (path: string) =>
+    listed.some((one) => one === path || one === `${path.split(".")[0]}.*`);
   deepStrictEqual([...may].filter((path) => !isListed(path)), []);
   deepStrictEqual(
-    listed.filter((one) => ![...may].some((path) => path === one || `${path.split(".")[0]}.*` === one)),
+    listed.filter((one) =>
+      ![...may].some((path) => path === one || `${path.split(".")[0]}.*` === one)
+    ),
     [],
   );
 });
@@ -179,16 +215,22 @@ Deno.test("docs/recovery.md lists the settings that a resume may change, all and
 Deno.test("every setting that a text of the code names exists", () => {
   const named = TEXTS.flatMap(({ file, text }) => settingsIn(text).map((path) => ({ file, path })));
   ok(named.length > 50, "settings are found");
-  deepStrictEqual(named.filter(({ path }) => !PATHS.has(path)).map(({ file, path }) => `${file}: ${path}`), []);
+  deepStrictEqual(
+    named.filter(({ path }) => !PATHS.has(path)).map(({ file, path }) => `${file}: ${path}`),
+    [],
+  );
 });
 
 Deno.test("a sentence that advises a resume with a setting names one that a resume takes", () => {
   const sentences = TEXTS.flatMap(({ file, text }) =>
     text.split(/(?<=[.;:])\s/).map((sentence) => ({ file, sentence }))
   );
-  const wrong = sentences.filter(({ sentence }) => /\bresume\b.*\b(with|smaller)\b/i.test(sentence)).flatMap((found) =>
-    settingsIn(found.sentence).filter((path) => !FLOW_SCHEMAS.some((schema) => resumeTakes(schema, path)))
-      .map((path) => `${found.file}: ${path} in '${found.sentence}'`)
-  );
+  const wrong = sentences.filter(({ sentence }) => /\bresume\b.*\b(with|smaller)\b/i.test(sentence))
+    .flatMap((found) =>
+      settingsIn(found.sentence).filter((path) =>
+        !FLOW_SCHEMAS.some((schema) => resumeTakes(schema, path))
+      )
+        .map((path) => `${found.file}: ${path} in '${found.sentence}'`)
+    );
   deepStrictEqual(wrong, []);
 });

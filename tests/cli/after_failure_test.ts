@@ -24,10 +24,14 @@ Deno.test("a failed run whose error advises a setting of which results follow sa
   const home = await freshFakeHome();
   await createFakeRun(home, "a", { rounds: 2 });
   await executeFake(home, "a");
-  const [resume, fork, ...rest] = await after(home, "Set trainer.lora.publish: merged, set trainer.packing: true");
+  const [resume, fork, ...rest] = await after(
+    home,
+    "Set trainer.lora.publish: merged, set trainer.packing: true",
+  );
   match(resume!, /^Nothing recorded is lost\..*deno task rl resume a --home /);
   match(fork!, /^A resume cannot change trainer\.lora\.publish/);
-  const [, round, override] = /a fork can: deno task rl fork a --round (\d+) (\S+) --home \S+$/.exec(rest[0]!)!;
+  const [, round, override] = /a fork can: deno task rl fork a --round (\d+) (\S+) --home \S+$/
+    .exec(rest[0]!)!;
   deepStrictEqual([round, override], ["2", "trainer.packing=true"]);
   await forkRun(home, (await home.store.head("a"))!, { round: 2, overrides: [override!], id: "b" });
   strictEqual((await executeFake(home, "b")).status, "done");
@@ -37,13 +41,22 @@ Deno.test("a failed run whose error advises what a resume takes, or nothing, adv
   const home = await freshFakeHome();
   await createFakeRun(home, "a", { rounds: 1 });
   strictEqual(
-    (await after(home, "Fix: raise rollouts.failed_fraction_max, or lower trainer.micro_batch_tokens_max")).length,
+    (await after(
+      home,
+      "Fix: raise rollouts.failed_fraction_max, or lower trainer.micro_batch_tokens_max",
+    )).length,
     1,
   );
   strictEqual((await after(home, "The disk is full")).length, 1);
   const [, neither] = await after(home, "Fix: start a new run with model.path: other");
-  match(neither!, /^Neither a resume nor a fork can change model\.path of this run: start a new one/);
-  const [, early] = await after(home, "Fix: start a new run with data.on_long_prompt: drop or truncate_left");
+  match(
+    neither!,
+    /^Neither a resume nor a fork can change model\.path of this run: start a new one/,
+  );
+  const [, early] = await after(
+    home,
+    "Fix: start a new run with data.on_long_prompt: drop or truncate_left",
+  );
   match(early!, /a fork can: deno task rl fork a --round 0 data\.on_long_prompt=drop --home/);
 });
 
@@ -52,7 +65,10 @@ Deno.test("a run that fails in an algorithm's file says which fork has the file 
   const source = `${home.dir}/mine.py`;
   await Deno.writeTextFile(source, ALGORITHM);
   const sha256 = sha256Hex(new TextEncoder().encode(ALGORITHM));
-  await createFakeRun(home, "a", { rounds: 3, algorithm: { name: "python", source, settings: {}, sha256 } });
+  await createFakeRun(home, "a", {
+    rounds: 3,
+    algorithm: { name: "python", source, settings: {}, sha256 },
+  });
   const cause = new UserCodeError("Cannot compute the loss: NameError");
   const trainer = new FakeTrainer({
     artifacts: home.artifacts,

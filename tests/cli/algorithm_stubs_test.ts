@@ -1,8 +1,9 @@
 import { deepStrictEqual, match, ok } from "node:assert/strict";
 import { parse } from "yaml";
 import { z } from "zod";
-import { type AnyAlgorithm, defineAlgorithm, tokenMean } from "../../algs/mod.ts";
-import { configStub, pageStub } from "../../cli/algorithm_stubs.ts";
+import { ALGORITHMS, type AnyAlgorithm, defineAlgorithm, tokenMean } from "../../algs/mod.ts";
+import { loadConfig } from "../../configs/mod.ts";
+import { configStub, pageStub, templateOf } from "../../cli/algorithm_stubs.ts";
 
 const toy: AnyAlgorithm = defineAlgorithm({
   name: "toy",
@@ -30,9 +31,9 @@ const SOURCE = `/**
  */
 export const toy = 1;
 `;
-const TEMPLATE = await Deno.readTextFile(
-  new URL("../../configs/algorithms/grpo.yaml", import.meta.url),
-);
+const ROOT = new URL("../../", import.meta.url);
+const read = (path: string): Promise<string> => Deno.readTextFile(new URL(path, ROOT));
+const TEMPLATE = await read("configs/algorithms/grpo.yaml");
 
 /** Text of a page between a heading and the next one. */
 function section(page: string, heading: string): string {
@@ -65,7 +66,50 @@ Deno.test("pageStub() says what a header lacks, and does not repeat shared metri
 Deno.test("configStub() is the configuration of the most similar algorithm, renamed", () => {
   const [like, made] = [parse(TEMPLATE), parse(configStub(toy, TEMPLATE))];
   deepStrictEqual(made, { ...like, name: "toy", algorithm: "toy" });
-  match(configStub(toy, TEMPLATE), /^# Run it: {2}deno task rl run configs\/algorithms\/toy\.yaml$/m);
+  match(
+    configStub(toy, TEMPLATE),
+    /^# Run it: {2}deno task rl run configs\/algorithms\/toy\.yaml$/m,
+  );
   const valued = parse(configStub({ ...toy, value_loss: toy.loss }, TEMPLATE));
   deepStrictEqual(valued.value_model, { optimizer: { lr: 2e-3 } });
+});
+
+Deno.test("templateOf() is the configuration of what learns from the same", () => {
+  const like = (name: keyof typeof ALGORITHMS) =>
+    templateOf({ ...ALGORITHMS[name], name: "toy" }).replace(/^configs\/(.*)\.yaml$/, "$1");
+  deepStrictEqual(like("ppo"), "algorithms/grpo");
+  deepStrictEqual(like("reward_model"), "algorithms/reward_model");
+  deepStrictEqual(like("dpo"), "algorithms/dpo");
+  deepStrictEqual(like("sft"), "sft");
+  deepStrictEqual(templateOf(toy), "configs/sft.yaml");
+});
+
+Deno.test("configStub() of a supervised algorithm reads the files of sft.yaml", async () => {
+  const template = await read("configs/sft.yaml");
+  const stub = configStub(toy, template);
+  deepStrictEqual(stub.split("\n").slice(0, 4), [
+    "# yaml-language-server: $schema=../holdfast.schema.json",
+    "# toy: Only for a test. On the model and the rows of sft.yaml.",
+    "# Fetch its model and data:  deno task rl fetch configs/algorithms/toy.yaml",
+    "# Run it:  deno task rl run configs/algorithms/toy.yaml",
+  ]);
+  const dir = await Deno.makeTempDir({ prefix: "holdfast-stub-" });
+  try {
+    await Deno.mkdir(`${dir}/configs/algorithms`, { recursive: true });
+    await Deno.writeTextFile(`${dir}/configs/sft.yaml`, template);
+    // The toy is in no table: the file of the algorithm that it is like has its paths.
+    const renamed = stub.replace("algorithm: toy", "algorithm: sft").replace(
+      "name: toy",
+      "name: sft",
+    );
+    await Deno.writeTextFile(`${dir}/configs/algorithms/sft.yaml`, renamed);
+    const [like, made] = await Promise.all(
+      ["configs/sft.yaml", "configs/algorithms/sft.yaml"].map((file) =>
+        loadConfig(`${dir}/${file}`, { files_missing: true })
+      ),
+    );
+    deepStrictEqual(made!.config, like!.config);
+  } finally {
+    await Deno.remove(dir, { recursive: true });
+  }
 });

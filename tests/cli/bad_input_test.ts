@@ -14,7 +14,10 @@ const NO_RUN_YET = { runs: 0, processes: 0 };
 async function evaluateConfig(model: string, rows: string): Promise<string> {
   const file = `${home}/evaluate.yaml`;
   const data = `data: { eval: [{ path: ${rows} }] }`;
-  await Deno.writeTextFile(file, `flow: evaluate\nmodel: { path: ${model} }\n${data}\nreward: exact_match\n`);
+  await Deno.writeTextFile(
+    file,
+    `flow: evaluate\nmodel: { path: ${model} }\n${data}\nreward: exact_match\n`,
+  );
   return file;
 }
 
@@ -34,7 +37,10 @@ async function rows(text: string): Promise<string> {
 }
 
 Deno.test("a broken data row is told by file, line and field with exit 2, and nothing is recorded or started", async () => {
-  const file = await evaluateConfig(await hollowModel(), await rows(`{"prompt":"a"}\n{"prompt":"b","answer":{}}\n`));
+  const file = await evaluateConfig(
+    await hollowModel(),
+    await rows(`{"prompt":"a"}\n{"prompt":"b","answer":{}}\n`),
+  );
   const { code, err } = await rl(["run", file, ...at]);
   strictEqual(code, 2);
   match(err, /^\S*rows\.jsonl:2 answer: /);
@@ -42,28 +48,49 @@ Deno.test("a broken data row is told by file, line and field with exit 2, and no
 });
 
 Deno.test("a reward that cannot be imported, and rows without the answer it needs, are exit 2 and nothing is recorded", async () => {
-  await Deno.writeTextFile(`${home}/broken.py`, "def f(completion, answer):\n  return 1\nraise KeyError('setup')\n");
+  await Deno.writeTextFile(
+    `${home}/broken.py`,
+    "def f(completion, answer):\n  return 1\nraise KeyError('setup')\n",
+  );
   const broken = await rl(["run", SMALL, ...TINY, `reward=${home}/broken.py:f`, ...at]);
-  deepStrictEqual([broken.code, broken.err.split("\n")[0]], [2, `Cannot import reward '${home}/broken.py:f':`]);
+  deepStrictEqual([broken.code, broken.err.split("\n")[0]], [
+    2,
+    `Cannot import reward '${home}/broken.py:f':`,
+  ]);
   match(broken.err, /KeyError: 'setup'\n {2}File ".*broken\.py", line 3/);
-  const file = await evaluateConfig(await hollowModel(), await rows(`{"prompt":"a","answer":"b"}\n{"prompt":"c"}\n`));
+  const file = await evaluateConfig(
+    await hollowModel(),
+    await rows(`{"prompt":"a","answer":"b"}\n{"prompt":"c"}\n`),
+  );
   const { code, err } = await rl(["run", file, ...at]);
   strictEqual(code, 2, err);
-  match(err, /^Cannot start because 1 of 2 rows cannot be scored, the first of them row '\w+' of data\.eval: /);
+  match(
+    err,
+    /^Cannot start because 1 of 2 rows cannot be scored, the first of them row '\w+' of data\.eval: /,
+  );
   deepStrictEqual(await leftOvers(home), NO_RUN_YET);
 });
 
 Deno.test("a directory that is no model is told with its place in the file, exit 2; so is one that is not there", async () => {
   const data = await rows(`{"prompt":"a","answer":"b"}\n`);
   const none = await rl(["run", await evaluateConfig("nowhere", data), ...at]);
-  deepStrictEqual([none.code, /evaluate\.yaml:2:\d+ model\.path: there is no directory/.test(none.err)], [2, true]);
+  deepStrictEqual([
+    none.code,
+    /evaluate\.yaml:2:\d+ model\.path: there is no directory/.test(none.err),
+  ], [2, true]);
   const empty = await rl(["run", await evaluateConfig(home, data), ...at]);
-  deepStrictEqual([empty.code, /model\.path: .* is not a Hugging Face model directory/.test(empty.err)], [2, true]);
+  deepStrictEqual([
+    empty.code,
+    /model\.path: .* is not a Hugging Face model directory/.test(empty.err),
+  ], [2, true]);
   deepStrictEqual(await leftOvers(home), NO_RUN_YET);
 });
 
 Deno.test("a model directory that only looks like one fails the run with the cause first, its log and the next command", async () => {
-  const file = await evaluateConfig(await hollowModel(), await rows(`{"prompt":"a","answer":"b"}\n`));
+  const file = await evaluateConfig(
+    await hollowModel(),
+    await rows(`{"prompt":"a","answer":"b"}\n`),
+  );
   const { code, err } = await rl(["run", file, ...at, "--id", "hollow"]);
   strictEqual(code, 3, err);
   const lines = err.split("\n");
@@ -81,15 +108,27 @@ Deno.test("a hub port in use is named, and the command that is advised resumes t
   const taken = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   try {
     const { port } = taken.addr as Deno.NetAddr;
-    const { code, err } = await rl(["run", SMALL, ...TINY, `workers.port=${port}`, ...at, "--id", "port"]);
+    const { code, err } = await rl([
+      "run",
+      SMALL,
+      ...TINY,
+      `workers.port=${port}`,
+      ...at,
+      "--id",
+      "port",
+    ]);
     strictEqual(code, 3, err);
     match(err, new RegExp(`Cannot listen on 127\\.0\\.0\\.1:${port} because the port is in use`));
-    const [, args] = /^ {2}next: deno task rl (resume port workers\.port=0 --home .+)$/m.exec(err) ?? [];
+    const [, args] =
+      /^ {2}next: deno task rl (resume port workers\.port=0 --home .+)$/m.exec(err) ?? [];
     const resumed = await rl(args!.split(" "));
     strictEqual(resumed.code, 0, resumed.err);
     const { settings } = await json(["show", "port", ...at]);
     deepStrictEqual(settings, [{ path: "workers.port", read_by: "workers", from: port, to: 0 }]);
-    match((await rl(["show", "port", ...at])).out, new RegExp(`^setting +workers\\.port ${port} -> 0$`, "m"));
+    match(
+      (await rl(["show", "port", ...at])).out,
+      new RegExp(`^setting +workers\\.port ${port} -> 0$`, "m"),
+    );
   } finally {
     taken.close();
   }
@@ -98,11 +137,26 @@ Deno.test("a hub port in use is named, and the command that is advised resumes t
 Deno.test("a worker that dies on import tells the cause, its log's last lines, the log and what to do; mended, resume goes on", async () => {
   const broken = `${home}/broken`;
   await Deno.mkdir(`${broken}/torch`, { recursive: true });
-  await Deno.writeTextFile(`${broken}/torch/__init__.py`, `raise ImportError("libcudart.so.13: no such file")\n`);
+  await Deno.writeTextFile(
+    `${broken}/torch/__init__.py`,
+    `raise ImportError("libcudart.so.13: no such file")\n`,
+  );
   const real = await ensureEnvironment(environmentKind("torch"), { home: HOME });
   const python = `${home}/my_python`;
-  await Deno.writeTextFile(python, `#!/bin/sh\nPYTHONPATH=${broken}:$PYTHONPATH exec ${real} "$@"\n`, { mode: 0o755 });
-  const { code, err } = await rl(["run", SMALL, ...TINY, `trainer.python=${python}`, ...at, "--id", "import"]);
+  await Deno.writeTextFile(
+    python,
+    `#!/bin/sh\nPYTHONPATH=${broken}:$PYTHONPATH exec ${real} "$@"\n`,
+    { mode: 0o755 },
+  );
+  const { code, err } = await rl([
+    "run",
+    SMALL,
+    ...TINY,
+    `trainer.python=${python}`,
+    ...at,
+    "--id",
+    "import",
+  ]);
   strictEqual(code, 3, err);
   const lines = err.split("\n");
   match(
@@ -122,7 +176,8 @@ Deno.test("a worker that dies on import tells the cause, its log's last lines, t
 Deno.test("an environment of one's own that lacks packages is told in one sentence; so is a machine without Python", async () => {
   const bare = `${home}/bare_python`;
   const real = await ensureEnvironment(environmentKind("torch"), { home: HOME });
-  await Deno.writeTextFile(bare, `#!/bin/sh\nexec ${real} -S "$@"\n`, { mode: 0o755 }); // -S: without site-packages.
+  // -S: without site-packages.
+  await Deno.writeTextFile(bare, `#!/bin/sh\nexec ${real} -S "$@"\n`, { mode: 0o755 });
   const lacks = await rl(["run", SMALL, ...TINY, `trainer.python=${bare}`, ...at, "--id", "bare"]);
   strictEqual(lacks.code, 3, lacks.err);
   match(

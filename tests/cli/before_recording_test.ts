@@ -50,13 +50,18 @@ Deno.test("during() listens while its work goes on, and no more once others do",
 
 Deno.test("Ctrl-C while a configuration is still being read: one sentence, exit 130, no run", async () => {
   const home = await freshHome();
-  const config = `${home}/config.yaml`; // It is read until whoever writes into it is done, and that never comes.
+  // It is read until whoever writes into it is done, and that never comes.
+  const config = `${home}/config.yaml`;
   await new Deno.Command("mkfifo", { args: [config] }).output();
   const running = start(["run", config, "--home", home]);
   const writer = await Deno.open(config, { write: true }); // Opens once the command reads.
   running.kill("SIGINT");
   const { code, err, out } = await running.ended;
   writer.close();
-  deepStrictEqual([code, err, out], [130, "stopped before anything was recorded: there is no run to resume\n", ""]);
+  deepStrictEqual([code, err, out], [
+    130,
+    "stopped before anything was recorded: there is no run to resume\n",
+    "",
+  ]);
   deepStrictEqual(await json(["runs", "--home", home]), []);
 });

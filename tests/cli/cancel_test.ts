@@ -1,5 +1,5 @@
 import { match, rejects, strictEqual } from "node:assert/strict";
-import { cancelCommand } from "../../cli/cancel.ts";
+import { cancelRun } from "../../cli/verbs/cancel.ts";
 import { EXIT, isBadInput } from "../../cli/exit.ts";
 import { InvalidInputError, processOwner } from "../../engine/mod.ts";
 import { createFakeRun, freshFakeHome } from "../runs/fake_home.ts";
@@ -17,23 +17,26 @@ Deno.test("cancel says what became of the run, whatever its state, and is bad in
   }
   await store.claim("here", processOwner(), LEASE);
   await store.claim("there", elsewhere, LEASE);
-  strictEqual(await cancelCommand(home, "created"), "run created is cancelled");
-  strictEqual(await cancelCommand(home, "created"), "run created was cancelled already");
+  strictEqual(await cancelRun(home, "created"), "run created is cancelled");
+  strictEqual(await cancelRun(home, "created"), "run created was cancelled already");
   match(
-    await cancelCommand(home, "here"),
+    await cancelRun(home, "here"),
     new RegExp(`^run here was asked to cancel; .*process ${Deno.pid} on .*\\) ends it$`),
   );
   match(
-    await cancelCommand(home, "there"),
+    await cancelRun(home, "there"),
     /^run there was asked to cancel; its engine \(process 77 on other-host\) ends it$/,
   );
   for (
-    const [id, words] of [["done", /its status is done$/], ["failed", /status is failed\. .*resume failed/], [
+    const [id, words] of [["done", /its status is done$/], [
+      "failed",
+      /status is failed\. .*resume failed/,
+    ], [
       "none",
       /Cannot find run 'none'/,
     ]] as const
   ) {
-    await rejects(cancelCommand(home, id), (error: InvalidInputError) => {
+    await rejects(cancelRun(home, id), (error: InvalidInputError) => {
       match(error.message, words);
       return isBadInput(error) && EXIT.bad_input === 2;
     });

@@ -10,13 +10,19 @@ type Ended = { code: number; signal: string | null; out: string; err: string };
 async function rlIn(cwd: string, args: string[]): Promise<Ended> {
   const { code, signal, stdout, stderr } = await new Deno.Command(Deno.execPath(), {
     args: ["run", ...taskFlags("rl"), `${ROOT}cli/main.ts`, ...args],
-    ...{ cwd, stdin: "null", env: { NO_COLOR: "1" }, signal: AbortSignal.timeout(HANGS_MS) },
+    cwd,
+    stdin: "null",
+    env: { NO_COLOR: "1" },
+    signal: AbortSignal.timeout(HANGS_MS),
   }).output();
   const text = new TextDecoder();
   return { code, signal, out: text.decode(stdout), err: text.decode(stderr) };
 }
 
-/** Every command with what it says where there is nothing. Without a command there is the quickstart: it needs no table. */
+/**
+ * Every command with what it says where there is nothing. Without a command there is the
+ * quickstart: it needs no table.
+ */
 const COMMANDS: { args: string[]; code: number }[] = [
   { args: ["run", "none.yaml"], code: 2 },
   { args: ["eval", "none.yaml"], code: 2 },
@@ -60,7 +66,11 @@ for (const { args, code } of COMMANDS) {
         await Deno.mkdir(cwd, { recursive: true });
         const takesHome = args.join(" ") !== "config schema";
         const ended = await rlIn(cwd, [...args, ...takesHome ? home : []]);
-        strictEqual(ended.signal, null, `'${args.join(" ")} ${home.join(" ")}' hangs:\n${ended.out}${ended.err}`);
+        strictEqual(
+          ended.signal,
+          null,
+          `'${args.join(" ")} ${home.join(" ")}' hangs:\n${ended.out}${ended.err}`,
+        );
         strictEqual(ended.code, code, ended.out + ended.err);
         doesNotMatch(ended.err, /^ +at .*\.ts:\d+/m, "a stack trace is no answer");
       }
@@ -74,7 +84,9 @@ Deno.test("the table above has every command", async () => {
   const verbs = async (args: string[]) => {
     const { out } = await rlIn(ROOT, [...args, "--help"]);
     const listed = out.slice(out.indexOf("Commands:")).matchAll(/^ {2}([a-z]+)/gm);
-    return out.includes("Commands:") ? [...listed].map((match) => match[1]!).filter((name) => name !== "help") : [];
+    return out.includes("Commands:")
+      ? [...listed].map((match) => match[1]!).filter((name) => name !== "help")
+      : [];
   };
   const first = await verbs([]);
   ok(first.length > 10);

@@ -3,8 +3,20 @@ import { evaluationText } from "../../cli/evaluation_text.ts";
 import type { Evaluation } from "../../flows/mod.ts";
 
 const PROBLEMS: Evaluation = {
-  ...{ name: "after_greedy", problems: 4, samples_per_problem: 1, graded: 4, right: 0, failed: 0, ungraded: 0 },
-  ...{ failures: {}, mean_reward: 0, avg_at_k: 0, pass_at_1: 0, pass_at_k: 0, pass_at: [0], greedy: true },
+  name: "after_greedy",
+  problems: 4,
+  samples_per_problem: 1,
+  graded: 4,
+  right: 0,
+  failed: 0,
+  ungraded: 0,
+  failures: {},
+  mean_reward: 0,
+  avg_at_k: 0,
+  pass_at_1: 0,
+  pass_at_k: 0,
+  pass_at: [0],
+  greedy: true,
 };
 
 Deno.test("evaluationText() shows no sign before a margin or a mean reward that rounds to zero", () => {
@@ -13,7 +25,10 @@ Deno.test("evaluationText() shows no sign before a margin or a mean reward that 
     strictEqual(evaluationText(pairs), "0.500 right of 8 pairs, margin 0.000");
     const told = "0.000 right (0 of 4), failed 0, ungraded 0, mean reward 0.000";
     strictEqual(evaluationText({ ...PROBLEMS, mean_reward: nearly }), told);
-    const { graded: _, right: __, ungraded: ___, failures: ____, ...older } = { ...PROBLEMS, mean_reward: nearly };
+    const { graded: _, right: __, ungraded: ___, failures: ____, ...older } = {
+      ...PROBLEMS,
+      mean_reward: nearly,
+    };
     strictEqual(evaluationText(older), "0.000 right of 4 problems, mean reward 0.000");
   }
   const margin = -0.0005001;

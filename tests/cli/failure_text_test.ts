@@ -23,11 +23,16 @@ Deno.test("failureText() tells the root error first and once, then the stages ar
     "Cannot run 'train' because rank 0 failed: SIGKILL\n  | a line\n  next: deno task rl logs r --home /a/home\n" +
       "  in: a/b (attempt 3)\n  in: a (attempt 1)",
   );
-  strictEqual(failureText(new WorkerLostError("Cannot continue").toJSON(), { run: "r", home }), "Cannot continue");
+  strictEqual(
+    failureText(new WorkerLostError("Cannot continue").toJSON(), { run: "r", home }),
+    "Cannot continue",
+  );
 });
 
 Deno.test("failureText() names the run in a command that was written without it", () => {
-  const error = new WorkerLostError("Cannot redo it:\n  next: deno task rl fork RUN --round 2 trainer.ranks=N");
+  const error = new WorkerLostError(
+    "Cannot redo it:\n  next: deno task rl fork RUN --round 2 trainer.ranks=N",
+  );
   strictEqual(
     failureText(error.toJSON(), { run: "a", home }),
     "Cannot redo it:\n  next: deno task rl fork a --round 2 trainer.ranks=N --home /a/home",

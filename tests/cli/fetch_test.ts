@@ -1,12 +1,16 @@
 import { deepStrictEqual, match, ok, rejects, strictEqual } from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { join } from "node:path";
-import { fetchCommand } from "../../cli/fetch.ts";
+import { fetchFiles } from "../../cli/verbs/fetch.ts";
 import { type ShippedFile, type ShippedFiles, shippedFiles } from "../../configs/mod.ts";
 import { copyTree } from "../copy_tree.ts";
 import { ROOT } from "./fixtures.ts";
 
-const MODEL: Record<string, string> = { "tokenizer.json": "{}", "model.safetensors": "weights", "config.json": "{ }" };
+const MODEL: Record<string, string> = {
+  "tokenizer.json": "{}",
+  "model.safetensors": "weights",
+  "config.json": "{ }",
+};
 const ROWS: Record<string, string> = { "train.jsonl": '{"prompt": "1 + 1", "completion": "2"}\n' };
 
 type Answer = (text: string, request: Request) => Response | Promise<Response>;
@@ -48,7 +52,7 @@ async function inPlace(work: (place: Place) => Promise<void>): Promise<void> {
   });
   place.known = [files("model", MODEL), files("rows", ROWS), files("others", ROWS)];
   place.config = join(dir, "taught.yaml");
-  place.fetch = () => fetchCommand(place.config!, { known: place.known! });
+  place.fetch = () => fetchFiles(place.config!, { known: place.known! });
   const text = "flow: supervised\nname: taught\nrounds: 1\nrows_per_round: 1\nalgorithm: sft\n" +
     "model: { path: model }\ndata: { train: rows/train.jsonl }\n";
   await Deno.writeTextFile(place.config, text);
@@ -80,11 +84,17 @@ Deno.test("fetch puts the model and the rows where a configuration looks for the
     const first = await place.fetch();
     await checkWhole(place);
     deepStrictEqual(place.asked, [...Object.keys(MODEL), ...Object.keys(ROWS)]);
-    const lines = [`model: 3 files, 12 B, in ${dir}/model, `, `rows: 1 file, 39 B, in ${dir}/rows, `];
+    const lines = [
+      `model: 3 files, 12 B, in ${dir}/model, `,
+      `rows: 1 file, 39 B, in ${dir}/rows, `,
+    ];
     const run = `Run it: deno task rl run ${config}`;
     strictEqual(first, [...lines.map((line) => `${line}fetched`), run].join("\n"));
     place.asked.length = 0;
-    strictEqual(await place.fetch(), [...lines.map((line) => `${line}already there`), run].join("\n"));
+    strictEqual(
+      await place.fetch(),
+      [...lines.map((line) => `${line}already there`), run].join("\n"),
+    );
     deepStrictEqual(place.asked, []);
   }));
 
@@ -93,27 +103,42 @@ Deno.test("fetch that was killed after any byte goes on from there, whether the 
   const whole: Answer = (text) => new Response(text);
   for (const answer of [hub, whole]) {
     for (let bytes = 0; bytes <= text.length + 2; bytes++) {
-      await t.step(`${bytes} bytes, ${answer === hub ? "parts" : "whole"}`, () =>
-        inPlace(async (place) => {
-          place.answer = answer;
-          await Deno.mkdir(`${place.dir}/model`);
-          const cut = `${text}++`.slice(0, bytes);
-          await Deno.writeTextFile(`${place.dir}/model/model.safetensors.partial`, cut);
-          await place.fetch();
-          await checkWhole(place);
-          const asked = place.asked.filter((one) => one.startsWith("model.safetensors"));
-          const range = bytes > 0 && bytes < text.length ? ` bytes=${bytes}-` : "";
-          deepStrictEqual(asked, bytes === text.length ? [] : [`model.safetensors${range}`]);
-        }));
+      await t.step(
+        `${bytes} bytes, ${answer === hub ? "parts" : "whole"}`,
+        () =>
+          inPlace(async (place) => {
+            place.answer = answer;
+            await Deno.mkdir(`${place.dir}/model`);
+            const cut = `${text}++`.slice(0, bytes);
+            await Deno.writeTextFile(`${place.dir}/model/model.safetensors.partial`, cut);
+            await place.fetch();
+            await checkWhole(place);
+            const asked = place.asked.filter((one) => one.startsWith("model.safetensors"));
+            const range = bytes > 0 && bytes < text.length ? ` bytes=${bytes}-` : "";
+            deepStrictEqual(asked, bytes === text.length ? [] : [`model.safetensors${range}`]);
+          }),
+      );
     }
   }
 });
 
 const BAD: Record<string, { answer: Answer; says: RegExp }> = {
-  "other bytes": { answer: (text) => new Response("?".repeat(text.length)), says: /its SHA-256 differs/ },
-  "too few bytes": { answer: (text) => new Response(text.slice(0, -1)), says: /ended after 1 of 2 bytes/ },
-  "too many bytes": { answer: (text) => new Response(`${text}!`), says: /it sends more than the listed 2 bytes/ },
-  "an error": { answer: () => new Response("gone", { status: 404 }), says: /it answers 404 Not Found/ },
+  "other bytes": {
+    answer: (text) => new Response("?".repeat(text.length)),
+    says: /its SHA-256 differs/,
+  },
+  "too few bytes": {
+    answer: (text) => new Response(text.slice(0, -1)),
+    says: /ended after 1 of 2 bytes/,
+  },
+  "too many bytes": {
+    answer: (text) => new Response(`${text}!`),
+    says: /it sends more than the listed 2 bytes/,
+  },
+  "an error": {
+    answer: () => new Response("gone", { status: 404 }),
+    says: /it answers 404 Not Found/,
+  },
 };
 
 for (const [name, { answer, says }] of Object.entries(BAD)) {
@@ -121,10 +146,14 @@ for (const [name, { answer, says }] of Object.entries(BAD)) {
     inPlace(async (place) => {
       const { dir } = place;
       place.answer = answer;
-      const { message } = await place.fetch().then(() => new Error("it was taken"), (error: Error) => error);
+      const { message } = await place.fetch().then(
+        () => new Error("it was taken"),
+        (error: Error) => error,
+      );
       match(message, /^Cannot fetch tokenizer\.json from http:/);
       match(message, says);
-      const files = `tokenizer.json, model.safetensors, config.json of https://example.org/model into ${dir}/model`;
+      const files =
+        `tokenizer.json, model.safetensors, config.json of https://example.org/model into ${dir}/model`;
       const rows = `train.jsonl of https://example.org/rows into ${dir}/rows`;
       ok(message.endsWith(`or download by hand ${files}, and ${rows}`), message);
       strictEqual(message.split("\n").length, 1);
@@ -143,13 +172,21 @@ Deno.test("fetch completes what was put there by hand, and leaves a directory wi
     await Deno.writeTextFile(`${place.dir}/model/config.json`, MODEL["config.json"]!);
     const text = await place.fetch();
     match(text, /^model: 3 files.*, fetched$/m);
-    ok(text.includes(`rows: ${place.dir}/rows is unchanged because its train.jsonl differs from that of rows\n`), text);
+    ok(
+      text.includes(
+        `rows: ${place.dir}/rows is unchanged because its train.jsonl differs from that of rows\n`,
+      ),
+      text,
+    );
     deepStrictEqual(await texts(`${place.dir}/rows`), { "train.jsonl": "mine" });
     deepStrictEqual(place.asked, ["tokenizer.json", "model.safetensors"]);
     place.asked.length = 0;
     await Deno.writeTextFile(`${place.dir}/model/tokenizer.json`, "[]");
     await Deno.remove(`${place.dir}/model/model.safetensors`);
-    match(await place.fetch(), /^model: .* is unchanged because its tokenizer.json differs from that of model$/m);
+    match(
+      await place.fetch(),
+      /^model: .* is unchanged because its tokenizer.json differs from that of model$/m,
+    );
     deepStrictEqual(place.asked, []);
   }));
 
@@ -162,7 +199,10 @@ Deno.test("three fetches at once ask for each file once", () =>
 
 Deno.test("fetch without room on the disk asks for nothing", () =>
   inPlace(async ({ config, known, asked }) => {
-    await rejects(fetchCommand(config, { known, free: () => 11 }), /no room: it takes 12 B in .*, which has 11 B free/);
+    await rejects(
+      fetchFiles(config, { known, free: () => 11 }),
+      /no room: it takes 12 B in .*, which has 11 B free/,
+    );
     deepStrictEqual(asked, []);
   }));
 
@@ -178,17 +218,26 @@ Deno.test("fetch into what is no directory says so", () =>
 Deno.test("fetch for files of one's own says what it knows", () =>
   inPlace(async ({ dir, config, known }) => {
     const overrides = ["model.path=mine", "data.train.0.path=mine.jsonl"];
-    await rejects(fetchCommand(config, { known, overrides }), new RegExp(`Fix: name ${dir}/model or ${dir}/rows`));
+    await rejects(
+      fetchFiles(config, { known, overrides }),
+      new RegExp(`Fix: name ${dir}/model or ${dir}/rows`),
+    );
   }));
 
 Deno.test("the model comes from HF_ENDPOINT where there is one, at a pinned revision", () => {
   const [model] = shippedFiles("http://mirror.example/");
-  const weights = model!.files.find(({ path }) => path.endsWith("model.safetensors")) as ShippedFile;
+  const weights = model!.files.find(({ path }) =>
+    path.endsWith("model.safetensors")
+  ) as ShippedFile;
   match(
     weights.url,
     /^http:\/\/mirror\.example\/HuggingFaceTB\/SmolLM2-135M-Instruct\/resolve\/[0-9a-f]{40}\/model\.safetensors$/,
   );
-  strictEqual(model!.files.at(-1)!.path.endsWith("/config.json"), true, "without it a directory is no model");
+  strictEqual(
+    model!.files.at(-1)!.path.endsWith("/config.json"),
+    true,
+    "without it a directory is no model",
+  );
 });
 
 Deno.test("a run whose model and data are missing names the command that fetches them, which without a network says what to do", async () => {
@@ -206,7 +255,9 @@ Deno.test("a run whose model and data are missing names the command that fetches
   };
   try {
     await copyTree(ROOT, `${clone}/`);
-    for (const [config, missing] of [["configs/gsm8k_grpo.yaml", 3], ["configs/sft.yaml", 2]] as const) {
+    for (
+      const [config, missing] of [["configs/gsm8k_grpo.yaml", 3], ["configs/sft.yaml", 2]] as const
+    ) {
       const { code, err } = await rl("run", config);
       strictEqual(code, 2);
       strictEqual(err.split(`; fetch it: deno task rl fetch ${config}`).length - 1, missing, err);

@@ -30,7 +30,10 @@ export async function endAll(): Promise<void> {
   }
 }
 
-/** Starts `deno task rl ARGS` without the task runner between, so that a signal reaches the engine itself. */
+/**
+ * Starts `deno task rl ARGS` without the task runner between, so that a signal reaches the engine
+ * itself.
+ */
 export function start(args: string[], env: Record<string, string> = {}): Running {
   const child = new Deno.Command(Deno.execPath(), {
     args: ["run", ...taskFlags("rl"), `${ROOT}cli/main.ts`, ...args],
@@ -50,7 +53,9 @@ export function start(args: string[], env: Record<string, string> = {}): Running
       for (const { text, found } of watchers) if (err.includes(text)) found();
       watchers = watchers.filter(({ text }) => !err.includes(text));
     }
-    for (const { text, missed } of watchers) missed(new Error(`the command ended without saying '${text}':\n${err}`));
+    for (const { text, missed } of watchers) {
+      missed(new Error(`the command ended without saying '${text}':\n${err}`));
+    }
   })();
   const ended = (async (): Promise<Result> => {
     const out = await new Response(child.stdout).text();
@@ -59,7 +64,9 @@ export function start(args: string[], env: Record<string, string> = {}): Running
     return { code, signal, out, err };
   })();
   const says = (text: string) =>
-    new Promise<void>((found, missed) => err.includes(text) ? found() : void watchers.push({ text, found, missed }));
+    new Promise<void>((found, missed) =>
+      err.includes(text) ? found() : void watchers.push({ text, found, missed })
+    );
   return { pid: child.pid, kill: (signal) => child.kill(signal), says, ended };
 }
 
@@ -96,7 +103,8 @@ export async function exists(path: string): Promise<boolean> {
 export async function smallDisk(
   dir: string,
 ): Promise<{ fill(): Promise<void>; free(): Promise<void>; gone(): Promise<void> } | null> {
-  const run = (command: string, args: string[]) => new Deno.Command(command, { args, stderr: "null" }).output();
+  const run = (command: string, args: string[]) =>
+    new Deno.Command(command, { args, stderr: "null" }).output();
   await Deno.mkdir(dir);
   if (!(await run("mount", ["-t", "tmpfs", "-o", "size=40m", "tmpfs", dir])).success) return null;
   const filler = `${dir}/filler`;

@@ -5,7 +5,9 @@ import { ROOT } from "./fixtures.ts";
 
 Deno.test("the command of the page installs `holdfast`, which works in a directory that has nothing", async () => {
   const { blocks } = parsePage(await Deno.readTextFile(`${ROOT}docs/getting_started.md`));
-  const shown = blocks.map(({ text }) => text.trim()).filter((text) => text.startsWith("deno install "));
+  const shown = blocks.map(({ text }) => text.trim()).filter((text) =>
+    text.startsWith("deno install ")
+  );
   strictEqual(shown.length, 1);
   const [, verb, ...args] = shown[0]!.split(" ");
   const dir = await Deno.makeTempDir({ prefix: "holdfast-install-" });
@@ -26,9 +28,17 @@ Deno.test("the command of the page installs `holdfast`, which works in a directo
     strictEqual(plan.code, 0, plan.err);
     ok(plan.out.includes("generate_slab"));
     deepStrictEqual([...Deno.readDirSync(`${dir}/empty`)], [], "neither needs a home");
-    const lock = async (path: string) => Object.entries((JSON.parse(await Deno.readTextFile(path))).npm);
-    const [own, ours] = [await lock(`${dir}/bin/.holdfast/deno.lock`), new Map(await lock(`${ROOT}deno.lock`))];
-    deepStrictEqual(own, own.map(([name]) => [name, ours.get(name)]), "it takes the packages of our lock");
+    const lock = async (path: string) =>
+      Object.entries((JSON.parse(await Deno.readTextFile(path))).npm);
+    const [own, ours] = [
+      await lock(`${dir}/bin/.holdfast/deno.lock`),
+      new Map(await lock(`${ROOT}deno.lock`)),
+    ];
+    deepStrictEqual(
+      own,
+      own.map(([name]) => [name, ours.get(name)]),
+      "it takes the packages of our lock",
+    );
   } finally {
     await Deno.remove(dir, { recursive: true });
   }

@@ -64,21 +64,43 @@ class Terminal implements Screen {
   }
 }
 
-function view(screen: Terminal): { clock: ManualClock; live: LiveView; on: (event: EngineEventBody) => void } {
+function view(
+  screen: Terminal,
+): { clock: ManualClock; live: LiveView; on: (event: EngineEventBody) => void } {
   const clock = new ManualClock();
   const live = new LiveView({ screen, now: () => clock.monotonic() });
   return { clock, live, on: (event) => live.on({ run: "r", at_ms: 0, ...event } as EngineEvent) };
 }
 
-const metrics = (values: Record<string, number>): EngineEventBody => ({ type: "metrics", key: "k", metrics: values });
+const metrics = (values: Record<string, number>): EngineEventBody => ({
+  type: "metrics",
+  key: "k",
+  metrics: values,
+});
 const closed = (round: number, times = 10): EngineEventBody => ({
-  ...{ type: "round_closed", loop: "round", round, times, carried: {}, tally: {}, total: {} },
+  type: "round_closed",
+  loop: "round",
+  round,
+  times,
+  carried: {},
+  tally: {},
+  total: {},
 });
 const started = (stage: string): EngineEventBody => ({
-  ...{ type: "stage_started", key: stage, stage, runs_on: "engine", phase: "other", attempt: 1 },
+  type: "stage_started",
+  key: stage,
+  stage,
+  runs_on: "engine",
+  phase: "other",
+  attempt: 1,
 });
 const failed = (next_ms: number | null): EngineEventBody => {
-  const error = { code: "worker_lost", cause_kind: "worker_lost", retryable: true, facts: {} } as const;
+  const error = {
+    code: "worker_lost",
+    cause_kind: "worker_lost",
+    retryable: true,
+    facts: {},
+  } as const;
   const message = "Cannot continue because rank 0 died\n  | a log line\n  log: /x";
   return {
     type: "stage_failed",
@@ -97,8 +119,13 @@ async function rounds(screen: Terminal, count: number) {
     await clock.advance(2000);
     on(metrics({ "reward/mean": round / 10, "policy/loss": 0.5, "perf/generated_tokens": 1000 }));
     on({
-      ...{ type: "stage_finished", key: "k", stage: "generate_slab", runs_on: "sampler" },
-      ...{ phase: "", ms: 1, output: 0 },
+      type: "stage_finished",
+      key: "k",
+      stage: "generate_slab",
+      runs_on: "sampler",
+      phase: "",
+      ms: 1,
+      output: 0,
     });
     on(closed(round));
   }
@@ -139,7 +166,11 @@ Deno.test("LiveView on a terminal redraws in place: notes stay above, the live p
     "",
   ]);
   live.end();
-  const kept = ["  progress round 3/10  reward 0.300  loss 0.5000  500 tokens/s  14 s left", "  reward   ▁▅█", ""];
+  const kept = [
+    "  progress round 3/10  reward 0.300  loss 0.5000  500 tokens/s  14 s left",
+    "  reward   ▁▅█",
+    "",
+  ];
   deepStrictEqual(screen.lines, ["a note", ...kept]);
   live.end();
   deepStrictEqual(screen.lines, ["a note", ...kept]);
@@ -194,7 +225,10 @@ Deno.test("LiveView tells a failure that is tried again by its first line, and l
   const { on } = view(screen);
   on(failed(1000));
   on(failed(null));
-  strictEqual(screen.written, "round/1/train failed (attempt 1), retrying: Cannot continue because rank 0 died\n");
+  strictEqual(
+    screen.written,
+    "round/1/train failed (attempt 1), retrying: Cannot continue because rank 0 died\n",
+  );
 });
 
 Deno.test("LiveView on a terminal leaves an evaluation's line after end(), whatever was drawn after it", async () => {
@@ -215,7 +249,10 @@ Deno.test("LiveView on a terminal leaves an evaluation's line after end(), whate
   await clock.advance(1000);
   const evaluated = () => screen.lines.filter((line) => line.startsWith("evaluation "));
   const shown = evaluated();
-  deepStrictEqual(shown.map((line) => line.split(":")[0]), ["evaluation before", "evaluation after"]);
+  deepStrictEqual(shown.map((line) => line.split(":")[0]), [
+    "evaluation before",
+    "evaluation after",
+  ]);
   live.end();
   deepStrictEqual([evaluated(), screen.lines.at(-2)], [shown, "  reward   ▁█"]);
   live.note("run r is done");
@@ -245,7 +282,10 @@ Deno.test("LiveView tells recoveries and evaluations in one line each", () => {
     screen.written,
     /^recovered from worker_lost: load_checkpoint, 2 batches redone\nevaluation after_sampled: 0\.250/,
   );
-  match(screen.written, /right \(15 of 60\), failed 3 \(reward_error 3\), ungraded 1, .*pass@4 0\.500\n$/);
+  match(
+    screen.written,
+    /right \(15 of 60\), failed 3 \(reward_error 3\), ungraded 1, .*pass@4 0\.500\n$/,
+  );
 });
 
 Deno.test("LiveView.setup() replaces what is passing on a terminal, and writes every line on a pipe", () => {
@@ -256,13 +296,22 @@ Deno.test("LiveView.setup() replaces what is passing on a terminal, and writes e
     live.setup({ text: "environment: downloading torch, 5 s", passing: true });
     live.setup({ text: "environment: downloading torch, 10 s", passing: true });
   }
-  deepStrictEqual(terminal.lines, ["environment: it takes 1.2 GiB", "  environment: downloading torch, 10 s", ""]);
+  deepStrictEqual(terminal.lines, [
+    "environment: it takes 1.2 GiB",
+    "  environment: downloading torch, 10 s",
+    "",
+  ]);
   const written = ["it takes 1.2 GiB", "downloading torch, 5 s", "downloading torch, 10 s"];
   strictEqual(pipe.written, written.map((text) => `environment: ${text}\n`).join(""));
 });
 
 Deno.test("duration() and sparkline() say numbers as people read them", () => {
-  deepStrictEqual([0, 59.6, 200, 7500].map(duration), ["0 s", "1 min 0 s", "3 min 20 s", "2 h 5 min"]);
+  deepStrictEqual([0, 59.6, 200, 7500].map(duration), [
+    "0 s",
+    "1 min 0 s",
+    "3 min 20 s",
+    "2 h 5 min",
+  ]);
   strictEqual(sparkline([1, 1, 1]), "▁▁▁");
   strictEqual(sparkline([0, 0.5, 1]), "▁▅█");
   strictEqual([...sparkline(Array.from({ length: 100 }, (_, i) => i))].length, 40);

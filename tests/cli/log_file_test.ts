@@ -53,8 +53,14 @@ async function withWriter(body: (writer: Writer) => Promise<void>): Promise<void
 
 /** Of words whose characters take one to four bytes, some longer than what is read at once. */
 const line = fc.oneof(
-  { weight: 20, arbitrary: fc.string({ unit: fc.constantFrom("a", "é", "€", "😀", " "), maxLength: 20 }) },
-  { weight: 1, arbitrary: fc.integer({ min: 1, max: 150_000 }).map((length) => "é".repeat(length)) },
+  {
+    weight: 20,
+    arbitrary: fc.string({ unit: fc.constantFrom("a", "é", "€", "😀", " "), maxLength: 20 }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.integer({ min: 1, max: 150_000 }).map((length) => "é".repeat(length)),
+  },
 );
 const step = fc.oneof(
   { weight: 6, arbitrary: line.map((text) => ({ add: `${text}\n` })) },
@@ -65,17 +71,24 @@ const step = fc.oneof(
 
 Deno.test("lastLines() gives the last lines of what is left, wherever the log was turned over", () =>
   fc.assert(
-    fc.asyncProperty(fc.array(step, { maxLength: 30 }), fc.integer({ min: 1, max: 12 }), (steps, count) =>
-      withWriter(async (writer) => {
-        for (const one of steps) {
-          if (one === "turn over") {
-            writer.turnOver();
-          } else if (one !== "look") {
-            writer.add(one.add);
+    fc.asyncProperty(
+      fc.array(step, { maxLength: 30 }),
+      fc.integer({ min: 1, max: 12 }),
+      (steps, count) =>
+        withWriter(async (writer) => {
+          for (const one of steps) {
+            if (one === "turn over") {
+              writer.turnOver();
+            } else if (one !== "look") {
+              writer.add(one.add);
+            }
+            deepStrictEqual(
+              await lastLines(writer.path, count),
+              writer.kept.trimEnd().split("\n").slice(-count),
+            );
           }
-          deepStrictEqual(await lastLines(writer.path, count), writer.kept.trimEnd().split("\n").slice(-count));
-        }
-      })),
+        }),
+    ),
     { numRuns: 60 },
   ));
 
@@ -111,9 +124,12 @@ Deno.test("lastLines() of a log of gigabytes reads its end, and a line without e
   }));
 
 Deno.test("older parts of a log are parts, no logs of their own", () => {
-  deepStrictEqual(["a.log", "a.log.1", "a.log.22", "agent.1.log", "x.flight.rank0"].filter(isNewestPart), [
-    "a.log",
-    "agent.1.log",
-    "x.flight.rank0",
-  ]);
+  deepStrictEqual(
+    ["a.log", "a.log.1", "a.log.22", "agent.1.log", "x.flight.rank0"].filter(isNewestPart),
+    [
+      "a.log",
+      "agent.1.log",
+      "x.flight.rank0",
+    ],
+  );
 });

@@ -59,7 +59,8 @@ Deno.test("a home that is opened with a URL names its store without the password
 });
 
 Deno.test("next: lines of a message are completed once, and nothing else of it", () => {
-  const message = "Cannot use deno task rl x\n  next: deno task rl fork RUN --round 2\n  next: look";
+  const message =
+    "Cannot use deno task rl x\n  next: deno task rl fork RUN --round 2\n  next: look";
   const once = withStore(null, () => completed(message, homeOf("/a/home", LAB), "r"));
   strictEqual(
     once,

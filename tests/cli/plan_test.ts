@@ -13,14 +13,24 @@ Deno.test("plan draws the graph, counts it and says where it runs, as text and a
     "├─ step × 3  <- policy: prepare_raw",
     "├─ round × 3  <- policy: prepare_policy",
   ]);
-  ok(lines.includes("│  ├─ assign_credit  <- scored: round/*/score_group, tokens: round/*/score_tokens"));
+  ok(
+    lines.includes(
+      "│  ├─ assign_credit  <- scored: round/*/score_group, tokens: round/*/score_tokens",
+    ),
+  );
   ok(lines.includes("train_policy          trainer  6"));
-  ok(lines.includes("batch      8 prompts x 4 samples = 32 trajectories a round over 1 rank; x 3 rounds = 96"));
+  ok(
+    lines.includes(
+      "batch      8 prompts x 4 samples = 32 trajectories a round over 1 rank; x 3 rounds = 96",
+    ),
+  );
   ok(lines.includes("placement  trainer: torch, 1 x auto, float32"));
   const drawn = (await rl(["plan", SMALL, "--format", "mermaid"])).out;
   match(drawn, /^flowchart TD\n {2}n0\["create_model \[trainer\]"\]\n/);
   match(drawn, /subgraph n\d+\["round × 6"\]/);
-  const { graph_hash, stages } = await json<{ graph_hash: string; stages: { stage: string; times: number }[] }>(
+  const { graph_hash, stages } = await json<
+    { graph_hash: string; stages: { stage: string; times: number }[] }
+  >(
     ["plan", SMALL],
   );
   strictEqual(graph_hash.length, 64);

@@ -7,15 +7,30 @@ const CONTEXT = 64;
 const ROWS = 3;
 
 /** A configuration for a model and rows that are there. */
-async function written(dir: string, { tokens, prompts }: { tokens: number; prompts: number }): Promise<string> {
+async function written(
+  dir: string,
+  { tokens, prompts }: { tokens: number; prompts: number },
+): Promise<string> {
   await Deno.mkdir(`${dir}/model`, { recursive: true });
-  await Deno.writeTextFile(`${dir}/model/config.json`, JSON.stringify({ max_position_embeddings: CONTEXT }));
+  await Deno.writeTextFile(
+    `${dir}/model/config.json`,
+    JSON.stringify({ max_position_embeddings: CONTEXT }),
+  );
   await Deno.writeTextFile(`${dir}/model/model.safetensors`, "");
-  const rows = Array.from({ length: ROWS }, (_, n) => JSON.stringify({ prompt: `say ${n}`, answer: String(n) }));
+  const rows = Array.from(
+    { length: ROWS },
+    (_, n) => JSON.stringify({ prompt: `say ${n}`, answer: String(n) }),
+  );
   await Deno.writeTextFile(`${dir}/rows.jsonl`, rows.join("\n"));
   const config = {
-    ...{ flow: "online", rounds: 1, prompts_per_round: prompts, samples_per_prompt: 2, algorithm: "grpo" },
-    ...{ model: { path: "model" }, data: { train: "rows.jsonl" }, reward: ["exact_match"] },
+    flow: "online",
+    rounds: 1,
+    prompts_per_round: prompts,
+    samples_per_prompt: 2,
+    algorithm: "grpo",
+    model: { path: "model" },
+    data: { train: "rows.jsonl" },
+    reward: ["exact_match"],
     sampler: { tokens_max: tokens },
   };
   await Deno.writeTextFile(`${dir}/run.yaml`, JSON.stringify(config));
@@ -34,7 +49,9 @@ Deno.test("run and plan ask about sizes that are hardly meant, and about no othe
   for (const [sizes, asked] of [[silly, questions], [meant, []]] as const) {
     const config = await written(dir, sizes);
     const starting = (text: string, word: string) =>
-      text.split("\n").filter((line) => line.startsWith(word)).map((line) => line.slice(word.length));
+      text.split("\n").filter((line) => line.startsWith(word)).map((line) =>
+        line.slice(word.length)
+      );
     const plan = await rl(["plan", config]);
     deepStrictEqual([plan.code, starting(plan.out, "question   ")], [0, asked], plan.err);
     deepStrictEqual((await json(["plan", config])).questions, asked);

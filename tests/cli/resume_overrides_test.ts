@@ -1,4 +1,11 @@
-import { deepStrictEqual, doesNotMatch, match, rejects, strictEqual, throws } from "node:assert/strict";
+import {
+  deepStrictEqual,
+  doesNotMatch,
+  match,
+  rejects,
+  strictEqual,
+  throws,
+} from "node:assert/strict";
 import { quoted } from "../../cli/output.ts";
 import { resumeOverrides } from "../../cli/resume_overrides.ts";
 import { ConfigError } from "../../configs/mod.ts";
@@ -15,7 +22,8 @@ import {
 import { createFakeRun, executeFake, freshFakeHome } from "../runs/fake_home.ts";
 
 const headOf = async (home: Home, run: string) => (await home.store.head(run))!;
-const resume = async (home: Home, ...texts: string[]) => await resumeOverrides(home, await headOf(home, "a"), texts);
+const resume = async (home: Home, ...texts: string[]) =>
+  await resumeOverrides(home, await headOf(home, "a"), texts);
 
 Deno.test("resumeOverrides() takes numerics as replans, and settings that change no result", async () => {
   const home = await freshFakeHome();
@@ -36,7 +44,9 @@ Deno.test("resumeOverrides() takes numerics as replans, and settings that change
     { path: "workers.port", read_by: "workers", from: 0, to: 9001 },
   ]);
   type Read = { sampler: { replicas: number }; checkpoints: { every_rounds: number } };
-  const read = (of: unknown) => [(of as Read).sampler.replicas, (of as Read).checkpoints.every_rounds];
+  const read = (
+    of: unknown,
+  ) => [(of as Read).sampler.replicas, (of as Read).checkpoints.every_rounds];
   deepStrictEqual(read(graph.config), [1, 1], "a round is cut as before");
   deepStrictEqual(read(config), [3, 1]);
 });
@@ -56,12 +66,19 @@ Deno.test("resumeOverrides() says what is no override, no setting, or no value o
 
 /** The fork that a message advises, with its arguments as a shell would split them. */
 function advised(message: string): { round: number; overrides: string[] } {
-  const [, round, rest] = /^ {2}next: deno task rl fork a --round (\d+) (.+) --home \S+$/m.exec(message)!;
-  const overrides = [...rest!.matchAll(/'([^']*)'|(\S+)/g)].map(([, inQuotes, plain]) => inQuotes ?? plain!);
+  const [, round, rest] = /^ {2}next: deno task rl fork a --round (\d+) (.+) --home \S+$/m.exec(
+    message,
+  )!;
+  const overrides = [...rest!.matchAll(/'([^']*)'|(\S+)/g)].map(([, inQuotes, plain]) =>
+    inQuotes ?? plain!
+  );
   return { round: Number(round), overrides };
 }
 
-/** Settings that results follow from, and from which round a fork of a run with two closed rounds has them. */
+/**
+ * Settings that results follow from, and from which round a fork of a run with two closed rounds
+ * has them.
+ */
 const FORKED: [string, number][] = [
   ["trainer.optimizer.lr=0.02", 2],
   ["samples_per_prompt=3", 2],
@@ -78,7 +95,10 @@ for (const [text, round] of FORKED) {
     await createFakeRun(home, "a", { rounds: 2 });
     await executeFake(home, "a");
     const path = text.split("=")[0]!;
-    const error = await resume(home, "workers.port=9001", text).then(() => null, (error: Error) => error);
+    const error = await resume(home, "workers.port=9001", text).then(
+      () => null,
+      (error: Error) => error,
+    );
     strictEqual(error instanceof InvalidInputError, true);
     match(error!.message, new RegExp(`^Cannot resume run 'a' with a different ${path}`));
     doesNotMatch(error!.message, /with a different .*port.* because/);
@@ -92,15 +112,23 @@ for (const [text, round] of FORKED) {
 Deno.test("resume with what no fork can have either says why, and to start a new run", async () => {
   const home = await freshFakeHome();
   await createFakeRun(home, "a", { rounds: 1 });
-  const refused = async () => (await resume(home, "seed=4").then(() => null, (error: Error) => error))!.message;
-  match(await refused(), /different seed.*A fork cannot.*has fixed:\n {2}seed: everything random.*start a new run/s);
+  const refused = async () =>
+    (await resume(home, "seed=4").then(() => null, (error: Error) => error))!.message;
+  match(
+    await refused(),
+    /different seed.*A fork cannot.*has fixed:\n {2}seed: everything random.*start a new run/s,
+  );
   await executeFake(home, "a");
-  match(await refused(), /different seed.*A fork cannot.*has fixed:\n {2}seed: everything random.*start a new run/s);
+  match(
+    await refused(),
+    /different seed.*A fork cannot.*has fixed:\n {2}seed: everything random.*start a new run/s,
+  );
 });
 
 Deno.test("quoted() is one argument of a shell", async () => {
   for (const text of ["a.b=c", "x=[1, 2]", "x={a: 'it''s'}", "$HOME", "`id`", "a;b", ""]) {
-    const { stdout } = await new Deno.Command("sh", { args: ["-c", `printf %s ${quoted(text)}`] }).output();
+    const { stdout } = await new Deno.Command("sh", { args: ["-c", `printf %s ${quoted(text)}`] })
+      .output();
     strictEqual(new TextDecoder().decode(stdout), text);
   }
 });
@@ -109,7 +137,10 @@ Deno.test("askedReplans() says what changes, from the last replan on, and nothin
   const trainer = TrainerConfig.parse({ engine: "deepspeed", ranks: 2, zero: 1 });
   const earlier: Replan[] = [{ round: 3, cause: "asked", field: "trainer.ranks", from: 2, to: 4 }];
   deepStrictEqual(askedReplans(trainer, earlier, { "trainer.ranks": 4 }), []);
-  const rows = askedReplans(trainer, earlier, { "trainer.ranks": 1, "trainer.micro_batch_tokens_max": 512 });
+  const rows = askedReplans(trainer, earlier, {
+    "trainer.ranks": 1,
+    "trainer.micro_batch_tokens_max": 512,
+  });
   deepStrictEqual(rows.map(({ field, from, to }) => `${field} ${from} ${to}`), [
     "trainer.ranks 4 1",
     "trainer.micro_batch_tokens_max 4096 512",
@@ -120,8 +151,14 @@ Deno.test("askedReplans() says what changes, from the last replan on, and nothin
 
 Deno.test("askedReplans() refuses what the trainer cannot be", () => {
   const torch = TrainerConfig.parse({});
-  throws(() => askedReplans(torch, [], { "trainer.ranks": 2 }), /trainer.engine is torch, which is one process/);
-  throws(() => askedReplans(torch, [], { "trainer.micro_batch_tokens_max": 0 }), /micro_batch_tokens_max=0/);
+  throws(
+    () => askedReplans(torch, [], { "trainer.ranks": 2 }),
+    /trainer.engine is torch, which is one process/,
+  );
+  throws(
+    () => askedReplans(torch, [], { "trainer.micro_batch_tokens_max": 0 }),
+    /micro_batch_tokens_max=0/,
+  );
 });
 
 Deno.test("askedReplans() of the value model's block: its own fields, from what it has now", () => {
@@ -129,7 +166,9 @@ Deno.test("askedReplans() of the value model's block: its own fields, from what 
   const values = ValueModelConfig.parse({ micro_batch_tokens_max: 512 });
   const asked = { "value_model.ranks": 1, "trainer.ranks": 4 };
   const rows = askedReplans(valueTrainer(trainer, values), [], asked, "value_model");
-  deepStrictEqual(rows.map(({ field, from, to }) => `${field} ${from} ${to}`), ["value_model.ranks 2 1"]);
+  deepStrictEqual(rows.map(({ field, from, to }) => `${field} ${from} ${to}`), [
+    "value_model.ranks 2 1",
+  ]);
   deepStrictEqual(replanned(trainer, rows).ranks, 2);
   deepStrictEqual(valueTrainer(trainer, replanned(values, rows, "value_model")).ranks, 1);
 });

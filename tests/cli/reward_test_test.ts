@@ -6,8 +6,18 @@ Deno.test.afterAll(endAll);
 
 Deno.test("reward test scores rows with a shipped reward: exit 0, and the reference answers are right", async () => {
   type Tested = { rows: number; failed: number; scores: Record<string, number> };
-  const { rows, failed, scores } = await json<Tested>(["reward", "test", "exact_match", "--data", GOOD]);
-  deepStrictEqual({ rows, failed, scores }, { rows: 2, failed: 0, scores: { "0.00": 1, "1.00": 1 } });
+  const { rows, failed, scores } = await json<Tested>([
+    "reward",
+    "test",
+    "exact_match",
+    "--data",
+    GOOD,
+  ]);
+  deepStrictEqual({ rows, failed, scores }, {
+    rows: 2,
+    failed: 0,
+    scores: { "0.00": 1, "1.00": 1 },
+  });
   const none = await rl(["reward", "test", "exact_mach", "--data", GOOD]);
   strictEqual(none.code, 2);
   match(none.err, /exact_mach.*did you mean exact_match/);
@@ -27,13 +37,21 @@ def hangs(completion, row, **_):
     time.sleep(60)
 `,
   );
-  const test = (name: string) => ["reward", "test", `${home}/mine.py:${name}`, "--data", GOOD, ...at];
+  const test = (
+    name: string,
+  ) => ["reward", "test", `${home}/mine.py:${name}`, "--data", GOOD, ...at];
   const thrown = await rl(test("right"));
   strictEqual(thrown.code, 3, thrown.err);
-  match(thrown.out, /^1 {2}\w+ {2}"2"\nFAILED {2}\w+ {2}"4"\n {2}\| error: ValueError: cannot grade this\n/);
+  match(
+    thrown.out,
+    /^1 {2}\w+ {2}"2"\nFAILED {2}\w+ {2}"4"\n {2}\| error: ValueError: cannot grade this\n/,
+  );
   match(thrown.out, /\n2 rows, 1 failed, p50 /);
   const partly = await rl(test("partly"));
-  match(partly.out, /\nUNGRADED {2}\w+ {2}"4"\n2 rows, 0 failed, 1 ungraded, p50 .*\nscore 1\.00: # 1\n$/);
+  match(
+    partly.out,
+    /\nUNGRADED {2}\w+ {2}"4"\n2 rows, 0 failed, 1 ungraded, p50 .*\nscore 1\.00: # 1\n$/,
+  );
   strictEqual(partly.code, 0, partly.err);
   const hung = await rl([...test("hangs"), "-n", "1", "--timeout-ms", "300"]);
   strictEqual(hung.code, 3);

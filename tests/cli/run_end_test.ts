@@ -1,11 +1,12 @@
 /** What is printed of a run in which no step was taken: at its end, and whenever it is shown. */
 import { deepStrictEqual, match, strictEqual } from "node:assert/strict";
 import { reportEnd } from "../../cli/run_end.ts";
-import { runText } from "../../cli/runs.ts";
+import { runText } from "../../cli/run_text.ts";
 import { runView } from "../../runs/mod.ts";
 import { createFakeRun, executeFake, freshFakeHome } from "../runs/fake_home.ts";
 
-const ALL_ALIKE = [{ name: "exact_match" }]; // Fake completions are never the answer: every group is all zeros.
+// Fake completions are never the answer: every group is all zeros.
+const ALL_ALIKE = [{ name: "exact_match" }];
 const NO_STEP = "no step was taken, as none of 4 groups had an advantage (zero_advantage 4)";
 
 /** The last lines of a fake run of two rounds, and what `show` says of it. */
@@ -17,8 +18,13 @@ async function ended(reward: object[]) {
     strictEqual(status, "done");
     const head = (await home.store.head("r"))!;
     const lines: string[] = [];
-    const code = await reportEnd(head, { home, outcome: { status: "done", output: null }, note: (l) => lines.push(l) });
-    const shown = runText(await runView(home.store, head, { workers: [], metrics: {} }), home).split("\n");
+    const code = await reportEnd(head, {
+      home,
+      outcome: { status: "done", output: null },
+      note: (l) => lines.push(l),
+    });
+    const shown = runText(await runView(home.store, head, { workers: [], metrics: {} }), home)
+      .split("\n");
     return { code, lines, warnings: shown.filter((line) => line.startsWith("warning")) };
   } finally {
     await Deno.remove(home.dir, { recursive: true });

@@ -24,7 +24,10 @@ Deno.test("run: an undisturbed run exits 0, prints one line per round under 200 
   strictEqual(calm.code, 0, calm.err);
   strictEqual(calm.out, "");
   const rounds = calm.err.split("\n").filter((line) => line.startsWith("round "));
-  deepStrictEqual(rounds.map((line) => line.split("  ")[0]), [1, 2, 3, 4, 5, 6].map((n) => `round ${n}/6`));
+  deepStrictEqual(
+    rounds.map((line) => line.split("  ")[0]),
+    [1, 2, 3, 4, 5, 6].map((n) => `round ${n}/6`),
+  );
   ok(calm.err.split("\n").every((line) => line.length < 200));
   ok(rounds.every((line) => /reward \d\.\d{3} .* \d+ tokens\/s/.test(line)), rounds.join("\n"));
   // deno-lint-ignore no-control-regex -- that there are none is the point
@@ -59,21 +62,34 @@ async function endsAsUndisturbed(id: string, of = home): Promise<void> {
 Deno.test("Ctrl-C once stops at a durable point with exit 130 and the command to resume, which ends with the same weights", async () => {
   const ended = await disturbed("once", (running) => Promise.resolve(running.kill("SIGINT")));
   strictEqual(ended.code, 130, ended.err);
-  match(ended.err, /stopping run once at the next durable point and saving its policy; Ctrl-C again stops immediately/);
-  match(ended.err, new RegExp(`interrupted\\. Resume with: deno task rl resume once --home ${home}`));
+  match(
+    ended.err,
+    /stopping run once at the next durable point and saving its policy; Ctrl-C again stops immediately/,
+  );
+  match(
+    ended.err,
+    new RegExp(`interrupted\\. Resume with: deno task rl resume once --home ${home}`),
+  );
   strictEqual(await orphans(home), 0);
   strictEqual((await json<Shown>(["show", "once", ...at])).status, "interrupted");
   await endsAsUndisturbed("once");
-  // What was in flight was recorded, so nothing is made again; what was trained was saved, so nothing is redone.
+  // What was in flight was recorded, so nothing is made again; what was trained was saved, so
+  // nothing is redone.
   const { generated, recoveries } = await json<Shown>(["show", "once", ...at]);
   strictEqual(generated.groups, undisturbed.generated.groups);
   const loads = recoveries.filter(({ action }) => action === "load_checkpoint");
-  deepStrictEqual(loads.map(({ cause, batches_redone }) => [cause, batches_redone]), [["resume", 0]]);
+  deepStrictEqual(loads.map(({ cause, batches_redone }) => [cause, batches_redone]), [[
+    "resume",
+    0,
+  ]]);
 });
 
 Deno.test("publications torn while no engine ran are written again by the next one, which ends with the same weights", async () => {
-  const frozen = "stop:sampler@op:9"; // It has loaded what round 1 left, and never delivers a slab of it.
-  const running = start(["run", SMALL, ...at, "--id", "torn", "workers.grace_s=0.5"], { HOLDFAST_FAULT: frozen });
+  // It has loaded what round 1 left, and never delivers a slab of it.
+  const frozen = "stop:sampler@op:9";
+  const running = start(["run", SMALL, ...at, "--id", "torn", "workers.grace_s=0.5"], {
+    HOLDFAST_FAULT: frozen,
+  });
   await appears(`${home}/runs/torn/faults/${frozen}`);
   running.kill("SIGKILL");
   await running.ended;
@@ -113,18 +129,29 @@ Deno.test("SIGTERM saves the newest policy, exits 130 within the grace, and the 
   await endsAsUndisturbed("taken");
   const { recoveries } = await json<Shown>(["show", "taken", ...at]);
   const loads = recoveries.filter(({ action }) => action === "load_checkpoint");
-  deepStrictEqual(loads.map(({ cause, batches_redone }) => [cause, batches_redone]), [["resume", 0]]);
+  deepStrictEqual(loads.map(({ cause, batches_redone }) => [cause, batches_redone]), [[
+    "resume",
+    0,
+  ]]);
 });
 
 Deno.test("one of two samplers killed costs the slab in flight on it, and no bit", async () => {
   const fault = { HOLDFAST_FAULT: "kill:sampler@op:12" };
-  const ended = await start(["run", SMALL, ...at, "--id", "pair", "sampler.replicas=2"], fault).ended;
+  const ended = await start(["run", SMALL, ...at, "--id", "pair", "sampler.replicas=2"], fault)
+    .ended;
   strictEqual(ended.code, 0, ended.err);
   const { policy, ledger, generated } = await json<Shown>(["show", "pair", ...at]);
   deepStrictEqual([policy.digest, ledger], [undisturbed.policy.digest, undisturbed.ledger]);
-  strictEqual(ended.err.match(/^sampler\/\d rank 0 died \(SIGKILL\): generation 2 starts$/gm)?.length, 1, ended.err);
+  strictEqual(
+    ended.err.match(/^sampler\/\d rank 0 died \(SIGKILL\): generation 2 starts$/gm)?.length,
+    1,
+    ended.err,
+  );
   const again = generated.groups - undisturbed.generated.groups;
-  ok(again === 0 || again === 4, `${again} groups more: at most the one slab of four that was in flight`);
+  ok(
+    again === 0 || again === 4,
+    `${again} groups more: at most the one slab of four that was in flight`,
+  );
 });
 
 Deno.test("a full disk fails the run in words, and with space again it ends with the weights it would have had", async () => {
@@ -153,7 +180,10 @@ Deno.test("show, resume and cancel of a run that another process executes: its p
   await running.says("round 1/500");
   const shown = await json<Shown>(["show", "busy", ...at]);
   deepStrictEqual([shown.status, shown.engine_pid], ["running", running.pid]);
-  deepStrictEqual(shown.workers.map(({ role, rank }) => [role, rank]), [["sampler", 0], ["trainer", 0]]);
+  deepStrictEqual(shown.workers.map(({ role, rank }) => [role, rank]), [["sampler", 0], [
+    "trainer",
+    0,
+  ]]);
   // Which of the two is at work just now is chance.
   for (const { state } of shown.workers) ok(["ready", "busy"].includes(state), state);
   for (const { pid } of shown.workers) ok((await Deno.stat(`/proc/${pid}`)).isDirectory);
@@ -183,7 +213,8 @@ Deno.test("cancel of an interrupted run is at once; resume of a done one does no
   const again = await rl(["resume", "calm", ...at]);
   deepStrictEqual([again.code, again.err], [0, "run calm is already done: nothing to resume\n"]);
   const runs = await json<{ id: string; status: string; resumable: boolean }[]>(["runs", ...at]);
-  const here = runs.filter(({ id }) => id !== "full"); // Lies on the small disk, where one could be mounted.
+  // Lies on the small disk, where one could be mounted.
+  const here = runs.filter(({ id }) => id !== "full");
   deepStrictEqual(here.map(({ id, status, resumable }) => [id, status, resumable]), [
     ["dropped", "cancelled", false],
     ["busy", "cancelled", false],

@@ -9,14 +9,40 @@ if (made.code !== 0) throw new Error(made.err);
 
 Deno.test("show --json has every field of the contract", async () => {
   const view = await json(["show", "small", ...at]);
-  const { id, status, graph, epoch, engine_pid, workers, round, policy, ledger, generated, recoveries, metrics } = view;
+  const {
+    id,
+    status,
+    graph,
+    epoch,
+    engine_pid,
+    workers,
+    round,
+    policy,
+    ledger,
+    generated,
+    recoveries,
+    metrics,
+  } = view;
   deepStrictEqual({ id, status, graph, epoch, engine_pid, workers, round, recoveries }, {
-    ...{ id: "small", status: "done", graph: "quickstart", epoch: 1 },
-    ...{ engine_pid: null, workers: [], round: 6, recoveries: [] },
+    id: "small",
+    status: "done",
+    graph: "quickstart",
+    epoch: 1,
+    engine_pid: null,
+    workers: [],
+    round: 6,
+    recoveries: [],
   });
   match((policy as { version: string }).version, /^[0-9a-f]{64}$/);
   match((policy as { digest: string }).digest, /^[0-9a-f]{64}$/);
-  deepStrictEqual(ledger, { read: 48, trained: 48, filtered: {}, stale: 0, failed: {}, pending: 0 });
+  deepStrictEqual(ledger, {
+    read: 48,
+    trained: 48,
+    filtered: {},
+    stale: 0,
+    failed: {},
+    pending: 0,
+  });
   const { groups, samples, tokens } = generated as Record<string, number>;
   // Six rounds of 8 prompts x 4 samples, and two evaluations of 16 problems.
   deepStrictEqual([groups, samples], [6 * 8 + 2 * 16, 6 * 8 * 4 + 2 * 16]);
@@ -35,12 +61,18 @@ Deno.test("a run's home is its owner's alone, but for its models: they are as re
       if (isDirectory) await look(`${dir}/${name}`);
       if (!isFile) continue;
       const mode = (await Deno.stat(`${dir}/${name}`)).mode! & 0o777;
-      if (mode !== (isModel ? 0o666 & ~Deno.umask() : 0o600)) open.push(`${dir}/${name} ${mode.toString(8)}`);
+      if (mode !== (isModel ? 0o666 & ~Deno.umask() : 0o600)) {
+        open.push(`${dir}/${name} ${mode.toString(8)}`);
+      }
     }
   };
   await look(home);
   deepStrictEqual(open, []);
-  ok(models.includes("/runs/small/final") && models.some((dir) => /^\/checkpoints\/.*\/hf$/.test(dir)), models.join());
+  ok(
+    models.includes("/runs/small/final") &&
+      models.some((dir) => /^\/checkpoints\/.*\/hf$/.test(dir)),
+    models.join(),
+  );
   for (const name of ["runs", "artifacts", "checkpoints", "logs"]) {
     strictEqual((await Deno.stat(`${home}/${name}`)).mode! & 0o777, 0o700, name);
   }
@@ -51,12 +83,17 @@ Deno.test("show: policy.digest is the sha256 over the exported tensors that anyo
   strictEqual(await safetensorsDigest(`${home}/runs/small/final/model.safetensors`), policy.digest);
 });
 
-/** name NUL dtype NUL shape NUL bytes, over the tensors sorted by name; the file's format is safetensors. */
+/**
+ * name NUL dtype NUL shape NUL bytes, over the tensors sorted by name; the file's format is
+ * safetensors.
+ */
 async function safetensorsDigest(path: string): Promise<string> {
   const bytes = await Deno.readFile(path);
   const header = Number(new DataView(bytes.buffer).getBigUint64(0, true));
   type Entry = { dtype: string; shape: number[]; data_offsets: [number, number] };
-  const { __metadata__: _, ...tensors } = JSON.parse(new TextDecoder().decode(bytes.subarray(8, 8 + header)));
+  const { __metadata__: _, ...tensors } = JSON.parse(
+    new TextDecoder().decode(bytes.subarray(8, 8 + header)),
+  );
   const encoder = new TextEncoder();
   const parts = Object.keys(tensors).sort().flatMap((name) => {
     const { dtype, shape, data_offsets: [from, to] } = tensors[name] as Entry;
@@ -74,8 +111,13 @@ Deno.test("show and runs as text name what people look for, and the newest run n
   const runs = (await rl(["runs", ...at])).out.split("\n");
   match(runs[0]!, /^run +name +status +graph +reward +age +last error$/);
   match(runs[1]!, /^small +quickstart_small +done +quickstart +0\.\d{3} +\d+ s$/);
-  const listed = async (...filter: string[]) => (await json<unknown[]>(["runs", ...at, ...filter])).length;
-  deepStrictEqual([await listed("kstart_sm"), await listed("other"), await listed("--status", "failed")], [1, 0, 0]);
+  const listed = async (...filter: string[]) =>
+    (await json<unknown[]>(["runs", ...at, ...filter])).length;
+  deepStrictEqual([
+    await listed("kstart_sm"),
+    await listed("other"),
+    await listed("--status", "failed"),
+  ], [1, 0, 0]);
   const status = await rl(["runs", ...at, "--status", "fialed"]);
   deepStrictEqual([status.code, /did you mean failed/.test(status.err)], [2, true]);
 });
@@ -116,11 +158,20 @@ Deno.test("logs shows the last lines of each process's newest log, and where the
 });
 
 Deno.test("rollouts shows a round's samples with rewards and parts, worst and best first", async () => {
-  type Sample = { round: number; reward: number; parts: Record<string, number>; prompt: string; completion: string };
+  type Sample = {
+    round: number;
+    reward: number;
+    parts: Record<string, number>;
+    prompt: string;
+    completion: string;
+  };
   const best = await json<Sample[]>(["rollouts", ...at, "--round", "2", "--best", "3"]);
   const worst = await json<Sample[]>(["rollouts", ...at, "--round", "2", "--worst", "3"]);
   deepStrictEqual([best.length, worst.length, best[0]!.round], [3, 3, 2]);
-  ok(best[0]!.reward >= best[2]!.reward && best[2]!.reward >= worst[2]!.reward && worst[2]!.reward >= worst[0]!.reward);
+  ok(
+    best[0]!.reward >= best[2]!.reward && best[2]!.reward >= worst[2]!.reward &&
+      worst[2]!.reward >= worst[0]!.reward,
+  );
   deepStrictEqual(Object.keys(best[0]!.parts), ["characters_in_place", "exact_match"]);
   match(best[0]!.prompt, /^sort \d{5} =/);
   const text = await rl(["rollouts", ...at, "--limit", "1"]);

@@ -1,46 +1,42 @@
-import { match, strictEqual } from "node:assert/strict";
-import { ServeTeller } from "../../cli/serve.ts";
-import { BadDataError } from "../../engine/mod.ts";
-import { createFakeRun, executeFake, freshFakeHome } from "../runs/fake_home.ts";
+import { deepStrictEqual, match, strictEqual } from "node:assert/strict";
+import { orphans } from "../crash/runs.ts";
+import { endAll, exists, freshHome, json, rl, SMALL, start } from "./fixtures.ts";
 
-const ALL_ALIKE = [{ name: "exact_match" }]; // Fake completions are never the answer: every group is all zeros.
+type Shown = {
+  status: string;
+  queue: string;
+  engine_pid: number | null;
+  generated: { groups: number };
+  round: number;
+};
 
-Deno.test("serve says of a run that failed what run says: how to resume it, and the fork that helps", async () => {
-  const home = await freshFakeHome();
-  await createFakeRun(home, "a", { rounds: 2 });
-  await executeFake(home, "a");
-  const lines: string[] = [];
-  const teller = new ServeTeller(home, (text) => lines.push(...text.split("\n")));
-  const error = new BadDataError("Cannot pack. Fix: set trainer.packing: true").toJSON();
-  teller.on({ type: "ended", run: "a", status: "failed", error });
-  await teller.told();
-  strictEqual(lines[0], "a  failed: Cannot pack. Fix: set trainer.packing: true");
-  match(lines[1]!, /^a {2}Nothing recorded is lost.* resume with: deno task rl resume a --home/);
-  match(lines[2]!, /^a {2}.*a fork can: deno task rl fork a --round 2 trainer\.packing=true --home/);
-});
+Deno.test.afterAll(endAll);
 
-Deno.test("serve says of a run that trained nothing that it did not", async () => {
-  const home = await freshFakeHome();
-  await createFakeRun(home, "a", { rounds: 1, reward: ALL_ALIKE });
-  await executeFake(home, "a");
-  const lines: string[] = [];
-  const teller = new ServeTeller(home, (text) => lines.push(...text.split("\n")));
-  teller.on({ type: "ended", run: "a", status: "done" });
-  await teller.told();
-  strictEqual(lines[0], "a  done");
-  match(lines[1]!, /^a {2}WARNING: run a trained nothing/);
-});
-
-Deno.test("serve advises nothing for a run that another engine has, or that was cancelled, whatever it failed of here", async () => {
-  const home = await freshFakeHome();
-  await createFakeRun(home, "a", { rounds: 1 });
-  const error = new BadDataError("Cannot pack").toJSON();
-  for (const status of ["fenced", "cancelled"] as const) {
-    const lines: string[] = [];
-    const teller = new ServeTeller(home, (text) => lines.push(text));
-    teller.on({ type: "ended", run: "a", status, error });
-    await teller.told();
-    strictEqual(lines.length, 1);
-    match(lines[0]!, /^a {2}(cancelled|taken over by another engine)/);
-  }
+Deno.test("serve releases a run on SIGTERM, and another engine ends it", async () => {
+  const home = await freshHome();
+  const at = ["--home", home];
+  await rl(["run", SMALL, ...at, "--id", "a", "--detach"]);
+  const first = start(["serve", ...at]);
+  const logs = start(["logs", "a", ...at, "--follow"]);
+  await first.says("a  round 2/6");
+  const shown = await json<Shown>(["show", "a", ...at]);
+  deepStrictEqual([shown.status, shown.queue, shown.engine_pid], ["running", "default", first.pid]);
+  first.kill("SIGTERM");
+  const stopped = await first.ended;
+  strictEqual(stopped.code, 0, stopped.err);
+  match(stopped.err, /a {2}released/);
+  strictEqual(await orphans(home), 0);
+  strictEqual((await json<Shown>(["show", "a", ...at])).status, "queued");
+  const second = await rl(["serve", ...at, "--until-idle"]);
+  strictEqual(second.code, 0, second.err);
+  match(second.err, /a {2}taken\n[^]*a {2}round 6\/6[^]*a {2}done/);
+  const done = await json<Shown>(["show", "a", ...at]);
+  // 48 draws, and 16 problems before and after: nothing was generated twice.
+  deepStrictEqual([done.status, done.round, done.generated.groups], ["done", 6, 80]);
+  const followed = await logs.ended;
+  strictEqual(followed.code, 0, followed.err);
+  match(followed.out, /^attempt_1\/\S+\.log: .+$/m);
+  strictEqual(await exists(`${home}/runs/a/final/config.json`), true);
+  strictEqual(await exists(`${home}/runs/a/metrics.jsonl`), true);
+  strictEqual(await orphans(home), 0);
 });

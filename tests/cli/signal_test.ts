@@ -1,7 +1,7 @@
 import { deepStrictEqual, match, rejects, strictEqual } from "node:assert/strict";
 import { setImmediate } from "node:timers";
 import { isBadInput } from "../../cli/exit.ts";
-import { signalCommand } from "../../cli/signal.ts";
+import { sendSignal } from "../../cli/verbs/signal.ts";
 import { Engine, type EngineError, type GraphDefinition, ManualClock } from "../../engine/mod.ts";
 import { Home } from "../../runs/mod.ts";
 import { soleStage } from "../engine/fixtures.ts";
@@ -30,7 +30,10 @@ Deno.test("signal's value is YAML; without one, or with nothing in it, it is nul
   ];
   for (const [place, [text, recorded]] of values.entries()) {
     const name = `signal_${place}`;
-    strictEqual(await signalCommand(home, "run", { name, text }), `sent signal '${name}' to run run: ${recorded}`);
+    strictEqual(
+      await sendSignal(home, "run", { name, text }),
+      `sent signal '${name}' to run run: ${recorded}`,
+    );
     const rows = await home.store.read("run", { kinds: ["signal"], prefix: name });
     deepStrictEqual(rows.filter(({ key }) => key === name).map(({ value }) => JSON.parse(value)), [
       JSON.parse(recorded),
@@ -44,8 +47,12 @@ Deno.test("signal refuses a value that is no YAML, or that no journal can hold, 
   const notYaml = ["{", "[1", "a: b: c", "'open", "@x", "{a: 1, a: 2}", "a\n---\nb", "*gone"];
   const notJson = [".nan", "-.inf", "1e400", "!!binary aGk=", "!!set {a}", "&a [*a]", "!mine y"];
   for (const text of [...notYaml, ...notJson]) {
-    await rejects(signalCommand(home, "run", { name: "go", text }), (error: EngineError) => {
-      match(error.message, /^Cannot read '[^]*' as a signal's value because .*\. Fix: quote it, as in '"text"'$/, text);
+    await rejects(sendSignal(home, "run", { name: "go", text }), (error: EngineError) => {
+      match(
+        error.message,
+        /^Cannot read '[^]*' as a signal's value because .*\. Fix: quote it, as in '"text"'$/,
+        text,
+      );
       return isBadInput(error);
     });
   }

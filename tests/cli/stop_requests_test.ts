@@ -1,5 +1,10 @@
 import { deepStrictEqual, strictEqual, throws } from "node:assert/strict";
-import { configuredGraceS, preemptGraceS, RunGraces, StopRequests } from "../../cli/stop_requests.ts";
+import {
+  configuredGraceS,
+  preemptGraceS,
+  RunGraces,
+  StopRequests,
+} from "../../cli/stop_requests.ts";
 import { ManualClock } from "../../engine/mod.ts";
 
 function bench() {
@@ -26,7 +31,9 @@ Deno.test("SIGTERM drains as a preemption, however often it comes, and ends at o
   const { clock, told, requests } = bench();
   requests.terminated();
   requests.terminated();
-  deepStrictEqual([requests.drain.aborted, requests.preempted(), told], [true, true, ["preempted"]]);
+  deepStrictEqual([requests.drain.aborted, requests.preempted(), told], [true, true, [
+    "preempted",
+  ]]);
   await clock.advance(19_999);
   strictEqual(told.length, 1);
   await clock.advance(1);
@@ -52,7 +59,11 @@ Deno.test("StopRequests.listen() ends the grace with the run", async () => {
 });
 
 Deno.test("preemptGraceS(): the environment goes before the configuration, and what is no number is refused", () => {
-  deepStrictEqual([preemptGraceS(40, undefined), preemptGraceS(40, "7.5"), preemptGraceS(undefined, "")], [
+  deepStrictEqual([
+    preemptGraceS(40, undefined),
+    preemptGraceS(40, "7.5"),
+    preemptGraceS(undefined, ""),
+  ], [
     40,
     7.5,
     25,

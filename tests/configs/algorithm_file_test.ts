@@ -15,17 +15,26 @@ Deno.test("parseConfig() takes an algorithm in a Python file by its path, with s
     sha256,
   });
   const algorithm = async (text: string, overrides: string[] = []) => {
-    const written = await online(overrides, ONLINE.replace("algorithm: grpo", `algorithm: ${text}`));
+    const written = await online(
+      overrides,
+      ONLINE.replace("algorithm: grpo", `algorithm: ${text}`),
+    );
     return written.algorithm as unknown;
   };
   deepStrictEqual(await algorithm("my_algorithm.py"), long({}));
   deepStrictEqual(await algorithm("{ name: my_algorithm.py, clip: 0.1 }"), long({ clip: 0.1 }));
   const whole = "{ name: python, source: my_algorithm.py, settings: { clip: 0.1 } }";
-  deepStrictEqual(await algorithm(whole, ["algorithm.clip=0.2", "algorithm.kl=1"]), long({ clip: 0.2, kl: 1 }));
+  deepStrictEqual(
+    await algorithm(whole, ["algorithm.clip=0.2", "algorithm.kl=1"]),
+    long({ clip: 0.2, kl: 1 }),
+  );
 });
 
 Deno.test("changedAlgorithm() names the file of a recorded configuration that is another one by now", async () => {
-  const recorded = await online([], ONLINE.replace("algorithm: grpo", "algorithm: my_algorithm.py"));
+  const recorded = await online(
+    [],
+    ONLINE.replace("algorithm: grpo", "algorithm: my_algorithm.py"),
+  );
   strictEqual(await changedAlgorithm(recorded), null);
   strictEqual(await changedAlgorithm(await online()), null);
   const edited = { ...recorded, algorithm: { ...recorded.algorithm, sha256: "0".repeat(64) } };

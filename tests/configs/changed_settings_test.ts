@@ -3,9 +3,13 @@ import { z } from "zod";
 import { changeable, settingChanges, withoutSettings, withSettings } from "../../configs/mod.ts";
 import { setting } from "../../data/mod.ts";
 
-const limit = z.number().nullable().optional().register(setting, { resume: "stages" }).describe("D");
-const Block = z.strictObject({ port: z.int().default(0), devices: z.array(z.int()).nullable().default(null) })
-  .register(setting, { resume: "workers" });
+const limit = z.number().nullable().optional().register(setting, { resume: "stages" }).describe(
+  "D",
+);
+const Block = z.strictObject({
+  port: z.int().default(0),
+  devices: z.array(z.int()).nullable().default(null),
+}).register(setting, { resume: "workers" });
 const Kind = z.discriminatedUnion("name", [
   z.strictObject({ name: z.literal("a"), limit }),
   z.strictObject({ name: z.literal("b"), limit, text: z.string().default("") }),
@@ -18,7 +22,8 @@ const Whole = z.strictObject({
 type Whole = z.infer<typeof Whole>;
 
 const FROM = Whole.parse({ kinds: [{ name: "a" }, { name: "b", limit: 1 }] });
-const changes = (to: Partial<Whole>) => settingChanges(Whole, { from: FROM, to: Whole.parse({ ...FROM, ...to }) });
+const changes = (to: Partial<Whole>) =>
+  settingChanges(Whole, { from: FROM, to: Whole.parse({ ...FROM, ...to }) });
 
 Deno.test("settingChanges() names each setting that differs, and who reads it if a resume may change it", () => {
   deepStrictEqual(changes({}), []);
@@ -35,13 +40,19 @@ Deno.test("settingChanges() names each setting that differs, and who reads it if
 });
 
 Deno.test("settingChanges() takes a list of another length, or another option of a union, for one setting that is fixed", () => {
-  deepStrictEqual(changes({ kinds: [{ name: "a" }] }).map(({ path, read_by }) => [path, read_by]), [["kinds", null]]);
+  deepStrictEqual(changes({ kinds: [{ name: "a" }] }).map(({ path, read_by }) => [path, read_by]), [
+    ["kinds", null],
+  ]);
   const other = changes({ kinds: [{ name: "a" }, { name: "a", limit: 1 }] });
   deepStrictEqual(other.map(({ path, read_by }) => [path, read_by]), [["kinds.1", null]]);
 });
 
 Deno.test("changes are made and unmade, also where a setting was not said", () => {
-  const to = Whole.parse({ ...FROM, block: { port: 3 }, kinds: [{ name: "a", limit: 2 }, { name: "b" }] });
+  const to = Whole.parse({
+    ...FROM,
+    block: { port: 3 },
+    kinds: [{ name: "a", limit: 2 }, { name: "b" }],
+  });
   const made = settingChanges(Whole, { from: FROM, to }).flatMap(({ read_by, ...rest }) =>
     read_by === null ? [] : [{ ...rest, read_by }]
   );

@@ -27,8 +27,17 @@ export function leaves(schema: z.ZodType, value: unknown, path: string[] = []): 
 
 /** Values to try, in this order, where a type alone suggests none. */
 const OTHERS = [
-  ...[true, 3, 0.5, "other", [3], ["###"], [0.5, 0.6]],
-  ...[{ rank: 2 }, { x: 1 }, "linear", "nf4"],
+  true,
+  3,
+  0.5,
+  "other",
+  [3],
+  ["###"],
+  [0.5, 0.6],
+  { rank: 2 },
+  { x: 1 },
+  "linear",
+  "nf4",
 ];
 
 function candidates(value: unknown): unknown[] {
@@ -40,7 +49,9 @@ function candidates(value: unknown): unknown[] {
 /** Values of the schema that are not `value`: none, if it has one value or these do not fit. */
 export function otherValues({ schema, value }: Pick<Leaf, "schema" | "value">): unknown[] {
   const inner = bare(schema);
-  const named = inner instanceof z.ZodEnum ? inner.options.filter((option) => option !== value).toReversed() : [];
+  const named = inner instanceof z.ZodEnum
+    ? inner.options.filter((option) => option !== value).toReversed()
+    : [];
   return [...named, ...candidates(value)].filter((one) => {
     const read = schema.safeParse(one);
     return read.success && JSON.stringify(read.data) !== JSON.stringify(value);

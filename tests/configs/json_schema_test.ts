@@ -3,7 +3,11 @@ import { configJsonSchema, configSchemaText } from "../../configs/mod.ts";
 import { ROOM, validate } from "./shipped.ts";
 
 Deno.test("holdfast.schema.json is fresh", () => {
-  strictEqual(Deno.readTextFileSync(`${ROOM}/holdfast.schema.json`), configSchemaText(), "run deno task schema");
+  strictEqual(
+    Deno.readTextFileSync(`${ROOM}/holdfast.schema.json`),
+    configSchemaText(),
+    "run deno task schema",
+  );
 });
 
 Deno.test("the schema accepts every short form", () => {
@@ -16,13 +20,26 @@ Deno.test("the schema accepts every short form", () => {
     algorithm: "grpo",
   };
   const python = { name: "python", source: "my.py", settings: { clip: 0.1 } };
-  for (const algorithm of ["grpo", "my.py", { name: "my.py", clip: 0.1 }, python, { ...python, clip: 0.2 }]) {
+  for (
+    const algorithm of ["grpo", "my.py", { name: "my.py", clip: 0.1 }, python, {
+      ...python,
+      clip: 0.2,
+    }]
+  ) {
     const block = { ...online, algorithm, reward: "gsm8k", data: { train: "a.jsonl" } };
     ok(validate(block), JSON.stringify([algorithm, validate.errors]));
   }
-  for (const reward of ["gsm8k", "my.py:f", { name: "my.py:f", weight: 2 }, [{ name: "length" }, "my.py:f"]]) {
+  for (
+    const reward of ["gsm8k", "my.py:f", { name: "my.py:f", weight: 2 }, [
+      { name: "length" },
+      "my.py:f",
+    ]]
+  ) {
     for (const train of ["a.jsonl", ["a.jsonl"], { path: "a.jsonl" }, [{ path: "a.jsonl" }]]) {
-      ok(validate({ ...online, reward, data: { train } }), JSON.stringify([reward, train, validate.errors]));
+      ok(
+        validate({ ...online, reward, data: { train } }),
+        JSON.stringify([reward, train, validate.errors]),
+      );
     }
   }
 });
@@ -38,7 +55,9 @@ Deno.test("every field of the schema has a description", () => {
       if (!field.description) bare.push(`${path}.${name}`);
       visit(field, `${path}.${name}`);
     }
-    for (const [key, part] of Object.entries(rest)) if (typeof part === "object") visit(part, `${path}/${key}`);
+    for (const [key, part] of Object.entries(rest)) {
+      if (typeof part === "object") visit(part, `${path}/${key}`);
+    }
   };
   visit(configJsonSchema(), "");
   deepStrictEqual(bare, []);

@@ -8,7 +8,13 @@ Deno.test("parseConfig() takes a Python reward by name with settings, and a list
     "reward: { name: my_reward.py:score_answer, weight: 2, label: mine }",
   );
   deepStrictEqual((await online([], text)).reward, [
-    { name: "python", weight: 2, label: "mine", source: `${DIR}/my_reward.py:score_answer`, timeout_ms: 10_000 },
+    {
+      name: "python",
+      weight: 2,
+      label: "mine",
+      source: `${DIR}/my_reward.py:score_answer`,
+      timeout_ms: 10_000,
+    },
   ]);
 });
 
@@ -34,17 +40,25 @@ Deno.test("readConfig() reads back a resolved configuration unchanged", async ()
 });
 
 Deno.test("the evaluate flow needs no training data", async () => {
-  const text = "flow: evaluate\nmodel: { path: model }\ndata: { eval: rows.jsonl }\nreward: exact_match\n";
+  const text =
+    "flow: evaluate\nmodel: { path: model }\ndata: { eval: rows.jsonl }\nreward: exact_match\n";
   const config = (await load([], text)).config as EvaluateConfig;
   deepStrictEqual(config.evaluate, {
-    ...{ problems: null, samples_per_prompt: 1, files: "apart", greedy: true },
-    ...{ right_at: null, failed_fraction_max: 0.1 },
+    problems: null,
+    samples_per_prompt: 1,
+    files: "apart",
+    greedy: true,
+    right_at: null,
+    failed_fraction_max: 0.1,
   });
 });
 
 Deno.test("loadConfig() says that a file is not there", async () => {
   await rejects(loadConfig("/nowhere.yaml"), (error) => {
-    match((error as Error).message, /^\/nowhere\.yaml: cannot read the configuration: there is no such file$/);
+    match(
+      (error as Error).message,
+      /^\/nowhere\.yaml: cannot read the configuration: there is no such file$/,
+    );
     return true;
   });
 });

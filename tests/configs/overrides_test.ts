@@ -16,11 +16,17 @@ Deno.test("overrides set YAML values, list entries by index, blocks that are not
     "data.eval.0.path=rows.jsonl",
     "data.eval.0.limit=3",
   ]);
-  deepStrictEqual(config.data.eval.map(({ path, limit }) => [path, limit]), [[`${DIR}/rows.jsonl`, 3]]);
+  deepStrictEqual(config.data.eval.map(({ path, limit }) => [path, limit]), [[
+    `${DIR}/rows.jsonl`,
+    3,
+  ]]);
   strictEqual(config.seed, 7);
   deepStrictEqual(config.trainer.optimizer.betas, [0.8, 0.95]);
   deepStrictEqual(config.sampler.stop, ["\\n"]);
-  deepStrictEqual(config.reward.map(({ name, weight }) => [name, weight]), [["exact_match", 0.5], ["length", 1]]);
+  deepStrictEqual(config.reward.map(({ name, weight }) => [name, weight]), [["exact_match", 0.5], [
+    "length",
+    1,
+  ]]);
   strictEqual((config.algorithm as { clip_high?: number }).clip_high, 0.3);
   strictEqual(config.rollouts.slab_groups, null);
   strictEqual(config.trainer.optimizer.lr, 2e-5);

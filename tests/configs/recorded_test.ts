@@ -3,7 +3,9 @@ import { z } from "zod";
 import { restoreRecorded } from "../../configs/mod.ts";
 import { setting } from "../../data/mod.ts";
 
-const surplus = z.enum(["reuse", "discard"]).default("discard").register(setting, { before: { value: "reuse" } })
+const surplus = z.enum(["reuse", "discard"]).default("discard").register(setting, {
+  before: { value: "reuse" },
+})
   .describe("D");
 const Block = z.strictObject({ kept: z.number().default(1), surplus });
 const Kind = z.discriminatedUnion("name", [

@@ -5,7 +5,9 @@ import { ONLINE_ALGORITHMS } from "../../algs/mod.ts";
 import { ConfigError, configJsonSchema, loadConfig } from "../../configs/mod.ts";
 
 const DIR = decodeURIComponent(new URL("./bad", import.meta.url).pathname);
-const GOLDEN = [...Deno.readDirSync(DIR)].map(({ name }) => name).filter((name) => name.endsWith(".yaml")).sort();
+const GOLDEN = [...Deno.readDirSync(DIR)].map(({ name }) => name).filter((name) =>
+  name.endsWith(".yaml")
+).sort();
 
 /** As they are listed where none is meant by a name: an algorithm more changes no golden file. */
 const ALGORITHMS = [...Object.keys(ONLINE_ALGORITHMS), "python"].join(", ");

@@ -6,7 +6,9 @@ import { bare } from "../../configs/schema_walk.ts";
 import { Numerics, setting } from "../../data/mod.ts";
 import { TrainerConfig, ValueModelConfig } from "../../workers/mod.ts";
 
-const ALL = Object.entries(FLOWS).flatMap(([flow, schema]) => settingsOf(schema).map((one) => ({ ...one, flow })));
+const ALL = Object.entries(FLOWS).flatMap(([flow, schema]) =>
+  settingsOf(schema).map((one) => ({ ...one, flow }))
+);
 const LEAVES = ALL.filter(({ block }) => !block);
 const FACTS = ["numerics", "fork", "resume", "since"] as const;
 
@@ -37,8 +39,7 @@ Deno.test("a new setting that leaves its facts to its block would be found", () 
   const Block = z.strictObject({
     added,
     whole: added.clone().register(setting, { numerics: false }),
-  })
-    .register(setting, { numerics: false, fork: "free", resume: "refused", since: "0.1.0" });
+  }).register(setting, { numerics: false, fork: "free", resume: "refused", since: "0.1.0" });
   const found = settingsOf(z.strictObject({ block: Block.prefault({} as never) })).filter((
     { block },
   ) => !block);
@@ -60,11 +61,15 @@ function isNumber(schema: z.ZodType): boolean {
 
 Deno.test("every number with a unit in its name or its description has the unit, and no other value has one", () => {
   const numbers = LEAVES.filter(({ schema }) => isNumber(schema));
-  const said = numbers.filter(({ path, schema }) => IN_NAME.test(path) || IN_TEXT.test(schema.description ?? ""));
+  const said = numbers.filter(({ path, schema }) =>
+    IN_NAME.test(path) || IN_TEXT.test(schema.description ?? "")
+  );
   ok(said.length > 100, "units are found");
   deepStrictEqual(said.filter((one) => one.said.unit === undefined).map(({ path }) => path), []);
   deepStrictEqual(
-    LEAVES.filter((one) => one.said.unit !== undefined && !isNumber(one.schema)).map(({ path }) => path),
+    LEAVES.filter((one) => one.said.unit !== undefined && !isNumber(one.schema)).map(({ path }) =>
+      path
+    ),
     [],
   );
 });
@@ -74,7 +79,8 @@ Deno.test("the numerics that a version records are the settings that say so", ()
     Object.entries(shape).filter(([, field]) => setting.get(field as z.ZodType)?.numerics).map((
       [name],
     ) => name);
-  const recorded = Object.keys(Numerics.shape).filter((name) => name !== "packages"); // Of the environment, not a setting.
+  // Of the environment, not a setting.
+  const recorded = Object.keys(Numerics.shape).filter((name) => name !== "packages");
   const policy = names(TrainerConfig.shape);
   deepStrictEqual(
     policy.map((name) => name === "ranks" ? "world_size" : name).toSorted(),
@@ -87,11 +93,15 @@ Deno.test("the numerics that a version records are the settings that say so", ()
 Deno.test("what a replan changes is a numeric setting or a place, and no other setting of the run is one", () => {
   const replanned = LEAVES.filter(({ facts }) => facts.resume === "replan").map(({ path }) => path);
   const fields = ["micro_batch_tokens_max", "ranks", "devices"];
-  const expected = ["trainer", "value_model"].flatMap((block) => fields.map((name) => `${block}.${name}`));
+  const expected = ["trainer", "value_model"].flatMap((block) =>
+    fields.map((name) => `${block}.${name}`)
+  );
   deepStrictEqual([...new Set(replanned)].toSorted(), expected.toSorted());
 });
 
-/** Rooms that carry rules out. What a rule says of one setting stands where the setting is declared. */
+/**
+ * Rooms that carry rules out. What a rule says of one setting stands where the setting is declared.
+ */
 const ROOMS = ["cli", "engine", "flows", "flows/stages", "runs", "workers"];
 /** Rules about two settings; and what stands before a number in a message. */
 const NAMED: Record<string, string[]> = {
@@ -106,7 +116,9 @@ const NAMED: Record<string, string[]> = {
 Deno.test("no list has settings by their paths, except for rules about two of them", () => {
   const known = new Set(LEAVES.map(({ path }) => path));
   const root = new URL("../../", import.meta.url);
-  const found = ROOMS.flatMap((room) => [...Deno.readDirSync(new URL(room, root))].map(({ name }) => `${room}/${name}`))
+  const found = ROOMS.flatMap((room) =>
+    [...Deno.readDirSync(new URL(room, root))].map(({ name }) => `${room}/${name}`)
+  )
     .filter((file) => file.endsWith(".ts")).flatMap((file) => {
       const text = Deno.readTextFileSync(new URL(file, root));
       const paths = [...text.matchAll(/"([a-z_]+(?:\.[a-z_]+)+)"/g)].map(([, path]) => path!);

@@ -4,4 +4,6 @@ import { configJsonSchema } from "../../configs/mod.ts";
 
 export const ROOM = decodeURIComponent(new URL("../../configs", import.meta.url).pathname);
 const FACTS = ["unit", "numerics", "fork", "resume", "since"].map((fact) => `x-${fact}`);
-export const validate = new Ajv({ allErrors: true }).addVocabulary(FACTS).compile(configJsonSchema());
+export const validate = new Ajv({ allErrors: true }).addVocabulary(FACTS).compile(
+  configJsonSchema(),
+);

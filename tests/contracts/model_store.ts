@@ -1,4 +1,7 @@
-/** What a store must answer and hold, written a second time and simply: the drivers are compared with it. */
+/**
+ * What a store must answer and hold, written a second time and simply: the drivers are compared
+ * with it.
+ */
 import {
   type Appended,
   checkRunId,
@@ -35,14 +38,41 @@ export class ModelStore implements Store {
   create(run: NewRun, rows: NewRow[] = []): Promise<RunHead> {
     return this.#done(() => {
       if (this.#heads.has(run.id)) {
-        throw new InvalidInputError(`Cannot create run '${run.id}' because there is one of that id`, { run: run.id });
+        throw new InvalidInputError(
+          `Cannot create run '${run.id}' because there is one of that id`,
+          { run: run.id },
+        );
       }
       const now = this.clock.now();
-      const none = { epoch: 0, last_seq: rows.length, owner: null, lease_until_ms: 0, requests: [], error: null };
-      const usual = { queue: null, priority: 0, needs: {}, parent: null, home: null, journal: JOURNAL_VERSION };
-      const head: RunHead = { ...usual, ...run, status: "created", ...none, created_ms: now, updated_ms: now };
+      const none = {
+        epoch: 0,
+        last_seq: rows.length,
+        owner: null,
+        lease_until_ms: 0,
+        requests: [],
+        error: null,
+      };
+      const usual = {
+        queue: null,
+        priority: 0,
+        needs: {},
+        parent: null,
+        home: null,
+        journal: JOURNAL_VERSION,
+      };
+      const head: RunHead = {
+        ...usual,
+        ...run,
+        status: "created",
+        ...none,
+        created_ms: now,
+        updated_ms: now,
+      };
       this.#heads.set(run.id, head);
-      this.#journals.set(run.id, rows.map((row, i) => ({ ...row, seq: i + 1, epoch: 0, at_ms: now })));
+      this.#journals.set(
+        run.id,
+        rows.map((row, i) => ({ ...row, seq: i + 1, epoch: 0, at_ms: now })),
+      );
       return structuredClone(head);
     });
   }
@@ -60,7 +90,9 @@ export class ModelStore implements Store {
   }
 
   heads({ limit = Infinity }: { limit?: number } = {}): Promise<RunHead[]> {
-    return this.#done(() => structuredClone([...this.#heads.values()].reverse().slice(0, limit).filter(hasRunId)));
+    return this.#done(() =>
+      structuredClone([...this.#heads.values()].reverse().slice(0, limit).filter(hasRunId))
+    );
   }
 
   claim(run: string, owner: Owner, options: ClaimOptions): Promise<Claimed> {
@@ -69,7 +101,9 @@ export class ModelStore implements Store {
 
   dequeue(owner: Owner, { lease_ms, choose }: DequeueOptions): Promise<RunHead | null> {
     return this.#done(() => {
-      const open = [...this.#heads.values()].filter(({ status }) => status === "created" || status === "running");
+      const open = [...this.#heads.values()].filter(({ status }) =>
+        status === "created" || status === "running"
+      );
       const unfinished = open.filter(hasRunId);
       const chosen = choose(structuredClone(unfinished), this.clock.now());
       if (chosen === null) return null;
@@ -78,7 +112,11 @@ export class ModelStore implements Store {
     });
   }
 
-  #claim(run: string, owner: Owner, { lease_ms, force, seen_epoch, ended = false }: ClaimOptions): Claimed {
+  #claim(
+    run: string,
+    owner: Owner,
+    { lease_ms, force, seen_epoch, ended = false }: ClaimOptions,
+  ): Claimed {
     const head = this.#known(run);
     const others = head.owner !== null && head.owner.boot_id !== owner.boot_id;
     const held = others && head.lease_until_ms > this.clock.now() && !force;
@@ -140,7 +178,9 @@ export class ModelStore implements Store {
       const head = this.#known(run);
       const open = head.status === "created" || head.status === "running";
       if (open && head.owner === null && kind === "cancel") head.status = "cancelled";
-      else if (!isOver(head) && head.owner !== null && !head.requests.includes(kind)) head.requests.push(kind);
+      else if (!isOver(head) && head.owner !== null && !head.requests.includes(kind)) {
+        head.requests.push(kind);
+      }
       return structuredClone(head);
     });
   }
@@ -148,17 +188,29 @@ export class ModelStore implements Store {
   signal(run: string, name: string, value: string): Promise<RunHead> {
     return this.#done(() => {
       const head = this.#known(run);
-      const given = (this.#journals.get(run) ?? []).some(({ kind, key }) => kind === "signal" && key === name);
+      const given = (this.#journals.get(run) ?? []).some(({ kind, key }) =>
+        kind === "signal" && key === name
+      );
       if (!isOver(head) && !given) {
         const row = { kind: "signal" as const, key: name, value };
         const { epoch } = head;
-        this.#journals.get(run)!.push({ ...row, seq: ++head.last_seq, epoch, at_ms: this.clock.now() });
+        this.#journals.get(run)!.push({
+          ...row,
+          seq: ++head.last_seq,
+          epoch,
+          at_ms: this.clock.now(),
+        });
       }
       return structuredClone(head);
     });
   }
 
-  finish(run: string, epoch: number, status: FinalStatus, error?: string): ReturnType<Store["finish"]> {
+  finish(
+    run: string,
+    epoch: number,
+    status: FinalStatus,
+    error?: string,
+  ): ReturnType<Store["finish"]> {
     return this.#done(() => {
       const head = this.#owned(run, epoch);
       if (!head || isOver(head)) return this.#endedAs(run, epoch);
@@ -199,7 +251,11 @@ export class ModelStore implements Store {
 
   #known(run: string): RunHead {
     const head = this.#heads.get(run);
-    if (!head) throw new InvalidInputError(`Cannot find run '${run}' because there is none of that id`, { run });
+    if (!head) {
+      throw new InvalidInputError(`Cannot find run '${run}' because there is none of that id`, {
+        run,
+      });
+    }
     return head;
   }
 

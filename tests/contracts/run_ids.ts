@@ -1,4 +1,7 @@
-/** Ids that no run may have: each of a kind that a path, a shell or a person could take for something else. */
+/**
+ * Ids that no run may have: each of a kind that a path, a shell or a person could take for
+ * something else.
+ */
 export const BAD_IDS = [
   "",
   ".",

@@ -15,7 +15,10 @@ async function differential(clock: ManualClock, { oracle, drivers, runs }: Drive
       const prefix = `s${sequence++}_`;
       for (const operation of operations) {
         if (operation.op === "advance") await clock.advance(operation.ms);
-        const [answer, held] = [await perform(oracle, operation, prefix), await snapshot(oracle, prefix)];
+        const [answer, held] = [
+          await perform(oracle, operation, prefix),
+          await snapshot(oracle, prefix),
+        ];
         for (const [name, store] of Object.entries(drivers)) {
           deepStrictEqual({ [name]: await perform(store, operation, prefix) }, { [name]: answer });
           deepStrictEqual({ [name]: await snapshot(store, prefix) }, { [name]: held });

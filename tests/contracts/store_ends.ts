@@ -3,9 +3,12 @@ import { EngineError } from "../../engine/errors.ts";
 import { type Declare, LEASE, newOwner, newRun, row, started } from "./store_rows.ts";
 
 export function finishTests(test: Declare): void {
-  test("finish() ends the run, releases the lease and closes the journal to its epoch", async ({ store }) => {
+  test("finish() ends the run, frees it and closes its epoch", async ({ store }) => {
     const epoch = await started(store);
-    deepStrictEqual(await store.finish("a", epoch, "failed", '{"code":"x"}'), { fenced: false, status: "failed" });
+    deepStrictEqual(await store.finish("a", epoch, "failed", '{"code":"x"}'), {
+      fenced: false,
+      status: "failed",
+    });
     const head = await store.head("a");
     deepStrictEqual([head?.status, head?.owner, head?.error], ["failed", null, '{"code":"x"}']);
     deepStrictEqual(await store.append("a", epoch, [row("late")]), { fenced: true });
@@ -14,23 +17,49 @@ export function finishTests(test: Declare): void {
     deepStrictEqual(await store.finish("a", epoch - 1, "done"), { fenced: true });
   });
 
-  test("a cancel request that came before finish() wins; one that came after changes nothing", async ({ store }) => {
+  test("a cancel before finish() wins; one after it changes nothing", async ({ store }) => {
     const first = await started(store, "first");
     const asked = await store.request("first", "cancel");
     deepStrictEqual([asked.status, asked.requests], ["running", ["cancel"]]);
-    deepStrictEqual(await store.renew("first", first, 10_000), { fenced: false, requests: ["cancel"] });
-    deepStrictEqual(await store.finish("first", first, "done"), { fenced: false, status: "cancelled" });
+    deepStrictEqual(await store.renew("first", first, 10_000), {
+      fenced: false,
+      requests: ["cancel"],
+    });
+    deepStrictEqual(await store.finish("first", first, "done"), {
+      fenced: false,
+      status: "cancelled",
+    });
 
     const late = await started(store, "late");
     await store.finish("late", late, "done");
     strictEqual((await store.request("late", "cancel")).status, "done");
   });
 
-  test("signal() needs no owner, keeps the first value, and leaves an owner's appends in order", async ({ store, second }) => {
+  test("finish() and a cancel at once agree on one status", async ({ store, second }) => {
+    for (let i = 0; i < 10; i++) {
+      const epoch = await started(store, `r${i}`);
+      const asker = second?.() ?? store;
+      const finish = () => store.finish(`r${i}`, epoch, "done");
+      const cancel = () => asker.request(`r${i}`, "cancel");
+      const [first, other] = i % 2 ? [finish(), cancel()] : [cancel(), finish()];
+      await Promise.all([first, other]);
+      const ended = await (i % 2 ? first : other);
+      const head = await store.head(`r${i}`);
+      deepStrictEqual(ended, { fenced: false, status: head?.status });
+      // Which came first is the server's to say.
+      ok(head?.status === "done" || head?.status === "cancelled");
+    }
+  });
+}
+
+export function signalTests(test: Declare): void {
+  test("signal() needs no owner and keeps the first value", async ({ store, second }) => {
     const other = second?.() ?? store;
     await store.create(newRun("a"));
     const signals = async () =>
-      (await store.read("a", { kinds: ["signal"] })).map(({ key, value, epoch }) => [key, value, epoch]);
+      (await store.read("a", { kinds: ["signal"] })).map((
+        { key, value, epoch },
+      ) => [key, value, epoch]);
     await other.signal("a", "go", "1");
     const { epoch } = (await store.claim("a", newOwner("one"), LEASE)).head;
     await store.append("a", epoch, [row("x")]);
@@ -42,32 +71,21 @@ export function finishTests(test: Declare): void {
     await other.signal("a", "go", "2");
     deepStrictEqual(await signals(), [["go", "1", 0], ["stop", "true", epoch]]);
     const rows = await store.read("a");
-    deepStrictEqual(rows.filter(({ kind }) => kind !== "signal").map(({ key }) => key), ["x", "y", "z"]);
+    deepStrictEqual(rows.filter(({ kind }) => kind !== "signal").map(({ key }) => key), [
+      "x",
+      "y",
+      "z",
+    ]);
     deepStrictEqual(rows.map(({ seq }) => seq), [1, 2, 3, 4, 5]);
     await store.finish("a", epoch, "done");
     strictEqual((await other.signal("a", "late", "1")).status, "done");
     strictEqual((await signals()).length, 2);
     await rejects(store.signal("none", "go", "1"), EngineError);
   });
-
-  test("finish() and a cancel asked for at once agree on one status", async ({ store, second }) => {
-    for (let i = 0; i < 10; i++) {
-      const epoch = await started(store, `r${i}`);
-      const asker = second?.() ?? store;
-      const finish = () => store.finish(`r${i}`, epoch, "done");
-      const cancel = () => asker.request(`r${i}`, "cancel");
-      const [first, other] = i % 2 ? [finish(), cancel()] : [cancel(), finish()];
-      await Promise.all([first, other]);
-      const ended = await (i % 2 ? first : other);
-      const head = await store.head(`r${i}`);
-      deepStrictEqual(ended, { fenced: false, status: head?.status });
-      ok(head?.status === "done" || head?.status === "cancelled"); // Which came first is the server's to say.
-    }
-  });
 }
 
 export function releaseTests(test: Declare): void {
-  test("a request is kept once, in order; the next owner inherits a cancel and not a drain", async ({ store }) => {
+  test("requests are kept once; the next owner inherits only a cancel", async ({ store }) => {
     await started(store);
     await store.request("a", "drain");
     await store.request("a", "cancel");
@@ -76,7 +94,7 @@ export function releaseTests(test: Declare): void {
     deepStrictEqual(head.requests, ["cancel"]);
   });
 
-  test("cancelling a run that nobody owns takes effect at once; draining one changes nothing", async ({ store }) => {
+  test("a run that nobody owns is cancelled at once, and never drained", async ({ store }) => {
     await store.create(newRun("a"));
     deepStrictEqual((await store.request("a", "drain")).requests, []);
     strictEqual((await store.request("a", "cancel")).status, "cancelled");
@@ -104,7 +122,7 @@ export function releaseTests(test: Declare): void {
     strictEqual((await store.head("a"))?.status, "cancelled");
   });
 
-  test("a failed run is claimed as failed and reopened by its owner; a done one is not", async ({ store }) => {
+  test("reopen() is for the owner of a failed run, not of a done one", async ({ store }) => {
     const epoch = await started(store);
     await store.append("a", epoch, [row("x")]);
     await store.finish("a", epoch, "failed", "{}");

@@ -6,7 +6,7 @@ import { BAD_IDS } from "./run_ids.ts";
 import { type Declare, keys, LEASE, newOwner, newRun, row } from "./store_rows.ts";
 
 export function createTests(test: Declare): void {
-  test("create() answers an unowned head that head() and heads() show", async ({ store, clock }) => {
+  test("create() answers the head that head() and heads() show", async ({ store, clock }) => {
     const made = await store.create(newRun("a"));
     deepStrictEqual(made, {
       ...newRun("a"),
@@ -33,30 +33,25 @@ export function createTests(test: Declare): void {
     deepStrictEqual((await store.heads({ limit: 1 })).map((head) => head.id), ["c"]);
   });
 
-  test("create() keeps the queue, the priority, the needs, the parent and the home", async ({ store }) => {
+  test("create() keeps queue, priority, needs, parent and home", async ({ store }) => {
     const given = {
       ...newRun("a"),
-      ...{ queue: "night", priority: -3, needs: { gpu: 4 }, parent: { run: "b", round: 2, seq: 41 }, home: "h" },
+      queue: "night",
+      priority: -3,
+      needs: { gpu: 4 },
+      parent: { run: "b", round: 2, seq: 41 },
+      home: "h",
     };
     const made = await store.create(given);
     deepStrictEqual({ ...made, ...given }, made);
     deepStrictEqual(await store.head("a"), made);
   });
 
-  test("claim() raises a journal's version to this Holdfast's, and takes none that is newer", async ({ store }) => {
-    await store.create({ ...newRun("old"), journal: 1 });
-    strictEqual((await store.head("old"))?.journal, 1);
-    strictEqual((await store.claim("old", newOwner("one"), LEASE)).head.journal, JOURNAL_VERSION);
-    const newer = await store.create({ ...newRun("newer"), queue: "q", journal: JOURNAL_VERSION + 1 });
-    const refused = await store.claim("newer", newOwner("one"), { ...LEASE, force: true });
-    deepStrictEqual(refused, { claimed: false, head: newer });
-    const choose = () => ({ run: "newer", force: true });
-    strictEqual(await store.dequeue(newOwner("one"), { ...LEASE, choose }), null);
-    deepStrictEqual(await store.head("newer"), newer);
-  });
-
-  test("create() with rows has them in its journal from the start, and the first append goes on after them", async ({ store, clock }) => {
-    const made = await store.create(newRun("a"), [row("x", { input_hash: "f00" }), row("y", { kind: "round" })]);
+  test("create() with rows starts the journal with them", async ({ store, clock }) => {
+    const made = await store.create(newRun("a"), [
+      row("x", { input_hash: "f00" }),
+      row("y", { kind: "round" }),
+    ]);
     deepStrictEqual([made.last_seq, made.epoch, await store.head("a")], [2, 0, made]);
     const at_ms = clock.now();
     deepStrictEqual(await store.read("a"), [
@@ -65,8 +60,17 @@ export function createTests(test: Declare): void {
     ]);
     await rejects(store.create(newRun("a"), [row("z")]), EngineError);
     const { head } = await store.claim("a", newOwner("one"), LEASE);
-    deepStrictEqual(await store.append("a", head.epoch, [row("z")]), { fenced: false, last_seq: 3 });
+    deepStrictEqual(await store.append("a", head.epoch, [row("z")]), {
+      fenced: false,
+      last_seq: 3,
+    });
     deepStrictEqual(await keys(store, "a"), ["x", "y", "z"]);
+  });
+
+  test("create() refuses an id that is taken and keeps the first run", async ({ store }) => {
+    await store.create(newRun("a"));
+    await rejects(store.create({ ...newRun("a"), name: "other" }), EngineError);
+    strictEqual((await store.head("a"))?.name, "run a");
   });
 }
 
@@ -83,7 +87,7 @@ export function identityTests(test: Declare): void {
     }
   });
 
-  test("a run whose id is none is left out and refused; the others are answered as if it were not there", async ({ store }) => {
+  test("a run with an invalid id is left out and refused", async ({ store }) => {
     await store.create(newRun("good"));
     for (const id of BAD_IDS) await store.create({ ...newRun(id), queue: "q" }, [row("x")]);
     deepStrictEqual((await store.heads()).map(({ id }) => id), ["good"]);
@@ -103,13 +107,7 @@ export function identityTests(test: Declare): void {
     }
   });
 
-  test("create() refuses an id that is taken and keeps the first run", async ({ store }) => {
-    await store.create(newRun("a"));
-    await rejects(store.create({ ...newRun("a"), name: "other" }), EngineError);
-    strictEqual((await store.head("a"))?.name, "run a");
-  });
-
-  test("a run that does not exist is null to head() and an error to a writer", async ({ store }) => {
+  test("a missing run is null to head() and an error to writers", async ({ store }) => {
     strictEqual(await store.head("none"), null);
     await rejects(store.append("none", 1, [row("x")]), EngineError);
     await rejects(store.claim("none", newOwner("one"), LEASE), EngineError);

@@ -1,14 +1,25 @@
 import type { NewRow, NewRun, Owner, Store } from "../../engine/store.ts";
 import type { ManualClock } from "../../engine/clock.ts";
 
-/** What a test of the contract is given. `second` opens another connection to the same data, where the driver can have one. */
+/**
+ * What a test of the contract is given. `second` opens another connection to the same data, where
+ * the driver can have one.
+ */
 export type Bench = { store: Store; clock: ManualClock; second?: () => Store };
 export type Declare = (title: string, body: (bench: Bench) => Promise<void>) => void;
 
 export const LEASE = { lease_ms: 10_000 };
 
 export function newRun(id: string): NewRun {
-  return { id, name: `run ${id}`, entry: "flows/mod.ts", graph: "g", graph_hash: "h", config: "{}", packages: "{}" };
+  return {
+    id,
+    name: `run ${id}`,
+    entry: "flows/mod.ts",
+    graph: "g",
+    graph_hash: "h",
+    config: "{}",
+    packages: "{}",
+  };
 }
 
 export function newOwner(name: string): Owner {

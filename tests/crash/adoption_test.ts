@@ -4,14 +4,22 @@ import { at, rl, SMALL } from "./runs.ts";
 import { disturbed } from "./survive.ts";
 import { sharedUndisturbed } from "./undisturbed.ts";
 
-/** Where an engine dies: when a rank has just taken its task, or with the answer in hand and no row of it yet. */
+/**
+ * Where an engine dies: when a rank has just taken its task, or with the answer in hand and no row
+ * of it yet.
+ */
 type Moment = { phase: FaultEvent["phase"]; frame: "accepted" | "answered" };
 
-/** The engine's n-th frame at such a moment, in the middle of the run. A task's frames: task, accepted, its data, its answer. */
+/**
+ * The engine's n-th frame at such a moment, in the middle of the run. A task's frames: task,
+ * accepted, its data, its answer.
+ */
 function frameOf(events: FaultEvent[], { phase, frame }: Moment): number {
   const frames = events.filter(({ place, event }) => place === "engine" && event === "frame");
   const half = Math.floor(frames.length / 2);
-  const first = frames.findIndex((one, i) => i > half && one.phase === phase && frames[i - 1]!.phase !== phase);
+  const first = frames.findIndex((one, i) =>
+    i > half && one.phase === phase && frames[i - 1]!.phase !== phase
+  );
   const after = frames.findIndex((one, i) => i > first && one.phase !== phase);
   return frames[frame === "accepted" ? first + 1 : after - 1]!.n;
 }
@@ -28,14 +36,19 @@ function operations(events: FaultEvent[]): Record<string, number> {
 type States = { group: string; generation: number; pid: number | null }[];
 
 async function workersOf(dir: string): Promise<States> {
-  const { workers } = JSON.parse(await Deno.readTextFile(`${dir}/workers.json`)) as { workers: States };
+  const { workers } = JSON.parse(await Deno.readTextFile(`${dir}/workers.json`)) as {
+    workers: States;
+  };
   return workers.map(({ group, generation, pid }) => ({ group, generation, pid }))
     .toSorted((a, b) => a.group.localeCompare(b.group));
 }
 
 const moments: [string, Moment][] = [
   ["while a slab is generated", { phase: "generation", frame: "accepted" }],
-  ["with a training step's answer in hand and no row of it", { phase: "training", frame: "answered" }],
+  ["with a training step's answer in hand and no row of it", {
+    phase: "training",
+    frame: "answered",
+  }],
 ];
 
 for (const [when, moment] of moments) {
@@ -44,7 +57,8 @@ for (const [when, moment] of moments) {
     const fault = `kill:engine@frame:${frameOf(against.events, moment)}`;
     let events: FaultEvent[] = [];
     const { shown } = await disturbed({
-      ...{ against, env: { HOLDFAST_FAULT: fault } },
+      against,
+      env: { HOLDFAST_FAULT: fault },
       disturb: async ({ engine, place, run }) => {
         strictEqual((await engine.finished).signal, "SIGKILL");
         const dir = `${place.home}/runs/${run}`;
@@ -59,7 +73,9 @@ for (const [when, moment] of moments) {
     });
     deepStrictEqual(operations(events), operations(against.events));
     strictEqual(shown.generated.groups, against.groups);
-    const told = shown.recoveries.map(({ cause, action, batches_redone }) => [cause, action, batches_redone]);
+    const told = shown.recoveries.map((
+      { cause, action, batches_redone },
+    ) => [cause, action, batches_redone]);
     deepStrictEqual(told, [["engine_lost", "adopt", 0]]);
   });
 }

@@ -1,6 +1,6 @@
 /**
- * A run whose agent lives in a network namespace of its own: engine and agent are two hosts with a cable between them that a test
- * may pull. Needs root, `ip`, `ss` and `nft`.
+ * A run whose agent lives in a network namespace of its own: engine and agent are two hosts with a
+ * cable between them that a test may pull. Needs root, `ip`, `ss` and `nft`.
  */
 import { strictEqual } from "node:assert/strict";
 import { ensureEnvironment, environmentKind } from "../../workers/mod.ts";
@@ -36,7 +36,8 @@ export class AgentNetwork {
   /** Makes the namespace and the cable. `dir` takes the interpreter. */
   static async create(dir: string): Promise<AgentNetwork> {
     const id = crypto.getRandomValues(new Uint8Array(3));
-    const name = `hf${[...id].map((byte) => byte.toString(16).padStart(2, "0")).join("")}`; // Interfaces have 15 characters.
+    // Interfaces have 15 characters.
+    const name = `hf${[...id].map((byte) => byte.toString(16).padStart(2, "0")).join("")}`;
     const subnet = `10.${64 + (id[0]! % 64)}.${id[1]}`;
     const last = id[2]! & 0xfc;
     const python = `${dir}/python_in_${name}`;
@@ -100,7 +101,12 @@ export class AgentNetwork {
 /** A line of words; nothing in it is quoted. */
 async function command(line: string): Promise<void> {
   const [name, ...args] = line.split(" ").filter(Boolean);
-  const { code, stderr } = await new Deno.Command(name!, { args, stdin: "null", stdout: "null", stderr: "piped" })
+  const { code, stderr } = await new Deno.Command(name!, {
+    args,
+    stdin: "null",
+    stdout: "null",
+    stderr: "piped",
+  })
     .output();
   strictEqual(code, 0, `${line}: ${new TextDecoder().decode(stderr)}`);
 }

@@ -10,7 +10,11 @@ const LIBRARY = `/usr/lib/${Deno.build.arch}-linux-gnu/faketime/libfaketimeMT.so
 
 const missing = await Deno.stat(LIBRARY).then(() => false, () => true);
 const ignore = missing && Deno.env.get("CI") !== "true"; // There it is a failure.
-if (ignore) console.log(`the tests of a clock that jumps are left out: ${LIBRARY} is not there (apt install faketime)`);
+if (ignore) {
+  console.log(
+    `the tests of a clock that jumps are left out: ${LIBRARY} is not there (apt install faketime)`,
+  );
+}
 
 const HOUR_S = 3600;
 const JUMPS = { "an hour ahead": HOUR_S, "an hour back": -HOUR_S, "a day back": -24 * HOUR_S };
@@ -25,7 +29,8 @@ const faked = (file: string) => ({
 
 for (const [name, seconds] of Object.entries(JUMPS)) {
   Deno.test({
-    name: `the engine's clock jumps ${name}: no lease and no limit runs out, and the run ends equal`,
+    name:
+      `the engine's clock jumps ${name}: no lease and no limit runs out, and the run ends equal`,
     ignore,
     fn: () =>
       withClock(async (file, python) => {
@@ -42,7 +47,10 @@ for (const [name, seconds] of Object.entries(JUMPS)) {
         deepStrictEqual(shown.recoveries, []);
         strictEqual(shown.epoch, 1);
         const steps = rows.slice(1).map(({ at_ms }, i) => (at_ms - rows[i]!.at_ms) / 1000);
-        ok(steps.some((step) => Math.abs(step - seconds) < HOUR_S / 2), "the clock of the journal did not jump");
+        ok(
+          steps.some((step) => Math.abs(step - seconds) < HOUR_S / 2),
+          "the clock of the journal did not jump",
+        );
       }),
   });
 }
@@ -52,7 +60,9 @@ Deno.test({
   ignore,
   fn: () =>
     withClock(async (file, python) => {
-      const settings = Object.entries(faked(file)).map(([variable, value]) => `${variable}=${value}`).join(" ");
+      const settings = Object.entries(faked(file)).map(([variable, value]) =>
+        `${variable}=${value}`
+      ).join(" ");
       const { shown } = await disturbed({
         against: await sharedUndisturbed(SMALL),
         overrides: [`trainer.python=${python(settings)}`, `sampler.python=${python(settings)}`],
@@ -68,7 +78,9 @@ Deno.test({
 
 /** What an interpreter takes for the time, in seconds. */
 async function timeOf(python: string): Promise<number> {
-  const { stdout } = await new Deno.Command(python, { args: ["-c", "import time; print(time.time())"] }).output();
+  const { stdout } = await new Deno.Command(python, {
+    args: ["-c", "import time; print(time.time())"],
+  }).output();
   return Number(new TextDecoder().decode(stdout));
 }
 
@@ -78,8 +90,13 @@ async function jump(file: string, seconds: number): Promise<void> {
   await Deno.rename(`${file}.new`, file);
 }
 
-/** Calls `work` with the file that says how far the clock is off, and with a maker of interpreters under a clock of their own. */
-async function withClock(work: (file: string, python: (settings: string) => string) => Promise<void>): Promise<void> {
+/**
+ * Calls `work` with the file that says how far the clock is off, and with a maker of interpreters
+ * under a clock of their own.
+ */
+async function withClock(
+  work: (file: string, python: (settings: string) => string) => Promise<void>,
+): Promise<void> {
   const dir = await Deno.makeTempDir({ prefix: "holdfast-clock-" });
   try {
     await jump(`${dir}/clock`, 0);

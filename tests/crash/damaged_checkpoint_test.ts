@@ -3,7 +3,10 @@ import { at, orphans, recorded, rl, show, SMALL, withFreshHome } from "./runs.ts
 import { assertEqualEnd } from "./survive.ts";
 import { sharedUndisturbed } from "./undisturbed.ts";
 
-/** The engine dies in the last rounds, and its workers with it: what they held must come from a checkpoint. */
+/**
+ * The engine dies in the last rounds, and its workers with it: what they held must come from a
+ * checkpoint.
+ */
 const OFTEN = ["checkpoints.every_rounds=2", "checkpoints.keep_last=3", "workers.grace_s=0.5"];
 const FAULT = "kill:engine@append:52";
 
@@ -13,7 +16,8 @@ const DAMAGES: Record<string, (file: string) => Promise<void>> = {
     bytes[bytes.length >> 1]! ^= 1;
     await Deno.writeFile(file, bytes);
   },
-  "a file that was cut short": async (file) => await Deno.truncate(file, (await Deno.stat(file)).size >> 1),
+  "a file that was cut short": async (file) =>
+    await Deno.truncate(file, (await Deno.stat(file)).size >> 1),
   "a file that is gone": async (file) => await Deno.remove(file),
 };
 
@@ -22,7 +26,9 @@ for (const [name, damage] of Object.entries(DAMAGES)) {
     const against = await sharedUndisturbed(SMALL);
     await withFreshHome(async (home) => {
       const place = { home, store: null };
-      const killed = await rl(["run", SMALL, ...OFTEN, ...at(place), "--id", "run"], { HOLDFAST_FAULT: FAULT });
+      const killed = await rl(["run", SMALL, ...OFTEN, ...at(place), "--id", "run"], {
+        HOLDFAST_FAULT: FAULT,
+      });
       strictEqual(killed.signal, "SIGKILL", killed.output);
       strictEqual(await orphans(home), 0);
       const { dir, largest } = await newestCheckpoint(home);
@@ -32,7 +38,8 @@ for (const [name, damage] of Object.entries(DAMAGES)) {
       const { recoveries } = await show(home, "run");
       ok(recoveries.some(({ action }) => action === "set_aside"), JSON.stringify(recoveries));
       const loaded = recoveries.find(({ action }) => action === "load_checkpoint");
-      ok(loaded && loaded.batches_redone >= 2, JSON.stringify(recoveries)); // The rounds since the checkpoint before.
+      // The rounds since the checkpoint before.
+      ok(loaded && loaded.batches_redone >= 2, JSON.stringify(recoveries));
       await assertEqualEnd(place, "run", against);
     });
   });
@@ -42,7 +49,10 @@ for (const [name, damage] of Object.entries(DAMAGES)) {
 async function newestCheckpoint(home: string): Promise<{ dir: string; largest: string }> {
   const { rows } = await recorded({ home, store: null }, "run");
   const notes = rows.filter(({ kind }) => kind === "note/checkpoint");
-  const { dir, files } = JSON.parse(notes.at(-1)!.value) as { dir: string; files: { path: string; bytes: number }[] };
+  const { dir, files } = JSON.parse(notes.at(-1)!.value) as {
+    dir: string;
+    files: { path: string; bytes: number }[];
+  };
   const largest = files.toSorted((a, b) => b.bytes - a.bytes)[0]!;
   return { dir, largest: largest.path };
 }

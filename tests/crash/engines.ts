@@ -1,5 +1,6 @@
 /**
- * Two engines serve one store; the one that has the run is killed or frozen at a seeded point, and the other takes it over.
+ * Two engines serve one store; the one that has the run is killed or frozen at a seeded point, and
+ * the other takes it over.
  *
  *   deno run -A tests/crash/engines.ts [--store postgres] [--count 50] [--seed 11] [--state DIR]
  *
@@ -7,17 +8,37 @@
  */
 import { parseArgs } from "node:util";
 import type { JournalRow } from "../../engine/mod.ts";
-import { type CampaignStore, openCampaignStore, type StoreName, STORES } from "./campaign_stores.ts";
+import {
+  type CampaignStore,
+  openCampaignStore,
+  type StoreName,
+  STORES,
+} from "./campaign_stores.ts";
 import { drawKillPoints, faultOf, type KillPoint } from "./kill_points.ts";
 import { Home } from "../../runs/mod.ts";
 import { brokenRules } from "./recorded_rules.ts";
-import { at, inFlight, orphans, type Place, recorded, rl, type Running, shareEnvironments, SMALL } from "./runs.ts";
+import {
+  at,
+  inFlight,
+  orphans,
+  type Place,
+  recorded,
+  rl,
+  type Running,
+  shareEnvironments,
+  SMALL,
+} from "./runs.ts";
 import { start } from "./runs.ts";
 import { isStopped, until } from "./survive.ts";
 import { endingOf, otherWork, type Undisturbed, undisturbed } from "./undisturbed.ts";
 
 /** Half of the quickstart's rounds, with a checkpoint in the middle: seconds for each duel. */
-const SHORT = ["warmup.rounds=2", "online.rounds=4", "evaluate.problems=4", "checkpoints.every_rounds=2"];
+const SHORT = [
+  "warmup.rounds=2",
+  "online.rounds=4",
+  "evaluate.problems=4",
+  "checkpoints.every_rounds=2",
+];
 const LEASE_S = 2;
 /** A frozen engine wakes when the other has written so many rows at most. */
 const ROWS_UNTIL_AWAKE_MAX = 40;
@@ -32,10 +53,16 @@ type Duel = {
   /** Milliseconds from the fault to the other engine's claim, and to its first result. */
   taken_ms: number;
   result_ms: number;
-  /** Worker processes of the first engine when it was stopped, and how many of them served the second. */
+  /**
+   * Worker processes of the first engine when it was stopped, and how many of them served the
+   * second.
+   */
   workers: number;
   adopted: number;
-  /** Results of worker groups that the second engine recorded: without one it may have ended the run before it met them. */
+  /**
+   * Results of worker groups that the second engine recorded: without one it may have ended the run
+   * before it met them.
+   */
   worker_results: number;
   digest_equal: boolean;
   ledger_equal: boolean;
@@ -49,7 +76,10 @@ type Duel = {
 
 type Campaign = { state: string; store: CampaignStore; against: Undisturbed };
 
-/** Kills and freezes in turn, up to the engine's last write: after it the run has ended, and there is nothing to take over. */
+/**
+ * Kills and freezes in turn, up to the engine's last write: after it the run has ended, and there
+ * is nothing to take over.
+ */
 function drawDuels({ events }: Undisturbed, options: { count: number; seed: number }): KillPoint[] {
   const last = events.findLastIndex(({ place, event }) => place === "engine" && event === "append");
   const points = drawKillPoints(events.slice(0, last + 1), { place: "engine", ...options });
@@ -77,9 +107,27 @@ async function duel(point: KillPoint, { state, store, against }: Campaign): Prom
   const place: Place = { home, store: store.url };
   const run = `duel-${crypto.randomUUID().slice(0, 8)}`;
   const queue = `queue-${run}`; // The store is shared by all duels.
-  const queued = await rl(["run", SMALL, ...SHORT, ...at(place), "--id", run, "--detach", "--queue", queue], {});
+  const queued = await rl([
+    "run",
+    SMALL,
+    ...SHORT,
+    ...at(place),
+    "--id",
+    run,
+    "--detach",
+    "--queue",
+    queue,
+  ], {});
   if (queued.code !== 0) throw new Error(`Cannot queue the run:\n${queued.output}`);
-  const serve = ["serve", ...at(place), "--queue", queue, "--lease-s", `${LEASE_S}`, "--until-idle"];
+  const serve = [
+    "serve",
+    ...at(place),
+    "--queue",
+    queue,
+    "--lease-s",
+    `${LEASE_S}`,
+    "--until-idle",
+  ];
   const fault = faultOf(point);
   const first = start(serve, { env: { HOLDFAST_FAULT: fault } });
   const witness = new Witness(place, run);
@@ -91,7 +139,10 @@ async function duel(point: KillPoint, { state, store, against }: Campaign): Prom
   const { head, rows } = await recorded(place, run);
   const ending = await endingOf(place, run);
   const result: Duel = {
-    ...{ store: store.name, fault, phase: point.phase, ...seen },
+    store: store.name,
+    fault,
+    phase: point.phase,
+    ...seen,
     digest_equal: ending.digest === against.digest,
     ledger_equal: ending.ledger === against.ledger,
     broken: [
@@ -105,7 +156,9 @@ async function duel(point: KillPoint, { state, store, against }: Campaign): Prom
     seconds: Math.round((performance.now() - started) / 100) / 10,
     status: head.status,
   };
-  if (wrongWith(result).length > 0) console.error(`FIRST:\n${firstEnd.output}\nSECOND:\n${secondEnd.output}`);
+  if (wrongWith(result).length > 0) {
+    console.error(`FIRST:\n${firstEnd.output}\nSECOND:\n${secondEnd.output}`);
+  }
   await Deno.remove(home, { recursive: true });
   return result;
 }
@@ -117,15 +170,22 @@ function wrongEnds({ kind }: KillPoint, { firstEnd, secondEnd }: Ends): string[]
   const asMeant = kind === "kill" ? died : firstEnd.code === 0;
   return [
     ...(asMeant ? [] : [`the first engine ended with ${firstEnd.signal ?? firstEnd.code}`]),
-    ...(secondEnd.code === 0 ? [] : [`the second engine ended with ${secondEnd.signal ?? secondEnd.code}`]),
+    ...(secondEnd.code === 0
+      ? []
+      : [`the second engine ended with ${secondEnd.signal ?? secondEnd.code}`]),
   ];
 }
 
-/** What stands beside the journal is the second engine's: each line of metrics once, and the list of workers. */
+/**
+ * What stands beside the journal is the second engine's: each line of metrics once, and the list of
+ * workers.
+ */
 async function staleFiles(dir: string, second: number): Promise<string[]> {
   const lines = (await Deno.readTextFile(`${dir}/metrics.jsonl`)).trim().split("\n");
   const keys = lines.map((line) => (JSON.parse(line) as { key: string }).key);
-  const { engine_pid } = JSON.parse(await Deno.readTextFile(`${dir}/workers.json`)) as { engine_pid: number };
+  const { engine_pid } = JSON.parse(await Deno.readTextFile(`${dir}/workers.json`)) as {
+    engine_pid: number;
+  };
   return [
     ...(new Set(keys).size === keys.length ? [] : ["the first engine wrote metrics late"]),
     ...(engine_pid === second ? [] : ["the first engine wrote workers.json late"]),
@@ -144,7 +204,10 @@ type Seen = Pick<
   | "groups_in_flight"
 >;
 
-/** Follows a duel to the first result of the second engine, and wakes the first one if it was frozen. */
+/**
+ * Follows a duel to the first result of the second engine, and wakes the first one if it was
+ * frozen.
+ */
 async function watch({ witness, first, second }: Engines, point: KillPoint): Promise<Seen> {
   const frozen = point.kind === "stop";
   let gone = false;
@@ -164,7 +227,9 @@ async function watch({ witness, first, second }: Engines, point: KillPoint): Pro
   await until("the second engine got on", async () => {
     await witness.look();
     const rows = (await witness.rows()).slice(before.length);
-    if (result_ms === null && rows.some(({ kind }) => kind === "result")) result_ms = performance.now() - fired;
+    if (result_ms === null && rows.some(({ kind }) => kind === "result")) {
+      result_ms = performance.now() - fired;
+    }
     const ended = await witness.owner() !== second.pid;
     if (frozen && awake_after_rows === null && (rows.length >= wakeAt || ended)) {
       first.kill("SIGCONT");
@@ -189,9 +254,8 @@ async function watch({ witness, first, second }: Engines, point: KillPoint): Pro
 function workerResults(rows: JournalRow[], from: number): number {
   const intents = rows.filter(({ kind }) => kind === "intent");
   const onWorkers = new Set(
-    intents.filter(({ value }) => (JSON.parse(value) as { runs_on: string }).runs_on !== "engine").map(({ key }) =>
-      key
-    ),
+    intents.filter(({ value }) => (JSON.parse(value) as { runs_on: string }).runs_on !== "engine")
+      .map(({ key }) => key),
   );
   return rows.slice(from).filter(({ kind, key }) => kind === "result" && onWorkers.has(key)).length;
 }
@@ -215,9 +279,14 @@ class Witness {
 
   /** Notes which worker processes the engine has, as its own file tells. */
   async look(): Promise<void> {
-    const text = await Deno.readTextFile(`${this.place.home}/runs/${this.run}/workers.json`).catch(() => null);
+    const text = await Deno.readTextFile(`${this.place.home}/runs/${this.run}/workers.json`).catch(
+      () => null,
+    );
     if (text === null) return;
-    const { engine_pid, workers } = JSON.parse(text) as { engine_pid: number; workers: { pid: number | null }[] };
+    const { engine_pid, workers } = JSON.parse(text) as {
+      engine_pid: number;
+      workers: { pid: number | null }[];
+    };
     const known = this.#pids.get(engine_pid) ?? new Set();
     for (const { pid } of workers) if (pid !== null) known.add(pid);
     this.#pids.set(engine_pid, known);
@@ -241,7 +310,9 @@ export function wrongWith(d: Duel): string[] {
   if (!d.digest_equal) said.push("the final weights differ from the undisturbed run's");
   if (!d.ledger_equal) said.push("the ledger differs from the undisturbed run's");
   if (d.orphans > 0) said.push(`${d.orphans} processes outlived the run`);
-  if (d.adopted < d.workers && d.worker_results > 0) said.push(`${d.adopted} of ${d.workers} workers were adopted`);
+  if (d.adopted < d.workers && d.worker_results > 0) {
+    said.push(`${d.adopted} of ${d.workers} workers were adopted`);
+  }
   // An engine that dies between recording what it asks for and asking has it asked for again.
   if (d.groups_extra > d.groups_in_flight) {
     said.push(`${d.groups_extra} groups asked for again, ${d.groups_in_flight} in flight`);
@@ -259,7 +330,9 @@ export async function duels({ store: name, count, seed, state }: CampaignOptions
     const campaign = { state, store, against: await baseline(state, store) };
     const file = `${state}/duels.${name}.jsonl`;
     const lines = (await Deno.readTextFile(file).catch(() => "")).split("\n").filter(Boolean);
-    const done = new Map(lines.map((line) => JSON.parse(line) as Duel).map((known) => [known.fault, known]));
+    const done = new Map(
+      lines.map((line) => JSON.parse(line) as Duel).map((known) => [known.fault, known]),
+    );
     const all: Duel[] = [];
     for (const point of drawDuels(campaign.against, { count, seed })) {
       const known = done.get(faultOf(point));
@@ -268,7 +341,9 @@ export async function duels({ store: name, count, seed, state }: CampaignOptions
       all.push(result);
       const wrong = wrongWith(result);
       console.log(
-        `${all.length}/${count} ${wrong.length ? `WRONG: ${wrong.join("; ")} ` : ""}${JSON.stringify(result)}`,
+        `${all.length}/${count} ${wrong.length ? `WRONG: ${wrong.join("; ")} ` : ""}${
+          JSON.stringify(result)
+        }`,
       );
     }
     return all;
@@ -279,7 +354,8 @@ export async function duels({ store: name, count, seed, state }: CampaignOptions
 
 /** What fifty duels came to, in four lines. */
 function summary(all: Duel[]): string {
-  const median = (of: (d: Duel) => number) => all.map(of).toSorted((a, b) => a - b)[Math.floor(all.length / 2)];
+  const median = (of: (d: Duel) => number) =>
+    all.map(of).toSorted((a, b) => a - b)[Math.floor(all.length / 2)];
   const sum = (of: (d: Duel) => number) => all.reduce((total, d) => total + of(d), 0);
   const killed = all.filter(({ awake_after_rows }) => awake_after_rows === null).length;
   return [
@@ -288,7 +364,9 @@ function summary(all: Duel[]): string {
     `${sum((d) => d.adopted)} of ${sum((d) => d.workers)} workers adopted, ${
       sum((d) => d.groups_extra)
     } groups asked for again`,
-    `median: taken over after ${median((d) => d.taken_ms)} ms, next result after ${median((d) => d.result_ms)} ms`,
+    `median: taken over after ${median((d) => d.taken_ms)} ms, next result after ${
+      median((d) => d.result_ms)
+    } ms`,
   ].join("\n");
 }
 
@@ -302,8 +380,15 @@ if (import.meta.main) {
     },
   });
   const store = STORES.find((name) => name === values.store);
-  if (!store) throw new RangeError(`Cannot use --store ${values.store}: it is one of ${STORES.join(", ")}`);
-  const all = await duels({ store, count: Number(values.count), seed: Number(values.seed), state: values.state });
+  if (!store) {
+    throw new RangeError(`Cannot use --store ${values.store}: it is one of ${STORES.join(", ")}`);
+  }
+  const all = await duels({
+    store,
+    count: Number(values.count),
+    seed: Number(values.seed),
+    state: values.state,
+  });
   console.log(summary(all));
   Deno.exit(all.every((d) => wrongWith(d).length === 0) ? 0 : 1);
 }

@@ -1,7 +1,8 @@
 /**
- * A graph with every construct is killed at its n-th durable write, for every n, before the write and after it, on the memory
- * store and on SQLite. Killed: the engine hears nothing more from its store, and another one goes on with what is there.
- * `tests/engine/crash_property_test.ts` draws graphs and several crashes at random; `tests/simulation` adds time.
+ * A graph with every construct is killed at its n-th durable write, for every n, before the write
+ * and after it, on the memory store and on SQLite. Killed: the engine hears nothing more from its
+ * store, and another one goes on with what is there. `tests/engine/crash_property_test.ts` draws
+ * graphs and several crashes at random; `tests/simulation` adds time.
  */
 import { deepStrictEqual, ok, strictEqual } from "node:assert/strict";
 import { SqliteStore, type Store } from "../../engine/mod.ts";
@@ -44,7 +45,9 @@ async function killAtEveryWrite({ plan, stores }: { plan: Plan; stores: Stores }
   for (let write = 1; write <= calm.watch.writes; write++) {
     for (const moment of ["before", "after"] as const) {
       const { outcome, digest, watch, lives } = await runThrough({
-        ...{ plan, open: used.opener(), crashes: [{ write, moment }] },
+        plan,
+        open: used.opener(),
+        crashes: [{ write, moment }],
       });
       const where = `killed ${moment} write ${write}`;
       deepStrictEqual(outcome, calm.outcome, where);
@@ -53,7 +56,8 @@ async function killAtEveryWrite({ plan, stores }: { plan: Plan; stores: Stores }
       killed += lives - 1;
     }
   }
-  // How rows share commits differs a little from run to run, so that the very last writes may not be reached.
+  // How rows share commits differs a little from run to run, so that the very last writes may not
+  // be reached.
   ok(killed >= 2 * (calm.watch.writes - 3), `${killed} kills of ${2 * calm.watch.writes}`);
 }
 
@@ -72,6 +76,10 @@ Deno.test("engines that each die at their fourth write bring a run to its end", 
     const crashes = Array.from({ length: 200 }, () => ({ write: 4, moment }));
     const killed = await runThrough({ plan: FULL, open: memoryStores().opener(), crashes });
     ok(killed.lives > 10, `${killed.lives} lives`);
-    deepStrictEqual([killed.outcome, killed.digest, killed.watch.again], [calm.outcome, calm.digest, []]);
+    deepStrictEqual([killed.outcome, killed.digest, killed.watch.again], [
+      calm.outcome,
+      calm.digest,
+      [],
+    ]);
   }
 });

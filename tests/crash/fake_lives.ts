@@ -1,7 +1,17 @@
-/** Engines that live one after another on one store, each until its store fails it; and what they must not do. */
+/**
+ * Engines that live one after another on one store, each until its store fails it; and what they
+ * must not do.
+ */
 import { existsSync } from "node:fs";
 import { hostname } from "node:os";
-import { ArtifactStore, Engine, InfrastructureError, type Owner, provide, type Store } from "../../engine/mod.ts";
+import {
+  ArtifactStore,
+  Engine,
+  InfrastructureError,
+  type Owner,
+  provide,
+  type Store,
+} from "../../engine/mod.ts";
 import { Crashed } from "../../testing/mod.ts";
 import { digestOf } from "../simulation/audit.ts";
 import { Operator, type Plan, SIGNAL, workload } from "../simulation/workload.ts";
@@ -13,22 +23,38 @@ export const MEMORY_DIR = existsSync("/dev/shm") ? "/dev/shm" : undefined;
 const artifacts = new ArtifactStore("/nonexistent/crash");
 
 export const FULL: Plan = {
-  ...{ times: 3, lag: 1, lists: [2, 0, 1], steps: 1, children: 2, failures: [0, 0, 1], branch: true, until: 3 },
-  ...{ eager: false, checkpoints: 2, hangs: false, sleep_ms: 1, signal: true },
+  times: 3,
+  lag: 1,
+  lists: [2, 0, 1],
+  steps: 1,
+  children: 2,
+  failures: [0, 0, 1],
+  branch: true,
+  until: 3,
+  eager: false,
+  checkpoints: 2,
+  hangs: false,
+  sleep_ms: 1,
+  signal: true,
 };
 export const SMALL: Plan = { ...FULL, times: 2, lists: [1, 1], children: 1, eager: true };
 
 /**
- * Where an engine's store fails it. `before`: it dies and the write is not carried out; `after`: it dies when the write is durable;
- * `full`: from that write on there is no room, though the engine lives and can read.
+ * Where an engine's store fails it. `before`: it dies and the write is not carried out; `after`: it
+ * dies when the write is durable; `full`: from that write on there is no room, though the engine
+ * lives and can read.
  */
 type Crash = { write: number; moment: "before" | "after" | "full" };
 
 /** What a store says that has no room. */
 function diskFull(): InfrastructureError {
-  return new InfrastructureError("Cannot append because the disk is full. Free some space, then resume", {}, {
-    retryable: false,
-  });
+  return new InfrastructureError(
+    "Cannot append because the disk is full. Free some space, then resume",
+    {},
+    {
+      retryable: false,
+    },
+  );
 }
 
 /** How a life may end: its process died, or its store had no room. */
@@ -61,13 +87,18 @@ class Watch {
       if (crash?.moment === "full" && WRITES.has(call) && writes >= crash.write) throw diskFull();
       if (here) dead = true;
       if (here && crash?.moment === "before") throw new Crashed();
-      const answer = await (store[call] as (...args: unknown[]) => Promise<unknown>).apply(store, args);
+      const answer = await (store[call] as (...args: unknown[]) => Promise<unknown>).apply(
+        store,
+        args,
+      );
       if (WRITES.has(call)) this.writes++;
       if (call === "append") this.#note(args[2] as { kind: string; key: string }[]);
       if (here) throw new Crashed();
       return answer;
     };
-    return new Proxy(store, { get: (_, call: keyof Store) => (...args: unknown[]) => carryOut(call, args) });
+    return new Proxy(store, {
+      get: (_, call: keyof Store) => (...args: unknown[]) => carryOut(call, args),
+    });
   }
 
   #note(rows: { kind: string; key: string }[]): void {
@@ -77,7 +108,12 @@ class Watch {
 
 /** An engine of a process that is dead already: whoever comes next takes the run at once. */
 function ownerOf(life: number): Owner {
-  return { boot_id: `life-${life}`, host: hostname(), pid: 4_000_000 + life, process_start: "long ago" };
+  return {
+    boot_id: `life-${life}`,
+    host: hostname(),
+    pid: 4_000_000 + life,
+    process_start: "long ago",
+  };
 }
 
 export type Ended = { outcome: unknown; digest: unknown; watch: Watch; lives: number };
@@ -100,7 +136,10 @@ export async function runThrough({ plan, open, crashes = [] }: Lives): Promise<E
   for (let life = 0;; life++) {
     if (life > 0) store = await open(life);
     const engine = new Engine({
-      ...{ store: watch.over(store, crashes[life]), artifacts, owner: ownerOf(life), slots: { sampler: 2 } },
+      store: watch.over(store, crashes[life]),
+      artifacts,
+      owner: ownerOf(life),
+      slots: { sampler: 2 },
       backoff: { first_ms: 0, max_ms: 0 },
       resources: [provide(Operator, (_, { n }) => Promise.resolve(n * 2))],
       onEvent: (event) => {

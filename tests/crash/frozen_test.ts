@@ -1,16 +1,24 @@
 import { deepStrictEqual, ok, strictEqual } from "node:assert/strict";
+import { sampled } from "../sample.ts";
 import { at, rl, SMALL } from "./runs.ts";
 import { disturbed, isStopped, until } from "./survive.ts";
 import { sharedUndisturbed } from "./undisturbed.ts";
 
-/** SIGSTOP: alive for the kernel, deaf for everybody else. The limits are short, so that it is noticed soon. */
+/**
+ * SIGSTOP: alive for the kernel, deaf for everybody else. The limits are short, so that it is
+ * noticed soon.
+ */
 const SHORT = ["workers.no_progress_s=4", "workers.silent_s=4"];
 
-for (const [place, fault] of [["trainer", "op:38"], ["sampler", "op:25"], ["agent", "frame:77"]] as const) {
+const FROZEN = [["trainer", "op:38"], ["sampler", "op:25"], ["agent", "frame:77"]] as const;
+
+for (const [place, fault] of sampled(FROZEN)) {
   Deno.test(`a frozen ${place} is taken for hung and replaced, and the run ends equal`, async () => {
     const against = await sharedUndisturbed(SMALL);
     const { shown, finished } = await disturbed({
-      ...{ against, overrides: SHORT, env: { HOLDFAST_FAULT: `stop:${place}@${fault}` } },
+      against,
+      overrides: SHORT,
+      env: { HOLDFAST_FAULT: `stop:${place}@${fault}` },
       disturb: async () => {},
     });
     strictEqual(finished.code, 0);
@@ -21,7 +29,8 @@ for (const [place, fault] of [["trainer", "op:38"], ["sampler", "op:25"], ["agen
 Deno.test("an engine that was frozen for a while goes on with the same workers", async () => {
   const against = await sharedUndisturbed(SMALL);
   const { shown } = await disturbed({
-    ...{ against, env: { HOLDFAST_FAULT: "stop:engine@append:40" } },
+    against,
+    env: { HOLDFAST_FAULT: "stop:engine@append:40" },
     disturb: async ({ engine }) => {
       await until("the engine stands still", () => isStopped(engine.pid));
       await new Promise((resolve) => setTimeout(resolve, 2000));
@@ -35,7 +44,8 @@ Deno.test("an engine that wakes up after another took its run over writes nothin
   const against = await sharedUndisturbed(SMALL);
   const groups = ["trainer", "sampler/0"];
   const { finished, shown } = await disturbed({
-    ...{ against, env: { HOLDFAST_FAULT: "stop:engine@append:40" } },
+    against,
+    env: { HOLDFAST_FAULT: "stop:engine@append:40" },
     disturb: async ({ engine, place, run, pids }) => {
       await until("the engine stands still", () => isStopped(engine.pid));
       const before = await Promise.all(groups.map(pids));

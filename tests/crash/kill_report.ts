@@ -23,7 +23,8 @@ export type Kill = {
 
 /** Shown of each group of kills. */
 function line(name: string, kills: Kill[]): string {
-  const equal = kills.filter((k) => k.digest_equal && k.ledger_equal && k.broken.length === 0).length;
+  const equal =
+    kills.filter((k) => k.digest_equal && k.ledger_equal && k.broken.length === 0).length;
   const redid = kills.filter((k) => k.batches_redone > 0);
   const batches = redid.reduce((sum, k) => sum + k.batches_redone, 0);
   const extra = kills.reduce((sum, k) => sum + Math.max(0, k.groups_extra - k.groups_in_flight), 0);
@@ -74,7 +75,8 @@ function table(kills: Kill[]): string {
 /** The page in docs/ that shows one run of the whole list. */
 export function killsPage(kills: Kill[], seed: number): string {
   const redid = kills.filter((k) => k.batches_redone > 0).length;
-  const equal = kills.filter((k) => k.digest_equal && k.ledger_equal && k.broken.length === 0).length;
+  const equal =
+    kills.filter((k) => k.digest_equal && k.ledger_equal && k.broken.length === 0).length;
   const pairs = kills.filter((k) => k.faults > 1).length;
   return `# Killed ${kills.length} times
 
@@ -102,7 +104,7 @@ The gate compares each of these with the undisturbed run in the same way, with r
 
 | what | where |
 |---|---|
-| the engine killed at every 7th durable write | \`tests/crash/every_seventh_write_test.ts\` |
+| the engine killed at every 7th durable write | \`tests/crash/every_write_test.ts\` |
 | a rank, a sampler, an agent frozen; an engine frozen for a while, and until another has taken its run over | \`tests/crash/frozen_test.ts\` |
 | the cable between engine and agent pulled for a moment and for longer than the limit; one direction lost; a half-open connection | \`tests/crash/network_test.ts\` |
 | a disk that is full under the checkpoints, and under the whole home | \`tests/crash/disk_full_test.ts\` |

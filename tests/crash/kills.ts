@@ -1,13 +1,27 @@
 /**
  * Kills `quickstart_small` at seeded points and holds every run against an undisturbed one.
  *
- *   deno run -A tests/crash/kills.ts [--store both] [--count 100] [--seed 7] [--state DIR] [--page FILE]
+ *   deno run -A tests/crash/kills.ts [--store both] [--count 100] [--seed 7] [--state DIR] [--page
+ *   FILE]
  *
- * It continues where it stopped: each finished kill is a line of STATE/kills.jsonl, and the undisturbed runs are kept beside it.
+ * It continues where it stopped: each finished kill is a line of STATE/kills.jsonl, and the
+ * undisturbed runs are kept beside it.
  */
 import { parseArgs } from "node:util";
-import { type CampaignStore, openCampaignStore, type StoreName, STORES } from "./campaign_stores.ts";
-import { drawKillPoints, drawPairs, type FaultEvent, faultOf, type KillPoint, PHASES } from "./kill_points.ts";
+import {
+  type CampaignStore,
+  openCampaignStore,
+  type StoreName,
+  STORES,
+} from "./campaign_stores.ts";
+import {
+  drawKillPoints,
+  drawPairs,
+  type FaultEvent,
+  faultOf,
+  type KillPoint,
+  PHASES,
+} from "./kill_points.ts";
 import { type Kill, killsPage, summary } from "./kill_report.ts";
 import { brokenRules } from "./recorded_rules.ts";
 import { largestSlab, orphans, recorded, shareEnvironments, show, SMALL } from "./runs.ts";
@@ -17,7 +31,10 @@ import { endingOf, otherWork, type Undisturbed, undisturbed } from "./undisturbe
 /** Short, so that what is frozen is soon taken for hung. They change no number that is computed. */
 const LIMITS = ["workers.no_progress_s=8"];
 
-/** How many of a hundred kills are of each kind. The first ones of a list are a fair part of it, however many. */
+/**
+ * How many of a hundred kills are of each kind. The first ones of a list are a fair part of it,
+ * however many.
+ */
 const MIX = { engine: 18, agent: 17, trainer: 19, sampler: 8, frozen: 8, pair: 30 } as const;
 const FROZEN = ["trainer", "sampler", "agent"];
 
@@ -25,7 +42,10 @@ type Case = { store: StoreName; points: KillPoint[] };
 type Campaign = { state: string; store: CampaignStore; against: Undisturbed };
 
 /** The list of a store's kills. */
-function drawCases(events: FaultEvent[], options: { store: StoreName; count: number; seed: number }): Case[] {
+function drawCases(
+  events: FaultEvent[],
+  options: { store: StoreName; count: number; seed: number },
+): Case[] {
   const { store, count } = options;
   const seed = options.seed + 1000 * STORES.indexOf(store); // Each store has points of its own.
   const single = (place: string, n: number) =>
@@ -36,7 +56,9 @@ function drawCases(events: FaultEvent[], options: { store: StoreName; count: num
       kind: "stop" as const,
     }))
   );
-  const inTurn = frozen.map((_, i) => frozen[(i % FROZEN.length) * MIX.frozen + Math.floor(i / FROZEN.length)]!);
+  const inTurn = frozen.map((_, i) =>
+    frozen[(i % FROZEN.length) * MIX.frozen + Math.floor(i / FROZEN.length)]!
+  );
   const drawn: Record<keyof typeof MIX, KillPoint[][]> = {
     engine: single("engine", MIX.engine),
     agent: single("agent", MIX.agent),
@@ -48,7 +70,10 @@ function drawCases(events: FaultEvent[], options: { store: StoreName; count: num
   const ordered = Object.values(drawn).flatMap((list) =>
     list.map((points, i) => ({ points, order: (i + 0.5) / list.length }))
   );
-  return ordered.toSorted((a, b) => a.order - b.order).slice(0, count).map(({ points }) => ({ store, points }));
+  return ordered.toSorted((a, b) => a.order - b.order).slice(0, count).map(({ points }) => ({
+    store,
+    points,
+  }));
 }
 
 /** One undisturbed run on this store, made once and kept. */
@@ -61,7 +86,10 @@ async function baseline(state: string, store: CampaignStore): Promise<Undisturbe
   return made;
 }
 
-async function kill({ points, store }: Case, { state, against, store: { url } }: Campaign): Promise<Kill> {
+async function kill(
+  { points, store }: Case,
+  { state, against, store: { url } }: Campaign,
+): Promise<Kill> {
   const started = performance.now();
   const home = `${state}/killed`;
   await Deno.remove(home, { recursive: true }).catch(() => undefined);
@@ -70,14 +98,21 @@ async function kill({ points, store }: Case, { state, against, store: { url } }:
   const place = { home, store: url };
   const run = `run-${crypto.randomUUID().slice(0, 8)}`;
   const fault = faultOf(...points);
-  const { deaths, flying, last } = await survive(place, { run, config: SMALL, overrides: LIMITS, fault });
+  const { deaths, flying, last } = await survive(place, {
+    run,
+    config: SMALL,
+    overrides: LIMITS,
+    fault,
+  });
   if (last.code !== 0) console.error(last.output);
   const { head, rows } = await recorded(place, run);
   const shown = await show(home, run, url);
   const ending = await endingOf(place, run);
   const marks = await Array.fromAsync(Deno.readDir(`${home}/runs/${run}/faults`)).catch(() => []);
-  // A sampler that dies, alone or with its agent, loses at most the slab that was being generated then.
-  const samplerDeaths = points.filter(({ place }) => place === "sampler" || place === "agent").length;
+  // A sampler that dies, alone or with its agent, loses at most the slab that was being generated
+  // then.
+  const samplerDeaths =
+    points.filter(({ place }) => place === "sampler" || place === "agent").length;
   const result: Kill = {
     store,
     fault,
@@ -102,11 +137,15 @@ async function kill({ points, store }: Case, { state, against, store: { url } }:
 
 /** Everything that must hold over the whole list; sentences about what does not. */
 export function verdicts(kills: Kill[]): string[] {
-  const wrong = kills.flatMap((k) => wrongWith(k).map((what) => `${k.fault} (${k.store}, ${k.phase}): ${what}`));
+  const wrong = kills.flatMap((k) =>
+    wrongWith(k).map((what) => `${k.fault} (${k.store}, ${k.phase}): ${what}`)
+  );
   const redid = kills.filter((k) => k.batches_redone > 0).length;
   if (redid === 0) wrong.push("no kill redid a batch");
   if (kills.length < 20) return wrong; // Too few to hit everything.
-  if (redid * 3 < kills.length) wrong.push(`only ${redid} of ${kills.length} kills redid a batch: a third must`);
+  if (redid * 3 < kills.length) {
+    wrong.push(`only ${redid} of ${kills.length} kills redid a batch: a third must`);
+  }
   for (const phase of PHASES) {
     const hits = kills.filter((k) => k.phase === phase).length;
     if (hits < 3) wrong.push(`${phase} was hit ${hits} times, fewer than 3`);
@@ -137,7 +176,9 @@ export async function kills(options: CampaignOptions): Promise<Kill[]> {
   try {
     for (const name of stores) open.push(await openCampaignStore(name));
     const campaigns: Campaign[] = [];
-    for (const store of open) campaigns.push({ state, store, against: await baseline(state, store) });
+    for (const store of open) {
+      campaigns.push({ state, store, against: await baseline(state, store) });
+    }
     mustAgree(campaigns);
     const lists = campaigns.map(({ store: { name }, against }) =>
       drawCases(against.events, { store: name, count, seed })
@@ -151,9 +192,13 @@ export async function kills(options: CampaignOptions): Promise<Kill[]> {
 
 function mustAgree([first, ...others]: Campaign[]): void {
   for (const { store, against } of others) {
-    if (against.digest === first!.against.digest && against.ledger === first!.against.ledger) continue;
+    if (against.digest === first!.against.digest && against.ledger === first!.against.ledger) {
+      continue;
+    }
     throw new Error(
-      `Cannot compare kills because the undisturbed runs on ${first!.store.name} and ${store.name} differ`,
+      `Cannot compare kills because the undisturbed runs on ${
+        first!.store.name
+      } and ${store.name} differ`,
     );
   }
 }
@@ -161,7 +206,9 @@ function mustAgree([first, ...others]: Campaign[]): void {
 async function* runAll(campaigns: Campaign[], lists: Case[][]): AsyncGenerator<Kill> {
   const file = `${campaigns[0]!.state}/kills.jsonl`;
   const lines = (await Deno.readTextFile(file).catch(() => "")).split("\n").filter(Boolean);
-  const done = new Map(lines.map((line) => JSON.parse(line) as Kill).map((k) => [`${k.store} ${k.fault}`, k]));
+  const done = new Map(
+    lines.map((line) => JSON.parse(line) as Kill).map((k) => [`${k.store} ${k.fault}`, k]),
+  );
   const whole = lists.reduce((sum, list) => sum + list.length, 0);
   let count = 0;
   for (let i = 0; lists.some((list) => i < list.length); i++) {
@@ -173,7 +220,11 @@ async function* runAll(campaigns: Campaign[], lists: Case[][]): AsyncGenerator<K
       if (!known) await Deno.writeTextFile(file, JSON.stringify(result) + "\n", { append: true });
       count += 1;
       const wrong = wrongWith(result);
-      console.log(`${count}/${whole} ${wrong.length ? `WRONG: ${wrong.join("; ")} ` : ""}${JSON.stringify(result)}`);
+      console.log(
+        `${count}/${whole} ${wrong.length ? `WRONG: ${wrong.join("; ")} ` : ""}${
+          JSON.stringify(result)
+        }`,
+      );
       yield result;
     }
   }
@@ -190,7 +241,9 @@ if (import.meta.main) {
     },
   });
   const stores = values.store === "both" ? STORES : STORES.filter((name) => name === values.store);
-  if (stores.length === 0) throw new RangeError(`Cannot use --store ${values.store}: it is sqlite, postgres or both`);
+  if (stores.length === 0) {
+    throw new RangeError(`Cannot use --store ${values.store}: it is sqlite, postgres or both`);
+  }
   const seed = Number(values.seed);
   const all = await kills({ stores, count: Number(values.count), seed, state: values.state });
   if (values.page) await Deno.writeTextFile(values.page, killsPage(all, seed));

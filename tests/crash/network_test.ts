@@ -8,7 +8,10 @@ const why = await noNamespaces();
 const ignore = why !== null && Deno.env.get("CI") !== "true"; // There it is a failure.
 if (ignore) console.log(`the tests of a broken network are left out: ${why}`);
 
-/** An agent is lost after so many seconds without a word. A blip is shorter, with the time that TCP takes to notice its end. */
+/**
+ * An agent is lost after so many seconds without a word. A blip is shorter, with the time that TCP
+ * takes to notice its end.
+ */
 const SILENT_S = 8;
 const BLIP_MS = 2000;
 const PARTITION_MS = (SILENT_S + 3) * 1000;
@@ -16,7 +19,10 @@ const PARTITION_MS = (SILENT_S + 3) * 1000;
 /** Seconds are what a network failure is made of: there is no event to wait for. */
 const lasting = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
-type Break = { env?: Record<string, string>; breakIt: (network: AgentNetwork, live: Live) => Promise<void> };
+type Break = {
+  env?: Record<string, string>;
+  breakIt: (network: AgentNetwork, live: Live) => Promise<void>;
+};
 
 async function withBrokenNetwork({ env, breakIt }: Break): ReturnType<typeof disturbed> {
   const dir = await Deno.makeTempDir({ prefix: "holdfast-network-" });
@@ -24,7 +30,11 @@ async function withBrokenNetwork({ env, breakIt }: Break): ReturnType<typeof dis
   try {
     return await disturbed({
       against: await sharedUndisturbed(SMALL),
-      overrides: [`workers.host=${network.host}`, `workers.silent_s=${SILENT_S}`, `trainer.python=${network.python}`],
+      overrides: [
+        `workers.host=${network.host}`,
+        `workers.silent_s=${SILENT_S}`,
+        `trainer.python=${network.python}`,
+      ],
       env,
       disturb: (live) => breakIt(network, live),
     });
@@ -54,7 +64,8 @@ Deno.test({
 });
 
 Deno.test({
-  name: "a host that is cut off for longer than the limit has its workers replaced, and the run ends equal",
+  name:
+    "a host that is cut off for longer than the limit has its workers replaced, and the run ends equal",
   ignore,
   fn: async () => {
     const { shown, finished } = await withBrokenNetwork({
@@ -87,15 +98,20 @@ Deno.test({
 });
 
 Deno.test({
-  name: "a socket of which only the engine's half is left is replaced by the agent's next one, and nothing is lost",
+  name:
+    "a socket of which only the engine's half is left is replaced by the agent's next one, and nothing is lost",
   ignore,
   fn: async () => {
     const { shown } = await withBrokenNetwork({
-      env: { HOLDFAST_FAULT: "drop:agent@frame:70" }, // It aborts its connection, and the engine is not told.
+      // It aborts its connection, and the engine is not told.
+      env: { HOLDFAST_FAULT: "drop:agent@frame:70" },
       breakIt: async (network, { reached }) => {
         await reached("engine", "append", 15);
         await network.drop("tcp flags & (fin | rst) != 0");
-        await until("the engine has a dead and a living connection", async () => await network.connections() === 2);
+        await until(
+          "the engine has a dead and a living connection",
+          async () => await network.connections() === 2,
+        );
         await reached("engine", "append", 45);
       },
     });

@@ -16,9 +16,15 @@ Deno.test({
     const cluster = await PostgresCluster.start();
     try {
       const { shown } = await disturbed({
-        ...{ against, store: cluster.url },
+        against,
+        store: cluster.url,
         disturb: async ({ reached }) => {
-          for (const [write, mode] of [[8, "fast"], [20, "immediate"], [32, "fast"], [44, "immediate"]] as const) {
+          for (
+            const [write, mode] of [[8, "fast"], [20, "immediate"], [32, "fast"], [
+              44,
+              "immediate",
+            ]] as const
+          ) {
             await reached("engine", "append", write);
             await cluster.restart(mode);
           }

@@ -2,9 +2,15 @@ import { deepStrictEqual } from "node:assert/strict";
 import type { JournalRow, RowKind, RunHead } from "../../engine/mod.ts";
 import { brokenRules } from "./recorded_rules.ts";
 
-function journal(...entries: [kind: RowKind, key: string, epoch: number, value?: unknown][]): JournalRow[] {
+function journal(
+  ...entries: [kind: RowKind, key: string, epoch: number, value?: unknown][]
+): JournalRow[] {
   return entries.map(([kind, key, epoch, value], i) => ({
-    ...{ kind, key, epoch, seq: i + 1, at_ms: 0 },
+    kind,
+    key,
+    epoch,
+    seq: i + 1,
+    at_ms: 0,
     value: JSON.stringify(value ?? {}),
   }));
 }

@@ -2,7 +2,10 @@ import { fileURLToPath } from "node:url";
 import type { JournalRow, RunHead } from "../../engine/mod.ts";
 import { Home } from "../../runs/mod.ts";
 
-/** Runs the command line as a user does, and looks at what a run left behind. For tests with real processes. */
+/**
+ * Runs the command line as a user does, and looks at what a run left behind. For tests with real
+ * processes.
+ */
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 
 export const SMALL = "configs/quickstart_small.yaml";
@@ -15,7 +18,13 @@ export type Shown = {
   generated: { groups: number; samples: number; tokens: number };
   recoveries: { cause: string; action: string; batches_redone: number; seconds: number }[];
   replans: { round: number | null; cause: string; field: string; from: unknown; to: unknown }[];
-  workers: { role: string; group: string; rank: number | null; pid: number | null; state: string }[];
+  workers: {
+    role: string;
+    group: string;
+    rank: number | null;
+    pid: number | null;
+    state: string;
+  }[];
   engine_pid: number | null;
   round: number;
   evaluations: { name: string; avg_at_k: number; problems: number; failed: number }[];
@@ -29,10 +38,23 @@ export type Place = { home: string; store: string | null };
 /** A command of the command line that is running. */
 export type Running = { pid: number; kill(signal: Deno.Signal): void; finished: Promise<Finished> };
 
-/** `deno task rl ARGS`, without the task runner between, so that a signal reaches the engine itself. */
-export function start(args: string[], options: { env?: Record<string, string>; within?: string[] } = {}): Running {
+/**
+ * `deno task rl ARGS`, without the task runner between, so that a signal reaches the engine itself.
+ */
+export function start(
+  args: string[],
+  options: { env?: Record<string, string>; within?: string[] } = {},
+): Running {
   const { env = {}, within = [] } = options;
-  const [command, ...rest] = [...within, Deno.execPath(), "run", "-A", "--quiet", "cli/main.ts", ...args];
+  const [command, ...rest] = [
+    ...within,
+    Deno.execPath(),
+    "run",
+    "-A",
+    "--quiet",
+    "cli/main.ts",
+    ...args,
+  ];
   const child = new Deno.Command(command!, {
     args: rest,
     cwd: ROOT,
@@ -85,7 +107,10 @@ export async function withFreshHome<T>(work: (home: string) => Promise<T>): Prom
 }
 
 /** What the store holds of a run, without a command between. */
-export async function recorded(place: Place, run: string): Promise<{ head: RunHead; rows: JournalRow[] }> {
+export async function recorded(
+  place: Place,
+  run: string,
+): Promise<{ head: RunHead; rows: JournalRow[] }> {
   const home = Home.open(place.home, { store: place.store });
   try {
     const head = await home.store.head(run);
@@ -98,8 +123,13 @@ export async function recorded(place: Place, run: string): Promise<{ head: RunHe
 
 /** Groups whose generation was asked for and not delivered: what a kill of the engine may cost. */
 export function inFlight(rows: JournalRow[]): number {
-  const delivered = new Set(rows.filter(({ kind }) => kind === "note/generated").map(({ key }) => key));
-  return generations(rows).filter(({ key }) => !delivered.has(key)).reduce((sum, { groups }) => sum + groups, 0);
+  const delivered = new Set(
+    rows.filter(({ kind }) => kind === "note/generated").map(({ key }) => key),
+  );
+  return generations(rows).filter(({ key }) => !delivered.has(key)).reduce(
+    (sum, { groups }) => sum + groups,
+    0,
+  );
 }
 
 /** Groups of the largest slab: what the loss of one sampler may cost. */
@@ -112,9 +142,12 @@ function generations(rows: JournalRow[]): { key: string; groups: number }[] {
     .map(({ key, value }) => ({ key, groups: (JSON.parse(value) as { groups: number }).groups }));
 }
 
-/** Processes that still carry this home in their environment; waits for the last of them for 5 s at most. */
+/**
+ * Processes that still carry this home in their environment; waits a minute at most for the last
+ * of them.
+ */
 export async function orphans(home: string): Promise<number> {
-  const deadline = performance.now() + 5000;
+  const deadline = performance.now() + 60_000; // Never reached but by a process that stays.
   let count = await carrying(home);
   while (count > 0 && performance.now() < deadline) {
     await new Promise((resolve) => setTimeout(resolve, 50));

@@ -1,7 +1,18 @@
 import { ok } from "node:assert/strict";
 import type { JournalRow } from "../../engine/mod.ts";
 import { brokenRules } from "./recorded_rules.ts";
-import { at, type Finished, inFlight, orphans, type Place, recorded, rl, type Running, show, start } from "./runs.ts";
+import {
+  at,
+  type Finished,
+  inFlight,
+  orphans,
+  type Place,
+  recorded,
+  rl,
+  type Running,
+  show,
+  start,
+} from "./runs.ts";
 import { SMALL, withFreshHome } from "./runs.ts";
 import type { FaultEvent } from "./kill_points.ts";
 import { endingOf, otherWork, type Undisturbed } from "./undisturbed.ts";
@@ -29,14 +40,24 @@ export async function survive(
   return { deaths, flying, last };
 }
 
-/** @throws {AssertionError} Unless the run has ended as the one to which nothing happened, and left no process behind. */
-export async function assertEqualEnd(place: Place, run: string, against: Undisturbed): Promise<void> {
+/**
+ * @throws {AssertionError} Unless the run has ended as the one to which nothing happened, and left no process behind.
+ */
+export async function assertEqualEnd(
+  place: Place,
+  run: string,
+  against: Undisturbed,
+): Promise<void> {
   const { head, rows } = await recorded(place, run);
   const ending = await endingOf(place, run);
   const wrong = [
     ...(head.status === "done" ? [] : [`the run is ${head.status}: ${head.error}`]),
-    ...(ending.digest === against.digest ? [] : [`the weights are ${ending.digest} instead of ${against.digest}`]),
-    ...(ending.ledger === against.ledger ? [] : [`the ledger is ${ending.ledger} instead of ${against.ledger}`]),
+    ...(ending.digest === against.digest
+      ? []
+      : [`the weights are ${ending.digest} instead of ${against.digest}`]),
+    ...(ending.ledger === against.ledger
+      ? []
+      : [`the ledger is ${ending.ledger} instead of ${against.ledger}`]),
     ...brokenRules(head, rows),
     ...otherWork(ending, against),
   ];
@@ -66,9 +87,16 @@ type DisturbOptions = {
   /** While it goes. */
   disturb: (live: Live) => Promise<void>;
 };
-type Disturbed = { shown: Awaited<ReturnType<typeof show>>; rows: JournalRow[]; finished: Finished };
+type Disturbed = {
+  shown: Awaited<ReturnType<typeof show>>;
+  rows: JournalRow[];
+  finished: Finished;
+};
 
-/** Runs `quickstart_small` in a home of its own, lets the test disturb it, and holds its end against the undisturbed run's. */
+/**
+ * Runs `quickstart_small` in a home of its own, lets the test disturb it, and holds its end against
+ * the undisturbed run's.
+ */
 export async function disturbed(options: DisturbOptions): Promise<Disturbed> {
   const { overrides = [], env = {}, store = null, against, prepare, disturb } = options;
   return await withFreshHome(async (home) => {
@@ -103,7 +131,9 @@ const UNTIL_MS = 120_000;
 export async function until(what: string, holds: () => boolean | Promise<boolean>): Promise<void> {
   const deadline = performance.now() + UNTIL_MS;
   while (!await holds()) {
-    if (performance.now() > deadline) throw new Error(`Waited ${UNTIL_MS / 1000} s in vain until ${what}`);
+    if (performance.now() > deadline) {
+      throw new Error(`Waited ${UNTIL_MS / 1000} s in vain until ${what}`);
+    }
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
 }
@@ -118,7 +148,10 @@ export function isStopped(pid: number): boolean {
   }
 }
 
-async function pidsOf(home: string, { run, group }: { run: string; group: string }): Promise<number[]> {
+async function pidsOf(
+  home: string,
+  { run, group }: { run: string; group: string },
+): Promise<number[]> {
   if (group === "agent") return await agents(home);
   const text = await Deno.readTextFile(`${home}/runs/${run}/workers.json`);
   const { workers } = JSON.parse(text) as { workers: { group: string; pid: number | null }[] };
@@ -130,7 +163,9 @@ async function agents(home: string): Promise<number[]> {
   for await (const { name } of Deno.readDir("/proc")) {
     if (!/^\d+$/.test(name)) continue;
     const line = await Deno.readTextFile(`/proc/${name}/cmdline`).catch(() => "");
-    if (line.includes("holdfast_worker.agent") && line.includes(`${home}/`)) found.push(Number(name));
+    if (line.includes("holdfast_worker.agent") && line.includes(`${home}/`)) {
+      found.push(Number(name));
+    }
   }
   return found;
 }

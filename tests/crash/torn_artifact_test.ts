@@ -11,7 +11,8 @@ Deno.test("a torn batch is never trained on: the run stops and names the file, a
     const args = ["run", SMALL, "workers.grace_s=0.5", ...at(place), "--id", "run"];
     const killed = await rl(args, { HOLDFAST_FAULT: "kill:engine@append:48" });
     strictEqual(killed.signal, "SIGKILL", killed.output);
-    strictEqual(await orphans(home), 0); // What the trainer held is gone: the batches must be redone.
+    // What the trainer held is gone: the batches must be redone.
+    strictEqual(await orphans(home), 0);
     const batch = await newestBatch(home);
     const whole = await Deno.readFile(batch);
     await Deno.writeFile(batch, whole.subarray(0, whole.length >> 1));

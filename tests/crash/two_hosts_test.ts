@@ -17,8 +17,13 @@ if (ignore) console.log(`the tests of two hosts are left out: ${why}`);
 
 /** `quickstart_small`, shorter, with two ranks that train. */
 const SHORTER = [
-  ...["trainer.engine=deepspeed", "trainer.ranks=2", "trainer.zero=1"],
-  ...["warmup.rounds=1", "online.rounds=3", "evaluate.problems=4", "checkpoints.every_rounds=2"],
+  "trainer.engine=deepspeed",
+  "trainer.ranks=2",
+  "trainer.zero=1",
+  "warmup.rounds=1",
+  "online.rounds=3",
+  "evaluate.problems=4",
+  "checkpoints.every_rounds=2",
 ];
 const ENTRY = `${SHIPPED}quickstart`;
 
@@ -78,7 +83,8 @@ async function onTwoHosts(disturb: (live: Live) => Promise<void>): Promise<void>
           one: hosts.one.options({ trainer: 1, reward: 1 }),
           two: hosts.two.options({ trainer: 1, sampler: 1 }),
         },
-        ...{ onEvent, onWorkers: agents.push },
+        onEvent,
+        onWorkers: agents.push,
       });
       ok(disturbed !== null, "nothing was done to the run");
       await disturbed;

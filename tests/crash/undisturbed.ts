@@ -18,7 +18,10 @@ export type Undisturbed = {
   events: FaultEvent[];
 };
 
-/** One run of a configuration from its start to its end. @throws {Error} With its output, if it does not end well. */
+/**
+ * One run of a configuration from its start to its end. @throws {Error} With its output, if it does
+ * not end well.
+ */
 export async function undisturbed(
   config: string,
   options: { overrides?: readonly string[]; store?: string | null } = {},
@@ -28,8 +31,12 @@ export async function undisturbed(
     const place: Place = { home, store };
     const run = `undisturbed-${crypto.randomUUID().slice(0, 8)}`;
     const events = `${home}/events.jsonl`;
-    const ended = await rl(["run", config, ...overrides, ...at(place), "--id", run], { HOLDFAST_EVENTS: events });
-    if (ended.code !== 0) throw new Error(`Cannot compare because the undisturbed run failed:\n${ended.output}`);
+    const ended = await rl(["run", config, ...overrides, ...at(place), "--id", run], {
+      HOLDFAST_EVENTS: events,
+    });
+    if (ended.code !== 0) {
+      throw new Error(`Cannot compare because the undisturbed run failed:\n${ended.output}`);
+    }
     const lines = (await Deno.readTextFile(events)).trim().split("\n");
     const ending = await endingOf(place, run);
     return { ...ending, events: lines.map((line) => JSON.parse(line) as FaultEvent) };
@@ -53,13 +60,24 @@ export async function endingOf(place: Place, run: string): Promise<Omit<Undistur
 type Line = { at_ms: number; metrics: Record<string, number> };
 
 async function metricsLines(path: string): Promise<string[]> {
-  const lines = (await Deno.readTextFile(path)).trimEnd().split("\n").map((line) => JSON.parse(line) as Line);
-  const timeless = (metrics: Line["metrics"]) => Object.entries(metrics).filter(([name]) => !name.startsWith("time/"));
-  return lines.map(({ at_ms: _, metrics, ...line }) => JSON.stringify({ ...line, metrics: timeless(metrics) })).sort();
+  const lines = (await Deno.readTextFile(path)).trimEnd().split("\n").map((line) =>
+    JSON.parse(line) as Line
+  );
+  const timeless = (metrics: Line["metrics"]) =>
+    Object.entries(metrics).filter(([name]) => !name.startsWith("time/"));
+  return lines.map(({ at_ms: _, metrics, ...line }) =>
+    JSON.stringify({ ...line, metrics: timeless(metrics) })
+  ).sort();
 }
 
-/** The same for every test file of this process: the first one runs it, the others read what it found. */
-export async function sharedUndisturbed(config: string, overrides: readonly string[] = []): Promise<Undisturbed> {
+/**
+ * The same for every test file of this process: the first one runs it, the others read what it
+ * found.
+ */
+export async function sharedUndisturbed(
+  config: string,
+  overrides: readonly string[] = [],
+): Promise<Undisturbed> {
   const name = [config, ...overrides].join("_").replaceAll(/[^\w.=]/g, "_");
   const born = (processStart(Deno.pid) ?? "").replaceAll(/\W/g, "_");
   const dir = `${Deno.env.get("TMPDIR") ?? "/tmp"}/holdfast-undisturbed-${Deno.pid}-${born}`;
@@ -72,15 +90,24 @@ export async function sharedUndisturbed(config: string, overrides: readonly stri
   return made;
 }
 
-/** Entries that only one of the two runs completed, whether both made as many versions, and lines of metrics that differ. */
+/**
+ * Entries that only one of the two runs completed, whether both made as many versions, and lines of
+ * metrics that differ.
+ */
 export function otherWork(ending: Omit<Undisturbed, "events">, against: Undisturbed): string[] {
   const missing = against.completed.filter((key) => !ending.completed.includes(key));
   const added = ending.completed.filter((key) => !against.completed.includes(key));
   return [
     ...missing.map((key) => `${key} has no result`),
     ...added.map((key) => `${key} has a result that the undisturbed run has not`),
-    ...against.metrics.filter((line) => !ending.metrics.includes(line)).map((line) => `metrics.jsonl lacks ${line}`),
-    ...(ending.metrics.length <= against.metrics.length ? [] : ["metrics.jsonl has lines that it should not have"]),
-    ...(ending.versions === against.versions ? [] : [`${ending.versions} versions instead of ${against.versions}`]),
+    ...against.metrics.filter((line) => !ending.metrics.includes(line)).map((line) =>
+      `metrics.jsonl lacks ${line}`
+    ),
+    ...(ending.metrics.length <= against.metrics.length
+      ? []
+      : ["metrics.jsonl has lines that it should not have"]),
+    ...(ending.versions === against.versions
+      ? []
+      : [`${ending.versions} versions instead of ${against.versions}`]),
   ];
 }

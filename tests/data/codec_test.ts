@@ -10,7 +10,8 @@ import {
   type Trajectory,
 } from "../../data/mod.ts";
 
-const floats = (length: number) => fc.float32Array({ minLength: length, maxLength: length, noNaN: true });
+const floats = (length: number) =>
+  fc.float32Array({ minLength: length, maxLength: length, noNaN: true });
 
 const trajectory: fc.Arbitrary<Trajectory> = fc.nat(12).chain((length) =>
   fc.record({
@@ -18,11 +19,15 @@ const trajectory: fc.Arbitrary<Trajectory> = fc.nat(12).chain((length) =>
     tokens: fc.int32Array({ minLength: length, maxLength: length }),
     action_mask: fc.uint8Array({ minLength: length, maxLength: length, max: 1 }),
     behaviour_logp: floats(length),
-    versions: fc.array(fc.record({ version: fc.string(), start: fc.nat(), end: fc.nat() }), { maxLength: 2 }),
+    versions: fc.array(fc.record({ version: fc.string(), start: fc.nat(), end: fc.nat() }), {
+      maxLength: 2,
+    }),
     stop: fc.constantFrom("stop" as const, "length" as const),
     text: fc.string({ unit: "grapheme" }),
     token_rewards: floats(length),
-  }, { requiredKeys: ["sample", "tokens", "action_mask", "behaviour_logp", "versions", "stop", "text"] })
+  }, {
+    requiredKeys: ["sample", "tokens", "action_mask", "behaviour_logp", "versions", "stop", "text"],
+  })
 );
 
 const slab: fc.Arbitrary<GeneratedSlab> = fc.record({
@@ -40,7 +45,8 @@ const slab: fc.Arbitrary<GeneratedSlab> = fc.record({
   ),
 });
 
-const plain = (value: unknown): unknown => JSON.parse(JSON.stringify(value, (_, v) => Object.is(v, -0) ? "-0" : v));
+const plain = (value: unknown): unknown =>
+  JSON.parse(JSON.stringify(value, (_, v) => Object.is(v, -0) ? "-0" : v));
 
 Deno.test("decodeSlab() gives back what encodeSlab() wrote, bit for bit and type for type", () => {
   fc.assert(
@@ -48,7 +54,10 @@ Deno.test("decodeSlab() gives back what encodeSlab() wrote, bit for bit and type
       const back = decodeSlab(encodeSlab(value));
       deepStrictEqual(plain(back), plain(value));
       for (const t of back.groups.flatMap((group) => group.trajectories)) {
-        deepStrictEqual([t.tokens.constructor, t.behaviour_logp.constructor], [Int32Array, Float32Array]);
+        deepStrictEqual([t.tokens.constructor, t.behaviour_logp.constructor], [
+          Int32Array,
+          Float32Array,
+        ]);
       }
     }),
     { numRuns: 80 },
@@ -82,8 +91,13 @@ const good: GeneratedSlab = {
 
 Deno.test("decodeSlab() names what is wrong with bytes that are no slab", () => {
   throws(() => decodeSlab(new Uint8Array([0xc1])), /Cannot read it as MessagePack/);
-  throws(() => decodeSlab(encode({ ...good, groups: 3 })), /Cannot read slab because groups is wrong/);
-  const packed = decode(encodeSlab(good)) as { groups: { trajectories: Record<string, unknown>[] }[] };
+  throws(
+    () => decodeSlab(encode({ ...good, groups: 3 })),
+    /Cannot read slab because groups is wrong/,
+  );
+  const packed = decode(encodeSlab(good)) as {
+    groups: { trajectories: Record<string, unknown>[] }[];
+  };
   packed.groups[0]!.trajectories[0]!.behaviour_logp = new Uint8Array(4);
   throws(() => decodeSlab(encode(packed)), /draw 3 sample 1 has 2 tokens but 1 of behaviour_logp/);
   packed.groups[0]!.trajectories[0]!.tokens = new Uint8Array(7);
@@ -91,7 +105,9 @@ Deno.test("decodeSlab() names what is wrong with bytes that are no slab", () => 
 });
 
 Deno.test("decodeSlab() reads a packed null of token_rewards as none", () => {
-  const packed = decode(encodeSlab(good)) as { groups: { trajectories: Record<string, unknown>[] }[] };
+  const packed = decode(encodeSlab(good)) as {
+    groups: { trajectories: Record<string, unknown>[] }[];
+  };
   packed.groups[0]!.trajectories[0]!.token_rewards = null;
   deepStrictEqual(decodeSlab(encode(packed)), good);
 });

@@ -1,7 +1,10 @@
-import { match, notStrictEqual, strictEqual } from "node:assert/strict";
+import { match, notStrictEqual, strictEqual, throws } from "node:assert/strict";
+import canonicalize from "canonicalize";
+import fc from "fast-check";
 import { contentId } from "../../data/content_id.ts";
+import { sha256Hex } from "../../engine/mod.ts";
 
-Deno.test("contentId() is the same whatever the order of keys at any depth, and another for another content", () => {
+Deno.test("contentId() ignores the order of keys at every depth", () => {
   const id = contentId({ prompt: "p", meta: [{ a: 1, b: null }] });
   match(id, /^[0-9a-f]{20}$/);
   strictEqual(contentId({ meta: [{ b: null, a: 1 }], prompt: "p" }), id);
@@ -11,4 +14,19 @@ Deno.test("contentId() is the same whatever the order of keys at any depth, and 
 
 Deno.test("contentId() of a row is what datasets of earlier runs were read with", () => {
   strictEqual(contentId({ prompt: "1+1", answer: "2" }), "a5d88c9a691942e2cf92");
+});
+
+Deno.test("contentId() hashes canonical JSON (RFC 8785)", () => {
+  const text = fc.string({ unit: "grapheme" });
+  const values = fc.jsonValue({ stringUnit: "grapheme" });
+  fc.assert(fc.property(fc.dictionary(text, values), (row) => {
+    const read = JSON.parse(JSON.stringify(row));
+    strictEqual(contentId(read), sha256Hex(canonicalize(read)!).slice(0, 20));
+  }));
+});
+
+Deno.test("contentId() names rows with lone surrogates, which RFC 8785 refuses", () => {
+  const row = JSON.parse(String.raw`{"prompt":"\ud800"}`);
+  throws(() => canonicalize(row), /Lone surrogate/);
+  strictEqual(contentId(row), sha256Hex(String.raw`{"prompt":"\ud800"}`).slice(0, 20));
 });

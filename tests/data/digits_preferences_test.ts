@@ -12,13 +12,21 @@ Deno.test("digitsPreferenceTables(): the right answer is chosen, the other diffe
   deepStrictEqual(rows.filter(({ completion, answer }) => completion !== answer), []);
   deepStrictEqual(rows.filter(({ rejected, answer }) => rejected === answer), []);
   const counts = Map.groupBy(rows, ({ columns }) => String(columns.mistake));
-  deepStrictEqual([...counts.keys()].sort(), ["backwards", "copied", "long", "short", "swapped", "wrong_digit"]);
+  deepStrictEqual([...counts.keys()].sort(), [
+    "backwards",
+    "copied",
+    "long",
+    "short",
+    "swapped",
+    "wrong_digit",
+  ]);
   strictEqual([...counts.values()].every((some) => some.length > 80), true);
 });
 
 Deno.test("digitsPreferenceTables() is the same for the same seed, and another seed makes other mistakes", () => {
   deepStrictEqual(all(tables(1).eval), all(tables(1).eval));
-  const mistakes = (seed: number) => new Map(all(tables(seed).train).map((row) => [row.row_id, row.rejected]));
+  const mistakes = (seed: number) =>
+    new Map(all(tables(seed).train).map((row) => [row.row_id, row.rejected]));
   const [one, other] = [mistakes(1), mistakes(2)];
   strictEqual([...one].some(([id, rejected]) => other.has(id) && other.get(id) !== rejected), true);
 });

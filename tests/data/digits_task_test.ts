@@ -5,7 +5,12 @@ const rows = (table: { size: number; row(place: number): { row_id: string } }) =
   Array.from({ length: table.size }, (_, i) => table.row(i).row_id);
 
 Deno.test("digitsTables() splits all problems into training and evaluation, disjoint and complete", () => {
-  const { train, eval: held } = digitsTables({ name: "sort_digits", digits: 3, seed: 1, eval_problems: 64 });
+  const { train, eval: held } = digitsTables({
+    name: "sort_digits",
+    digits: 3,
+    seed: 1,
+    eval_problems: 64,
+  });
   strictEqual(held.size, 64);
   strictEqual(new Set([...rows(train), ...rows(held)]).size, 1000);
 });
@@ -22,7 +27,8 @@ Deno.test("digitsTables() states the task and its answer", () => {
 });
 
 Deno.test("digitsTables() is the same for the same seed and another for another", () => {
-  const held = (seed: number) => rows(digitsTables({ name: "sort_digits", digits: 5, seed, eval_problems: 20 }).eval);
+  const held = (seed: number) =>
+    rows(digitsTables({ name: "sort_digits", digits: 5, seed, eval_problems: 20 }).eval);
   deepStrictEqual(held(1), held(1));
   notDeepStrictEqual(held(1), held(2));
 });

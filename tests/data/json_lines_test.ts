@@ -29,5 +29,8 @@ Deno.test("readJsonLines() numbers lines as an editor does, blank ones too, and 
 
 Deno.test("readJsonLines() names file and line of what is no object", async () => {
   const path = await file(`{"a":1}\n[2]\n`);
-  await rejects(Array.fromAsync(readJsonLines(path)), (error: Error) => error.message.includes(`${path}:2`));
+  await rejects(
+    Array.fromAsync(readJsonLines(path)),
+    (error: Error) => error.message.includes(`${path}:2`),
+  );
 });

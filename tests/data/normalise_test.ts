@@ -12,7 +12,10 @@ const answerOf = (answer: string) => {
 const RULE = /####\s*(\S[^\n]*?)\s*$/;
 
 Deno.test("normalise() reads what ends an answer after ####, and takes the whole text for the completion", () => {
-  deepStrictEqual(answerOf("2+2\n#### 1,042 \n"), { answer: "1,042", completion: "2+2\n#### 1,042 \n" });
+  deepStrictEqual(answerOf("2+2\n#### 1,042 \n"), {
+    answer: "1,042",
+    completion: "2+2\n#### 1,042 \n",
+  });
   deepStrictEqual(answerOf("no mark"), { answer: "no mark", completion: undefined });
 });
 
@@ -34,7 +37,9 @@ Deno.test("normalise() takes answers of any length: what is quadratic would not 
   const size = 8_000_000;
   for (const run of ["#", "####", "#### ", "#### a", "a ", " ", "\n", "####\n", "0"]) {
     const long = run.repeat(size / run.length);
-    for (const answer of [long, `#### ${long}`, `#### a${long}a`, `${long}\n#### 4`]) answerOf(answer);
+    for (const answer of [long, `#### ${long}`, `#### a${long}a`, `${long}\n#### 4`]) {
+      answerOf(answer);
+    }
   }
 });
 
@@ -68,8 +73,16 @@ Deno.test("normalise() takes the last assistant turn of messages as the completi
 });
 
 Deno.test("normalise() keeps prompt, completion and answer of plain and chat rows", () => {
-  const plain = normalise({ prompt: "p", completion: "c", answer: 27.5, extra_info: { index: 3 } }, source());
-  deepStrictEqual([plain.prompt, plain.completion, plain.answer, plain.row_id], ["p", "c", "27.5", "3"]);
+  const plain = normalise(
+    { prompt: "p", completion: "c", answer: 27.5, extra_info: { index: 3 } },
+    source(),
+  );
+  deepStrictEqual([plain.prompt, plain.completion, plain.answer, plain.row_id], [
+    "p",
+    "c",
+    "27.5",
+    "3",
+  ]);
   const prompt = [{ role: "user", content: "p" }];
   const chat = normalise({ prompt, completion: [{ role: "assistant", content: "c" }] }, source());
   deepStrictEqual([chat.prompt, chat.completion], [prompt, "c"]);

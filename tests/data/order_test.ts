@@ -31,9 +31,13 @@ Deno.test("placeOfDraw() depends on seed and epoch, the seed's high bits too", (
 Deno.test("placeOfDraw() puts every row at every place about equally often over seeds", () => {
   const [rows, seeds] = [5, 1000];
   const counts = Array.from({ length: rows }, () => new Array<number>(rows).fill(0));
-  for (let seed = 0; seed < seeds; seed++) epoch(seed, { rows, number: 0 }).forEach((place, i) => counts[i]![place]!++);
+  for (let seed = 0; seed < seeds; seed++) {
+    epoch(seed, { rows, number: 0 }).forEach((place, i) => counts[i]![place]!++);
+  }
   // Each cell is binomial(1000, 1/5): mean 200, standard deviation 12.6.
-  for (const count of counts.flat()) ok(Math.abs(count - 200) < 5 * 12.6, `a cell has ${count}, not about 200`);
+  for (const count of counts.flat()) {
+    ok(Math.abs(count - 200) < 5 * 12.6, `a cell has ${count}, not about 200`);
+  }
 });
 
 Deno.test("placeOfDraw() refuses a draw or a table that is none", () => {

@@ -13,7 +13,13 @@ const assistant = (content: string) => ({ role: "assistant", content });
 
 Deno.test("a preference of texts keeps its prompt, and its margin where it has one", () => {
   const row = { id: 4, prompt: "2+2?", chosen: "4", rejected: "5" };
-  deepStrictEqual(pair(row), { row_id: "4", prompt: "2+2?", chosen: "4", rejected: "5", margin: 0 });
+  deepStrictEqual(pair(row), {
+    row_id: "4",
+    prompt: "2+2?",
+    chosen: "4",
+    rejected: "5",
+    margin: 0,
+  });
   strictEqual(pair({ ...row, margin: 0.5 }).margin, 0.5);
 });
 
@@ -21,7 +27,9 @@ Deno.test("completions of one assistant message are its text; longer ones stay m
   const prompt = [user("a")];
   const several = [assistant("b"), user("c"), assistant("d")];
   deepStrictEqual(sides({ prompt, chosen: [assistant("b")], rejected: several }), {
-    ...{ prompt, chosen: "b", rejected: several },
+    prompt,
+    chosen: "b",
+    rejected: several,
   });
 });
 
@@ -34,14 +42,28 @@ Deno.test("configured fields are read, nested ones too", () => {
 
 // TRL 1.16, `extract_prompt`, on the same texts.
 const TEXTS: { name: string; chosen: string; rejected: string; prompt: string }[] = [
-  { name: "up to the first difference", chosen: "sky is blue", rejected: "sky is green", prompt: "sky is" },
+  {
+    name: "up to the first difference",
+    chosen: "sky is blue",
+    rejected: "sky is green",
+    prompt: "sky is",
+  },
   { name: "in the middle of a word", chosen: "A: right", rejected: "A: rigid", prompt: "A: rig" },
   { name: "never all of the shorter text", chosen: "ab", rejected: "abc", prompt: "a" },
-  { name: "by characters, not halves of them", chosen: "x\u{1F600}", rejected: "x\u{1F601}", prompt: "x" },
+  {
+    name: "by characters, not halves of them",
+    chosen: "x\u{1F600}",
+    rejected: "x\u{1F601}",
+    prompt: "x",
+  },
 ];
 for (const { name, chosen, rejected, prompt } of TEXTS) {
   Deno.test(`the prompt of two texts without one is what they share: ${name}`, () => {
-    const expected = { prompt, chosen: chosen.slice(prompt.length), rejected: rejected.slice(prompt.length) };
+    const expected = {
+      prompt,
+      chosen: chosen.slice(prompt.length),
+      rejected: rejected.slice(prompt.length),
+    };
     deepStrictEqual(sides({ chosen, rejected }), expected);
     const turned = { prompt, chosen: expected.rejected, rejected: expected.chosen };
     deepStrictEqual(sides({ chosen: rejected, rejected: chosen }), turned);
@@ -62,7 +84,8 @@ const BROKEN: { name: string; row: unknown; says: RegExp }[] = [
   {
     name: "no rejected",
     row: { prompt: "a", chosen: "b", label: true },
-    says: /:2 rejected: the row has no 'rejected' \(it has 'prompt', 'chosen', 'label'\); .* `fields: \{ chosen: NAME/,
+    says:
+      /:2 rejected: the row has no 'rejected' \(it has 'prompt', 'chosen', 'label'\); .* `fields: \{ chosen: NAME/,
   },
   {
     name: "nothing preferred",
@@ -77,7 +100,8 @@ const BROKEN: { name: string; row: unknown; says: RegExp }[] = [
   {
     name: "no prompt in texts",
     row: { chosen: "b", rejected: "c" },
-    says: /:2 prompt: missing, and 'chosen' and 'rejected' begin with different texts; add the prompt/,
+    says:
+      /:2 prompt: missing, and 'chosen' and 'rejected' begin with different texts; add the prompt/,
   },
   {
     name: "no prompt in messages",
@@ -91,15 +115,24 @@ const BROKEN: { name: string; row: unknown; says: RegExp }[] = [
   },
   {
     name: "sides that repeat the prompt",
-    row: { prompt: [user("a")], chosen: [user("a"), assistant("b")], rejected: [user("a"), assistant("c")] },
-    says: /:2 chosen\.0\.role: after the prompt the assistant answers, .* of 'user'; .* leave `prompt` out/,
+    row: {
+      prompt: [user("a")],
+      chosen: [user("a"), assistant("b")],
+      rejected: [user("a"), assistant("c")],
+    },
+    says:
+      /:2 chosen\.0\.role: after the prompt the assistant answers, .* of 'user'; .* leave `prompt` out/,
   },
   {
     name: "a margin that is no number",
     row: { ...GOOD, margin: "1" },
     says: /:2 margin: expected a number, got the te/,
   },
-  { name: "a side that is no text", row: { ...GOOD, chosen: 3 }, says: /:2 chosen: expected text or a list of/ },
+  {
+    name: "a side that is no text",
+    row: { ...GOOD, chosen: 3 },
+    says: /:2 chosen: expected text or a list of/,
+  },
 ];
 for (const { name, row, says } of BROKEN) {
   Deno.test(`loadRows() of preferences refuses ${name}, with file, line, field and how to mend it`, async () => {
@@ -113,5 +146,8 @@ for (const { name, row, says } of BROKEN) {
 }
 
 Deno.test("pairOf() refuses a row that was read as something else", () => {
-  throws(() => pairOf(normalise({ prompt: "a" }, SourceConfig.parse({ path: "x" }))), /was not read as a preference/);
+  throws(
+    () => pairOf(normalise({ prompt: "a" }, SourceConfig.parse({ path: "x" }))),
+    /was not read as a preference/,
+  );
 });

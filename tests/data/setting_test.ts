@@ -16,7 +16,10 @@ Deno.test("saidOf() sees what was said before a description, a default or a null
 Deno.test("inside() hands on a block's facts, but not its unit nor what it was before", () => {
   deepStrictEqual(inside(saidOf(limit), z.number()), { resume: "stages" });
   deepStrictEqual(inside({ numerics: true, fork: "free" }, limit), {
-    ...{ numerics: true, fork: "free" as const },
-    ...{ unit: "s", resume: "stages" as const, before: { value: 1 } },
+    numerics: true,
+    fork: "free" as const,
+    unit: "s",
+    resume: "stages" as const,
+    before: { value: 1 },
   });
 });

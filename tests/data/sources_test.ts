@@ -19,7 +19,9 @@ Deno.test("loadRows() gives a row without an id the same id whatever the order o
 Deno.test("loadRows() reads lines across read chunks, CRLF, a byte-order mark, blank lines and no last newline", async () => {
   const long = "x".repeat(200_000);
   const table = await loadRows([{
-    path: await file(`\uFEFF${JSON.stringify({ prompt: "é" })}\r\n\r\n${JSON.stringify({ prompt: long })}`),
+    path: await file(
+      `\uFEFF${JSON.stringify({ prompt: "é" })}\r\n\r\n${JSON.stringify({ prompt: long })}`,
+    ),
   }]);
   strictEqual(table.size, 2);
   strictEqual(table.row(0).prompt, "é");
@@ -27,8 +29,14 @@ Deno.test("loadRows() reads lines across read chunks, CRLF, a byte-order mark, b
 });
 
 Deno.test("loadRows() stops at limit, and its digest then ignores what follows", async () => {
-  const short = await loadRows([{ path: await file(lines({ prompt: "a" }, { prompt: "b" })), limit: 1 }]);
-  const longer = await loadRows([{ path: await file(lines({ prompt: "a" }, { prompt: "c" })), limit: 1 }]);
+  const short = await loadRows([{
+    path: await file(lines({ prompt: "a" }, { prompt: "b" })),
+    limit: 1,
+  }]);
+  const longer = await loadRows([{
+    path: await file(lines({ prompt: "a" }, { prompt: "c" })),
+    limit: 1,
+  }]);
   strictEqual(short.size, 1);
   strictEqual(short.digest, longer.digest);
 });
@@ -40,7 +48,12 @@ const BROKEN: {
   line: number;
   says: RegExp;
 }[] = [
-  { name: "no JSON", text: '{"prompt": "a"}\n{"prompt": \n', line: 2, says: /:2: the line is not JSON \(/ },
+  {
+    name: "no JSON",
+    text: '{"prompt": "a"}\n{"prompt": \n',
+    line: 2,
+    says: /:2: the line is not JSON \(/,
+  },
   { name: "not an object", text: "[1]\n", line: 1, says: /:1: the line is JSON but not an object/ },
   { name: "not UTF-8", text: new Uint8Array([0x22, 0xff, 0x22, 10]), line: 1, says: /not UTF-8/ },
   {
@@ -49,7 +62,12 @@ const BROKEN: {
     line: 1,
     says: /has no 'prompt', 'messages' or 'question' \(it has 'text'\)/,
   },
-  { name: "an empty prompt", text: lines({ prompt: "" }), line: 1, says: /:1 prompt: the prompt is empty/ },
+  {
+    name: "an empty prompt",
+    text: lines({ prompt: "" }),
+    line: 1,
+    says: /:1 prompt: the prompt is empty/,
+  },
   {
     name: "a prompt of a wrong type",
     text: lines({ prompt: 3 }),
@@ -58,7 +76,9 @@ const BROKEN: {
   },
   {
     name: "a message without content",
-    text: lines({ prompt: "a" }, { messages: [{ role: "user", content: "a" }, { role: "assistant" }] }),
+    text: lines({ prompt: "a" }, {
+      messages: [{ role: "user", content: "a" }, { role: "assistant" }],
+    }),
     line: 2,
     says: /:2 messages\.1\.content: expected text, got nothing/,
   },
@@ -91,14 +111,20 @@ for (const { name, text, needs, line, says } of BROKEN) {
 }
 
 Deno.test("loadRows() says how to mend ids that collide between files, and a name mends them", async () => {
-  const [a, b] = [await file(lines({ prompt: "a", id: 0 })), await file(lines({ prompt: "b", id: 0 }))];
+  const [a, b] = [
+    await file(lines({ prompt: "a", id: 0 })),
+    await file(lines({ prompt: "b", id: 0 })),
+  ];
   await rejects(loadRows([{ path: a }, { path: b }]), /give each file a `name`/);
   const table = await loadRows([{ path: a, name: "a" }, { path: b, name: "b" }]);
   deepStrictEqual([table.row(0).row_id, table.row(1).row_id], ["a/0", "b/0"]);
 });
 
 Deno.test("loadRows() leaves a second row of the same id out under duplicates: skip", async () => {
-  const table = await loadRows([{ path: await file(lines({ prompt: "a" }, { prompt: "a" })), duplicates: "skip" }]);
+  const table = await loadRows([{
+    path: await file(lines({ prompt: "a" }, { prompt: "a" })),
+    duplicates: "skip",
+  }]);
   strictEqual(table.size, 1);
 });
 
@@ -112,7 +138,9 @@ Deno.test("loadRows() refuses a missing file, a directory and a file without row
 });
 
 Deno.test("drawRows() numbers draws on from the place asked for", async () => {
-  const table = await loadRows([{ path: await file(lines({ prompt: "a" }, { prompt: "b" }, { prompt: "c" })) }]);
+  const table = await loadRows([{
+    path: await file(lines({ prompt: "a" }, { prompt: "b" }, { prompt: "c" })),
+  }]);
   const all = drawRows(table, { seed: 4, from: 0, count: 7 });
   deepStrictEqual(drawRows(table, { seed: 4, from: 3, count: 4 }), all.slice(3));
   deepStrictEqual(all.map(({ draw }) => draw), [0, 1, 2, 3, 4, 5, 6]);

@@ -16,14 +16,27 @@ import { learningTable, seedResult } from "../../bench/learning_docs.ts";
 import { parsePage } from "./markdown.ts";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
-const SECTIONS = ["Run it", "The file", "Settings", "Differences from the paper", "Peers", "Profiles", "Metrics"];
-/** The last section of a page whose algorithm has recorded curves: one that was just added has none yet. */
+const SECTIONS = [
+  "Run it",
+  "The file",
+  "Settings",
+  "Differences from the paper",
+  "Peers",
+  "Profiles",
+  "Metrics",
+];
+/**
+ * The last section of a page whose algorithm has recorded curves: one that was just added has none
+ * yet.
+ */
 const MEASURED = "Measured";
 
 const NAMES = Object.keys(ALGORITHMS);
 const pageOf = (name: string): string => Deno.readTextFileSync(algorithmPageUrl(name));
 const PARTS = pageOf("parts");
-const CURVES = [...Deno.readDirSync(`${ROOT}docs/learning`)].map(({ name }) => name.replace(/\.json$/, "")).toSorted();
+const CURVES = [...Deno.readDirSync(`${ROOT}docs/learning`)].map(({ name }) =>
+  name.replace(/\.json$/, "")
+).toSorted();
 
 /** The lines of a page between a heading of the second level and the next one. */
 function section(page: string, heading: string): string[] {
@@ -45,7 +58,8 @@ function rows(lines: readonly string[]): string[][] {
   );
 }
 
-const codes = (cell: string): string[] => [...cell.matchAll(/`([^`]+)`/g)].map((match) => match[1]!);
+const codes = (cell: string): string[] =>
+  [...cell.matchAll(/`([^`]+)`/g)].map((match) => match[1]!);
 
 /** A value as a table writes it: a name stands without quotes. */
 function valueOf(text: string): unknown {
@@ -56,18 +70,32 @@ function valueOf(text: string): unknown {
   }
 }
 
-/** Settings and defaults of a table whose first cells name some and whose second ones give as many values. */
+/**
+ * Settings and defaults of a table whose first cells name some and whose second ones give as many
+ * values.
+ */
 function settingsIn(lines: readonly string[]): Record<string, unknown> {
   const entries = rows(lines).flatMap(([names = "", values = ""]) => {
     const [all, defaults] = [codes(names), values.split(", ")];
-    strictEqual(all.length, defaults.length, `${names} has ${all.length} names and ${defaults.length} values`);
+    strictEqual(
+      all.length,
+      defaults.length,
+      `${names} has ${all.length} names and ${defaults.length} values`,
+    );
     return all.map((name, i): [string, unknown] => [name, valueOf(defaults[i]!)]);
   });
-  strictEqual(new Set(entries.map(([name]) => name)).size, entries.length, "a setting stands twice");
+  strictEqual(
+    new Set(entries.map(([name]) => name)).size,
+    entries.length,
+    "a setting stands twice",
+  );
   return Object.fromEntries(entries);
 }
 
-/** Most learn a task of digits on a model that is made on the spot; supervised fine-tuning needs a model and rows. */
+/**
+ * Most learn a task of digits on a model that is made on the spot; supervised fine-tuning needs a
+ * model and rows.
+ */
 function configPath(name: string): string {
   return name === "sft" ? "configs/sft.yaml" : `configs/algorithms/${name}.yaml`;
 }
@@ -106,7 +134,9 @@ for (const [name, algorithm] of Object.entries(ALGORITHMS) as [string, AnyAlgori
 
   Deno.test(`${name}'s page gives every setting with its default, and no other`, () => {
     const defaults = algorithm.config.parse({});
-    if (Object.keys(defaults).length === 0) return ok(!section(pageOf(name), "Settings").join("\n").includes("|"));
+    if (Object.keys(defaults).length === 0) {
+      return ok(!section(pageOf(name), "Settings").join("\n").includes("|"));
+    }
     deepStrictEqual(settingsIn(section(pageOf(name), "Settings")), defaults);
   });
 
@@ -140,8 +170,13 @@ Deno.test("the list of algorithms is as the code and the pages have it", () => {
 });
 
 Deno.test("the page of shared parts names every setting of each", () => {
-  const settings = { ...clipSettings({ low: 0, high: 0 }), ...termSettings({ aggregation: "token_mean" }) };
-  const told = PARTS.split("\n").filter((line) => line.startsWith("|")).flatMap((line) => codes(line.split(" | ")[0]!));
+  const settings = {
+    ...clipSettings({ low: 0, high: 0 }),
+    ...termSettings({ aggregation: "token_mean" }),
+  };
+  const told = PARTS.split("\n").filter((line) => line.startsWith("|")).flatMap((line) =>
+    codes(line.split(" | ")[0]!)
+  );
   deepStrictEqual(Object.keys(settings).filter((setting) => !told.includes(setting)), []);
 });
 
@@ -149,14 +184,27 @@ for (const name of CURVES) {
   Deno.test(`${name}'s page shows the curves of three seeds, which all learn`, async () => {
     const curve = `curves/${name}.svg`;
     ok(section(pageOf(name), MEASURED).some((line) => line.endsWith(`](${curve})`)));
-    match(await Deno.readTextFile(`${ROOT}docs/algorithms/${curve}`), /^<svg [^]*seed 1[^]*seed 2[^]*seed 3/);
-    const { results, seeds } = JSON.parse(await Deno.readTextFile(`${ROOT}docs/learning/${name}.json`));
+    match(
+      await Deno.readTextFile(`${ROOT}docs/algorithms/${curve}`),
+      /^<svg [^]*seed 1[^]*seed 2[^]*seed 3/,
+    );
+    const { results, seeds } = JSON.parse(
+      await Deno.readTextFile(`${ROOT}docs/learning/${name}.json`),
+    );
     deepStrictEqual(Object.keys(seeds), ["1", "2", "3"]);
     for (const [seed, points] of Object.entries(seeds) as [string, [number, number, number][]][]) {
-      const curve = points.map(([samples, seconds, value], i) => ({ round: i + 1, samples, seconds, value }));
+      const curve = points.map(([samples, seconds, value], i) => ({
+        round: i + 1,
+        samples,
+        seconds,
+        value,
+      }));
       const { gain, ...rest } = results[seed];
       const found = seedResult(curve);
-      ok(Math.abs(found.gain - gain) < 0.002 && gain >= GAIN_MIN, `seed ${seed}: ${gain}, ${found.gain} by its points`);
+      ok(
+        Math.abs(found.gain - gain) < 0.002 && gain >= GAIN_MIN,
+        `seed ${seed}: ${gain}, ${found.gain} by its points`,
+      );
       deepStrictEqual([rest.rounds, rest.seconds], [found.rounds, found.seconds]);
     }
   });
@@ -164,7 +212,13 @@ for (const name of CURVES) {
 
 Deno.test("the table of learning is that of the recorded curves", async () => {
   const recorded = await Promise.all(
-    CURVES.map(async (name) => JSON.parse(await Deno.readTextFile(`${ROOT}docs/learning/${name}.json`))),
+    CURVES.map(async (name) =>
+      JSON.parse(await Deno.readTextFile(`${ROOT}docs/learning/${name}.json`))
+    ),
   );
-  ok((await Deno.readTextFile(`${ROOT}docs/benchmarks.md`)).includes(`\n${learningTable(recorded)}\n`));
+  ok(
+    (await Deno.readTextFile(`${ROOT}docs/benchmarks.md`)).includes(
+      `\n${learningTable(recorded)}\n`,
+    ),
+  );
 });

@@ -16,7 +16,10 @@ function isThere(path: string): boolean {
   }
 }
 
-/** Code spans that are paths of the repository; not those with a placeholder in capitals, nor what a home holds. */
+/**
+ * Code spans that are paths of the repository; not those with a placeholder in capitals, nor what a
+ * home holds.
+ */
 function paths(page: string): string[] {
   const prose = page.replaceAll(/^```[^]*?^```/gm, "");
   const spans = [...prose.matchAll(/`([^`\n]+)`/g)].map((match) => match[1]!);
@@ -25,7 +28,9 @@ function paths(page: string): string[] {
   );
 }
 
-/** Names that stand in links to files: `[`name`](file)`, each with the file that should declare it. */
+/**
+ * Names that stand in links to files: `[`name`](file)`, each with the file that should declare it.
+ */
 function names(page: string, path: string): { name: string; file: string }[] {
   return [...page.matchAll(/\[`([^`]+)`\]\(([^)#]+)\)/g)].map(([, name, target]) => ({
     name: name!,
@@ -34,7 +39,8 @@ function names(page: string, path: string): { name: string; file: string }[] {
 }
 
 function isDeclared({ name, file }: { name: string; file: string }): boolean {
-  return isThere(file) && new RegExp(`\\b(class|def|function|const|type|interface)\\*? ${name}\\b`).test(read(file));
+  return isThere(file) &&
+    new RegExp(`\\b(class|def|function|const|type|interface)\\*? ${name}\\b`).test(read(file));
 }
 
 type Picture = { places: string[]; imports: [from: string, to: string][] };
@@ -44,7 +50,9 @@ function picture(page: string): Picture {
   const text = /^```mermaid\n([^]*?)^```/m.exec(page)?.[1] ?? "";
   return {
     places: [...text.matchAll(/\["([\w./]+)<br>/g)].map((match) => match[1]!),
-    imports: [...text.matchAll(/^ {2}(\w+)(?:\[[^\]]*\])? --> (\w+)/gm)].map(([, from, to]) => [from!, to!]),
+    imports: [...text.matchAll(/^ {2}(\w+)(?:\[[^\]]*\])? --> (\w+)/gm)].map((
+      [, from, to],
+    ) => [from!, to!]),
   };
 }
 
@@ -66,7 +74,9 @@ Deno.test("every name of the architecture is declared in the file that it leads 
 
 Deno.test("the picture has every room of the product, and its arrows are imports that the table allows", () => {
   const { places, imports } = picture(read(ARCHITECTURE));
-  const rooms = Object.keys(IMPORT_TABLE).filter((room) => !room.includes(".") && isThere(`${room}/mod.ts`)).concat(
+  const rooms = Object.keys(IMPORT_TABLE).filter((room) =>
+    !room.includes(".") && isThere(`${room}/mod.ts`)
+  ).concat(
     "cli",
   );
   deepStrictEqual(rooms.filter((room) => !places.includes(`${room}/`)), []);
@@ -76,7 +86,8 @@ Deno.test("the picture has every room of the product, and its arrows are imports
 });
 
 Deno.test("a path, a name and an arrow that are gone are found", () => {
-  const page = "`engine/gone.ts` `engine/` `algs/NAME.ts`\n```sh\n`cli/gone.ts`\n```\n[`Engine`](engine/gone.ts) " +
+  const page =
+    "`engine/gone.ts` `engine/` `algs/NAME.ts`\n```sh\n`cli/gone.ts`\n```\n[`Engine`](engine/gone.ts) " +
     "[`Gone`](engine/engine.ts) [`Engine`](engine/engine.ts)\n" +
     '```mermaid\nflowchart TD\n  engine["engine/<br>a"] --> cli["gone/<br>b"]\n  cli -.-> engine\n```\n';
   deepStrictEqual(paths(page).filter((path) => !isThere(path)), ["engine/gone.ts"]);

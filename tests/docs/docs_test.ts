@@ -6,26 +6,43 @@ import { ConfigError, parseConfig } from "../../configs/mod.ts";
 import { copyTree } from "../copy_tree.ts";
 import { shareEnvironments } from "../crash/runs.ts";
 import { ensureTestEnvironments } from "../environments.ts";
-import { type Block, computesOurFigures, masked, missingLine, type Page, parsePage, timeless } from "./markdown.ts";
+import {
+  type Block,
+  computesOurFigures,
+  masked,
+  missingLine,
+  type Page,
+  parsePage,
+  timeless,
+} from "./markdown.ts";
 import { NOT_RUN } from "./not_run.ts";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 
 /** What a person adds to a configuration that ships without its model and data. */
 const LOCAL: Record<string, string[]> = {
-  "configs/gsm8k_grpo.yaml": ["data.train.0.path=rows.jsonl", "data.eval.0.path=rows.jsonl", "model.path=model"],
+  "configs/gsm8k_grpo.yaml": [
+    "data.train.0.path=rows.jsonl",
+    "data.eval.0.path=rows.jsonl",
+    "model.path=model",
+  ],
   "configs/sft.yaml": ["data.train.0.path=rows.jsonl", "model.path=model"],
 };
 
 function pagePaths(dir = "docs"): string[] {
-  const entries = [...Deno.readDirSync(`${ROOT}${dir}`)].toSorted((a, b) => (a.name < b.name ? -1 : 1));
+  const entries = [...Deno.readDirSync(`${ROOT}${dir}`)].toSorted((
+    a,
+    b,
+  ) => (a.name < b.name ? -1 : 1));
   return entries.flatMap(({ name, isDirectory }) =>
     isDirectory ? pagePaths(`${dir}/${name}`) : name.endsWith(".md") ? [`${dir}/${name}`] : []
   );
 }
 
 const PATHS = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", ...pagePaths()];
-const PAGES = new Map(PATHS.map((path): [string, Page] => [path, parsePage(Deno.readTextFileSync(`${ROOT}${path}`))]));
+const PAGES = new Map(
+  PATHS.map((path): [string, Page] => [path, parsePage(Deno.readTextFileSync(`${ROOT}${path}`))]),
+);
 
 /** Pages whose printed figures are those of a real run, number by number. */
 const FIGURES = ["README.md", "docs/getting_started.md"];
@@ -78,7 +95,9 @@ class Workbench {
   }
 }
 
-/** Lines of a script with the commands of `not_run.ts` replaced; null where nothing is left to run. */
+/**
+ * Lines of a script with the commands of `not_run.ts` replaced; null where nothing is left to run.
+ */
 function runnable(script: string): { script: string; replaced: boolean } {
   let replaced = false;
   const lines = script.trim().split("\n").flatMap((line) => {
@@ -103,14 +122,19 @@ async function checkScript(bench: Workbench, block: Block): Promise<void> {
   await bench.write(file, block.text);
   for (const args of [["check", "--quiet", file], ["run", "-A", file]]) {
     const { code, output } = await bench.run("deno", args);
-    ok(code === 0 && !output.includes("Assertion failed"), `deno ${args.join(" ")} ended with ${code}:\n${output}`);
+    ok(
+      code === 0 && !output.includes("Assertion failed"),
+      `deno ${args.join(" ")} ended with ${code}:\n${output}`,
+    );
   }
 }
 
 function merged(base: unknown, part: unknown): unknown {
   if (!isBlock(base) || !isBlock(part)) return part;
   const out: Record<string, unknown> = { ...base };
-  for (const [key, value] of Object.entries(part)) out[key] = key in base ? merged(base[key], value) : value;
+  for (const [key, value] of Object.entries(part)) {
+    out[key] = key in base ? merged(base[key], value) : value;
+  }
   return out;
 }
 
@@ -124,7 +148,8 @@ async function checkYaml(bench: Workbench, { attributes, text, line }: Block): P
   if (file !== undefined) await bench.write(file, text);
   const cwd = `${bench.dir}/tests/configs/bad`;
   if (merge === undefined) {
-    const parsing = () => parseConfig(text, { file: `${bench.dir}/${file ?? `block_${line}.yaml`}`, cwd });
+    const parsing = () =>
+      parseConfig(text, { file: `${bench.dir}/${file ?? `block_${line}.yaml`}`, cwd });
     if ("invalid" in attributes) await rejects(parsing, ConfigError);
     else await parsing();
     return;
@@ -138,7 +163,11 @@ async function checkYaml(bench: Workbench, { attributes, text, line }: Block): P
 type Before = { last: string | null; alike: (line: string) => string };
 
 /** Runs one block; returns the `last` of the next. */
-async function checkBlock(bench: Workbench, block: Block, { last, alike }: Before): Promise<string | null> {
+async function checkBlock(
+  bench: Workbench,
+  block: Block,
+  { last, alike }: Before,
+): Promise<string | null> {
   const { shows } = block.attributes;
   if (shows !== undefined) {
     strictEqual(block.text, await Deno.readTextFile(`${ROOT}${shows}`), "run deno task schema");
@@ -164,7 +193,11 @@ async function checkBlock(bench: Workbench, block: Block, { last, alike }: Befor
     case "text":
       if ("output" in block.attributes && last !== null) {
         const missing = missingLine(block.text, last, alike);
-        strictEqual(missing, null, `the command before it does not print this line any more. It prints:\n${last}`);
+        strictEqual(
+          missing,
+          null,
+          `the command before it does not print this line any more. It prints:\n${last}`,
+        );
       }
       return last;
     case "mermaid": // Held by `architecture_test.ts`.
@@ -215,7 +248,9 @@ Deno.test("links between pages lead somewhere, anchors too", () => {
       const [file = "", anchor] = target.split("#");
       const to = file === "" ? path : normalize(join(dirname(path), file));
       const there = file === "" || exists(`${ROOT}${to}`);
-      if (!there || (anchor && !PAGES.get(to)?.anchors.has(anchor))) broken.push(`${path}:${line} ${target}`);
+      if (!there || (anchor && !PAGES.get(to)?.anchors.has(anchor))) {
+        broken.push(`${path}:${line} ${target}`);
+      }
     }
   }
   deepStrictEqual(broken, []);
@@ -234,7 +269,9 @@ function exists(path: string): boolean {
 Deno.test("what is listed as not run is in the docs still, and in the test that runs it", () => {
   const commands = new Set(
     [...PAGES.values()].flatMap(({ blocks }) =>
-      blocks.filter(({ lang }) => lang === "sh").flatMap(({ text }) => text.split("\n").map((line) => line.trim()))
+      blocks.filter(({ lang }) => lang === "sh").flatMap(({ text }) =>
+        text.split("\n").map((line) => line.trim())
+      )
     ),
   );
   deepStrictEqual(NOT_RUN.filter(({ command }) => !commands.has(command)), []);

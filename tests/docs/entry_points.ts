@@ -11,13 +11,16 @@ export function entryPoints(): Record<string, string> {
     exports: Record<string, string>;
   };
   const written = (entry: string) => entry === "." ? name : `${name}/${entry.slice(2)}`;
-  return Object.fromEntries(Object.entries(exports).map(([entry, file]) => [written(entry), file.slice(2)]));
+  return Object.fromEntries(
+    Object.entries(exports).map(([entry, file]) => [written(entry), file.slice(2)]),
+  );
 }
 
 /** What an entry point's file lists, in its order, and the code in it that is no such list. */
 export function readEntryPoint(file: string): { names: string[]; rest: string } {
   const code = Deno.readTextFileSync(ROOT + file).replaceAll(/\/\*[^]*?\*\/|^ *\/\/.*/gm, "");
   const listed = [...code.matchAll(EXPORT)].flatMap(([, names]) => names!.split(","));
-  const names = listed.map((name) => name.trim().replace(/^type /, "").split(" as ").at(-1)!).filter(Boolean);
+  const names = listed.map((name) => name.trim().replace(/^type /, "").split(" as ").at(-1)!)
+    .filter(Boolean);
   return { names, rest: code.replaceAll(EXPORT, "").trim() };
 }

@@ -2,10 +2,15 @@
 import { createHash } from "node:crypto";
 
 /**
- * A fenced block. Attributes stand after the language: `exit=137`, `file=a.ts` (is written there), `shows=a.ts` (is that file
- * of the repository, and not run), `merge=configs/a.yaml`, `output`.
+ * A fenced block. Attributes stand after the language: `exit=137`, `file=a.ts` (is written there),
+ * `shows=a.ts` (is that file of the repository, and not run), `merge=configs/a.yaml`, `output`.
  */
-export type Block = { lang: string; attributes: Record<string, string>; text: string; line: number };
+export type Block = {
+  lang: string;
+  attributes: Record<string, string>;
+  text: string;
+  line: number;
+};
 type Link = { target: string; line: number };
 export type Page = { blocks: Block[]; anchors: Set<string>; links: Link[] };
 
@@ -23,7 +28,9 @@ export function parsePage(text: string): Page {
       const heading = /^#{1,6} (.+)$/.exec(line);
       if (heading) page.anchors.add(anchorOf(heading[1]!));
       const outsideCode = line.replaceAll(/`[^`]*`/g, "");
-      for (const match of outsideCode.matchAll(/\]\(([^)\s]+)\)/g)) page.links.push({ target: match[1]!, line: i + 1 });
+      for (const match of outsideCode.matchAll(/\]\(([^)\s]+)\)/g)) {
+        page.links.push({ target: match[1]!, line: i + 1 });
+      }
     }
   }
   if (open) throw new SyntaxError(`The block that begins at line ${open.line} has no end`);
@@ -44,7 +51,10 @@ function anchorOf(heading: string): string {
   return heading.toLowerCase().replaceAll(/[^\p{L}\p{N}\s_-]/gu, "").trim().replaceAll(" ", "-");
 }
 
-/** A text in which numbers, hashes and durations all look alike: what may differ between two runs of one command. */
+/**
+ * A text in which numbers, hashes and durations all look alike: what may differ between two runs of
+ * one command.
+ */
 export function masked(text: string): string {
   return text
     .replaceAll(/\b[0-9a-f]{8,}\b/g, "#")
@@ -54,7 +64,10 @@ export function masked(text: string): string {
     .trim();
 }
 
-/** A text without what differs between two equal runs: speeds, durations, hashes, what a recovery redid. Every other number stays. */
+/**
+ * A text without what differs between two equal runs: speeds, durations, hashes, what a recovery
+ * redid. Every other number stays.
+ */
 export function timeless(text: string): string {
   return text
     .replaceAll(/\b[0-9a-f]{8,}\b/g, "#")
@@ -65,12 +78,15 @@ export function timeless(text: string): string {
     .trim();
 }
 
-/** The processor on which the figures of the pages were computed: sha256 over what chooses the kernels, its first digits. */
+/**
+ * The processor on which the figures of the pages were computed: sha256 over what chooses the
+ * kernels, its first digits.
+ */
 const FIGURES_PROCESSOR = "eae04f1298f6";
 
 /**
- * Whether this machine computes the figures of the pages, bit by bit. Another processor adds in another order and rounds otherwise,
- * which a policy that samples soon shows.
+ * Whether this machine computes the figures of the pages, bit by bit. Another processor adds in
+ * another order and rounds otherwise, which a policy that samples soon shows.
  */
 export function computesOurFigures(): boolean {
   if (Deno.build.os !== "linux") return false;
@@ -81,11 +97,20 @@ export function computesOurFigures(): boolean {
   return createHash("sha256").update(known.join("\n")).digest("hex").startsWith(FIGURES_PROCESSOR);
 }
 
-/** The first line of `shown` that `output` lacks, in order; null if it has them all. `...` stands for any lines. */
-export function missingLine(shown: string, output: string, alike: (line: string) => string = masked): string | null {
+/**
+ * The first line of `shown` that `output` lacks, in order; null if it has them all. `...` stands
+ * for any lines.
+ */
+export function missingLine(
+  shown: string,
+  output: string,
+  alike: (line: string) => string = masked,
+): string | null {
   const lines = output.split("\n").map(alike);
   let from = 0;
-  for (const line of shown.split("\n").filter((line) => line.trim() !== "" && line.trim() !== "...")) {
+  for (
+    const line of shown.split("\n").filter((line) => line.trim() !== "" && line.trim() !== "...")
+  ) {
     const at = lines.findIndex((candidate, i) => i >= from && candidate.includes(alike(line)));
     if (at < 0) return line;
     from = at + 1;

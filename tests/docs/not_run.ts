@@ -1,8 +1,9 @@
-import { PREFERENCE_ALGORITHMS } from "../../algs/mod.ts";
+import { PREFERENCE_ALGORITHMS, SUPERVISED_ALGORITHMS } from "../../algs/mod.ts";
 
 /**
- * Commands of the docs that the docs test does not run as they stand: they take minutes, or need a model. Each says what
- * is run instead and where the command itself is run. Whatever is listed here must still be in the docs.
+ * Commands of the docs that the docs test does not run as they stand: they take minutes, or need a
+ * model. Each says what is run instead and where the command itself is run. Whatever is listed here
+ * must still be in the docs.
  */
 type NotRun = { command: string; why: string; instead: string | null; covered_by: string };
 
@@ -10,14 +11,17 @@ const FIXTURES = "tests/configs/bad";
 const MODEL = `model.path=${FIXTURES}/model data.train.0.path=${FIXTURES}/rows.jsonl`;
 
 /** Each algorithm's own configuration is the quickstart's work: minutes. */
-const ALGORITHM_RUNS = [...Deno.readDirSync(new URL("../../configs/algorithms", import.meta.url))].map(({ name }) => ({
-  command: `deno task rl run configs/algorithms/${name}`,
-  why: "takes minutes",
-  instead: `deno task rl plan configs/algorithms/${name}`,
-  covered_by: name.replace(/\.yaml$/, "") in PREFERENCE_ALGORITHMS
-    ? "tests/e2e/preference_test.ts"
-    : "bench/learning.ts",
-}));
+const ALGORITHM_RUNS = [...Deno.readDirSync(new URL("../../configs/algorithms", import.meta.url))]
+  .map(({ name }) => ({
+    command: `deno task rl run configs/algorithms/${name}`,
+    why: "takes minutes",
+    instead: `deno task rl plan configs/algorithms/${name}${
+      name.replace(/\.yaml$/, "") in SUPERVISED_ALGORITHMS ? ` ${MODEL}` : ""
+    }`,
+    covered_by: name.replace(/\.yaml$/, "") in PREFERENCE_ALGORITHMS
+      ? "tests/e2e/preference_test.ts"
+      : "bench/learning.ts",
+  }));
 
 export const NOT_RUN: NotRun[] = [
   ...ALGORITHM_RUNS,
@@ -48,7 +52,8 @@ export const NOT_RUN: NotRun[] = [
   {
     command: "deno task rl run configs/gsm8k_grpo.yaml",
     why: "needs what was downloaded, and minutes",
-    instead: `deno task rl plan configs/gsm8k_grpo.yaml ${MODEL} data.eval.0.path=${FIXTURES}/rows.jsonl`,
+    instead:
+      `deno task rl plan configs/gsm8k_grpo.yaml ${MODEL} data.eval.0.path=${FIXTURES}/rows.jsonl`,
     covered_by: "tests/e2e/gsm8k_test.ts",
   },
   {
@@ -58,10 +63,12 @@ export const NOT_RUN: NotRun[] = [
     covered_by: "docs/getting_started.md",
   },
   {
-    command: "deno task rl run configs/gsm8k_grpo.yaml model.path=MODEL data.train.0.path=TRAIN.jsonl " +
+    command:
+      "deno task rl run configs/gsm8k_grpo.yaml model.path=MODEL data.train.0.path=TRAIN.jsonl " +
       "data.eval.0.path=TEST.jsonl",
     why: "needs a model directory and minutes",
-    instead: `deno task rl plan configs/gsm8k_grpo.yaml ${MODEL} data.eval.0.path=${FIXTURES}/rows.jsonl`,
+    instead:
+      `deno task rl plan configs/gsm8k_grpo.yaml ${MODEL} data.eval.0.path=${FIXTURES}/rows.jsonl`,
     covered_by: "tests/e2e/gsm8k_test.ts",
   },
 ];

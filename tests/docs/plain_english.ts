@@ -4,38 +4,91 @@ export type Finding = { place: string; words: string; better: string };
 
 export const BANNED: Banned[] = [
   { pattern: /\bmend(s|ed|ing)?\b/i, better: "fix", example: "mends the cause" },
-  { pattern: /\bgo(es|ing|ne)? on\b/i, better: "resumes, continues", example: "goes on with the run" },
-  { pattern: /\b(is|are|was|were|be) told\b/i, better: "receives, is reported", example: "is told at the start" },
+  {
+    pattern: /\bgo(es|ing|ne)? on\b/i,
+    better: "resumes, continues",
+    example: "goes on with the run",
+  },
+  {
+    pattern: /\b(is|are|was|were|be) told\b/i,
+    better: "receives, is reported",
+    example: "is told at the start",
+  },
   { pattern: /\bis another\b/i, better: "differs", example: "its hash is another" },
-  { pattern: /\b(another|others?) than\b/i, better: "different from", example: "is another than before" },
-  { pattern: /\bof (one's|its|their|your|our) own\b/i, better: "custom, separate", example: "a file of one's own" },
+  {
+    pattern: /\b(another|others?) than\b/i,
+    better: "different from",
+    example: "is another than before",
+  },
+  {
+    pattern: /\bof (one's|its|their|your|our) own\b/i,
+    better: "custom, separate",
+    example: "a file of one's own",
+  },
   { pattern: /\bin the air\b/i, better: "in flight", example: "what is in the air" },
   { pattern: /\bin one go\b/i, better: "together", example: "done in one go" },
   { pattern: /\bto the bit\b/i, better: "bit for bit, bit-identical", example: "equal to the bit" },
   { pattern: /\banew\b/i, better: "again", example: "written anew" },
-  { pattern: /\b(has|have) not (what|the|a|an|any)\b/i, better: "lacks", example: "the machine has not what it needs" },
-  { pattern: /\bon the spot\b/i, better: "created at the start, generated", example: "made on the spot" },
-  { pattern: /\bwhoever\b/i, better: "the process that, anyone who", example: "whoever ends a run" },
+  {
+    pattern: /\b(has|have) not (what|the|a|an|any)\b/i,
+    better: "lacks",
+    example: "the machine has not what it needs",
+  },
+  {
+    pattern: /\bon the spot\b/i,
+    better: "created at the start, generated",
+    example: "made on the spot",
+  },
+  {
+    pattern: /\bwhoever\b/i,
+    better: "the process that, anyone who",
+    example: "whoever ends a run",
+  },
   {
     pattern: /\bthe (one|engine|start|version) before\b/i,
     better: "the previous one",
     example: "the engine before left",
   },
-  { pattern: /\b(lies|lie) (in|at|on|beside|whole|there)\b/i, better: "is in", example: "it lies in the home" },
-  { pattern: /\bstands? (in|at|on|beside|there)\b/i, better: "is in", example: "it stands in the file" },
+  {
+    pattern: /\b(lies|lie) (in|at|on|beside|whole|there)\b/i,
+    better: "is in",
+    example: "it lies in the home",
+  },
+  {
+    pattern: /\bstands? (in|at|on|beside|there)\b/i,
+    better: "is in",
+    example: "it stands in the file",
+  },
   { pattern: /\bfor good\b/i, better: "permanently", example: "gone for good" },
   { pattern: /\bfor ever\b/i, better: "forever", example: "waits for ever" },
   { pattern: /\bbegun\b/i, better: "started", example: "was begun here" },
   { pattern: /\ball the same\b/i, better: "still", example: "redone all the same" },
   { pattern: /\bfor so long\b/i, better: "for this long", example: "silent for so long" },
-  { pattern: /\b(stops?|stopped|ends?|fails?|failed) at once\b/i, better: "immediately", example: "stops at once" },
-  { pattern: /\bwhat becomes? of\b|\bwhat became of\b/i, better: "what happens to", example: "what became of it" },
-  { pattern: /\bheld against\b/i, better: "compared with, checked against", example: "held against its hash" },
+  {
+    pattern: /\b(stops?|stopped|ends?|fails?|failed) at once\b/i,
+    better: "immediately",
+    example: "stops at once",
+  },
+  {
+    pattern: /\bwhat becomes? of\b|\bwhat became of\b/i,
+    better: "what happens to",
+    example: "what became of it",
+  },
+  {
+    pattern: /\bheld against\b/i,
+    better: "compared with, checked against",
+    example: "held against its hash",
+  },
   { pattern: /\bput (it|them|the \S+) back\b/i, better: "restore", example: "put the file back" },
-  { pattern: /\b(gives?|given) back\b/i, better: "releases, returns", example: "given back to the queue" },
+  {
+    pattern: /\b(gives?|given) back\b/i,
+    better: "releases, returns",
+    example: "given back to the queue",
+  },
   { pattern: /\b(takes?|taken) away\b/i, better: "reclaims, removes", example: "is taken away" },
   {
-    pattern: /\bCannot [^:]*? as (it|its|there|no|the (run|disk|file|server|row|rows|loss|model))\b/i,
+    pattern:
+      /\bCannot [^:]*? as (it|its|there|no|the (run|disk|file|server|row|rows|loss|model))\b/i,
     better: "because",
     example: "Cannot read it as there is none",
   },
@@ -45,14 +98,38 @@ export const BANNED: Banned[] = [
     better: "should, is intended",
     example: "is meant to run",
   },
-  { pattern: /\b(is|are) no part of\b/i, better: "is not part of", example: "it is no part of the record" },
-  { pattern: /\bsays? nothing of\b/i, better: "does not mention", example: "the record says nothing of it" },
-  { pattern: /\bwhich there (is|are)\b/i, better: "which exist", example: "it says which there are" },
-  { pattern: /\b(takes?|took) the place of\b/i, better: "replaces", example: "it takes the place of the old file" },
-  { pattern: /\bif (it|one|the \w+) is none\b/i, better: "is not one", example: "null if the text is none" },
+  {
+    pattern: /\b(is|are) no part of\b/i,
+    better: "is not part of",
+    example: "it is no part of the record",
+  },
+  {
+    pattern: /\bsays? nothing of\b/i,
+    better: "does not mention",
+    example: "the record says nothing of it",
+  },
+  {
+    pattern: /\bwhich there (is|are)\b/i,
+    better: "which exist",
+    example: "it says which there are",
+  },
+  {
+    pattern: /\b(takes?|took) the place of\b/i,
+    better: "replaces",
+    example: "it takes the place of the old file",
+  },
+  {
+    pattern: /\bif (it|one|the \w+) is none\b/i,
+    better: "is not one",
+    example: "null if the text is none",
+  },
   { pattern: /\bof no use\b/i, better: "useless", example: "it is of no use" },
   { pattern: /\bin silence\b/i, better: "silently", example: "dropped in silence" },
-  { pattern: /\b(fails?|failed) of\b/i, better: "fails because of", example: "what a run failed of" },
+  {
+    pattern: /\b(fails?|failed) of\b/i,
+    better: "fails because of",
+    example: "what a run failed of",
+  },
   { pattern: /\bby turns\b/i, better: "in turn", example: "packed and padded by turns" },
 ];
 
@@ -68,7 +145,9 @@ export function findings(place: string, text: string): Finding[] {
   );
 }
 
-/** A page without code, comments, links' targets and addresses: what a reader reads as sentences. */
+/**
+ * A page without code, comments, links' targets and addresses: what a reader reads as sentences.
+ */
 export function prose(page: string): string {
   return page
     .replaceAll(/^```[^]*?^```$/gm, "")
@@ -98,7 +177,7 @@ export function literals(source: string): string[] {
     .replaceAll(/^\s*(\/\/|#|\/?\*).*$/gm, "")
     .replaceAll(/\s\/\/ .*$/gm, "")
     .replaceAll(/\$\{[^{}]*\}/g, "VALUE");
-  return [...code.matchAll(/"(?:[^"\\\n]|\\.)*"|`(?:[^`\\]|\\.)*`|'(?:[^'\\\n]|\\.)*'/g)].map(([text]) =>
-    text.slice(1, -1)
-  );
+  return [...code.matchAll(/"(?:[^"\\\n]|\\.)*"|`(?:[^`\\]|\\.)*`|'(?:[^'\\\n]|\\.)*'/g)].map((
+    [text],
+  ) => text.slice(1, -1));
 }

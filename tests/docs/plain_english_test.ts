@@ -1,29 +1,67 @@
 import { deepStrictEqual, ok } from "node:assert/strict";
 import { fileURLToPath } from "node:url";
 import type { Command } from "commander";
-import { program } from "../../cli/main.ts";
-import { BANNED, comments, type Finding, findings, literals, prose, pythonComments } from "./plain_english.ts";
+import { commandLine } from "../../cli/command_line.ts";
+import {
+  BANNED,
+  comments,
+  type Finding,
+  findings,
+  literals,
+  prose,
+  pythonComments,
+} from "./plain_english.ts";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 /** Rooms whose messages people read. */
-const ROOMS = ["algs", "cli", "configs", "data", "engine", "flows", "rewards", "rollouts", "runs", "workers"];
+const ROOMS = [
+  "algs",
+  "cli",
+  "configs",
+  "data",
+  "engine",
+  "flows",
+  "rewards",
+  "rollouts",
+  "runs",
+  "workers",
+];
 /** Rooms whose comments are in plain English; the others' are still to be rewritten. */
-const ROOMS_WITH_COMMENTS = ["bench", "cli", "configs", "data", "rewards", "rollouts"];
-const PYTHON_WITH_COMMENTS = ["rewards", "sampler"].map((room) => `workers/python/holdfast_worker/${room}`);
+const ROOMS_WITH_COMMENTS = [
+  "algs",
+  "bench",
+  "cli",
+  "configs",
+  "data",
+  "engine",
+  "rewards",
+  "rollouts",
+  "workers",
+];
+const PYTHON_WITH_COMMENTS = ["rewards", "sampler"].map((room) =>
+  `workers/python/holdfast_worker/${room}`
+);
 
 const read = (path: string): string => Deno.readTextFileSync(`${ROOT}${path}`);
 const shown = (found: Finding[]): string[] =>
   found.map(({ place, words, better }) => `${place}: '${words}', better: ${better}`);
 
 function filesUnder(dir: string, suffix: string): string[] {
-  return [...Deno.readDirSync(`${ROOT}${dir}`)].toSorted((a, b) => (a.name < b.name ? -1 : 1)).flatMap((entry) => {
-    const path = `${dir}/${entry.name}`;
-    return entry.isDirectory ? filesUnder(path, suffix) : entry.name.endsWith(suffix) ? [path] : [];
-  });
+  return [...Deno.readDirSync(`${ROOT}${dir}`)].toSorted((a, b) => (a.name < b.name ? -1 : 1))
+    .flatMap((entry) => {
+      const path = `${dir}/${entry.name}`;
+      return entry.isDirectory
+        ? filesUnder(path, suffix)
+        : entry.name.endsWith(suffix)
+        ? [path]
+        : [];
+    });
 }
 
 function pages(): string[] {
-  const top = [...Deno.readDirSync(ROOT)].map(({ name }) => name).filter((name) => name.endsWith(".md")).toSorted();
+  const top = [...Deno.readDirSync(ROOT)].map(({ name }) => name).filter((name) =>
+    name.endsWith(".md")
+  ).toSorted();
   return [...top, ...filesUnder("docs", ".md")];
 }
 
@@ -50,7 +88,7 @@ Deno.test("the descriptions of settings are written in plain English", () => {
 });
 
 Deno.test("the help of every verb is written in plain English", () => {
-  const texts = helpOf(program());
+  const texts = helpOf(commandLine());
   ok(texts.length > 20, `only ${texts.length} verbs`);
   deepStrictEqual(shown(texts.flatMap((text) => findings("--help", text))), []);
 });
@@ -58,7 +96,10 @@ Deno.test("the help of every verb is written in plain English", () => {
 Deno.test("the messages of every room are written in plain English", () => {
   const files = ROOMS.flatMap((room) => [...filesUnder(room, ".ts"), ...filesUnder(room, ".py")]);
   ok(files.length > 100, `only ${files.length} files`);
-  deepStrictEqual(shown(files.flatMap((path) => literals(read(path)).flatMap((text) => findings(path, text)))), []);
+  deepStrictEqual(
+    shown(files.flatMap((path) => literals(read(path)).flatMap((text) => findings(path, text)))),
+    [],
+  );
 });
 
 Deno.test("the comments of finished rooms are written in plain English", () => {
@@ -71,7 +112,8 @@ Deno.test("the comments of finished rooms are written in plain English", () => {
 });
 
 Deno.test("the lint of words reads comments, and no code", () => {
-  const source = `/** It is\n * gone for good. \`for good\` */\nconst a = "for good"; // For good.\n`;
+  const source =
+    `/** It is\n * gone for good. \`for good\` */\nconst a = "for good"; // For good.\n`;
   deepStrictEqual(findings("a.ts", comments(source)).length, 2);
   const python = `"""It is\ngone for good."""\na = "for good"  # For good.\n`;
   deepStrictEqual(findings("a.py", pythonComments(python)).length, 2);
@@ -81,9 +123,14 @@ Deno.test("the lint of words finds each banned phrase in its example, in prose a
   for (const { example, better } of BANNED) {
     const found = findings("page.md", prose(`# Title\n\nThis ${example} here.\n`));
     ok(found.length > 0, `'${example}' is not found`);
-    ok(found.some((finding) => finding.better === better), `'${example}' is found as ${JSON.stringify(found)}`);
+    ok(
+      found.some((finding) => finding.better === better),
+      `'${example}' is found as ${JSON.stringify(found)}`,
+    );
     deepStrictEqual(
-      literals(`throw new Error("Cannot do it: ${example}");`).flatMap((text) => findings("a.ts", text)).length > 0,
+      literals(`throw new Error("Cannot do it: ${example}");`).flatMap((text) =>
+        findings("a.ts", text)
+      ).length > 0,
       true,
     );
     deepStrictEqual(findings("page.md", prose(`\`\`\`ts\nconst a = "${example}";\n\`\`\`\n`)), []);

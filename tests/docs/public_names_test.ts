@@ -5,10 +5,19 @@ import { entryPoints } from "./entry_points.ts";
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 const FILES = Object.values(entryPoints());
 
-/** Without `--no-npm` Deno takes the types of packages for ours (docs/decisions/0034-public-names.md). */
+/**
+ * Without `--no-npm` Deno takes the types of packages for ours
+ * (docs/decisions/0034-public-names.md).
+ */
 async function lint(...files: string[]): Promise<{ code: number; text: string }> {
   const args = ["doc", "--lint", "--no-npm", ...files];
-  const options = { args, cwd: ROOT, env: { NO_COLOR: "1" }, stdout: "piped", stderr: "piped" } as const;
+  const options = {
+    args,
+    cwd: ROOT,
+    env: { NO_COLOR: "1" },
+    stdout: "piped",
+    stderr: "piped",
+  } as const;
   const { code, stdout, stderr } = await new Deno.Command(Deno.execPath(), options).output();
   return { code, text: new TextDecoder().decode(stdout) + new TextDecoder().decode(stderr) };
 }
@@ -22,10 +31,15 @@ Deno.test("what has no text, no type or a private type is found", async () => {
   const dir = await Deno.makeTempDir({ prefix: "holdfast-names-" });
   try {
     const file = `${dir}/mod.ts`;
-    await Deno.writeTextFile(file, "type Hidden = 1;\nexport function silent(x: Hidden) {\n  return x;\n}\n");
+    await Deno.writeTextFile(
+      file,
+      "type Hidden = 1;\nexport function silent(x: Hidden) {\n  return x;\n}\n",
+    );
     const { code, text } = await lint(...FILES, file);
     strictEqual(code, 1);
-    for (const rule of ["missing-jsdoc", "missing-return-type", "private-type-ref"]) match(text, RegExp(rule));
+    for (const rule of ["missing-jsdoc", "missing-return-type", "private-type-ref"]) {
+      match(text, RegExp(rule));
+    }
   } finally {
     await Deno.remove(dir, { recursive: true });
   }

@@ -7,7 +7,9 @@ const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 for (const page of ["README.md", "docs/getting_started.md", "docs/environments.md", ".ci/run"]) {
   Deno.test(`${page} names the Pythons that the workers run on`, async () => {
     const text = await Deno.readTextFile(`${ROOT}${page}`);
-    const named = [...text.matchAll(/Python (3\.\d+) (to 3\.\d+|or newer)/g)].map((match) => match[0]);
+    const named = [...text.matchAll(/Python (3\.\d+) (to 3\.\d+|or newer)/g)].map((match) =>
+      match[0]
+    );
     ok(named.length > 0);
     const right = `Python 3.${PYTHON_MINOR_MIN} to 3.${PYTHON_MINOR_MAX}`;
     deepStrictEqual(named.filter((text) => text !== right), []);

@@ -4,7 +4,10 @@ const ROOT = new URL("../../", import.meta.url);
 const { tasks } = JSON.parse(await Deno.readTextFile(new URL("deno.json", ROOT))) as {
   tasks: Record<string, { command: string }>;
 };
-const page = (await Deno.readTextFile(new URL("docs/custom_graphs.md", ROOT))).replaceAll(/\s+/g, " ");
+const page = (await Deno.readTextFile(new URL("docs/custom_graphs.md", ROOT))).replaceAll(
+  /\s+/g,
+  " ",
+);
 
 /** Permissions that a task gives to what it runs; null: it runs another task. */
 function permissions({ command }: { command: string }): string[] | null {
@@ -17,13 +20,16 @@ Deno.test("a task has every permission only where the page says why; the others 
     const given = permissions(task);
     return given === null ? [] : [{ name, given }];
   });
-  const all = asked.filter(({ given }) => given.some((word) => /^(-A|--allow-all)$/.test(word))).map(({ name }) =>
-    name
-  );
+  const all = asked.filter(({ given }) => given.some((word) => /^(-A|--allow-all)$/.test(word)))
+    .map(({ name }) => name);
   deepStrictEqual(all.sort(), ["bench", "rl", "test"]);
   for (const name of all) ok(page.includes(`\`deno task ${name}\``), name);
   const less = asked.filter(({ name }) => !all.includes(name));
-  ok(page.includes(`(${less.map(({ name }) => `\`${name}\``).toSorted().toReversed().join(", ")}) request less`));
+  ok(
+    page.includes(
+      `(${less.map(({ name }) => `\`${name}\``).toSorted().toReversed().join(", ")}) request less`,
+    ),
+  );
   for (const { name, given } of less) ok(given.length > 0, name);
 });
 
@@ -38,11 +44,16 @@ Deno.test({
       `for (const look of [() => Deno.readDirSync("/proc"), () => Deno.readTextFileSync("/proc/1/environ"),
         () => Deno.statSync("/dev/nvidia0")]) try { look() } catch (error) { console.log((error as Error).name); }`,
     );
-    const most = ["read", "write", "env", "run", "sys", "net", "import"].map((name) => `--allow-${name}`);
+    const most = ["read", "write", "env", "run", "sys", "net", "import"].map((name) =>
+      `--allow-${name}`
+    );
     try {
       const args = ["run", "--quiet", "--no-prompt", "--no-config", ...most, script];
       const { stdout, success } = await new Deno.Command(Deno.execPath(), { args }).output();
-      deepStrictEqual([success, new TextDecoder().decode(stdout)], [true, "NotCapable\n".repeat(3)]);
+      deepStrictEqual([success, new TextDecoder().decode(stdout)], [
+        true,
+        "NotCapable\n".repeat(3),
+      ]);
     } finally {
       await Deno.remove(script);
     }

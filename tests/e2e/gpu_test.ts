@@ -1,6 +1,6 @@
 /**
- * The whole on a GPU, where there is one: each trainer engine in bfloat16 beside a sampler on the same GPU. Another sampler engine is
- * named by HOLDFAST_TEST_SAMPLER.
+ * The whole on a GPU, where there is one: each trainer engine in bfloat16 beside a sampler on the
+ * same GPU. Another sampler engine is named by HOLDFAST_TEST_SAMPLER.
  */
 import { strictEqual } from "node:assert/strict";
 import { hasGpu } from "../../workers/mod.ts";
@@ -10,7 +10,9 @@ import { realInput } from "./smollm2.ts";
 
 const input = hasGpu() ? await realInput() : null;
 if (input === null) {
-  console.log("tests/e2e/gpu_test.ts is skipped: no GPU, or no SmolLM2 and GSM8K at HOLDFAST_SHARED or ../shared");
+  console.log(
+    "tests/e2e/gpu_test.ts is skipped: no GPU, or no SmolLM2 and GSM8K at HOLDFAST_SHARED or ../shared",
+  );
 }
 const sampler = Deno.env.get("HOLDFAST_TEST_SAMPLER") ?? "huggingface";
 
@@ -29,8 +31,12 @@ for (const { engine, zero } of input === null ? [] : TRAINERS) {
       const home = await Deno.makeTempDir({ prefix: "holdfast-gpu-" });
       try {
         const overrides = [
-          ...[`trainer.engine=${engine}`, `trainer.zero=${zero}`, "trainer.ranks=1", "trainer.device=cuda"],
-          ...[`sampler.engine=${sampler}`, "sampler.device=cuda"],
+          `trainer.engine=${engine}`,
+          `trainer.zero=${zero}`,
+          "trainer.ranks=1",
+          "trainer.device=cuda",
+          `sampler.engine=${sampler}`,
+          "sampler.device=cuda",
         ];
         const numerics = { engine, zero, world_size: 1, dtype: "bfloat16" };
         await checkKilledAndResumed(home, { input: input!, overrides, numerics });

@@ -9,7 +9,9 @@ import { realInput } from "./smollm2.ts";
 const input = await realInput();
 const inCi = Deno.env.get("CI") === "true";
 if (input === null && !inCi) {
-  console.log("tests/e2e/gsm8k_test.ts is skipped: no folder with SmolLM2 and GSM8K at HOLDFAST_SHARED or ../shared");
+  console.log(
+    "tests/e2e/gsm8k_test.ts is skipped: no folder with SmolLM2 and GSM8K at HOLDFAST_SHARED or ../shared",
+  );
 }
 
 Deno.test({
@@ -17,7 +19,10 @@ Deno.test({
     "SmolLM2 learns from GSM8K on DeepSpeed ZeRO-2 and vLLM, is killed in round 2 and resumed, and nothing finished is made again",
   ignore: input === null && !inCi,
   async fn() {
-    ok(input, "Cannot test on real input: no folder with SmolLM2 and GSM8K at HOLDFAST_SHARED or ../shared");
+    ok(
+      input,
+      "Cannot test on real input: no folder with SmolLM2 and GSM8K at HOLDFAST_SHARED or ../shared",
+    );
     const home = await Deno.makeTempDir({ prefix: "holdfast-gsm8k-" });
     try {
       await checkKilledAndResumed(home, {

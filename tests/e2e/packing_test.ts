@@ -2,10 +2,18 @@
 import { deepStrictEqual, ok, strictEqual } from "node:assert/strict";
 import { at, rl, show, withFreshHome } from "../crash/runs.ts";
 
-/** Two passes over each batch, so that log-probabilities are scored packed, too; no checkpoint before the end. */
+/**
+ * Two passes over each batch, so that log-probabilities are scored packed, too; no checkpoint
+ * before the end.
+ */
 const PACKED = [
-  ...["configs/quickstart_small.yaml", "trainer.packing=true", "trainer.epochs_per_batch=2", "online.rounds=3"],
-  ...["warmup.rounds=2", "evaluate.problems=4", "checkpoints.every_rounds=3"],
+  "configs/quickstart_small.yaml",
+  "trainer.packing=true",
+  "trainer.epochs_per_batch=2",
+  "online.rounds=3",
+  "warmup.rounds=2",
+  "evaluate.problems=4",
+  "checkpoints.every_rounds=3",
 ];
 
 Deno.test("a run with packed groups whose trainer and then engine are killed ends with the bits of a calm one, and verifies", async () => {
@@ -20,7 +28,10 @@ Deno.test("a run with packed groups whose trainer and then engine are killed end
     strictEqual(resumed.code, 0, resumed.output);
     const [expected, found] = [await show(home, "calm"), await show(home, "killed")];
     deepStrictEqual([found.policy, found.ledger], [expected.policy, expected.ledger]);
-    ok(found.recoveries.some(({ cause }) => cause === "worker_lost"), JSON.stringify(found.recoveries));
+    ok(
+      found.recoveries.some(({ cause }) => cause === "worker_lost"),
+      JSON.stringify(found.recoveries),
+    );
     const verified = await rl(["verify", "killed", ...place], {});
     strictEqual(verified.code, 0, verified.output);
   });

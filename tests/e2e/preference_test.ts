@@ -1,4 +1,7 @@
-/** The shipped configurations of preference learning, and what a run of it survives, with real workers. */
+/**
+ * The shipped configurations of preference learning, and what a run of it survives, with real
+ * workers.
+ */
 import { deepStrictEqual, match, ok, strictEqual } from "node:assert/strict";
 import { at, rl, show, type Shown, withFreshHome } from "../crash/runs.ts";
 
@@ -10,7 +13,11 @@ const ACCURACY_MIN = 0.7;
 
 type Judged = { name: string; pairs: number; pair_accuracy: number; pair_margin: number };
 
-async function run(home: string, args: string[], env: Record<string, string> = {}): Promise<string> {
+async function run(
+  home: string,
+  args: string[],
+  env: Record<string, string> = {},
+): Promise<string> {
   const { code, output } = await rl(["run", ...args, ...at({ home, store: null })], env);
   strictEqual(code, 0, output);
   return output;
@@ -33,14 +40,23 @@ Deno.test("DPO and a reward model tell right answers from wrong ones on pairs th
         0,
         "nothing is preferred by a model that equals its reference, or by no score",
       );
-      ok(after!.pair_accuracy >= ACCURACY_MIN, `${name}: ${after!.pair_accuracy} of the held-out pairs`);
+      ok(
+        after!.pair_accuracy >= ACCURACY_MIN,
+        `${name}: ${after!.pair_accuracy} of the held-out pairs`,
+      );
       ok(after!.pair_margin > 0);
       strictEqual(shown.metrics["eval/pair_accuracy"], after!.pair_accuracy);
       strictEqual(shown.ledger.read, 0);
       match(output, /evaluation after: 0\.\d+ right of 128 pairs, margin \d/);
     }
     const reward = `reward=[{name: reward_model, path: ${home}/runs/reward_model/final}]`;
-    await run(home, ["configs/quickstart_small.yaml", reward, "evaluate.problems=4", "--id", "served"]);
+    await run(home, [
+      "configs/quickstart_small.yaml",
+      reward,
+      "evaluate.problems=4",
+      "--id",
+      "served",
+    ]);
     const { ledger, metrics } = await show(home, "served");
     deepStrictEqual([ledger.pending, ledger.failed], [0, {}]);
     strictEqual(metrics["reward/reward_model/mean"], metrics["reward/mean"]);
@@ -50,24 +66,37 @@ Deno.test("DPO and a reward model tell right answers from wrong ones on pairs th
 
 const SHORT = [
   "configs/algorithms/dpo.yaml",
-  ...["rounds=6", "pairs_per_round=16", "evaluate.pairs=16", "checkpoints.every_rounds=3"],
-  ...["warmup.rounds=2", "warmup.rows_per_round=16", "trainer.micro_batch_tokens_max=128"],
+  "rounds=6",
+  "pairs_per_round=16",
+  "evaluate.pairs=16",
+  "checkpoints.every_rounds=3",
+  "warmup.rounds=2",
+  "warmup.rows_per_round=16",
+  "trainer.micro_batch_tokens_max=128",
 ];
-/** The trainer in the middle of a step of the pairs; later the engine, with the trainer it started anew. */
+/**
+ * The trainer in the middle of a step of the pairs; later the engine, with the trainer it started
+ * anew.
+ */
 const FAULT = "kill:trainer@micro_batch:40,kill:engine@append:38";
 
 Deno.test("a preference run whose trainer and then engine are killed ends with the bits of a calm one, and verifies", async () => {
   await withFreshHome(async (home) => {
     await run(home, [...SHORT, "--id", "calm"]);
     const place = at({ home, store: null });
-    const killed = await rl(["run", ...SHORT, "--id", "killed", ...place], { HOLDFAST_FAULT: FAULT });
+    const killed = await rl(["run", ...SHORT, "--id", "killed", ...place], {
+      HOLDFAST_FAULT: FAULT,
+    });
     strictEqual(killed.signal, "SIGKILL", killed.output);
     const resumed = await rl(["resume", "killed", ...place], {});
     strictEqual(resumed.code, 0, resumed.output);
     const [calm, other] = [await show(home, "calm"), await show(home, "killed")];
     deepStrictEqual([other.policy, judged(other)], [calm.policy, judged(calm)]);
     const causes = other.recoveries.map(({ cause }) => cause);
-    ok(causes.includes("worker_lost") && causes.includes("engine_lost"), JSON.stringify(other.recoveries));
+    ok(
+      causes.includes("worker_lost") && causes.includes("engine_lost"),
+      JSON.stringify(other.recoveries),
+    );
     const verified = await rl(["verify", "killed", ...place], {});
     strictEqual(verified.code, 0, verified.output);
   });

@@ -13,16 +13,22 @@ async function rewards(home: string, run: string): Promise<number[]> {
   const text = await Deno.readTextFile(`${home}/runs/${run}/metrics.jsonl`);
   const byRound = new Map<string, number>();
   for (const line of text.trim().split("\n").map((line) => JSON.parse(line) as Line)) {
-    if (line.metrics["reward/mean"] !== undefined) byRound.set(line.key, line.metrics["reward/mean"]);
+    if (line.metrics["reward/mean"] !== undefined) {
+      byRound.set(line.key, line.metrics["reward/mean"]);
+    }
   }
   return [...byRound.values()];
 }
 
 /** The figures that the README shows below its first command, which is this run with seed 1. */
 async function shownFigures(): Promise<string> {
-  const { blocks } = parsePage(await Deno.readTextFile(new URL("../../README.md", import.meta.url)));
+  const { blocks } = parsePage(
+    await Deno.readTextFile(new URL("../../README.md", import.meta.url)),
+  );
   const at = blocks.findIndex(({ text }) => text.trim() === "npx -y deno@2 task rl");
-  const lines = blocks[at + 1]!.text.split("\n").filter((line) => /^(step|round|evaluation) /.test(line));
+  const lines = blocks[at + 1]!.text.split("\n").filter((line) =>
+    /^(step|round|evaluation) /.test(line)
+  );
   ok(lines.length >= 4, "the README shows steps, rounds and evaluations");
   return lines.join("\n");
 }
@@ -64,7 +70,10 @@ for (const seed of sampled(SEEDS)) {
           `the README shows another run than:\n${output}`,
         );
       }
-      ok(output.split("\n").every((line) => line.length < 200), "one line per round, under 200 characters");
+      ok(
+        output.split("\n").every((line) => line.length < 200),
+        "one line per round, under 200 characters",
+      );
     } finally {
       await Deno.remove(home, { recursive: true });
     }

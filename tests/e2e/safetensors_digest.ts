@@ -7,9 +7,13 @@ type Tensor = { name: string; dtype: string; shape: number[]; data: Uint8Array }
 async function tensorsOf(file: string): Promise<Tensor[]> {
   const bytes = await Deno.readFile(file);
   const start = 8 + Number(new DataView(bytes.buffer).getBigUint64(0, true));
-  const { __metadata__: _, ...header } = JSON.parse(new TextDecoder().decode(bytes.subarray(8, start)));
+  const { __metadata__: _, ...header } = JSON.parse(
+    new TextDecoder().decode(bytes.subarray(8, start)),
+  );
   type Entry = { dtype: string; shape: number[]; data_offsets: [number, number] };
-  return Object.entries(header as Record<string, Entry>).map(([name, { dtype, shape, data_offsets: [from, to] }]) => ({
+  return Object.entries(header as Record<string, Entry>).map((
+    [name, { dtype, shape, data_offsets: [from, to] }],
+  ) => ({
     name,
     dtype,
     shape,
@@ -18,8 +22,9 @@ async function tensorsOf(file: string): Promise<Tensor[]> {
 }
 
 /**
- * The digest of a Hugging Face directory, written from its definition alone: sha256 over the tensors sorted by name: name, NUL,
- * safetensors dtype, NUL, shape as JSON, NUL, little-endian bytes.
+ * The digest of a Hugging Face directory, written from its definition alone: sha256 over the
+ * tensors sorted by name: name, NUL, safetensors dtype, NUL, shape as JSON, NUL, little-endian
+ * bytes.
  */
 export async function safetensorsDigest(directory: string): Promise<string> {
   const tensors: Tensor[] = [];

@@ -8,7 +8,9 @@ const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 /** A real model and real problems for tests, from the folder beside the repository. */
 export type RealInput = { tool: string; train: string; test: string };
 
-/** Where HOLDFAST_SHARED, else `../shared`, has SmolLM2 and GSM8K; null if there is no such folder. */
+/**
+ * Where HOLDFAST_SHARED, else `../shared`, has SmolLM2 and GSM8K; null if there is no such folder.
+ */
 export async function realInput(): Promise<RealInput | null> {
   const shared = Deno.env.get("HOLDFAST_SHARED") ?? join(ROOT, "../shared");
   const input = {
@@ -20,11 +22,15 @@ export async function realInput(): Promise<RealInput | null> {
   return input;
 }
 
-/** SmolLM2-135M-Instruct as a Hugging Face directory; made once, and kept beside the managed environments. */
+/**
+ * SmolLM2-135M-Instruct as a Hugging Face directory; made once, and kept beside the managed
+ * environments.
+ */
 export async function smollm2({ tool }: RealInput): Promise<string> {
   const directory = join(HOME, "tests/smollm2");
   if (await isThere(directory)) return directory;
-  const python = await ensureRequirements(TRL, { home: HOME }); // It has gguf, which transformers opens the weights with.
+  // It has gguf, which transformers opens the weights with.
+  const python = await ensureRequirements(TRL, { home: HOME });
   const partial = `${directory}.${Deno.pid}.tmp`;
   await runPython(python, [tool, partial], { HF_HUB_OFFLINE: "1" });
   await Deno.rename(partial, directory);
@@ -32,8 +38,18 @@ export async function smollm2({ tool }: RealInput): Promise<string> {
 }
 
 /** Runs Python and returns what it printed. @throws With its last lines, if it fails. */
-export async function runPython(python: string, args: string[], env: Record<string, string>): Promise<string> {
-  const command = new Deno.Command(python, { args, env, stdin: "null", stdout: "piped", stderr: "piped" });
+export async function runPython(
+  python: string,
+  args: string[],
+  env: Record<string, string>,
+): Promise<string> {
+  const command = new Deno.Command(python, {
+    args,
+    env,
+    stdin: "null",
+    stdout: "piped",
+    stderr: "piped",
+  });
   const { success, stdout, stderr } = await command.output();
   if (success) return new TextDecoder().decode(stdout);
   const lines = new TextDecoder().decode(stderr).trimEnd().split("\n").slice(-12);

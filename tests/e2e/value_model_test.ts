@@ -18,10 +18,19 @@ type Shown = {
 Deno.test.afterAll(endAll);
 const home = await freshHome();
 const at = ["--home", home];
-/** Three rounds, of which the first only warms the value model up; two passes over each batch, and no checkpoint before the end. */
+/**
+ * Three rounds, of which the first only warms the value model up; two passes over each batch, and
+ * no checkpoint before the end.
+ */
 const PPO = [
-  ...["algorithm=ppo", "warmup.rounds=1", "online.rounds=3", "evaluate.problems=4", "checkpoints.every_rounds=3"],
-  ...["trainer.epochs_per_batch=2", "value_model.optimizer.lr=1e-3", "value_model.warmup_rounds=1"],
+  "algorithm=ppo",
+  "warmup.rounds=1",
+  "online.rounds=3",
+  "evaluate.problems=4",
+  "checkpoints.every_rounds=3",
+  "trainer.epochs_per_batch=2",
+  "value_model.optimizer.lr=1e-3",
+  "value_model.warmup_rounds=1",
 ];
 const shown = (id: string) => json<Shown>(["show", id, ...at]);
 
@@ -45,9 +54,12 @@ Deno.test("ppo: killed in its second round and resumed, it ends with the same po
   // Nobody adopts the workers: what they held is redone, of each chain from its base.
   const running = start(["run", SMALL, ...PPO, "workers.grace_s=1", ...at, "--id", "killed"]);
   await running.says("round 1/3");
+  running.kill("SIGSTOP"); // Rounds are short: the run must not end while it is looked at.
   const { workers } = await shown("killed");
   deepStrictEqual(workers.map(({ role, group }) => `${role} ${group}`).toSorted(), [
-    ...["sampler sampler/0", "trainer critic", "trainer trainer"],
+    "sampler sampler/0",
+    "trainer critic",
+    "trainer trainer",
   ]);
   running.kill("SIGKILL");
   await running.ended;
@@ -61,21 +73,31 @@ Deno.test("ppo: killed in its second round and resumed, it ends with the same po
     critic: undisturbed!.critic,
     ledger: undisturbed!.ledger,
   });
-  const redone = recoveries.filter(({ group }) => group === "critic").map(({ batches_redone }) => batches_redone);
+  const redone = recoveries.filter(({ group }) => group === "critic").map(({ batches_redone }) =>
+    batches_redone
+  );
   ok(redone.some((batches) => batches > 0), JSON.stringify(recoveries));
 });
 
 Deno.test("ppo: the value model's group killed in the middle costs its redo, and no bit", async () => {
   const running = start(["run", SMALL, ...PPO, ...at, "--id", "lost"]);
   await running.says("round 1/3");
-  running.kill("SIGSTOP"); // Rounds are short: frozen, the engine cannot end the run before the group is gone.
-  Deno.kill(readWorkerStates(home, "lost").find(({ group }) => group === "critic")!.pid!, "SIGKILL");
+  // Rounds are short: frozen, the engine cannot end the run before the group is gone.
+  running.kill("SIGSTOP");
+  Deno.kill(
+    readWorkerStates(home, "lost").find(({ group }) => group === "critic")!.pid!,
+    "SIGKILL",
+  );
   running.kill("SIGCONT");
   const ended = await running.ended;
   strictEqual(ended.code, 0, ended.err);
   match(ended.err, /^critic rank 0 died \(SIGKILL\): generation 2 starts$/m);
   const { policy, critic, ledger } = await shown("lost");
-  deepStrictEqual([policy, critic, ledger], [undisturbed!.policy, undisturbed!.critic, undisturbed!.ledger]);
+  deepStrictEqual([policy, critic, ledger], [
+    undisturbed!.policy,
+    undisturbed!.critic,
+    undisturbed!.ledger,
+  ]);
 });
 
 Deno.test("ppo: loss try runs its own credit and loss on a recorded round, the value of what was cut included", async () => {

@@ -1,6 +1,7 @@
 /**
- * A DeepSpeed group on two ranks loses a rank in the middle of a step, once by SIGKILL and once by SIGSTOP, and goes on by itself.
- * Its versions, the loss and gradient norm of every step and the weights are those of a run in which nothing happened.
+ * A DeepSpeed group on two ranks loses a rank in the middle of a step, once by SIGKILL and once by
+ * SIGSTOP, and goes on by itself. Its versions, the loss and gradient norm of every step and the
+ * weights are those of a run in which nothing happened.
  */
 import { deepStrictEqual, match, ok, strictEqual } from "node:assert/strict";
 import { SupervisedConfig } from "../../configs/mod.ts";
@@ -31,13 +32,18 @@ const ROUNDS = 4;
 /** Of one rank in one step: what `config` gives. */
 const MICRO_BATCHES = 4;
 /** In the middle of the second step, and of the fourth as the processes after it count. */
-const FAULTS = `kill:trainer.1@micro_batch:${MICRO_BATCHES + 3},stop:trainer.1@micro_batch:${3 * MICRO_BATCHES + 3}`;
+const FAULTS = `kill:trainer.1@micro_batch:${MICRO_BATCHES + 3},stop:trainer.1@micro_batch:${
+  3 * MICRO_BATCHES + 3
+}`;
 /** More than a load takes on a busy machine: it tells no progress while it reads. */
 const NO_PROGRESS_MS = 20_000;
 const PLACE = { key: "test", attempt: 1, record: () => Promise.resolve() };
 
 const training = graph("training", SupervisedConfig, (g, config) => {
-  const start = g.stage(preparePolicy, { model_path: config.model.path, optimizer: config.trainer.optimizer });
+  const start = g.stage(preparePolicy, {
+    model_path: config.model.path,
+    optimizer: config.trainer.optimizer,
+  });
   return supervisedRounds(g, config, start);
 });
 
@@ -48,7 +54,14 @@ function configOf(zero: number, model: string): SupervisedConfig {
     rows_per_round: 2 * MICRO_BATCHES,
     model: { path: model },
     data: { train: [{ path: "none" }] },
-    trainer: { engine: "deepspeed", ranks: 2, zero, micro_batch_tokens_max: 1, device: "cpu", optimizer: { lr: 1e-3 } },
+    trainer: {
+      engine: "deepspeed",
+      ranks: 2,
+      zero,
+      micro_batch_tokens_max: 1,
+      device: "cpu",
+      optimizer: { lr: 1e-3 },
+    },
     checkpoints: { every_rounds: 2 },
     sampler: { engine: "huggingface" },
   });
@@ -63,13 +76,20 @@ const ROWS = Array.from({ length: 64 }, (_, i) => ({
 
 type Bench = { home: string; zero: number; operator: Operator; group: WorkerGroup };
 
-/** One run on the group as it is: every version with its steps, the recoveries, and the digest of the last weights. */
+/**
+ * One run on the group as it is: every version with its steps, the recoveries, and the digest of
+ * the last weights.
+ */
 async function run(name: string, { home, zero, operator, group }: Bench) {
   const [store, artifacts] = [new MemoryStore(), new ArtifactStore(`${home}/artifacts`)];
   const dir = `${home}/${name}`;
   const config = configOf(zero, `${home}/model`);
   const trainer = new PolicyTrainer({
-    ...{ operator, artifacts, clock: systemClock, checkpointsDir: `${dir}/checkpoints`, recorded: [] },
+    operator,
+    artifacts,
+    clock: systemClock,
+    checkpoints_dir: `${dir}/checkpoints`,
+    recorded: [],
     numerics: async (micro_batch_tokens_max) => {
       const { info } = await group.ready();
       return { ...(info.numerics as Record<string, unknown>), micro_batch_tokens_max } as never;
@@ -94,22 +114,38 @@ async function run(name: string, { home, zero, operator, group }: Bench) {
   const { digest } = await trainer.publish(outcome.output, `${dir}/last`, PLACE);
   const values = (kind: string) =>
     store.rows(name).filter((row) => row.kind === kind).map((row) => JSON.parse(row.value));
-  const versions = store.rows(name).filter((row) => row.kind === "note/version").map((row) => row.key);
+  const versions = store.rows(name).filter((row) => row.kind === "note/version").map((row) =>
+    row.key
+  );
   const steps = values("note/version").map((note) => note.steps);
   return { versions, steps, digest, recoveries: values("recovery"), failures: values("failure") };
 }
 
 /** The trainer's group, with its losses told as a session tells them. */
-async function withGroup(home: string, zero: number, work: (bench: Bench) => Promise<void>): Promise<void> {
+async function withGroup(
+  home: string,
+  zero: number,
+  work: (bench: Bench) => Promise<void>,
+): Promise<void> {
   let loss: Loss | null = null;
   const onEvent = (event: WorkersEvent) => {
     if (event.type === "replaced") loss ??= { cause: event.error.cause_kind, seconds: 0 };
   };
   const env = { HOLDFAST_FAULT: FAULTS };
-  const workers = await Workers.start({ run: "r", epoch: 1, attempt: 1, home, python: agentPython, env, onEvent });
+  const workers = await Workers.start({
+    run: "r",
+    epoch: 1,
+    attempt: 1,
+    home,
+    python: agentPython,
+    env,
+    onEvent,
+  });
   try {
     const planned = trainerGroup(configOf(zero, `${home}/model`).trainer, { seed: 0 });
-    const group = workers.group(groupSpec(trainerRole, planned, { python, no_progress_ms: NO_PROGRESS_MS }));
+    const group = workers.group(
+      groupSpec(trainerRole, planned, { python, no_progress_ms: NO_PROGRESS_MS }),
+    );
     const operator: Operator = {
       call: (op, args, options) => group.call(op, args, options),
       takeLoss: () => {
@@ -128,14 +164,17 @@ async function withGroup(home: string, zero: number, work: (bench: Bench) => Pro
 
 for (const zero of sampled([3, 2, 1])) {
   Deno.test({
-    name: `ZeRO-${zero} on two ranks: a rank killed and a rank frozen in the middle of a step cost no bit`,
+    name:
+      `ZeRO-${zero} on two ranks: a rank killed and a rank frozen in the middle of a step cost no bit`,
     ignore: python === "",
     fn: () =>
       withHome((home) =>
         withGroup(home, zero, async (bench) => {
           const disturbed = await run("disturbed", bench);
           deepStrictEqual(
-            disturbed.recoveries.map(({ cause, action, batches_redone }) => [cause, action, batches_redone]),
+            disturbed.recoveries.map((
+              { cause, action, batches_redone },
+            ) => [cause, action, batches_redone]),
             [["worker_lost", "load_base", 1], ["no_progress", "load_checkpoint", 1]],
           );
           const [killed, frozen] = disturbed.failures.map(({ error }) => error);
@@ -143,8 +182,15 @@ for (const zero of sampled([3, 2, 1])) {
             killed.message,
             /^Cannot run 'train' on trainer because rank 1 failed: The process was killed by SIGKILL/,
           );
-          match(frozen.message, /nothing has moved for \d+ ms: rank 1 is waited for because its process is stopped\n/);
-          deepStrictEqual([killed.facts.rank, frozen.facts.rank, frozen.code], [1, 1, "no_progress"]);
+          match(
+            frozen.message,
+            /nothing has moved for \d+ ms: rank 1 is waited for because its process is stopped\n/,
+          );
+          deepStrictEqual([killed.facts.rank, frozen.facts.rank, frozen.code], [
+            1,
+            1,
+            "no_progress",
+          ]);
           strictEqual(bench.group.generation, 3);
           const calm = await run("calm", bench);
           deepStrictEqual(calm.recoveries.map(({ cause }) => cause), []);

@@ -1,4 +1,7 @@
-/** Appends for ever, and says on stdout which rows were acknowledged. Arguments: database, run. Ended by SIGKILL. */
+/**
+ * Appends for ever, and says on stdout which rows were acknowledged. Arguments: database, run.
+ * Ended by SIGKILL.
+ */
 import { SqliteStore } from "../../engine/sqlite_store.ts";
 import { processOwner } from "../../engine/ownership.ts";
 
@@ -12,7 +15,10 @@ for (;;) {
     key: `k#${i}`,
     value: '{"x":"' + "y".repeat(500) + '"}',
   }));
-  const [one, two] = await Promise.all([store.append(run, head.epoch, pair), store.append(run, head.epoch, pair)]);
+  const [one, two] = await Promise.all([
+    store.append(run, head.epoch, pair),
+    store.append(run, head.epoch, pair),
+  ]);
   if (one.fenced || two.fenced) throw new Error("fenced");
   say(`${two.last_seq}\n`);
 }

@@ -29,7 +29,10 @@ Deno.test("ArtifactStore.put() names a file by its content and get() answers the
     deepStrictEqual(await new ArtifactStore(dir).get(ref), bytesOf("abc"));
     const empty = await store.put(new Uint8Array(0));
     deepStrictEqual(await store.get(empty), new Uint8Array(0));
-    deepStrictEqual([await store.has(ref), await store.has({ ...ref, sha256: "0".repeat(64) })], [true, false]);
+    deepStrictEqual([await store.has(ref), await store.has({ ...ref, sha256: "0".repeat(64) })], [
+      true,
+      false,
+    ]);
   }));
 
 Deno.test("ArtifactStore.putJson() of equal values is one artifact", () =>
@@ -40,7 +43,7 @@ Deno.test("ArtifactStore.putJson() of equal values is one artifact", () =>
     deepStrictEqual(await store.getJson(ref), { a: [2], b: 1 });
   }));
 
-Deno.test("ArtifactStore: many puts of one content at once, of two stores, make one whole file and leave nothing", () =>
+Deno.test("ArtifactStore: many puts of one content at once make one whole file", () =>
   withDirectory(async (dir) => {
     const bytes = new Uint8Array(300_000).fill(7);
     const stores = [new ArtifactStore(dir), new ArtifactStore(dir)];
@@ -51,19 +54,26 @@ Deno.test("ArtifactStore: many puts of one content at once, of two stores, make 
     deepStrictEqual(await names(`${dir}/${refs[0]!.sha256.slice(0, 2)}`), [refs[0]!.sha256]);
   }));
 
-Deno.test("ArtifactStore.get() of a torn, altered or missing file names path and hash; the next put mends it", () =>
+Deno.test("ArtifactStore.get() names a damaged file; the next put fixes it", () =>
   withDirectory(async (dir) => {
     const store = new ArtifactStore(dir);
     const ref = await store.put(bytesOf("a batch of tokens"));
     const damage: [() => Promise<void>, RegExp][] = [
       [() => Deno.writeTextFile(store.path(ref), "a batch"), /because it has 7 bytes, not 17/],
-      [() => Deno.writeTextFile(store.path(ref), "A batch of tokens"), /because its sha256 is [0-9a-f]{64}/],
+      [
+        () => Deno.writeTextFile(store.path(ref), "A batch of tokens"),
+        /because its sha256 is [0-9a-f]{64}/,
+      ],
       [() => Deno.remove(store.path(ref)), /because it is missing/],
     ];
     for (const [harm, message] of damage) {
       await harm();
       await rejects(new ArtifactStore(dir).get(ref), (error: LostRecordError) => {
-        deepStrictEqual([error.code, error.retryable, error.facts.path], ["lost_record", false, store.path(ref)]);
+        deepStrictEqual([error.code, error.retryable, error.facts.path], [
+          "lost_record",
+          false,
+          store.path(ref),
+        ]);
         match(error.message, message);
         match(error.message, new RegExp(`expected 17 bytes with sha256 ${ref.sha256}`));
         return true;
@@ -92,11 +102,13 @@ Deno.test("ArtifactStore keeps the most recently read bytes, within its bound", 
     await store.get(refs[4]!); // Pushes out the one that was read longest ago: 1.
     await store.get(large); // More than a quarter of the bound: never kept.
     await Deno.remove(dir, { recursive: true });
-    const kept = await Promise.all([...refs, large].map((ref) => store.get(ref).then(() => true, () => false)));
+    const kept = await Promise.all(
+      [...refs, large].map((ref) => store.get(ref).then(() => true, () => false)),
+    );
     deepStrictEqual(kept, [true, false, true, true, true, false]);
   }));
 
-Deno.test("ArtifactStore removes temporary files that nobody has touched for an hour, and no others", () =>
+Deno.test("ArtifactStore removes temporary files after an hour, and no others", () =>
   withDirectory(async (dir) => {
     const clock = new ManualClock(Date.now());
     await Deno.mkdir(`${dir}/tmp`, { recursive: true });
@@ -108,19 +120,21 @@ Deno.test("ArtifactStore removes temporary files that nobody has touched for an 
     deepStrictEqual(await names(`${dir}/tmp`), ["fresh"]);
   }));
 
-Deno.test("ArtifactStore.put() on a full disk names directory and free bytes, leaves no part, and works again later", () =>
+Deno.test("ArtifactStore.put() names a full disk, leaves no part, and works later", () =>
   withDirectory(async (dir) => {
     let full = true;
     const writeFile = async (path: string, bytes: Uint8Array) => {
       await Deno.writeFile(path, full ? bytes.subarray(0, 2) : bytes);
-      if (full) throw Object.assign(new Error("No space left on device (os error 28)"), { code: "ENOSPC" });
+      if (full) {
+        throw Object.assign(new Error("No space left on device (os error 28)"), { code: "ENOSPC" });
+      }
     };
     const store = new ArtifactStore(dir, { writeFile });
     await rejects(store.put(bytesOf("abcdef")), (error: InfrastructureError) => {
       deepStrictEqual([error.code, error.retryable], ["infrastructure", false]);
       match(
         error.message,
-        /^Cannot write an artifact of 6 bytes because the disk of .*artifacts is full: \d+ bytes free\. Free/,
+        /^Cannot write an artifact of 6 bytes because .*artifacts is full: \d+ bytes free\. Free/,
       );
       return true;
     });
@@ -135,14 +149,17 @@ Deno.test("ArtifactStore: a directory that cannot be made is named, and works on
     const store = new ArtifactStore(dir);
     await rejects(store.put(bytesOf("abc")), (error: InfrastructureError) => {
       strictEqual(error.code, "infrastructure");
-      match(error.message, new RegExp(`^Cannot write an artifact of 3 bytes because ${dir} does not allow it`));
+      match(
+        error.message,
+        new RegExp(`^Cannot write an artifact of 3 bytes because ${dir} does not allow it`),
+      );
       return true;
     });
     await Deno.remove(dir);
     deepStrictEqual(await store.get(await store.put(bytesOf("abc"))), bytesOf("abc"));
   }));
 
-Deno.test("ArtifactStore.path() refuses a name that is not a sha256: nothing outside the directory is read", async () => {
+Deno.test("ArtifactStore.path() refuses every name that is not a sha256", async () => {
   await rejects(
     new ArtifactStore("/nowhere").get({ sha256: "../../etc/passwd", bytes: 1 }),
     /is not 64 hexadecimal digits/,

@@ -16,7 +16,10 @@ async function passing(clock: ManualClock, promise: Promise<unknown>): Promise<n
   return clock.monotonic() - began;
 }
 
-/** Begins a run, drops its engine when it sleeps, sets the clock, and goes on with another engine: how long that took. */
+/**
+ * Begins a run, drops its engine when it sleeps, sets the clock, and goes on with another engine:
+ * how long that took.
+ */
 async function resumedAfter(
   jump_ms: number,
   { stage, store_ms }: { stage: ReturnType<typeof soleStage>; store_ms: number },
@@ -34,7 +37,7 @@ async function resumedAfter(
   return { store, ms, outcome: await running };
 }
 
-Deno.test("a sleep that a restart goes on with is never longer than asked for, wherever the wall clock went", async () => {
+Deno.test("a sleep that a restart resumes is never longer than asked for", async () => {
   const stage = soleStage(async (_, ctx) => (await ctx.sleep(10_000), "slept"));
   for (const jump_ms of [0, ...JUMPS]) {
     const { ms, outcome } = await resumedAfter(jump_ms, { stage, store_ms: 4000 });
@@ -56,7 +59,7 @@ Deno.test("a retry waits no longer than its backoff, wherever the wall clock wen
   }
 });
 
-Deno.test("timeouts, sleeps and retries of an engine that goes on do not notice that the wall clock was set", async () => {
+Deno.test("timeouts, sleeps and retries do not notice that the wall clock was set", async () => {
   for (const jump_ms of JUMPS) {
     const used = bench({ backoff: { first_ms: 1000, max_ms: 1000 } });
     const at: Record<string, number> = {};
@@ -75,7 +78,8 @@ Deno.test("timeouts, sleeps and retries of an engine that goes on do not notice 
     await passing(used.clock, running);
     deepStrictEqual(await running, { status: "done", output: "done" });
     const wait = at["start 2"]! - 3000;
-    ok(wait >= 500 && wait <= 6000, `attempt 2 came ${wait} ms after the time-out`); // Up to 5 s for a body that hangs.
+    // Up to 5 s for a body that hangs.
+    ok(wait >= 500 && wait <= 6000, `attempt 2 came ${wait} ms after the time-out`);
     strictEqual(at.slept! - at["start 2"]!, 2000);
     const seqs = used.store.rows("run").map(({ seq }) => seq);
     deepStrictEqual(seqs, seqs.map((_, place) => place + 1));

@@ -1,7 +1,7 @@
 import { deepStrictEqual, ok, rejects, strictEqual } from "node:assert/strict";
 import { ManualClock, systemClock } from "../../engine/clock.ts";
 
-Deno.test("ManualClock.advance() wakes sleeps in the order in which they fall due, each at its own time", async () => {
+Deno.test("ManualClock.advance() wakes sleeps in order, each at its own time", async () => {
   const clock = new ManualClock(1_000);
   const woken: [string, number][] = [];
   const nap = async (name: string, ms: number) => {
@@ -17,7 +17,7 @@ Deno.test("ManualClock.advance() wakes sleeps in the order in which they fall du
   await Promise.all(all);
 });
 
-Deno.test("ManualClock.advance() lets a loop of sleeps turn as often as real time would", async () => {
+Deno.test("ManualClock.advance() turns a loop of sleeps as real time would", async () => {
   const clock = new ManualClock();
   let turns = 0;
   const loop = (async () => {
@@ -45,8 +45,10 @@ Deno.test("ManualClock.untilSleeping() settles when enough sleeps wait", async (
   await Promise.all([first, second]);
 });
 
-for (const [name, clock] of [["ManualClock", new ManualClock()], ["systemClock", systemClock]] as const) {
-  Deno.test(`${name}.sleep() ends with the signal's reason when it is aborted, before or during`, async () => {
+for (
+  const [name, clock] of [["ManualClock", new ManualClock()], ["systemClock", systemClock]] as const
+) {
+  Deno.test(`${name}.sleep() ends with the signal's reason, before or during`, async () => {
     const reason = new Error("drained");
     const controller = new AbortController();
     const sleep = clock.sleep(3_600_000, controller.signal);

@@ -8,11 +8,19 @@ import {
   InfrastructureError,
   type RecordingContext,
 } from "../../engine/mod.ts";
-import { Crashed, MemoryStore, type MemoryStoreOptions, SimulatedWorld } from "../../testing/mod.ts";
+import {
+  Crashed,
+  MemoryStore,
+  type MemoryStoreOptions,
+  SimulatedWorld,
+} from "../../testing/mod.ts";
 import { onceDurable, watched } from "../flows/deaths.ts";
 import { bench, NoConfig } from "./fixtures.ts";
 
-/** A small graph: a loop whose rounds draw lists, map over them with steps and child stages, and fold what came out. */
+/**
+ * A small graph: a loop whose rounds draw lists, map over them with steps and child stages, and
+ * fold what came out.
+ */
 type Plan = {
   times: number;
   lag: number;
@@ -60,89 +68,133 @@ class Watch {
   start(key: string): number {
     const count = (this.starts.get(key) ?? 0) + 1;
     this.starts.set(key, count);
-    if (this.store?.rows("run").some((row) => row.kind === "result" && row.key === key)) this.violations.push(key);
+    if (this.store?.rows("run").some((row) => row.kind === "result" && row.key === key)) {
+      this.violations.push(key);
+    }
     return count;
   }
 }
 
 type Definition = GraphDefinition<Record<string, never>, Record<string, never>, unknown>;
 
-/** The plan's stages; each body fails as often as the plan says before it succeeds. */
-function stagesOf(plan: Plan, watch: Watch) {
-  const child = defineStage({
-    ...{ name: "child", version: 1, input: z.strictObject({ n: z.number() }), output: z.number(), runs_on: "sampler" },
+/** What bodies do; each fails as often as the plan says before it succeeds. */
+class Bodies {
+  constructor(readonly plan: Plan, readonly watch: Watch) {}
+
+  failSometimes(ctx: RecordingContext): void {
+    const { failures } = this.plan;
+    const start = this.watch.start(ctx.key);
+    if (start <= failures[keyNumber(ctx.key) % failures.length]!) {
+      throw new InfrastructureError(`on purpose ${start}`);
+    }
+  }
+
+  /** Steps, then child stages, side by side. */
+  async work(n: number, ctx: RecordingContext): Promise<number> {
+    const { steps, children } = this.plan;
+    this.failSometimes(ctx);
+    let sum = n;
+    for (let step = 0; step < steps; step++) {
+      sum += await ctx.step("step", ({ key }) => {
+        this.watch.start(key);
+        return n + step;
+      });
+    }
+    const calls = Array.from(
+      { length: children },
+      (_, id) => ctx.call(this.#child, { n: id }, { id }),
+    );
+    ctx.tally({ worked: 1 });
+    ctx.note("worked", ctx.key, { n });
+    return (await Promise.all(calls)).reduce((a, b) => a + b, sum);
+  }
+
+  readonly #child = defineStage({
+    name: "child",
+    version: 1,
+    runs_on: "sampler",
     attempts_max: ATTEMPTS_MAX,
+    input: z.strictObject({ n: z.number() }),
+    output: z.number(),
     run: ({ n }, ctx: RecordingContext) => {
-      failSometimes(ctx);
+      this.failSometimes(ctx);
       ctx.tally({ children: 1 });
       return n * 10;
     },
   });
-  const failSometimes = (ctx: RecordingContext) => {
-    const recorded = watch.start(ctx.key);
-    const failures = plan.failures[keyNumber(ctx.key) % plan.failures.length]!;
-    if (recorded <= failures) throw new InfrastructureError(`on purpose ${recorded}`);
-  };
-  const work = async (n: number, ctx: RecordingContext): Promise<number> => {
-    failSometimes(ctx);
-    let sum = n;
-    for (let step = 0; step < plan.steps; step++) {
-      sum += await ctx.step("step", ({ key }) => {
-        watch.start(key);
-        return n + step;
-      });
-    }
-    const calls = Array.from({ length: plan.children }, (_, id) => ctx.call(child, { n: id }, { id }));
-    ctx.tally({ worked: 1 });
-    ctx.note("worked", ctx.key, { n });
-    return (await Promise.all(calls)).reduce((a, b) => a + b, sum);
-  };
+}
+
+function stagesOf(plan: Plan, bodies: Bodies) {
   const draw = defineStage({
-    ...{ name: "draw", version: 1, output: z.array(z.array(z.number())), attempts_max: ATTEMPTS_MAX },
+    name: "draw",
+    version: 1,
+    output: z.array(z.array(z.number())),
+    attempts_max: ATTEMPTS_MAX,
     input: z.strictObject({ round: z.number() }),
     run: ({ round }, ctx: RecordingContext) => {
-      failSometimes(ctx);
-      return plan.lists.map((length, list) => Array.from({ length }, (_, place) => round * 100 + list * 10 + place));
+      bodies.failSometimes(ctx);
+      return plan.lists.map((length, list) =>
+        Array.from({ length }, (_, place) => round * 100 + list * 10 + place)
+      );
     },
   });
   const each = defineStage({
-    ...{ name: "each", version: 1, output: z.number(), attempts_max: ATTEMPTS_MAX },
+    name: "each",
+    version: 1,
+    output: z.number(),
+    attempts_max: ATTEMPTS_MAX,
     input: z.strictObject({ item: z.number(), policy: z.number() }),
-    run: async ({ item, policy }, ctx: RecordingContext) => policy + await work(item, ctx),
+    run: async ({ item, policy }, ctx: RecordingContext) => policy + await bodies.work(item, ctx),
   });
   const echo = defineStage({
-    ...{ name: "echo", version: 1, output: z.array(z.number()), attempts_max: ATTEMPTS_MAX },
+    name: "echo",
+    version: 1,
+    output: z.array(z.number()),
+    attempts_max: ATTEMPTS_MAX,
     input: z.strictObject({ item: z.array(z.number()) }),
     run: ({ item }, ctx: RecordingContext) => {
-      failSometimes(ctx);
+      bodies.failSometimes(ctx);
       return item;
     },
   });
   const fold = defineStage({
-    ...{ name: "fold", version: 1, output: z.number(), runs_on: "trainer", attempts_max: ATTEMPTS_MAX },
+    name: "fold",
+    version: 1,
+    output: z.number(),
+    runs_on: "trainer",
+    attempts_max: ATTEMPTS_MAX,
     input: z.strictObject({ values: z.array(z.number()), policy: z.number() }),
     run: ({ values, policy }, ctx: RecordingContext) => {
-      failSometimes(ctx);
+      bodies.failSometimes(ctx);
       return values.reduce((sum, value) => (sum * 31 + value) % 10007, policy);
     },
   });
   const isLast = defineStage({
-    ...{ name: "is_last", version: 1, output: z.boolean(), input: z.number() },
+    name: "is_last",
+    version: 1,
+    output: z.boolean(),
+    input: z.number(),
     run: (round) => round >= plan.until,
   });
   return { draw, each, echo, fold, isLast };
 }
 
 function planned(plan: Plan, watch: Watch): Definition {
-  const { draw, each, echo, fold, isLast } = stagesOf(plan, watch);
+  const { draw, each, echo, fold, isLast } = stagesOf(plan, new Bodies(plan, watch));
   return graph("planned", NoConfig, (g) => {
     const options = { times: plan.times, carry: { policy: g.constant(1) }, until: "last" as const };
     const rounds = g.loop("round", options, (r) => {
-      const lists = r.map(echo, r.stage(draw, { round: r.index }), {}, { id: (list) => list[0] ?? "empty" });
+      const lists = r.map(echo, r.stage(draw, { round: r.index }), {}, {
+        id: (list) => list[0] ?? "empty",
+      });
       const values = r.map(each, r.flat(lists), { policy: r.carried("policy", { lag: plan.lag }) });
       const folded = r.stage(fold, { values, policy: r.carried("policy") });
       const flag = r.constant(plan.branch);
-      const policy = r.when(flag, (b) => b.stage(fold, { values: [7], policy: folded }), () => folded);
+      const policy = r.when(
+        flag,
+        (b) => b.stage(fold, { values: [7], policy: folded }),
+        () => folded,
+      );
       return { policy, last: r.stage(isLast, r.index) };
     });
     return plan.evaluate ? g.stage(fold, { values: [1], policy: rounds.policy }) : rounds.policy;

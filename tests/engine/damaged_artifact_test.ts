@@ -5,8 +5,14 @@ import { MEMORY_DIR } from "../crash/fake_lives.ts";
 import { longValues } from "./long_values.ts";
 
 const DAMAGES: Record<string, { damage(path: string, bytes: Uint8Array): void; seen: RegExp }> = {
-  torn: { damage: (path, bytes) => Deno.writeFileSync(path, bytes.subarray(0, bytes.length >> 1)), seen: /bytes, not/ },
-  empty: { damage: (path) => Deno.writeFileSync(path, new Uint8Array()), seen: /it has 0 bytes, not/ },
+  torn: {
+    damage: (path, bytes) => Deno.writeFileSync(path, bytes.subarray(0, bytes.length >> 1)),
+    seen: /bytes, not/,
+  },
+  empty: {
+    damage: (path) => Deno.writeFileSync(path, new Uint8Array()),
+    seen: /it has 0 bytes, not/,
+  },
   missing: { damage: (path) => Deno.removeSync(path), seen: /because it is missing/ },
   flipped: {
     damage: (path, bytes) => {
@@ -18,7 +24,11 @@ const DAMAGES: Record<string, { damage(path: string, bytes: Uint8Array): void; s
   },
 };
 
-type Bench = { dir: string; starts: Map<string, number>; execute(store: MemoryStore): Promise<Outcome> };
+type Bench = {
+  dir: string;
+  starts: Map<string, number>;
+  execute(store: MemoryStore): Promise<Outcome>;
+};
 
 async function withBench(body: (bench: Bench) => Promise<void>): Promise<void> {
   const dir = await Deno.makeTempDir({ prefix: "damaged-", dir: MEMORY_DIR });
@@ -59,10 +69,17 @@ async function killedAt(bench: Bench, append: number): Promise<MemoryStore | nul
   }
 }
 
-/** Resumes over a damaged file, puts the file back, resumes again. How the first ended: "done", or the error's text. */
+/**
+ * Resumes over a damaged file, puts the file back, resumes again. How the first ended: "done", or
+ * the error's text.
+ */
 async function resumeOver(
   bench: Bench,
-  { store, path, damage }: { store: MemoryStore; path: string; damage: (path: string, bytes: Uint8Array) => void },
+  { store, path, damage }: {
+    store: MemoryStore;
+    path: string;
+    damage: (path: string, bytes: Uint8Array) => void;
+  },
 ): Promise<{ first: string; second: Outcome }> {
   const bytes = Deno.readFileSync(path);
   damage(path, bytes);
@@ -78,7 +95,7 @@ async function resumeOver(
   };
 }
 
-Deno.test("a damaged artifact is never read as good: the run says which file, and goes on when it is back", async () => {
+Deno.test("a run names a damaged artifact, and resumes once it is restored", async () => {
   let calm: Outcome | undefined;
   await withBench(async (bench) => void (calm = await bench.execute(new MemoryStore())));
   strictEqual(calm!.status, "done");
@@ -92,12 +109,17 @@ Deno.test("a damaged artifact is never read as good: the run says which file, an
         const where = `${name} after append ${append}`;
         if (first !== "done") {
           match(first, seen, where);
-          ok(first.includes(path) && /Restore the file from a copy/.test(first), `${where}: ${first}`);
+          ok(
+            first.includes(path) && /Restore the file from a copy/.test(first),
+            `${where}: ${first}`,
+          );
           told.add(name);
         }
         deepStrictEqual(second, calm, where);
         // Once each, and once more for a body that the kill had interrupted.
-        for (const [key, count] of bench.starts) ok(count <= 3, `${where}: '${key}' started ${count} times`);
+        for (const [key, count] of bench.starts) {
+          ok(count <= 3, `${where}: '${key}' started ${count} times`);
+        }
       });
       if (over) return deepStrictEqual([...told].sort(), Object.keys(DAMAGES).sort());
     }

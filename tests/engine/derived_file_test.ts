@@ -7,7 +7,18 @@ import { homeNonce } from "../../workers/process_sweep.ts";
 
 /** What a power cut, a full disk or a person may leave in a file. */
 const LEFT = fc.oneof(
-  fc.constantFrom("", "\0\0\0\0", "{", '{"torn', "null", "[]", "3", '"text"', '{"epoch":"x"}', '{"workers":{}}'),
+  fc.constantFrom(
+    "",
+    "\0\0\0\0",
+    "{",
+    '{"torn',
+    "null",
+    "[]",
+    "3",
+    '"text"',
+    '{"epoch":"x"}',
+    '{"workers":{}}',
+  ),
   fc.string({ maxLength: 40 }),
   fc.json({ maxDepth: 2 }),
 );
@@ -19,7 +30,9 @@ Deno.test("files that can be made again read as nothing, whatever is in them", a
   const home = Home.open(dir);
   try {
     await fc.assert(fc.asyncProperty(LEFT, async (text) => {
-      for (const name of ["hub.json", "workers.json", "metrics.json"]) await Deno.writeTextFile(`${run}/${name}`, text);
+      for (const name of ["hub.json", "workers.json", "metrics.json"]) {
+        await Deno.writeTextFile(`${run}/${name}`, text);
+      }
       strictEqual(readHubFile(`${run}/hub.json`), null);
       deepStrictEqual(readWorkerStates(dir, "a"), []);
       const { workers, metrics } = await home.liveFacts("a");

@@ -9,7 +9,11 @@ type Body = (n: number, ctx: RecordingContext) => Promise<number> | number;
 /** Adds what `body` says; `eager` or not. */
 const counting = (name: string, eager: boolean, body: Body = (n) => n + 1) =>
   defineStage({
-    ...{ name, version: 1, input: z.strictObject({ n: z.number() }), output: z.number(), eager },
+    name,
+    version: 1,
+    input: z.strictObject({ n: z.number() }),
+    output: z.number(),
+    eager,
     run: ({ n }, ctx: RecordingContext) => body(n, ctx),
   });
 
@@ -32,10 +36,11 @@ Deno.test("eager stages share the commit of what they were given; others wait fo
   strictEqual(waiting - eager, 2);
 });
 
-Deno.test("a body that is not eager, and an eager one after ctx.durable(), finds what it was given in the store", async () => {
+Deno.test("a body finds its input in the store unless it is eager", async () => {
   for (const eager of [true, false]) {
     const store = new MemoryStore();
-    const results = () => store.rows("run").filter(({ kind }) => kind === "result").map(({ key }) => key);
+    const results = () =>
+      store.rows("run").filter(({ kind }) => kind === "result").map(({ key }) => key);
     const seen: Record<string, string[]> = {};
     const look = async (n: number, ctx: RecordingContext) => {
       seen.early = results();
@@ -53,7 +58,7 @@ Deno.test("a body that is not eager, and an eager one after ctx.durable(), finds
   }
 });
 
-Deno.test("a crash that loses what an eager stage was given loses its result too, and nothing is out of order", async () => {
+Deno.test("a crash that loses an eager stage's input loses its result too", async () => {
   const definition = chain(true, counting("c", false));
   const calm = new MemoryStore();
   await bench({ store: calm }).engine.create(definition, {}, { id: "run" });
@@ -66,7 +71,10 @@ Deno.test("a crash that loses what an eager stage was given loses its result too
     await rejects(bench({ store: dying }).engine.execute("run", definition.build({})), Crashed);
     const keys = dying.rows("run").filter(({ kind }) => kind === "result").map(({ key }) => key);
     deepStrictEqual(keys, ["a", "b", "c"].slice(0, keys.length));
-    const resumed = await bench({ store: dying.restarted() }).engine.execute("run", definition.build({}));
+    const resumed = await bench({ store: dying.restarted() }).engine.execute(
+      "run",
+      definition.build({}),
+    );
     deepStrictEqual(resumed, { status: "done", output: 3 });
   }
 });

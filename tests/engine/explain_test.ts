@@ -15,6 +15,7 @@ import { Crashed, MemoryStore } from "../../testing/mod.ts";
 import { artifacts } from "./fixtures.ts";
 
 const Config = z.strictObject({ lag: z.number().default(0), word: z.string().default("a") });
+
 const Any = z.record(z.string(), z.unknown());
 
 function stage(
@@ -25,58 +26,45 @@ function stage(
   return defineStage({ name, version: 1, input: Any, output: z.any(), ...options, run });
 }
 
-const noop = stage("noop", () => [1, 2]);
-const Item = z.strictObject({ item: z.number(), policy: z.any() });
-const each = defineStage({ name: "each", version: 1, input: Item, output: z.any(), run: ({ item }) => item });
-const shaped = graph("shaped", Config, (g, { lag }) => {
-  const start = g.stage(noop, {}, { as: "start" });
-  const flag = g.stage(noop, { start }, { as: "flag" });
-  const loop = g.loop("round", { times: 3, carry: { start } }, (r) => {
-    const lists = r.map(each, start, { policy: r.carried("start", { lag }) });
-    const train = r.stage(noop, { flat: r.flat(lists as never), old: r.carried("start") }, { as: "train" });
-    return { start: train };
-  });
-  const branch = g.when(flag, (inner) => inner.stage(noop, { loop: loop.start }, { as: "inside" }), () => loop.start);
-  return g.stage(noop, { branch }, { as: "last" });
-});
-
-Deno.test("keysRead() names what a node reads by key: nodes, carried rounds with their lag, loops, branches", () => {
-  const built = shaped.build({ lag: 1 });
-  deepStrictEqual(keysRead(built, "flag"), ["start"]);
-  deepStrictEqual(keysRead(built, "round/3/each#2"), ["start", "round/1"]);
-  deepStrictEqual(keysRead(built, "round/1/each#2"), ["start"]);
-  deepStrictEqual(keysRead(built, "round/3/train"), ["round/3/each", "round/2"]);
-  deepStrictEqual(keysRead(built, "when/then/inside"), ["round"]);
-  deepStrictEqual(keysRead(built, "last"), ["when"]);
-  for (const key of ["round/3/train/step#1", "nothing", "round/3", ""]) deepStrictEqual(keysRead(built, key), []);
-});
-
 type Body = StageOptions<typeof Any, z.ZodAny>["run"];
 
 /** A graph of two stages: `first`, and `second` with this body, which reads it. */
 function pair(body: Body, options: Partial<StageOptions<typeof Any, z.ZodAny>> = {}) {
   const first = stage("first", () => "ready");
   const second = stage("second", body, options);
-  return graph("pair", Config, (g, { word }) => g.stage(second, { first: g.stage(first, {}), word }));
+  return graph(
+    "pair",
+    Config,
+    (g, { word }) => g.stage(second, { first: g.stage(first, {}), word }),
+  );
 }
 
 type Options = Parameters<typeof pair>;
 
 /** Executes on a store that may crash; `resumed`: another engine afterwards. */
-async function run(store: MemoryStore, definition: ReturnType<typeof pair>, config: z.input<typeof Config> = {}) {
+async function run(
+  store: MemoryStore,
+  definition: ReturnType<typeof pair>,
+  config: z.input<typeof Config> = {},
+) {
   const engine = new Engine({ store, artifacts, backoff: { first_ms: 0, max_ms: 0 } });
   if (await store.head("run") === null) await engine.create(definition, config, { id: "run" });
   return await engine.execute("run", definition.build(config));
 }
 
-async function why(store: MemoryStore, definition: ReturnType<typeof pair>, key: string): Promise<Explanation> {
+async function why(
+  store: MemoryStore,
+  definition: ReturnType<typeof pair>,
+  key: string,
+): Promise<Explanation> {
   const reads = keysRead(definition.build({}), key);
   return explain(await store.read("run"), { key, reads });
 }
 
-const reasons = ({ starts }: Explanation) => starts.map(({ attempt, epoch, reason }) => [attempt, epoch, reason]);
+const reasons = ({ starts }: Explanation) =>
+  starts.map(({ attempt, epoch, reason }) => [attempt, epoch, reason]);
 
-Deno.test("why: an entry that was done at once waited for what it reads; its artifacts and children are named", async () => {
+Deno.test("why: an entry waited for what it reads; artifacts and children are named", async () => {
   const store = new MemoryStore();
   const ref = await artifacts.putJson({ made: true });
   const definition = pair(async (_, ctx) => {
@@ -107,7 +95,11 @@ Deno.test("why: failures, a resume's new budget, and the error of each", async (
   strictEqual((await run(store.restarted(), definition)).status, "failed");
   strictEqual((await run(store.restarted(), definition)).status, "done");
   const done = await why(store, definition, "second");
-  deepStrictEqual(reasons(done), [[1, 1, "ready"], [2, 1, "failure"], [3, 2, "resume"], [4, 2, "failure"], [
+  deepStrictEqual(reasons(done), [[1, 1, "ready"], [2, 1, "failure"], [3, 2, "resume"], [
+    4,
+    2,
+    "failure",
+  ], [
     5,
     3,
     "resume",
@@ -122,11 +114,13 @@ Deno.test("why: failures, a resume's new budget, and the error of each", async (
   deepStrictEqual([done.state, done.failure], ["done", null]);
 });
 
-Deno.test("why: an engine that ended in the middle, and what the next one brought back first", async () => {
+Deno.test("why: an engine that ended early, and what the next restored first", async () => {
   const first = new MemoryStore();
   const definition = pair(async (_, ctx: RecordingContext) => {
     await ctx.step("one", () => 1);
-    if (ctx.epoch > 1) await ctx.record("recovery", ctx.key, { cause: "engine_lost", action: "load_checkpoint" });
+    if (ctx.epoch > 1) {
+      await ctx.record("recovery", ctx.key, { cause: "engine_lost", action: "load_checkpoint" });
+    }
     await ctx.step("two", () => 2);
     return "done";
   });
@@ -134,7 +128,10 @@ Deno.test("why: an engine that ended in the middle, and what the next one brough
   await run(first.restarted(), definition);
   const entry = await why(first, definition, "second");
   deepStrictEqual(reasons(entry), [[1, 1, "ready"], [2, 2, "other_engine"]]);
-  deepStrictEqual(entry.starts[1]!.recoveries, [{ cause: "engine_lost", action: "load_checkpoint" }]);
+  deepStrictEqual(entry.starts[1]!.recoveries, [{
+    cause: "engine_lost",
+    action: "load_checkpoint",
+  }]);
 });
 
 Deno.test("why: an entry that ran again names the fields of its input that changed", async () => {
@@ -146,7 +143,10 @@ Deno.test("why: an entry that ran again names the fields of its input that chang
       return "done";
     };
     const before = pair(body, options);
-    await rejects(run(first.restarted({ crash_after_appends: 3 }), before, { word: `a${long}` }), Crashed);
+    await rejects(
+      run(first.restarted({ crash_after_appends: 3 }), before, { word: `a${long}` }),
+      Crashed,
+    );
     await run(first.restarted(), before, { word: `b${long}` });
     const { starts } = await why(first, before, "second");
     deepStrictEqual(starts.map(({ reason }) => reason), ["ready", "input_changed"]);

@@ -31,10 +31,22 @@ type Bench = {
 export function bench(options: Partial<EngineOptions> & { store?: MemoryStore } = {}): Bench {
   const clock = (options.clock ?? new ManualClock()) as ManualClock;
   const store = options.store ?? new MemoryStore({ clock });
-  const sampler = new FakeWorkers((task) => (task.input as { answer?: unknown }).answer ?? task.key);
+  const sampler = new FakeWorkers((task) =>
+    (task.input as { answer?: unknown }).answer ?? task.key
+  );
   const trainer = new FakeWorkers();
-  const resources = [provide(Sampler, sampler), provide(Trainer, trainer), ...(options.resources ?? [])];
-  return { store, clock, sampler, trainer, engine: new Engine({ artifacts, clock, ...options, store, resources }) };
+  const resources = [
+    provide(Sampler, sampler),
+    provide(Trainer, trainer),
+    ...(options.resources ?? []),
+  ];
+  return {
+    store,
+    clock,
+    sampler,
+    trainer,
+    engine: new Engine({ artifacts, clock, ...options, store, resources }),
+  };
 }
 
 export const NoConfig = z.strictObject({});
@@ -53,8 +65,28 @@ export async function runOnce<T>(
 export function soleStage(
   run: Parameters<typeof defineStage>[0]["run"],
   options: Partial<Parameters<typeof defineStage>[0]> = {},
-): { definition: GraphDefinition<Record<string, never>, Record<string, never>, unknown>; built: Graph<unknown> } {
-  const stage = defineStage({ name: "sole", version: 1, input: z.unknown(), output: z.unknown(), ...options, run });
+): {
+  definition: GraphDefinition<Record<string, never>, Record<string, never>, unknown>;
+  built: Graph<unknown>;
+} {
+  const stage = defineStage({
+    name: "sole",
+    version: 1,
+    input: z.unknown(),
+    output: z.unknown(),
+    ...options,
+    run,
+  });
   const definition = graph("sole", NoConfig, (g) => g.stage(stage, {}));
   return { definition, built: definition.build({}) };
 }
+
+/** Failures that the run has recorded, in order. */
+export function failures(store: MemoryStore): { attempt: number; next_ms: number | null }[] {
+  return store.rows("run").filter((row) => row.kind === "failure").map((row) =>
+    JSON.parse(row.value)
+  );
+}
+
+/** Retries without a pause. */
+export const AT_ONCE = { backoff: { first_ms: 0, max_ms: 0 } };

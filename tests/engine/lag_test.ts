@@ -1,6 +1,12 @@
 import { deepStrictEqual, ok, rejects, strictEqual } from "node:assert/strict";
 import { z } from "zod";
-import { defineStage, type Graph, graph, type GraphDefinition, type Outcome } from "../../engine/mod.ts";
+import {
+  defineStage,
+  type Graph,
+  graph,
+  type GraphDefinition,
+  type Outcome,
+} from "../../engine/mod.ts";
 import { Crashed, type MemoryStore } from "../../testing/mod.ts";
 import { bench, NoConfig, Sampler, Trainer } from "./fixtures.ts";
 
@@ -39,11 +45,18 @@ const train = defineStage({
   output: Policy,
   async run({ groups, policy }, ctx) {
     await ctx.resource(Trainer).run(ctx, groups);
-    return { version: policy.version + 1, trained_on: [...policy.trained_on, ...groups.map((group) => group.version)] };
+    return {
+      version: policy.version + 1,
+      trained_on: [...policy.trained_on, ...groups.map((group) => group.version)],
+    };
   },
 });
 
-type Definition = GraphDefinition<Record<string, never>, Record<string, never>, z.infer<typeof Policy>>;
+type Definition = GraphDefinition<
+  Record<string, never>,
+  Record<string, never>,
+  z.infer<typeof Policy>
+>;
 
 function online(lag: number): Definition {
   return graph(
@@ -69,10 +82,13 @@ const TRAINED_ON: Record<number, number[]> = {
   2: [0, 0, 0, 0, 0, 0, 1, 1],
 };
 
-Deno.test("lag L: round k samples with the policy of round k-1-L, and the start for the first rounds", async () => {
+Deno.test("lag L: round k samples with the policy of round k-1-L, or the start", async () => {
   for (const lag of [0, 1, 2]) {
     const { outcome } = await undisturbed(lag);
-    deepStrictEqual(outcome, { status: "done", output: { version: TIMES, trained_on: TRAINED_ON[lag] } });
+    deepStrictEqual(outcome, {
+      status: "done",
+      output: { version: TIMES, trained_on: TRAINED_ON[lag] },
+    });
   }
 });
 
@@ -100,7 +116,7 @@ function answerTrainer(trainer: ReturnType<typeof bench>["trainer"]): () => void
   return () => (stopped = true);
 }
 
-Deno.test("lag L: generation runs on while L rounds of training are still to come, and no further", async () => {
+Deno.test("lag L: generation is ahead of training by L rounds, and no further", async () => {
   for (const lag of [0, 1, 2]) {
     const used = bench({ slots: { sampler: 2, trainer: 1 } });
     const definition = online(lag);
@@ -109,9 +125,12 @@ Deno.test("lag L: generation runs on while L rounds of training are still to com
     for (let round = 1; round <= TIMES; round++) {
       const training = await used.trainer.task(`round/${round}/train`);
       const ahead = Math.min(TIMES, round + lag);
-      await used.sampler.until(() => used.sampler.finished.includes(`round/${ahead}/generate#${ahead}b`));
+      await used.sampler.until(() =>
+        used.sampler.finished.includes(`round/${ahead}/generate#${ahead}b`)
+      );
       await manyTurns();
-      // While round k trains, the rounds up to k + lag have been sampled, and none after them was started.
+      // While round k trains, the rounds up to k + lag have been sampled, and none after them was
+      // started.
       strictEqual(used.sampler.started.length, 2 * ahead);
       training.finish(null);
     }
@@ -119,7 +138,7 @@ Deno.test("lag L: generation runs on while L rounds of training are still to com
   }
 });
 
-Deno.test("lag L: a value that is carried beside the lagging one is read as soon as it is there", async () => {
+Deno.test("lag L: another carried value is read as soon as it is there", async () => {
   const used = bench({ slots: { sampler: 2, trainer: 1 } });
   const after = defineStage({
     name: "after",
@@ -129,7 +148,10 @@ Deno.test("lag L: a value that is carried beside the lagging one is read as soon
     run: ({ cursor }) => cursor + 1,
   });
   const definition = graph("online", NoConfig, (g) => {
-    const start = { policy: g.constant({ version: 0, trained_on: [] as number[] }), cursor: g.constant(0) };
+    const start = {
+      policy: g.constant({ version: 0, trained_on: [] as number[] }),
+      cursor: g.constant(0),
+    };
     return g.loop("round", { times: 2, carry: start }, (r) => {
       const cursor = r.stage(after, { cursor: r.carried("cursor") });
       const prompts = r.stage(draw, { round: cursor });
@@ -185,7 +207,9 @@ async function crashAndResume(
   stops.push(answerTrainer(second.trainer));
   const outcome = await second.engine.execute("run", built);
   for (const stop of stops) stop();
-  const again = [...second.sampler.started, ...second.trainer.started].filter((key) => completed.includes(key));
+  const again = [...second.sampler.started, ...second.trainer.started].filter((key) =>
+    completed.includes(key)
+  );
   deepStrictEqual(again, [], "a completed body was started again");
   ok(new Set(second.sampler.started).size === second.sampler.started.length);
   return { outcome, store };

@@ -6,12 +6,17 @@ import { NoConfig } from "./fixtures.ts";
 const LONG = 70_000;
 const Text = z.string();
 
-/** Values that move to artifacts wherever values are recorded: results, steps, checkpoints, items, carried values. */
+/**
+ * Values that move to artifacts wherever values are recorded: results, steps, checkpoints, items,
+ * carried values.
+ */
 export function longValues(starts: Map<string, number>) {
   const started = (key: string) => void starts.set(key, (starts.get(key) ?? 0) + 1);
   const base = { version: 1, output: Text };
   const make = defineStage({
-    ...{ ...base, name: "make", input: z.strictObject({ of: Text }) },
+    ...base,
+    name: "make",
+    input: z.strictObject({ of: Text }),
     run: async ({ of }, ctx: RecordingContext) => {
       started(ctx.key);
       const step = await ctx.step("step", ({ key }) => (started(key), `${of[0]}s`.repeat(LONG)));
@@ -19,7 +24,10 @@ export function longValues(starts: Map<string, number>) {
     },
   });
   const task = defineStage({
-    ...{ ...base, name: "task", input: z.strictObject({ of: Text }), runs_on: "trainer" },
+    ...base,
+    name: "task",
+    input: z.strictObject({ of: Text }),
+    runs_on: "trainer",
     run: async ({ of }, ctx: RecordingContext) => {
       started(ctx.key);
       const kept = (await ctx.checkpoints()) as string[];
@@ -28,9 +36,13 @@ export function longValues(starts: Map<string, number>) {
     },
   });
   return graph("long_values", NoConfig, (g) => {
-    const rounds = g.loop("round", { times: 2, carry: { text: g.stage(make, { of: "x" }) } }, (r) => {
-      return { text: r.stage(task, { of: r.carried("text") }) };
-    });
+    const rounds = g.loop(
+      "round",
+      { times: 2, carry: { text: g.stage(make, { of: "x" }) } },
+      (r) => {
+        return { text: r.stage(task, { of: r.carried("text") }) };
+      },
+    );
     return g.stage(make, { of: rounds.text });
   });
 }

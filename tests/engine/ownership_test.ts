@@ -17,7 +17,9 @@ import { newOwner, newRun } from "../contracts/store_rows.ts";
 
 const LEASE_MS = 10_000;
 
-async function withStore(body: (store: SqliteStore, clock: ManualClock) => Promise<void>): Promise<void> {
+async function withStore(
+  body: (store: SqliteStore, clock: ManualClock) => Promise<void>,
+): Promise<void> {
   const dir = await Deno.makeTempDir();
   const clock = new ManualClock();
   const store = new SqliteStore(`${dir}/holdfast.db`, { clock });
@@ -39,7 +41,7 @@ Deno.test("processOwner() is this process, alive, and the same at every call", (
   deepStrictEqual(processOwner(), owner);
 });
 
-Deno.test("ownerAlive(): a pid that another process has now, or that has ended, is dead; another host is unknown", async () => {
+Deno.test("ownerAlive(): a reused or ended pid is dead, another host is unknown", async () => {
   strictEqual(ownerAlive({ ...processOwner(), process_start: "another boot:123" }), "dead");
   strictEqual(ownerAlive({ ...processOwner(), host: "elsewhere" }), "unknown");
 
@@ -69,13 +71,19 @@ Deno.test("processStart() reads past a command name with spaces and parentheses"
   await Deno.remove(dir, { recursive: true });
 });
 
-Deno.test("computedStatus(): unfinished without a living owner is interrupted, or queued where an engine will take it", () => {
+Deno.test("computedStatus() of an unowned unfinished run is interrupted or queued", () => {
   const clock = new ManualClock(1_000);
-  const head = { status: "running", owner: newOwner("one"), lease_until_ms: 2_000, queue: null } as RunHead;
+  const head = {
+    status: "running",
+    owner: newOwner("one"),
+    lease_until_ms: 2_000,
+    queue: null,
+  } as RunHead;
   const status = (changed: Partial<RunHead>, liveness: Liveness) =>
     computedStatus({ ...head, ...changed }, { clock, alive: see(liveness) });
   strictEqual(status({}, "alive"), "running");
-  strictEqual(status({ lease_until_ms: 0 }, "alive"), "running"); // Late, not superseded: it keeps working.
+  // Late, not superseded: it keeps working.
+  strictEqual(status({ lease_until_ms: 0 }, "alive"), "running");
   strictEqual(status({}, "dead"), "interrupted");
   strictEqual(status({}, "unknown"), "running");
   strictEqual(status({ lease_until_ms: 1_000 }, "unknown"), "interrupted");
@@ -83,25 +91,35 @@ Deno.test("computedStatus(): unfinished without a living owner is interrupted, o
   strictEqual(status({ status: "created", owner: null }, "alive"), "interrupted");
   strictEqual(status({ status: "failed", owner: null }, "dead"), "failed");
   strictEqual(status({ status: "created", owner: null, queue: "q" }, "alive"), "queued");
-  strictEqual(status({ owner: null, queue: "q" }, "alive"), "queued"); // Given back by an engine that was stopped.
+  // Given back by an engine that was stopped.
+  strictEqual(status({ owner: null, queue: "q" }, "alive"), "queued");
   strictEqual(status({ queue: "q" }, "dead"), "interrupted");
 });
 
 Deno.test("takeRun() takes over from a dead engine at once, though its lease is fresh", () =>
   withStore(async (store, clock) => {
     await store.claim("a", newOwner("one"), { lease_ms: LEASE_MS });
-    const head = await takeRun(store, "a", { lease_ms: LEASE_MS, clock, alive: see("dead"), owner: newOwner("two") });
+    const head = await takeRun(store, "a", {
+      lease_ms: LEASE_MS,
+      clock,
+      alive: see("dead"),
+      owner: newOwner("two"),
+    });
     deepStrictEqual([head.epoch, head.owner?.boot_id], [2, "two"]);
   }));
 
 for (const liveness of ["alive", "unknown"] as const) {
-  Deno.test(`takeRun() from an engine that is ${liveness} waits for its lease and names its pid`, () =>
+  Deno.test(`takeRun() waits for the lease of an engine that is ${liveness}, and names it`, () =>
     withStore(async (store, clock) => {
       await store.claim("a", newOwner("one"), { lease_ms: LEASE_MS });
       const options = { lease_ms: LEASE_MS, clock, alive: see(liveness), owner: newOwner("two") };
       await clock.advance(4_000);
       await rejects(takeRun(store, "a", options), (error: RunOwnedError) => {
-        deepStrictEqual([error.code, error.facts.pid, error.facts.lease_left_ms], ["run_owned", 7, 6_000]);
+        deepStrictEqual([error.code, error.facts.pid, error.facts.lease_left_ms], [
+          "run_owned",
+          7,
+          6_000,
+        ]);
         match(error.message, /engine process 7 on host owns it: its lease lasts another 6\.0 s/);
         return true;
       });
@@ -110,7 +128,7 @@ for (const liveness of ["alive", "unknown"] as const) {
     }));
 }
 
-Deno.test("takeRun(): of two processes that find the same engine dead, one gets the run and the other is told", () =>
+Deno.test("takeRun(): of two that find an engine dead, one gets the run", () =>
   withStore(async (store, clock) => {
     await store.claim("a", newOwner("dead"), { lease_ms: LEASE_MS });
     const take = (name: string) =>
@@ -133,21 +151,35 @@ Deno.test("cancelRun() asks a living owner, and ends the run itself when the own
   withStore(async (store, clock) => {
     await store.claim("a", newOwner("one"), { lease_ms: LEASE_MS });
     const cancel = (liveness: Liveness) =>
-      cancelRun(store, "a", { lease_ms: LEASE_MS, clock, alive: see(liveness), owner: newOwner("two") });
+      cancelRun(store, "a", {
+        lease_ms: LEASE_MS,
+        clock,
+        alive: see(liveness),
+        owner: newOwner("two"),
+      });
     const asked = await cancel("alive");
-    deepStrictEqual([asked.status, asked.requests, asked.owner?.boot_id], ["running", ["cancel"], "one"]);
+    deepStrictEqual([asked.status, asked.requests, asked.owner?.boot_id], [
+      "running",
+      ["cancel"],
+      "one",
+    ]);
     strictEqual((await cancel("unknown")).status, "running");
     const ended = await cancel("dead");
     deepStrictEqual([ended.status, ended.owner], ["cancelled", null]);
     deepStrictEqual(await store.append("a", 1, []), { fenced: true });
   }));
 
-Deno.test("cancelRun() from a host whose clock is fast takes no run whose lease is fresh by the store's clock", () =>
+Deno.test("cancelRun() goes by the store's clock, not by a fast clock of its host", () =>
   withStore(async (store, clock) => {
     await store.claim("a", newOwner("one"), { lease_ms: LEASE_MS });
     const fast = new ManualClock(clock.now() + 10 * LEASE_MS);
     const cancel = () =>
-      cancelRun(store, "a", { lease_ms: LEASE_MS, clock: fast, alive: see("unknown"), owner: newOwner("two") });
+      cancelRun(store, "a", {
+        lease_ms: LEASE_MS,
+        clock: fast,
+        alive: see("unknown"),
+        owner: newOwner("two"),
+      });
     const asked = await cancel();
     deepStrictEqual([asked.status, asked.owner?.boot_id, asked.epoch], ["running", "one", 1]);
     await clock.advance(LEASE_MS);

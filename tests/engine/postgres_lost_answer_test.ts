@@ -7,7 +7,10 @@ import { newOwner, newRun, row } from "../contracts/store_rows.ts";
 import { type Operation, perform, snapshot } from "../contracts/store_operations.ts";
 import { POSTGRES_MISSING, TEST_POSTGRES, testSchema } from "../postgres.ts";
 
-/** `request`: the statement never arrives. `answer`: it is done, and nobody hears of it. `silence`: the wire stays open. */
+/**
+ * `request`: the statement never arrives. `answer`: it is done, and nobody hears of it. `silence`:
+ * the wire stays open.
+ */
 type Lost = "request" | "answer" | "silence";
 const LEASE = { lease_ms: 1_000_000 };
 
@@ -52,7 +55,10 @@ class Wire {
   }
 
   async #carry(client: Deno.Conn): Promise<void> {
-    const server = await Deno.connect({ hostname: this.target.hostname, port: Number(this.target.port || 5432) });
+    const server = await Deno.connect({
+      hostname: this.target.hostname,
+      port: Number(this.target.port || 5432),
+    });
     const both = [client, server];
     for (const conn of both) this.#open.add(conn);
     let deaf = false;
@@ -74,10 +80,15 @@ class Wire {
 }
 
 /** Calls `take` with everything that arrives, until the connection ends in whatever way. */
-async function pump(from: Deno.Conn, take: (chunk: Uint8Array) => Promise<void> | void): Promise<void> {
+async function pump(
+  from: Deno.Conn,
+  take: (chunk: Uint8Array) => Promise<void> | void,
+): Promise<void> {
   const buffer = new Uint8Array(65_536);
   try {
-    for (let n = await from.read(buffer); n !== null; n = await from.read(buffer)) await take(buffer.slice(0, n));
+    for (let n = await from.read(buffer); n !== null; n = await from.read(buffer)) {
+      await take(buffer.slice(0, n));
+    }
   } catch { /* Closed from this end or the other: the wire is cut. */ }
 }
 
@@ -87,7 +98,12 @@ function drop(conn: Deno.Conn): void {
   } catch { /* It is closed. */ }
 }
 
-type Bench = { wire: Wire; far: PostgresStore; near: PostgresStore; open(options?: PostgresOptions): PostgresStore };
+type Bench = {
+  wire: Wire;
+  far: PostgresStore;
+  near: PostgresStore;
+  open(options?: PostgresOptions): PostgresStore;
+};
 
 /** `far` is behind the wire, `near` is not. */
 async function withWire(body: (bench: Bench) => Promise<void>): Promise<void> {
@@ -118,7 +134,15 @@ const begun: Operation[] = [
   { op: "create", run: "b", queue: "q", priority: 1, rows: 0 },
 ];
 const own = { run: "a", late: 0 };
-const again: Operation = { op: "claim", run: "a", owner: "one", ...LEASE, force: false, seen: null, ended: false };
+const again: Operation = {
+  op: "claim",
+  run: "a",
+  owner: "one",
+  ...LEASE,
+  force: false,
+  seen: null,
+  ended: false,
+};
 const failed: Operation[] = [{ op: "finish", ...own, status: "failed", error: "{}" }, again];
 
 /** Every operation that writes, after what prepares it. */
@@ -126,8 +150,24 @@ const CASES: Record<string, Operation[]> = {
   "create": [{ op: "create", run: "c", queue: "q", priority: 0, rows: 2 }],
   "create of a taken id": [{ op: "create", run: "a", queue: null, priority: 0, rows: 2 }],
   "claim": [again],
-  "claim with force": [{ op: "claim", run: "a", owner: "two", ...LEASE, force: true, seen: 0, ended: false }],
-  "claim that is refused": [{ op: "claim", run: "a", owner: "two", ...LEASE, force: false, seen: 0, ended: false }],
+  "claim with force": [{
+    op: "claim",
+    run: "a",
+    owner: "two",
+    ...LEASE,
+    force: true,
+    seen: 0,
+    ended: false,
+  }],
+  "claim that is refused": [{
+    op: "claim",
+    run: "a",
+    owner: "two",
+    ...LEASE,
+    force: false,
+    seen: 0,
+    ended: false,
+  }],
   "dequeue": [{ op: "dequeue", owner: "two", ...LEASE, pick: 1, force: false }],
   "dequeue of another's": [{ op: "dequeue", owner: "two", ...LEASE, pick: 0, force: false }],
   "renew": [{ op: "renew", ...own, ...LEASE }],
@@ -156,7 +196,8 @@ for (const [name, operations] of Object.entries(CASES)) {
         for (const lost of ["request", "answer"] as const) {
           for (let nth = 1, cut = true; cut; nth++) {
             const prefix = `${lost}${nth}_`;
-            // Every second time the store knows the run, and every second time it meets it for the first time.
+            // Every second time the store knows the run, and every second time it meets it for the
+            // first time.
             const store = nth % 2 ? far : open();
             for (const one of prepare) {
               await perform(oracle, one, prefix);
@@ -167,7 +208,11 @@ for (const [name, operations] of Object.entries(CASES)) {
             const answer = await perform(store, operation, prefix);
             cut = wire.wasCut();
             cuts += Number(cut);
-            deepStrictEqual({ lost, nth, answer }, { lost, nth, answer: await perform(oracle, operation, prefix) });
+            deepStrictEqual({ lost, nth, answer }, {
+              lost,
+              nth,
+              answer: await perform(oracle, operation, prefix),
+            });
             deepStrictEqual(await snapshot(near, prefix), await snapshot(oracle, prefix));
             if (store !== far) await store.close();
           }
@@ -179,7 +224,7 @@ for (const [name, operations] of Object.entries(CASES)) {
 
 for (const lost of ["request", "answer"] as const) {
   Deno.test({
-    name: `PostgreSQL: an append whose ${lost} was lost is told the truth after another engine has gone on`,
+    name: `PostgreSQL: an append whose ${lost} was lost learns its fate after a takeover`,
     ignore: POSTGRES_MISSING !== null,
     fn: () =>
       withWire(async ({ wire, far, near }) => {
@@ -188,7 +233,8 @@ for (const lost of ["request", "answer"] as const) {
           const rows = [row("x"), row("y")].slice(0, size);
           await far.create(newRun(run));
           await far.claim(run, newOwner("one"), LEASE);
-          await far.append(run, 1, rows); // From here on the statement is prepared: the next message carries it.
+          // From here on the statement is prepared: the next message carries it.
+          await far.append(run, 1, rows);
           let release = () => {};
           wire.held = new Promise((resolve) => release = resolve);
           wire.cutAt(1, lost);
@@ -196,9 +242,15 @@ for (const lost of ["request", "answer"] as const) {
           const written = lost === "answer" ? size : 0;
           while ((await near.head(run))?.last_seq !== size + written);
           await near.claim(run, newOwner("two"), { ...LEASE, force: true });
-          deepStrictEqual(await near.append(run, 2, rows), { fenced: false, last_seq: 2 * size + written });
+          deepStrictEqual(await near.append(run, 2, rows), {
+            fenced: false,
+            last_seq: 2 * size + written,
+          });
           release();
-          deepStrictEqual(await answer, written ? { fenced: false, last_seq: 2 * size } : { fenced: true });
+          deepStrictEqual(
+            await answer,
+            written ? { fenced: false, last_seq: 2 * size } : { fenced: true },
+          );
           deepStrictEqual((await near.read(run)).length, 2 * size + written);
         }
       }),

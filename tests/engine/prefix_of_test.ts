@@ -38,7 +38,10 @@ function stage<In extends z.ZodType, Out extends z.ZodType>(
   body: (input: z.output<In>) => z.input<Out>,
 ) {
   return defineStage({
-    ...{ name, version: 1, input, output },
+    name,
+    version: 1,
+    input,
+    output,
     run(given, ctx) {
       started.push(ctx.key);
       ctx.tally({ [name]: 1 });
@@ -48,8 +51,21 @@ function stage<In extends z.ZodType, Out extends z.ZodType>(
 }
 
 const N = z.number();
-const prepare = stage("prepare", z.strictObject({ base: N }), z.strictObject({ n: N }), ({ base }) => ({ n: base }));
-const list = stage("list", z.strictObject({ count: N }), z.array(N), ({ count }) => [...Array(count).keys()]);
+const prepare = stage(
+  "prepare",
+  z.strictObject({ base: N }),
+  z.strictObject({ n: N }),
+  ({ base }) => ({ n: base }),
+);
+const kept = { ...prepare, fork: { keeps: true } };
+const madeAnew = { ...prepare, fork: { anew: true } };
+const readingFiles = { ...prepare, fork: { reads: "files" } };
+const list = stage(
+  "list",
+  z.strictObject({ count: N }),
+  z.array(N),
+  ({ count }) => [...Array(count).keys()],
+);
 // Longer than a row holds: the value moves to an artifact, which the child refers to.
 const judgeOne = stage(
   "judge_one",
@@ -63,36 +79,51 @@ const summary = stage(
   z.array(z.string()),
   ({ judged }) => judged.map((text) => text.slice(0, 8)),
 );
-const sample = stage("sample", z.strictObject({ item: N, n: N }), N, ({ item, n }) => item + 10 * n);
+const sample = stage(
+  "sample",
+  z.strictObject({ item: N, n: N }),
+  N,
+  ({ item, n }) => item + 10 * n,
+);
 const train = stage(
   "train",
   z.strictObject({ groups: z.array(N), n: N, gain: N }),
   z.strictObject({ n: N, trace: z.string() }),
   ({ groups, n, gain }) => ({ n: n + gain, trace: groups.join(" ") }),
 );
-const save = stage("save", z.strictObject({ n: N, trace: z.string() }), z.string(), ({ n, trace }) => `${n}: ${trace}`);
+const save = stage(
+  "save",
+  z.strictObject({ n: N, trace: z.string() }),
+  z.string(),
+  ({ n, trace }) => `${n}: ${trace}`,
+);
 
-/** Something to start from, a judgement beside the loop, a loop before the loop, and something that only its end makes. */
-const counting = graph("counting", Config, (g, config) => {
-  const begin = g.stage(prepare, { base: config.base });
-  const problems = g.stage(list, { count: 2 }, { as: "problems" });
-  const judge = config.judge;
-  const judgement = judge === null
-    ? null
-    : g.stage(summary, { judged: g.map(judgeOne, problems, { n: begin.field("n"), judge }) });
-  const warm = g.loop("warm", { times: 2, carry: { n: begin.field("n") } }, (r) => {
-    const next = r.stage(prepare, { base: r.carried("n") });
-    return { n: next.field("n") };
+/**
+ * Something to start from, a judgement beside the loop, a loop before the loop, and something that
+ * only its end makes.
+ */
+const countingFrom = (first: typeof prepare) =>
+  graph("counting", Config, (g, config) => {
+    const begin = g.stage(first, { base: config.base });
+    const problems = g.stage(list, { count: 2 }, { as: "problems" });
+    const judge = config.judge;
+    const judgement = judge === null
+      ? null
+      : g.stage(summary, { judged: g.map(judgeOne, problems, { n: begin.field("n"), judge }) });
+    const warm = g.loop("warm", { times: 2, carry: { n: begin.field("n") } }, (r) => {
+      const next = r.stage(prepare, { base: r.carried("n") });
+      return { n: next.field("n") };
+    });
+    const carry = { n: warm.n, trace: g.constant("") };
+    const made = g.loop("round", { times: config.rounds, carry }, (r) => {
+      const items = r.stage(list, { count: r.index });
+      const groups = r.map(sample, items, { n: r.carried("n", { lag: config.lag }) });
+      const next = r.stage(train, { groups, n: r.carried("n"), gain: config.gain });
+      return { n: next.field("n"), trace: next.field("trace") };
+    });
+    return { saved: g.stage(save, { n: made.n, trace: made.trace }), judgement };
   });
-  const carry = { n: warm.n, trace: g.constant("") };
-  const made = g.loop("round", { times: config.rounds, carry }, (r) => {
-    const items = r.stage(list, { count: r.index });
-    const groups = r.map(sample, items, { n: r.carried("n", { lag: config.lag }) });
-    const next = r.stage(train, { groups, n: r.carried("n"), gain: config.gain });
-    return { n: next.field("n"), trace: next.field("trace") };
-  });
-  return { saved: g.stage(save, { n: made.n, trace: made.trace }), judgement };
-});
+const counting = countingFrom(prepare);
 
 type Home = { store: Store; artifacts: ArtifactStore };
 type Settings = z.input<typeof Config>;
@@ -108,21 +139,37 @@ async function execute({ store, artifacts }: Home, id: string, config: Settings)
   return await engine.execute(id, counting.build(config));
 }
 
-type Forking = { from: string; to: string; config: Settings } & Partial<ForkOptions> & { round: number };
+type Forking = { from: string; to: string; config: Settings } & Partial<ForkOptions> & {
+  round: number;
+  /** What the graph begins with. */
+  first?: typeof prepare;
+};
 
-async function fork({ store, artifacts }: Home, { from, to, config, ...options }: Forking): Promise<RunHead> {
+async function fork(
+  { store, artifacts }: Home,
+  { from, to, config, first = prepare, ...options }: Forking,
+): Promise<RunHead> {
   const run = (await store.head(from))!;
-  const prefix = await prefixOf({ store, artifacts }, { ...options, run, graph: counting.build(config) });
+  const prefix = await prefixOf({ store, artifacts }, {
+    ...options,
+    run,
+    graph: countingFrom(first).build(config),
+  });
   return await new Engine({ store, artifacts }).create(counting, config, { id: to, prefix });
 }
 
 /** The totals of a run's last closed round. */
 async function total(store: Store, run: string): Promise<Record<string, number>> {
-  const [row] = await store.read(run, { kinds: ["round"], prefix: "round/", newest_first: true, limit: 1 });
+  const [row] = await store.read(run, {
+    kinds: ["round"],
+    prefix: "round/",
+    newest_first: true,
+    limit: 1,
+  });
   return (JSON.parse(row!.value) as RoundRecord).total;
 }
 
-Deno.test("a fork at any round of either loop ends as its parent did, and runs nothing of the prefix", async () => {
+Deno.test("a fork at any round ends as its parent did, without its prefix's work", async () => {
   const stores = [new MemoryStore(), new SqliteStore(`${await Deno.makeTempDir()}/holdfast.db`)];
   for (const store of stores) {
     const at = await home(store);
@@ -136,7 +183,9 @@ Deno.test("a fork at any round of either loop ends as its parent did, and runs n
         deepStrictEqual([parent?.run, parent?.round, status], ["a", round, "created"]);
         deepStrictEqual(await execute(at, to, {}), whole);
         const keys = take();
-        const rounds = new Set(keys.filter((key) => key.startsWith(`${loop}/`)).map((key) => key.split("/")[1]));
+        const rounds = new Set(
+          keys.filter((key) => key.startsWith(`${loop}/`)).map((key) => key.split("/")[1]),
+        );
         deepStrictEqual([...rounds].map(Number).sort(), [1, 2, 3, 4].slice(round, closed));
         ok(keys.every((key) => !/^(prepare|problems|judge_one|summary)/.test(key)), keys.join(" "));
         deepStrictEqual(await total(store, to), await total(store, "a"));
@@ -151,22 +200,30 @@ Deno.test("an override acts from the next round on; rounds may be more", async (
   await execute(at, "a", {});
   const config = { gain: 5, rounds: 6 };
   await fork(at, { from: "a", to: "b", config, round: 2 });
-  // Warm-up leaves 1; rounds 1 and 2 add 1 each, rounds 3 to 6 add 5 each; round 6 samples six items at 3 + 15.
+  // Warm-up leaves 1; rounds 1 and 2 add 1 each, rounds 3 to 6 add 5 each; round 6 samples six
+  // items at 3 + 15.
   const { output } = await execute(at, "b", config) as { output: { saved: string } };
   strictEqual(output.saved, "23: 180 181 182 183 184 185");
   const carried = (await at.store.read("b", { kinds: ["round"], prefix: "round/" }))
     .map(({ key, value }) => [key, (JSON.parse(value) as RoundRecord).carried.n]);
-  deepStrictEqual(carried, [["round/2", 3], ["round/3", 8], ["round/4", 13], ["round/5", 18], ["round/6", 23]]);
+  deepStrictEqual(carried, [["round/2", 3], ["round/3", 8], ["round/4", 13], ["round/5", 18], [
+    "round/6",
+    23,
+  ]]);
 });
 
-Deno.test("what a child carries and its parent did not begins as it does in a first round", async () => {
+Deno.test("what only the child carries starts as in a first round", async () => {
   const at = await home();
   const growing = (more: boolean) =>
     graph("growing", z.strictObject({}), (g) => {
       const carry = { n: g.constant(1), ...(more ? { extra: g.constant(100) } : {}) };
       return g.loop("round", { times: 4, carry }, (r) => ({
         n: r.stage(prepare, { base: r.carried("n") }).field("n"),
-        ...(more ? { extra: r.stage(sample, { item: r.carried("extra") as Ref<number>, n: r.carried("n") }) } : {}),
+        ...(more
+          ? {
+            extra: r.stage(sample, { item: r.carried("extra") as Ref<number>, n: r.carried("n") }),
+          }
+          : {}),
       }));
     });
   const engine = new Engine(at);
@@ -182,7 +239,7 @@ Deno.test("what a child carries and its parent did not begins as it does in a fi
   }
 });
 
-Deno.test("what the loop starts from is fixed, with the difference; a stage named in `keeps` is taken as it is", async () => {
+Deno.test("a fork may not change what its loop starts from, but for a kept stage", async () => {
   const at = await home();
   await execute(at, "a", {});
   const config = { base: 9 };
@@ -191,12 +248,12 @@ Deno.test("what the loop starts from is fixed, with the difference; a stage name
     return error.name === "ReplayDriftError";
   });
   strictEqual(await at.store.head("b"), null);
-  await fork(at, { from: "a", to: "b", config, round: 2, keeps: ["prepare"] });
+  await fork(at, { from: "a", to: "b", config, round: 2, first: kept });
   const { output } = await execute(at, "b", config) as { output: { saved: string } };
   strictEqual(output.saved, "5: 40 41 42 43");
   // Before the first round nothing was made from it yet.
   take();
-  await fork(at, { from: "a", to: "c", config, round: 0, loop: "warm", keeps: ["prepare"] });
+  await fork(at, { from: "a", to: "c", config, round: 0, loop: "warm", first: kept });
   const anew = await execute(at, "c", config) as { output: { saved: string } };
   deepStrictEqual([anew.output.saved, take().filter((key) => !key.includes("/"))], [
     "13: 120 121 122 123",
@@ -204,12 +261,42 @@ Deno.test("what the loop starts from is fixed, with the difference; a stage name
   ]);
 });
 
+Deno.test("a fork runs a stage anew that says so and would be given something else", async () => {
+  const at = await home();
+  await execute(at, "a", {});
+  take();
+  const options = { from: "a", config: { base: 9 }, loop: "warm", round: 2, first: madeAnew };
+  await fork(at, { ...options, to: "b" });
+  const { output } = await execute(at, "b", { base: 9 }) as { output: { saved: string } };
+  strictEqual(output.saved, "5: 40 41 42 43", "the rounds stand");
+  const runs = take();
+  deepStrictEqual([runs.includes("prepare"), runs.includes("warm/2/prepare")], [true, false]);
+  await fork(at, { ...options, config: { base: 1 }, to: "c" });
+  await execute(at, "c", { base: 1 });
+  ok(!take().includes("prepare"), "the same input is taken over");
+});
+
+Deno.test("a fork takes nothing over from a stage whose other source has changed", async () => {
+  const at = await home();
+  await execute(at, "a", {});
+  take();
+  const options = { from: "a", config: {}, round: 0, loop: "warm", first: readingFiles };
+  await fork(at, { ...options, to: "b", changed: ["rows"] });
+  await execute(at, "b", {});
+  ok(!take().includes("prepare"));
+  await fork(at, { ...options, to: "c", changed: ["files"] });
+  await execute(at, "c", {});
+  ok(take().includes("prepare"));
+});
+
 Deno.test("work beside the loop is taken over whole or done anew whole", async () => {
   const at = await home();
   await execute(at, "a", { judge: "strict" });
   take();
   await fork(at, { from: "a", to: "b", config: { judge: "mild" }, round: 4 });
-  const { output } = await execute(at, "b", { judge: "mild" }) as { output: { judgement: string[] } };
+  const { output } = await execute(at, "b", { judge: "mild" }) as {
+    output: { judgement: string[] };
+  };
   deepStrictEqual(output.judgement, ["mild 1 x", "mild 2 x"]);
   deepStrictEqual(take(), ["judge_one#0", "judge_one#1", "problems", "save", "summary"]);
   await fork(at, { from: "a", to: "c", config: { judge: null }, round: 4 });
@@ -220,7 +307,7 @@ Deno.test("work beside the loop is taken over whole or done anew whole", async (
   deepStrictEqual(take(), ["save"]);
 });
 
-Deno.test("a fork of a fork finds rounds where they were closed, and what it may read with a lag", async () => {
+Deno.test("a fork of a fork finds each round where it was closed, with a lag too", async () => {
   const at = await home();
   const whole = await execute(at, "a", { lag: 1 });
   await fork(at, { from: "a", to: "b", config: { lag: 1 }, round: 3 });
@@ -233,28 +320,39 @@ Deno.test("a fork of a fork finds rounds where they were closed, and what it may
   }
 });
 
-Deno.test("a loop or a round that is not there is refused in words, and nothing is recorded", async () => {
+Deno.test("a loop or round that does not exist is refused, and nothing recorded", async () => {
   const at = await home();
   await execute(at, "a", {});
   const refused = async (options: Partial<Forking>, words: RegExp) => {
-    await rejects(fork(at, { from: "a", to: "b", config: {}, round: 1, ...options }), (error: Error) => {
-      ok(words.test(error.message), error.message);
-      return true;
-    });
+    await rejects(
+      fork(at, { from: "a", to: "b", config: {}, round: 1, ...options }),
+      (error: Error) => {
+        ok(words.test(error.message), error.message);
+        return true;
+      },
+    );
     strictEqual(await at.store.head("b"), null);
   };
   await refused({ round: 5 }, /round 5 of 'round' because only its closed rounds 1 to 4 are kept/);
   await refused({ loop: "step" }, /'step' because its loops are: warm,round/);
   await new Engine(at).create(counting, {}, { id: "new" });
   await refused({ from: "new" }, /round 1 of 'round' because no round of it has closed/);
-  await refused({ from: "new", round: 0 }, /before it has finished 'warm', which 'round' starts from/);
+  await refused(
+    { from: "new", round: 0 },
+    /before it has finished 'warm', which 'round' starts from/,
+  );
 });
 
-Deno.test("whenever parent and child are killed, a fork at any closed round ends as a run that was not", async () => {
+Deno.test("a fork ends alike, whenever its parent and itself are killed", async () => {
   for (const lag of [0, 2]) {
     const calm = await execute(await home(), "calm", { lag });
     const crash = fc.integer({ min: 1, max: 40 });
-    const plans = fc.record({ parent: crash, child: crash, round: fc.nat(), loop: fc.constantFrom("round", "warm") });
+    const plans = fc.record({
+      parent: crash,
+      child: crash,
+      round: fc.nat(),
+      loop: fc.constantFrom("round", "warm"),
+    });
     await fc.assert(
       fc.asyncProperty(plans, async (plan) => {
         const first = new MemoryStore();
@@ -262,9 +360,16 @@ Deno.test("whenever parent and child are killed, a fork at any closed round ends
         const crashing = first.restarted({ crash_after_appends: plan.parent });
         await execute({ store: crashing, artifacts }, "a", { lag }).catch(expectCrash);
         const store = first.restarted();
-        const closed = (await store.read("a", { kinds: ["round"], prefix: `${plan.loop}/` })).length;
+        const closed =
+          (await store.read("a", { kinds: ["round"], prefix: `${plan.loop}/` })).length;
         const round = plan.round % (closed + 1);
-        const made = await fork({ store, artifacts }, { from: "a", to: "b", config: { lag }, loop: plan.loop, round })
+        const made = await fork({ store, artifacts }, {
+          from: "a",
+          to: "b",
+          config: { lag },
+          loop: plan.loop,
+          round,
+        })
           .catch((error) => ok(/before it has finished/.test(error.message)));
         if (!made) return strictEqual(round, 0); // Killed before there was anything to start from.
         const cut = store.restarted({ crash_after_appends: plan.child });

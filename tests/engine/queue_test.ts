@@ -1,7 +1,13 @@
 import { deepStrictEqual, ok, strictEqual } from "node:assert/strict";
 import fc from "fast-check";
 import type { Liveness } from "../../engine/ownership.ts";
-import { type Choice, chooseRun, isQueued, type QueueOptions, queueOrder } from "../../engine/queue.ts";
+import {
+  type Choice,
+  chooseRun,
+  isQueued,
+  type QueueOptions,
+  queueOrder,
+} from "../../engine/queue.ts";
 import type { Owner, RunHead } from "../../engine/store.ts";
 import { newRun } from "../contracts/store_rows.ts";
 
@@ -53,7 +59,7 @@ function chosen(runs: RunHead[], given: Partial<QueueOptions> = {}): Choice | nu
   return chooseRun(runs, options(given), NOW);
 }
 
-Deno.test("chooseRun() takes the highest priority, then the one that waits longest, then the least id", () => {
+Deno.test("chooseRun() takes the highest priority, then the oldest, then the least id", () => {
   const runs = [
     head("b"),
     head("a"),
@@ -74,23 +80,30 @@ Deno.test("chooseRun() leaves what is in no queue, in another queue, or of anoth
   strictEqual(chosen([head("a")], { canRun: () => false }), null);
 });
 
-Deno.test("chooseRun() takes over the runs of lost engines before new ones, and never those of living ones", () => {
-  const alive = ({ boot_id }: Owner): Liveness => boot_id === "dead" ? "dead" : boot_id === "far" ? "unknown" : "alive";
+Deno.test("chooseRun() takes lost engines' runs first, and never a living one's", () => {
+  const alive = ({ boot_id }: Owner): Liveness =>
+    boot_id === "dead" ? "dead" : boot_id === "far" ? "unknown" : "alive";
   const fresh = head("fresh", { priority: 99 });
-  deepStrictEqual(chosen([fresh, head("a", { owner: owner("dead") })], { alive }), { run: "a", force: true });
+  deepStrictEqual(chosen([fresh, head("a", { owner: owner("dead") })], { alive }), {
+    run: "a",
+    force: true,
+  });
   const expired = { lease_until_ms: NOW };
   deepStrictEqual(chosen([fresh, head("a", { owner: owner("frozen"), ...expired })], { alive }), {
     run: "a",
     force: false,
   });
   strictEqual(chosen([head("a", { owner: owner("far") })], { alive }), null);
-  deepStrictEqual(chosen([head("a", { owner: owner("far"), ...expired })], { alive }), { run: "a", force: false });
+  deepStrictEqual(chosen([head("a", { owner: owner("far"), ...expired })], { alive }), {
+    run: "a",
+    force: false,
+  });
   // Its own, which it does not execute: a run that it had to let go without the store.
   deepStrictEqual(chosen([head("a", { owner: ME })]), { run: "a", force: false });
   strictEqual(chosen([head("a", { owner: ME })], { executing: new Set(["a"]) }), null);
 });
 
-Deno.test("chooseRun() counts a queue's places over all hosts, and a host's slots over all its engines", () => {
+Deno.test("chooseRun() counts places over all hosts, and slots over a host's engines", () => {
   const elsewhere = head("elsewhere", { owner: owner("other", "there"), needs: { gpu: 4 } });
   const beside = head("beside", { owner: owner("other"), needs: { gpu: 3 }, queue: null });
   const two = head("two", { needs: { gpu: 2 } });
@@ -101,7 +114,7 @@ Deno.test("chooseRun() counts a queue's places over all hosts, and a host's slot
   strictEqual(chosen([elsewhere, head("a")], { queues: { q: 2 } })?.run, "a");
 });
 
-Deno.test("chooseRun(): a large run that has waited long enough keeps its slots free; a young or impossible one does not", () => {
+Deno.test("chooseRun() keeps slots free for a large run that has waited long", () => {
   const busy = head("busy", { owner: owner("other"), needs: { gpu: 2 } });
   const small = head("small", { needs: { gpu: 1 } });
   const large = (age: number, gpu = 4) => head("large", { needs: { gpu }, created_ms: NOW - age });
@@ -114,7 +127,12 @@ Deno.test("chooseRun(): a large run that has waited long enough keeps its slots 
 
 Deno.test("isQueued(): unfinished, in a queue, and nobody's", () => {
   deepStrictEqual(
-    [head("a"), head("a", { queue: null }), head("a", { owner: ME }), head("a", { status: "cancelled" })].map(isQueued),
+    [
+      head("a"),
+      head("a", { queue: null }),
+      head("a", { owner: ME }),
+      head("a", { status: "cancelled" }),
+    ].map(isQueued),
     [true, false, false, false],
   );
 });
@@ -142,7 +160,7 @@ const anyRuns = fc.integer({ min: 0, max: 12 }).chain((n) =>
 const QUEUES = { q: 3, r: 1 };
 const alive = ({ boot_id }: Owner): Liveness => boot_id === "dead" ? "dead" : "alive";
 
-Deno.test("chooseRun(): never above a host's slots or a queue's places, and the order of the rows does not matter", () => {
+Deno.test("chooseRun() never exceeds slots or places, whatever the rows' order", () => {
   fc.assert(
     fc.property(anyRuns, fc.infiniteStream(fc.nat()), (runs, random) => {
       const given = {
@@ -151,7 +169,9 @@ Deno.test("chooseRun(): never above a host's slots or a queue's places, and the 
         executing: new Set(runs.filter((r) => r.owner?.boot_id === "me").map((r) => r.id)),
       };
       const choice = chosen(runs, given);
-      const shuffled = runs.map((run) => ({ run, key: random.next().value })).sort((a, b) => a.key - b.key);
+      const shuffled = runs.map((run) => ({ run, key: random.next().value })).sort((a, b) =>
+        a.key - b.key
+      );
       deepStrictEqual(chosen(shuffled.map(({ run }) => run), given), choice);
       if (choice === null) return;
       const taken = runs.find(({ id }) => id === choice.run)!;
@@ -193,9 +213,16 @@ Deno.test("chooseRun(): no run starves, whatever keeps arriving", () => {
       for (let tick = 0; tick < 3000; tick++) {
         const now = NOW + tick * TICK;
         const kind = kinds[tick % kinds.length]!;
-        // As much work arrives as the host can do, so that there is always something smaller to take.
+        // As much work arrives as the host can do, so that there is always something smaller to
+        // take.
         if (tick % Math.ceil(kind.ticks * kind.gpu / 4) === 0) {
-          runs.push(head(`r${tick}`, { created_ms: now, needs: { gpu: kind.gpu }, priority: kind.priority }));
+          runs.push(
+            head(`r${tick}`, {
+              created_ms: now,
+              needs: { gpu: kind.gpu },
+              priority: kind.priority,
+            }),
+          );
           ends.set(`r${tick}`, kind.ticks);
         }
         for (const [i, run] of [...runs.entries()].reverse()) {

@@ -5,12 +5,16 @@ import { recordedOutput } from "../../engine/recorded_value.ts";
 
 const head = { name: "a", entry: "", graph: "{}", graph_hash: "", config: "{}", packages: "{}" };
 
-Deno.test("a value that is damaged in a sound SQLite file is named by its row, whatever stands there", async () => {
+Deno.test("a damaged value in a sound SQLite file is named by its row", async () => {
   const dir = await Deno.makeTempDir({ prefix: "recorded_value_" });
   const path = `${dir}/holdfast.db`;
   const store = new SqliteStore(path);
   try {
-    await store.create({ ...head, id: "a" }, [{ kind: "result", key: "round/3/train", value: '{"output":1}' }]);
+    await store.create({ ...head, id: "a" }, [{
+      kind: "result",
+      key: "round/3/train",
+      value: '{"output":1}',
+    }]);
     using db = new DatabaseSync(path);
     for (const bytes of ["", "00", "fffe80", "7b226f", "6e756c6c", "33", "5b5d"]) {
       db.exec(`UPDATE journal SET value = CAST(x'${bytes}' AS TEXT)`);

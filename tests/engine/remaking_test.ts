@@ -3,7 +3,10 @@ import { z } from "zod";
 import { ArtifactStore, defineStage, Engine, graph } from "../../engine/mod.ts";
 import { MemoryStore } from "../../testing/mod.ts";
 
-/** A stage that leaves a file, and a loop whose open rounds read it without waiting for the stage: they carry what it gave. */
+/**
+ * A stage that leaves a file, and a loop whose open rounds read it without waiting for the stage:
+ * they carry what it gave.
+ */
 function world() {
   const files = new Set<string>();
   const order: string[] = [];
@@ -16,7 +19,8 @@ function world() {
       output: z.string(),
       leaves: { areThere: (path) => Promise.resolve(files.has(path)), identity: (path) => path },
       async run() {
-        for (let turn = 0; turn < 20; turn++) await Promise.resolve(); // Others would come first if they could.
+        // Others would come first if they could.
+        for (let turn = 0; turn < 20; turn++) await Promise.resolve();
         order.push(name);
         files.add(name);
         return name;
@@ -45,7 +49,7 @@ function world() {
   return { files, order, definition, mend: () => failing = false };
 }
 
-Deno.test("files that are gone are made again in the graph's order, before anything else starts", async () => {
+Deno.test("missing files are made again in the graph's order, before all else", async () => {
   const dir = await Deno.makeTempDir({ prefix: "remaking_" });
   try {
     for (const lost of [["first"], ["second"], ["first", "second"], []]) {
@@ -53,8 +57,13 @@ Deno.test("files that are gone are made again in the graph's order, before anyth
       const store = new MemoryStore();
       const built = definition.build({});
       const start = async (shared: MemoryStore) =>
-        await new Engine({ store: shared, artifacts: new ArtifactStore(dir) }).execute("run", built);
-      await new Engine({ store, artifacts: new ArtifactStore(dir) }).create(definition, {}, { id: "run" });
+        await new Engine({ store: shared, artifacts: new ArtifactStore(dir) }).execute(
+          "run",
+          built,
+        );
+      await new Engine({ store, artifacts: new ArtifactStore(dir) }).create(definition, {}, {
+        id: "run",
+      });
       strictEqual((await start(store)).status, "failed");
       mend();
       for (const path of lost) files.delete(path);

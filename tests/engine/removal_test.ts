@@ -24,7 +24,7 @@ async function refused(path: string, home: string, why: RegExp): Promise<void> {
   });
 }
 
-Deno.test("removeTree() removes a directory of ours with all in it; what is not there is no error", async () => {
+Deno.test("removeTree() removes a directory with all in it, or nothing", async () => {
   const { home } = await places();
   const path = `${home}/runs/a/own-1`;
   strictEqual(await removeTree(path, { home, ...OURS, dry_run: true }), true);
@@ -36,7 +36,7 @@ Deno.test("removeTree() removes a directory of ours with all in it; what is not 
   }
 });
 
-Deno.test("removeTree() refuses what is not strictly inside the home, however it is spelled", async () => {
+Deno.test("removeTree() refuses what is not strictly inside the home", async () => {
   const { home, outside } = await places();
   const paths = [
     `${outside}/runs/a/own-1`,
@@ -51,10 +51,13 @@ Deno.test("removeTree() refuses what is not strictly inside the home, however it
   ];
   for (const path of paths) await refused(path, home, /not inside|not a name that Holdfast gives/);
   await refused(`${home}/runs/a/own-1`, "", /not inside ''/);
-  ok(await exists(`${outside}/runs/a/own-1/deep/file`) && await exists(`${home}/runs/a/own-1/deep/file`));
+  ok(
+    await exists(`${outside}/runs/a/own-1/deep/file`) &&
+      await exists(`${home}/runs/a/own-1/deep/file`),
+  );
 });
 
-Deno.test("removeTree() refuses every name that is not of the pattern from end to end", async () => {
+Deno.test("removeTree() refuses every name that does not match its pattern", async () => {
   const { home } = await places();
   for (const name of ["mine", "own-1-copy", "my-own-1", "own-1\n", ".own-1", "own-"]) {
     await Deno.mkdir(`${home}/runs/a/${name}`, { recursive: true });
@@ -63,7 +66,7 @@ Deno.test("removeTree() refuses every name that is not of the pattern from end t
   }
 });
 
-Deno.test("removeTree() follows no link: not at the path, not on the way to it, not inside it", async () => {
+Deno.test("removeTree() follows no link: at the path, on the way, or inside", async () => {
   const { home, outside } = await places();
   await Deno.symlink(`${outside}/runs/a/own-1`, `${home}/runs/a/own-2`);
   await refused(`${home}/runs/a/own-2`, home, /it is a link/);
@@ -74,14 +77,17 @@ Deno.test("removeTree() follows no link: not at the path, not on the way to it, 
   strictEqual(await Deno.readTextFile(`${outside}/runs/a/own-1/deep/file`), "outside");
 });
 
-Deno.test("removeTree() takes a first-level folder that is a link, as a shared env is, and a home that is one", async () => {
+Deno.test("removeTree() accepts a home or a first-level folder that is a link", async () => {
   const { home, outside } = await places();
   await Deno.symlink(`${outside}/runs`, `${home}/env`);
   await Deno.mkdir(`${outside}/runs/own-3`);
   strictEqual(await removeTree(`${home}/env/own-3`, { home, ...OURS }), true);
   deepStrictEqual(names(`${outside}/runs`), ["a"]);
   await Deno.symlink(home, `${outside}/link`);
-  strictEqual(await removeTree(`${outside}/link/runs/a/own-1`, { home: `${outside}/link`, ...OURS }), true);
+  strictEqual(
+    await removeTree(`${outside}/link/runs/a/own-1`, { home: `${outside}/link`, ...OURS }),
+    true,
+  );
   deepStrictEqual(names(`${home}/runs/a`), []);
 });
 
@@ -116,7 +122,7 @@ Deno.test("removeTree() puts back what has taken the place between its two looks
   ok(await exists(`${outside}/runs/a/own-1/deep/file`));
 });
 
-Deno.test("removeTree() finishes what a removal that was killed has moved aside beside it", async () => {
+Deno.test("removeTree() finishes a removal that was killed after moving it aside", async () => {
   const { home } = await places();
   const left = `${home}/runs/a/.removing-${crypto.randomUUID()}`;
   await Deno.rename(`${home}/runs/a/own-1`, left);

@@ -10,10 +10,16 @@ async function ended(store: MemoryStore): Promise<void> {
   await store.finish("a", head.epoch, "done");
 }
 
-const keys = async (store: MemoryStore) => (await store.read("a")).map(({ kind, key }) => `${kind} ${key}`);
-const removing = { lease_ms: 10_000, seqs: [1, 3], told: { why: "test" }, holds: () => Promise.resolve(true) };
+const keys = async (store: MemoryStore) =>
+  (await store.read("a")).map(({ kind, key }) => `${kind} ${key}`);
+const removing = {
+  lease_ms: 10_000,
+  seqs: [1, 3],
+  told: { why: "test" },
+  holds: () => Promise.resolve(true),
+};
 
-Deno.test("removeRows() records first, then removes, and leaves the run as ended as it was", async () => {
+Deno.test("removeRows() records first, then removes, and the run stays ended", async () => {
   const store = new MemoryStore();
   await ended(store);
   strictEqual(await removeRows(store, "a", removing), true);
@@ -22,7 +28,7 @@ Deno.test("removeRows() records first, then removes, and leaves the run as ended
   deepStrictEqual([status, owner], ["done", null]);
 });
 
-Deno.test("removeRows() removes nothing if the plan no longer holds once its note is there", async () => {
+Deno.test("removeRows() removes nothing if its plan no longer holds", async () => {
   const store = new MemoryStore();
   await ended(store);
   const holds = async () => (await store.read("a", { kinds: ["note/gc"] })).length === 0;
@@ -30,7 +36,7 @@ Deno.test("removeRows() removes nothing if the plan no longer holds once its not
   deepStrictEqual(await keys(store), ["result a", "result b", "result c", "note/gc rows"]);
 });
 
-Deno.test("removeRows() waits for nobody: a run that another process tidies is refused; a killed one is tidied again", async () => {
+Deno.test("removeRows() refuses a run that another living process tidies", async () => {
   const store = new MemoryStore();
   await ended(store);
   await store.claim("a", newOwner("other"), { lease_ms: 10_000, ended: true });

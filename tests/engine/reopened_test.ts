@@ -28,7 +28,8 @@ function stage<In extends z.ZodType>(
 
 const Scored = z.strictObject({ name: z.string(), scored: z.array(z.any()) });
 const Judged = z.strictObject({ ...Scored.shape, measured: z.number(), before: z.number() });
-const failedOf = (scored: { score: number | null }[]) => scored.filter(({ score }) => score === null).length;
+const failedOf = (scored: { score: number | null }[]) =>
+  scored.filter(({ score }) => score === null).length;
 
 /** A user's code, which may be broken, and what is made of it. */
 class World {
@@ -68,31 +69,45 @@ class World {
   });
   readonly judge = stage("judge", Judged, ({ name, scored, measured, before }) => {
     const failed = failedOf(scored);
-    if (failed > (this.takes[name] ?? 0)) throw new BadDataError(`${name} has ${failed} failed scores`);
+    if (failed > (this.takes[name] ?? 0)) {
+      throw new BadDataError(`${name} has ${failed} failed scores`);
+    }
     return before + measured;
   });
-  readonly save = stage("save", z.strictObject({ total: z.number(), round: z.number() }), ({ total, round }) => {
-    if (this.broken(`save ${round}`)) throw new TypeError(`save ${round} is broken`);
-    return total;
-  });
+  readonly save = stage(
+    "save",
+    z.strictObject({ total: z.number(), round: z.number() }),
+    ({ total, round }) => {
+      if (this.broken(`save ${round}`)) throw new TypeError(`save ${round} is broken`);
+      return total;
+    },
+  );
   /** As dynamic sampling does: asks for more as long as scores fail. */
-  readonly fill = stage("fill", z.strictObject({ items: z.array(z.string()) }), async ({ items }, ctx) => {
-    let good = 0;
-    for (const item of items) {
-      if (item === "last") await this.#turn("fill");
-      const { score } = await ctx.call(this.score, { item }, { id: item });
-      if (score !== null && ++good === 2) break;
-    }
-    return good;
-  });
+  readonly fill = stage(
+    "fill",
+    z.strictObject({ items: z.array(z.string()) }),
+    async ({ items }, ctx) => {
+      let good = 0;
+      for (const item of items) {
+        if (item === "last") await this.#turn("fill");
+        const { score } = await ctx.call(this.score, { item }, { id: item });
+        if (score !== null && ++good === 2) break;
+      }
+      return good;
+    },
+  );
 }
 
-/** An evaluation before, one beside what each of two overlapping rounds learns from, and one after. */
+/**
+ * An evaluation before, one beside what each of two overlapping rounds learns from, and one after.
+ */
 function evaluated({ score, measure, judge, save }: World): Definition {
   return graph("evaluated", NoConfig, (g) => {
     // deno-lint-ignore no-explicit-any -- One function for values of the run and of a round.
     const judged = (on: typeof g, name: string, before: any) => {
-      const scored = on.map(score, on.constant([`${name}-a`, `${name}-bb`]), {}, { as: `${name}_score` });
+      const scored = on.map(score, on.constant([`${name}-a`, `${name}-bb`]), {}, {
+        as: `${name}_score`,
+      });
       const measured = on.stage(measure, { name, scored }, { as: `${name}_measure` });
       return on.stage(judge, { name, scored, measured, before }, { as: name });
     };
@@ -114,13 +129,17 @@ async function execute(world: World, definition: Definition, store = new MemoryS
 
 /** Keys of which there is more than one result. */
 function madeAgain(store: MemoryStore): string[] {
-  const results = store.rows("run").filter(({ kind, key }) => kind === "result" && !key.endsWith("/turn#1"));
+  const results = store.rows("run").filter(({ kind, key }) =>
+    kind === "result" && !key.endsWith("/turn#1")
+  );
   const keys = results.map(({ key }) => key);
   return [...new Set(keys.filter((key, place) => keys.indexOf(key) !== place))].sort();
 }
 
 /** A run that has failed, of its `first` before the others could. */
-async function failed({ first, broken, takes = {} }: Pick<World, "first" | "broken"> & { takes?: World["takes"] }) {
+async function failed(
+  { first, broken, takes = {} }: Pick<World, "first" | "broken"> & { takes?: World["takes"] },
+) {
   const world = Object.assign(new World(), { first, broken, takes });
   const { store, outcome } = await execute(world, evaluated(world));
   ok(outcome.status === "failed");
@@ -138,11 +157,17 @@ const WHOLE = { status: "done", output: { first: 2, total: 2, last: 4 } };
 for (const first of ["before", "between", "learn", "after"]) {
   Deno.test(`what failed is tried again wherever it lies: '${first}' gives up first`, async () => {
     const { store, error } = await failed(
-      first === "after" ? { first: "", broken: (id) => id.startsWith("after") } : { first, broken: () => true },
+      first === "after"
+        ? { first: "", broken: (id) => id.startsWith("after") }
+        : { first, broken: () => true },
     );
     match(error, new RegExp(`${first} has 2 failed scores`));
-    const scores = store.rows("run").filter(({ kind, key }) => kind === "result" && key.includes("_score"));
-    const recorded = scores.filter(({ value }) => value.includes('"score":null')).map(({ key }) => key);
+    const scores = store.rows("run").filter(({ kind, key }) =>
+      kind === "result" && key.includes("_score")
+    );
+    const recorded = scores.filter(({ value }) => value.includes('"score":null')).map(({ key }) =>
+      key
+    );
     strictEqual(recorded.length, first === "after" ? 2 : 12);
     const { outcome } = await mended(store.restarted());
     deepStrictEqual(outcome, WHOLE);
@@ -153,7 +178,11 @@ for (const first of ["before", "between", "learn", "after"]) {
 Deno.test("a failure that was taken stands, and so does all that was made of it", async () => {
   const takes = { before: 1, between: 1, learn: 1 };
   for (const broken of ["after-bb", "save 1", "save 2"]) {
-    const { store } = await failed({ first: "", takes, broken: (id) => id.endsWith("-a") || id === broken });
+    const { store } = await failed({
+      first: "",
+      takes,
+      broken: (id) => id.endsWith("-a") || id === broken,
+    });
     const { outcome } = await mended(store.restarted(), takes);
     deepStrictEqual(outcome, { status: "done", output: { first: 1, total: 1, last: 3 } });
     deepStrictEqual(madeAgain(store).filter((key) => !key.startsWith("after")), []);
@@ -172,7 +201,7 @@ Deno.test("a resume that dies after any append is resumed to the same end", asyn
   }
 });
 
-Deno.test("what began again with another input gives no older result, if its engine is killed before it ends", async () => {
+Deno.test("a stage that started with a new input answers no older result", async () => {
   const { store } = await failed({ first: "before", broken: () => true });
   const isBegun = ({ kind, key }: JournalRow) => kind === "intent" && key === "before_measure";
   const dying = store.restarted({ crash_after: (rows) => rows.some(isBegun) });
@@ -181,7 +210,7 @@ Deno.test("what began again with another input gives no older result, if its eng
   deepStrictEqual((await mended(store.restarted())).outcome, WHOLE);
 });
 
-Deno.test("what a body asked of others is tried again too, and what it asks for no more is dropped", async () => {
+Deno.test("a body's calls are tried again too; those it no longer makes are dropped", async () => {
   const filling = (world: World) =>
     graph("filling", NoConfig, (g) => {
       const scored = g.map(world.score, g.constant(["a"]));
@@ -192,12 +221,14 @@ Deno.test("what a body asked of others is tried again too, and what it asks for 
       };
     }) as Definition;
   const broken = Object.assign(new World(), {
-    ...{ first: "before", after: "fill/score#z" },
+    first: "before",
+    after: "fill/score#z",
     broken: (id: string) => id !== "z",
   });
   const { store, outcome } = await execute(broken, filling(broken));
   match(JSON.stringify(outcome), /before has 1 failed scores/);
-  const filled = (rows = store.rows("run")) => rows.filter(({ kind, key }) => kind === "result" && /^fill/.test(key));
+  const filled = (rows = store.rows("run")) =>
+    rows.filter(({ kind, key }) => kind === "result" && /^fill/.test(key));
   deepStrictEqual(filled().map(({ key }) => key), ["fill/score#x", "fill/score#y", "fill/score#z"]);
   const calm = new World();
   const resumed = await execute(calm, filling(calm), store.restarted());

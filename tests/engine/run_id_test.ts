@@ -25,12 +25,18 @@ Deno.test("a run's id is one plain name of a file", () => {
   }
 });
 
-Deno.test("no id that passes leads out of the directory that it is joined to, or to another id's", () => {
+Deno.test("no valid id leads out of its directory, or into another id's", () => {
   const characters = fc.array(fc.constantFrom(..."aZ0._-/\\ ~:\n%"), { maxLength: 6 });
-  const ids = fc.oneof(fc.string(), characters.map((chosen) => chosen.join("")), fc.constantFrom(...BAD_IDS));
+  const ids = fc.oneof(
+    fc.string(),
+    characters.map((chosen) => chosen.join("")),
+    fc.constantFrom(...BAD_IDS),
+  );
   fc.assert(
     fc.property(ids, (id) => {
-      if (isRunId(id)) deepStrictEqual([dirname(join("/home", id)), basename(join("/home", id))], ["/home", id]);
+      if (isRunId(id)) {
+        deepStrictEqual([dirname(join("/home", id)), basename(join("/home", id))], ["/home", id]);
+      }
     }),
     { numRuns: 1000 },
   );
@@ -38,9 +44,12 @@ Deno.test("no id that passes leads out of the directory that it is joined to, or
 
 Deno.test("an id that we make is one, whatever the name that it begins with", () => {
   fc.assert(
-    fc.property(fc.oneof(fc.string({ maxLength: 300 }), fc.constantFrom("試行 🙂", ...BAD_IDS)), (name) => {
-      ok(isRunId(newRunId(name)), newRunId(name));
-    }),
+    fc.property(
+      fc.oneof(fc.string({ maxLength: 300 }), fc.constantFrom("試行 🙂", ...BAD_IDS)),
+      (name) => {
+        ok(isRunId(newRunId(name)), newRunId(name));
+      },
+    ),
   );
   ok(newRunId("my run/lr 3").startsWith("my-run-lr-3-"));
 });

@@ -18,7 +18,10 @@ const STATES: Record<string, (store: Store, run: string) => Promise<number>> = {
   cancelled: (store, run) => ended(store, { run, status: "cancelled" }),
 };
 
-async function ended(store: Store, { run, status }: { run: string; status: "done" | "failed" | "cancelled" }) {
+async function ended(
+  store: Store,
+  { run, status }: { run: string; status: "done" | "failed" | "cancelled" },
+) {
   const epoch = await started(store, run);
   await store.finish(run, epoch, status, "{}");
   return epoch;
@@ -36,25 +39,52 @@ const STEPS: Record<string, (store: Store, run: string, epoch: number) => Promis
 /** Status, owner and open requests after each step from each state; `*`: it has an owner. */
 const LIFE: Record<string, Record<keyof typeof STEPS, string>> = {
   created: {
-    ...{ claim: "running*", cancel: "cancelled", drain: "created" },
-    ...{ done: "created", release: "created", reopen: "created" },
+    claim: "running*",
+    cancel: "cancelled",
+    drain: "created",
+    done: "created",
+    release: "created",
+    reopen: "created",
   },
   owned: {
-    ...{ claim: "running*", cancel: "running* cancel", drain: "running* drain" },
-    ...{ done: "done", release: "running", reopen: "running*" },
+    claim: "running*",
+    cancel: "running* cancel",
+    drain: "running* drain",
+    done: "done",
+    release: "running",
+    reopen: "running*",
   },
   released: {
-    ...{ claim: "running*", cancel: "cancelled", drain: "running" },
-    ...{ done: "running", release: "running", reopen: "running" },
+    claim: "running*",
+    cancel: "cancelled",
+    drain: "running",
+    done: "running",
+    release: "running",
+    reopen: "running",
   },
   failed: {
-    ...{ claim: "failed*", cancel: "failed", drain: "failed" },
-    ...{ done: "failed", release: "failed", reopen: "failed" },
+    claim: "failed*",
+    cancel: "failed",
+    drain: "failed",
+    done: "failed",
+    release: "failed",
+    reopen: "failed",
   },
-  done: { claim: "done", cancel: "done", drain: "done", done: "done", release: "done", reopen: "done" },
+  done: {
+    claim: "done",
+    cancel: "done",
+    drain: "done",
+    done: "done",
+    release: "done",
+    reopen: "done",
+  },
   cancelled: {
-    ...{ claim: "cancelled", cancel: "cancelled", drain: "cancelled" },
-    ...{ done: "cancelled", release: "cancelled", reopen: "cancelled" },
+    claim: "cancelled",
+    cancel: "cancelled",
+    drain: "cancelled",
+    done: "cancelled",
+    release: "cancelled",
+    reopen: "cancelled",
   },
 };
 
@@ -76,7 +106,7 @@ Deno.test("the life of a run: every step from every state", async () => {
   deepStrictEqual(found, LIFE);
 });
 
-Deno.test("endedAs(): an end stands in its own epoch; hasEnded() and isUnfinished() leave out failed", () => {
+Deno.test("endedAs() is of one epoch; hasEnded() and isUnfinished() omit failed", () => {
   const head = { ...newRun("a"), epoch: 2 } as unknown as Parameters<typeof endedAs>[0];
   deepStrictEqual(endedAs({ ...head, status: "failed" }, 2), { fenced: false, status: "failed" });
   deepStrictEqual(endedAs({ ...head, status: "failed" }, 1), { fenced: true });

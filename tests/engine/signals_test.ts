@@ -5,7 +5,7 @@ import { bench, soleStage } from "./fixtures.ts";
 
 const nextTurn = () => new Promise<void>((resolve) => void setImmediate(resolve));
 
-Deno.test("signalRun() reaches a body that another engine runs, at its next look at the store", async () => {
+Deno.test("signalRun() reaches a body that another engine runs", async () => {
   const used = bench();
   const { definition, built } = soleStage((_, ctx) => ctx.signalled("approve"));
   await used.engine.create(definition as GraphDefinition, {}, { id: "run" });
@@ -16,15 +16,21 @@ Deno.test("signalRun() reaches a body that another engine runs, at its next look
   deepStrictEqual(await ended, { status: "done", output: { by: "ada" } });
 });
 
-Deno.test("signalRun() before anything runs is kept; again with another value, or after the end, it is refused", async () => {
+Deno.test("signalRun() is kept from the start; a second value is refused", async () => {
   const used = bench();
   const { definition, built } = soleStage((_, ctx) => ctx.signalled("approve"));
   await used.engine.create(definition as GraphDefinition, {}, { id: "run" });
   await signalRun(used.store, "run", { name: "approve", value: true });
   await signalRun(used.store, "run", { name: "approve", value: true });
-  await rejects(signalRun(used.store, "run", { name: "approve", value: false }), /was given before: it is true/);
+  await rejects(
+    signalRun(used.store, "run", { name: "approve", value: false }),
+    /was given before: it is true/,
+  );
   deepStrictEqual(await used.engine.execute("run", built), { status: "done", output: true });
   await rejects(signalRun(used.store, "run", { name: "late" }), /because it has ended: it is done/);
   const long = "x".repeat(70_000);
-  await rejects(signalRun(used.store, "run", { name: "big", value: long }), /too long: 70002 characters/);
+  await rejects(
+    signalRun(used.store, "run", { name: "big", value: long }),
+    /too long: 70002 characters/,
+  );
 });

@@ -44,18 +44,20 @@ class Holders {
 
 const needs = fc.record({ a: fc.integer({ min: 0, max: 4 }), b: fc.integer({ min: 0, max: 2 }) });
 
-Deno.test("Slots: never more than there are, all of a request or none, and everybody is served once", async () => {
-  await fc.assert(fc.asyncProperty(fc.array(fc.tuple(needs, fc.nat()), { maxLength: 60 }), async (steps) => {
-    const holders = new Holders();
-    for (const [needs, pick] of steps) {
-      await holders.ask(needs);
-      const held = [...holders.held.keys()];
-      if (pick % 3 > 0 && held.length > 0) await holders.release(held[pick % held.length]!);
-      ok(holders.used("a") <= 4 && holders.used("b") <= 2);
-    }
-    while (holders.held.size > 0) await holders.release([...holders.held.keys()][0]!);
-    deepStrictEqual(holders.got.toSorted((a, b) => a - b), steps.map((_, i) => i));
-  }));
+Deno.test("Slots serves each request once, all or none, within what there is", async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(fc.tuple(needs, fc.nat()), { maxLength: 60 }), async (steps) => {
+      const holders = new Holders();
+      for (const [needs, pick] of steps) {
+        await holders.ask(needs);
+        const held = [...holders.held.keys()];
+        if (pick % 3 > 0 && held.length > 0) await holders.release(held[pick % held.length]!);
+        ok(holders.used("a") <= 4 && holders.used("b") <= 2);
+      }
+      while (holders.held.size > 0) await holders.release([...holders.held.keys()][0]!);
+      deepStrictEqual(holders.got.toSorted((a, b) => a - b), steps.map((_, i) => i));
+    }),
+  );
 });
 
 Deno.test("Slots: equal requests are served in the order in which they asked", async () => {
@@ -70,7 +72,7 @@ Deno.test("Slots: equal requests are served in the order in which they asked", a
   }));
 });
 
-Deno.test("Slots: a request for all is passed by 8 small ones and by no more, however many keep coming", async () => {
+Deno.test("Slots: 8 small requests may pass a request for all, and no more", async () => {
   const holders = new Holders({ a: 2 });
   const first = [await holders.ask({ a: 1 }), await holders.ask({ a: 1 })];
   const large = await holders.ask({ a: 2 });
@@ -90,10 +92,13 @@ Deno.test("Slots: what needs another group is not held up by a large request", a
 });
 
 Deno.test("Slots.reserve() refuses what can never be", () => {
-  throws(() => new Slots({ a: 2 }).reserve({ a: 3 }), /Cannot reserve 3 slots of 'a' because there are 2/);
+  throws(
+    () => new Slots({ a: 2 }).reserve({ a: 3 }),
+    /Cannot reserve 3 slots of 'a' because there are 2/,
+  );
 });
 
-Deno.test("a stage that names slots of two groups waits for both at once and keeps others off", async () => {
+Deno.test("a stage that names slots of two groups waits for both together", async () => {
   const one = defineStage({
     name: "one",
     version: 1,

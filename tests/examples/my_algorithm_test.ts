@@ -1,4 +1,7 @@
-/** Adding an algorithm: what it touches, in TypeScript and in Python, and that it then is one like the others. */
+/**
+ * Adding an algorithm: what it touches, in TypeScript and in Python, and that it then is one like
+ * the others.
+ */
 import { deepStrictEqual, ok, strictEqual } from "node:assert/strict";
 import { fileURLToPath } from "node:url";
 import { my_algorithm } from "../../examples/my_algorithm.ts";
@@ -7,7 +10,7 @@ import { pythonFile } from "../algs/python_file.ts";
 import { cutsOf, randomStep } from "../algs/steps.ts";
 import { traced } from "../algs/traced.ts";
 import { rl, shareEnvironments, show } from "../crash/runs.ts";
-import { copyTree } from "../copy_tree.ts";
+import { copyTree, denoIn, differing } from "../copy_tree.ts";
 import { ensureTestEnvironments } from "../environments.ts";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
@@ -32,10 +35,15 @@ Deno.test("my_algorithm.py has the loss, metrics and gradient of my_algorithm.ts
     const losses = [variant, typescript.variants[i]!].map(({ losses }) => losses[0]!);
     const [ours, theirs] = await Promise.all(losses.map((loss) => loss.differentiate(cases)));
     const numbers = (all: typeof ours) =>
-      all!.flat().flatMap(({ loss, metrics, gradients }) => [loss, ...Object.values(metrics), gradients.logp!].flat(3));
+      all!.flat().flatMap(({ loss, metrics, gradients }) =>
+        [loss, ...Object.values(metrics), gradients.logp!].flat(3)
+      );
     for (const [k, value] of numbers(ours).entries()) {
       const other = numbers(theirs)[k]!;
-      ok(Math.abs(value - other) <= 1e-12 * Math.max(Math.abs(other), 1e-3), `${value} in Python, ${other}`);
+      ok(
+        Math.abs(value - other) <= 1e-12 * Math.max(Math.abs(other), 1e-3),
+        `${value} in Python, ${other}`,
+      );
     }
   }
 });
@@ -45,42 +53,59 @@ Deno.test("my_algorithm.ts joins with its file and its line: the rest is generat
   try {
     await copyTree(ROOT, dir);
     await addTo(dir);
-    deepStrictEqual(await differing(dir), TOUCHED);
+    deepStrictEqual(await differing(ROOT, dir), TOUCHED);
     const page = `${dir}docs/algorithms/my_algorithm.md`;
     const edit = "**When:** a clip cuts off too much.";
     for (const there of [false, true]) {
-      const generated = await deno(dir, ["run", "-A", "cli/write_schemas.ts"]);
+      const generated = await denoIn(dir, ["run", "-A", "cli/write_schemas.ts"]);
       ok(generated.ok, generated.output);
-      deepStrictEqual(await differing(dir), [...TOUCHED, ...GENERATED].sort());
+      deepStrictEqual(await differing(ROOT, dir), [...TOUCHED, ...GENERATED].sort());
       const text = await Deno.readTextFile(page);
       if (there) ok(text.includes(edit), "a page that exists is kept");
       else await Deno.writeTextFile(page, text.replace(/^\*\*When:.*$/m, edit));
     }
     for (const [what, args] of Object.entries(CHECKS)) {
       await t.step(what, async () => {
-        const { ok: good, output } = await deno(dir, args);
+        const { ok: good, output } = await denoIn(dir, args);
         ok(good && !output.includes("| 0 passed"), output);
       });
     }
     await t.step("it trains in the graph that ships, over fake workers", async () => {
       await Deno.writeTextFile(`${dir}tests/flows/short_training.ts`, TRAINING);
-      const { ok: good, output } = await deno(dir, ["run", "-A", "--no-check", "tests/flows/short_training.ts"]);
+      const { ok: good, output } = await denoIn(dir, [
+        "run",
+        "-A",
+        "--no-check",
+        "tests/flows/short_training.ts",
+      ]);
       ok(good, output);
-      deepStrictEqual(JSON.parse(output.trimEnd().split("\n").at(-1)!), { status: "done", trained: 3 });
+      deepStrictEqual(JSON.parse(output.trimEnd().split("\n").at(-1)!), {
+        status: "done",
+        trained: 3,
+      });
     });
   } finally {
     await Deno.remove(dir, { recursive: true });
   }
 });
 
-Deno.test("my_algorithm.py trains the quickstart's model, and its run is what was recorded", async () => {
+Deno.test("my_algorithm.py trains the quickstart's model as its run was recorded", async () => {
   await ensureTestEnvironments();
   const home = await Deno.makeTempDir({ prefix: "holdfast-algorithm-" });
   try {
     await shareEnvironments(home);
     const sizes = ["warmup.rounds=2", "online.rounds=2", "checkpoints.every_rounds=2"];
     const settings = ["algorithm=examples/my_algorithm.py", "algorithm.tau_negative=1.2"];
-    const run = ["run", "configs/quickstart_small.yaml", ...sizes, ...settings, "--id", "mine", "--home", home];
+    const run = [
+      "run",
+      "configs/quickstart_small.yaml",
+      ...sizes,
+      ...settings,
+      "--id",
+      "mine",
+      "--home",
+      home,
+    ];
     const ended = await rl(run, {});
     strictEqual(ended.code, 0, ended.output);
     const { status, round, metrics } = await show(home, "mine");
@@ -89,20 +114,41 @@ Deno.test("my_algorithm.py trains the quickstart's model, and its run is what wa
     const verified = await rl(["verify", "mine", "--home", home], {});
     strictEqual(verified.code, 0, verified.output);
 
-    const args = ["examples/my_algorithm.py", "tau_negative=1.2", "--batch", "mine/2", "--json", "--home", home];
+    const args = [
+      "examples/my_algorithm.py",
+      "tau_negative=1.2",
+      "--batch",
+      "mine/2",
+      "--json",
+      "--home",
+      home,
+    ];
     const tried = await rl(["loss", "try", ...args], {});
     strictEqual(tried.code, 0, tried.output);
     const { losses: [{ loss, rows }], notes } = JSON.parse(tried.output);
-    ok(Math.abs(loss - metrics["policy/loss"]!) < 1e-3, "of the same batch, but for the sampler's rounding");
+    ok(
+      Math.abs(loss - metrics["policy/loss"]!) < 1e-3,
+      "of the same batch, but for the sampler's rounding",
+    );
     strictEqual(rows.length, 8 * 4);
     deepStrictEqual(notes, ["old_logp is not in the batch: behaviour_logp stands for it"]);
 
     await Deno.writeTextFile(`${home}/bad.py`, BAD);
-    const refused = await rl(["run", "configs/quickstart_small.yaml", `algorithm=${home}/bad.py`, "--home", home], {});
+    const refused = await rl([
+      "run",
+      "configs/quickstart_small.yaml",
+      `algorithm=${home}/bad.py`,
+      "--home",
+      home,
+    ], {});
     strictEqual(refused.code, 2, refused.output);
     ok(/bad.py because it depends on how a step is cut/.test(refused.output), refused.output);
     const { output: runs } = await rl(["runs", "--json", "--home", home], {});
-    deepStrictEqual(JSON.parse(runs).map(({ id }: { id: string }) => id), ["mine"], "nothing was recorded");
+    deepStrictEqual(
+      JSON.parse(runs).map(({ id }: { id: string }) => id),
+      ["mine"],
+      "nothing was recorded",
+    );
   } finally {
     await Deno.remove(home, { recursive: true });
   }
@@ -124,13 +170,27 @@ const CHECKS: Record<string, string[]> = {
   "it has every property": testArgs("tests/algs/properties_test.ts", "/my_algorithm/"),
   "its configuration is one like the others": testArgs(
     "tests/configs/shipped_files_test.ts",
-    "/configuration of its own/",
+    "/every online algorithm has a configuration/",
   ),
-  "its page is one like the others": testArgs("tests/docs/algorithm_pages_test.ts", "/^my_algorithm|the list/"),
+  "its page is one like the others": testArgs(
+    "tests/docs/algorithm_pages_test.ts",
+    "/^my_algorithm|the list/",
+  ),
   "what is asked of the whole table is asked of it": [
-    ...["test", "-A", "--quiet", "--no-check"],
-    ...["algorithms", "identities", "kl", "peers", "profiles", "recorded_losses", "truncation"]
-      .map((name) => `tests/algs/${name}_test.ts`),
+    "test",
+    "-A",
+    "--quiet",
+    "--no-check",
+    ...[
+      "table",
+      "terms",
+      "identities",
+      "kl",
+      "peers",
+      "profiles",
+      "recorded_losses",
+      "truncation",
+    ].map((name) => `tests/algs/${name}_test.ts`),
     "tests/bench/learning_test.ts",
   ],
 };
@@ -142,8 +202,10 @@ function testArgs(file: string, filter: string): string[] {
 const TRAINING = `import { online } from "../../flows/online.ts";
 import { execute, onlineConfig, stores } from "./fixtures.ts";
 const { model, ...home } = await stores();
-const { outcome, trainer } = await execute(online, onlineConfig(model, { algorithm: { name: "my_algorithm" } }), home);
-console.log(JSON.stringify({ status: outcome.status, trained: trainer.calls.filter(({ op }) => op === "train").length }));
+const config = onlineConfig(model, { algorithm: { name: "my_algorithm" } });
+const { outcome, trainer } = await execute(online, config, home);
+const trained = trainer.calls.filter(({ op }) => op === "train").length;
+console.log(JSON.stringify({ status: outcome.status, trained }));
 `;
 
 /** The two files that a new algorithm touches, and what `deno task schema` then writes. */
@@ -156,31 +218,14 @@ const GENERATED = [
   "docs/settings.md",
 ];
 
-/** Files of the copy that the repository has not, or has otherwise. */
-async function differing(dir: string, room = ""): Promise<string[]> {
-  const found: string[] = [];
-  for await (const { name, isDirectory } of Deno.readDir(`${dir}${room}`)) {
-    const path = `${room}${name}`;
-    if (isDirectory) found.push(...await differing(dir, `${path}/`));
-    else if (await Deno.readTextFile(`${ROOT}${path}`).catch(() => null) !== await Deno.readTextFile(`${dir}${path}`)) {
-      found.push(path);
-    }
-  }
-  return found.sort();
-}
-
 async function addTo(dir: string): Promise<void> {
   const text = await Deno.readTextFile(`${EXAMPLE}.ts`);
-  const own = text.replace(/^import .* from "holdfast";$/m, NEIGHBOURS);
+  const own = text.replace(/^import \{[^}]*\} from "holdfast";$/m, NEIGHBOURS);
   await Deno.writeTextFile(`${dir}algs/my_algorithm.ts`, own);
   const table = await Deno.readTextFile(`${dir}algs/table.ts`);
   const line = table.replace("export const ONLINE_ALGORITHMS = {\n", "$&  my_algorithm,\n");
-  await Deno.writeTextFile(`${dir}algs/table.ts`, `import { my_algorithm } from "./my_algorithm.ts";\n${line}`);
-}
-
-async function deno(cwd: string, args: string[]): Promise<{ ok: boolean; output: string }> {
-  const command = new Deno.Command(Deno.execPath(), { args, cwd, env: { NO_COLOR: "1" }, stdin: "null" });
-  const { success, stdout, stderr } = await command.output();
-  const text = new TextDecoder();
-  return { ok: success, output: text.decode(stderr) + text.decode(stdout) };
+  await Deno.writeTextFile(
+    `${dir}algs/table.ts`,
+    `import { my_algorithm } from "./my_algorithm.ts";\n${line}`,
+  );
 }

@@ -1,12 +1,10 @@
 import { deepStrictEqual, match, ok, strictEqual } from "node:assert/strict";
-import fc from "fast-check";
 import { z } from "zod";
 import { AlgorithmChoice } from "../../algs/mod.ts";
 import { Batch } from "../../data/mod.ts";
 import { ArtifactStore, Engine, graph } from "../../engine/mod.ts";
 import { MemoryStore } from "../../testing/mod.ts";
 import { assignCredit, type ScoredGroup, untrainedText } from "../../flows/mod.ts";
-import { splitEvenly } from "../../flows/stages/optimizer_steps.ts";
 import { scratch } from "./fixtures.ts";
 
 const artifacts = new ArtifactStore(await scratch());
@@ -54,27 +52,42 @@ async function credit(
   });
   const one = graph("one", z.strictObject({}), (g) => {
     const start = g.constant<unknown>(null);
-    return g.loop("round", { times: 1, carry: { credit: start } }, (r) => ({ credit: r.stage(assignCredit, input) }))
+    return g.loop(
+      "round",
+      { times: 1, carry: { credit: start } },
+      (r) => ({ credit: r.stage(assignCredit, input) }),
+    )
       .credit;
   });
   await engine.create(one, {}, { id: "run" });
   const outcome = await engine.execute("run", one.build({}));
-  if (outcome.status !== "done") return { error: outcome.status === "failed" ? outcome.error : null, metrics, total };
+  if (outcome.status !== "done") {
+    return { error: outcome.status === "failed" ? outcome.error : null, metrics, total };
+  }
   const made = outcome.output as { batch: Parameters<ArtifactStore["getJson"]>[0] | null };
   const batch = made.batch === null ? null : Batch.parse(await artifacts.getJson(made.batch));
-  return { output: made, batch: batch as Extract<Batch, { kind: "trajectories" }> | null, metrics, total, logs };
+  return {
+    output: made,
+    batch: batch as Extract<Batch, { kind: "trajectories" }> | null,
+    metrics,
+    total,
+    logs,
+  };
 }
 
-Deno.test("assign_credit orders groups by draw, whatever order they came in, and gives each sample its advantage", async () => {
+Deno.test("assign_credit orders groups by draw and gives samples advantages", async () => {
   const { batch, total } = await credit([scored(5, [0, 1]), scored(2, [1, 0, 1])]);
   deepStrictEqual(batch!.groups.map(({ draw }) => draw), [2, 5]);
   const advantage = batch!.columns.advantage as { values: number[] };
   strictEqual(advantage.values.length, 5);
-  ok(advantage.values[0]! > 0 && advantage.values[1]! < 0 && advantage.values[3]! < 0 && advantage.values[4]! > 0);
+  ok(
+    advantage.values[0]! > 0 && advantage.values[1]! < 0 && advantage.values[3]! < 0 &&
+      advantage.values[4]! > 0,
+  );
   deepStrictEqual(total, { trained: 2 });
 });
 
-Deno.test("assign_credit leaves failed groups out of the batch and counts them by reason", async () => {
+Deno.test("assign_credit leaves out failed groups and counts them by reason", async () => {
   const groups = [scored(0, [0, 1]), scored(1, [], "reward_timeout"), scored(2, [1, 0])];
   const { batch, total, metrics } = await credit(groups);
   deepStrictEqual(batch!.groups.map(({ draw }) => draw), [0, 2]);
@@ -82,26 +95,33 @@ Deno.test("assign_credit leaves failed groups out of the batch and counts them b
   strictEqual(metrics["reward/mean"], 0.5);
 });
 
-Deno.test("assign_credit makes no batch if no group has a nonzero advantage: the policy is carried over", async () => {
+Deno.test("assign_credit makes no batch without a nonzero advantage", async () => {
   const { batch, total, metrics } = await credit([scored(0, [1, 1]), scored(1, [0, 0])]);
   deepStrictEqual([batch, total], [null, { "filtered.zero_advantage": 2 }]);
   strictEqual(metrics["reward/zero_std_frac"], 1);
 });
 
-Deno.test("assign_credit with every group failed makes no batch and counts no filtered draw", async () => {
-  const { batch, total } = await credit([scored(0, [], "reward_error")], { failed_fraction_max: 1 });
+Deno.test("assign_credit makes no batch if every group failed", async () => {
+  const { batch, total } = await credit([scored(0, [], "reward_error")], {
+    failed_fraction_max: 1,
+  });
   deepStrictEqual([batch, total], [null, { "failed.reward_error": 1 }]);
 });
 
-Deno.test("assign_credit fails above failed_fraction_max, and names the first draw with its reason", async () => {
+Deno.test("assign_credit names the first failure above failed_fraction_max", async () => {
   const groups = [scored(0, [0, 1]), scored(1, [], "reward_error"), scored(2, [], "reward_error")];
   const { error } = await credit(groups, { failed_fraction_max: 0.5 });
-  match(error!.message, /2 of 3 groups failed.*failed_fraction_max.*draw 1.*reward_error.*picky: the row is broken/);
+  match(
+    error!.message,
+    /2 of 3 groups failed.*failed_fraction_max.*draw 1.*reward_error.*picky: the row is broken/,
+  );
   strictEqual((await credit(groups, { failed_fraction_max: 0.67 })).error, undefined);
 });
 
-Deno.test("assign_credit cuts whole groups into updates and emits what a round is judged by", async () => {
-  const { batch, metrics } = await credit([0, 1, 2].map((draw) => scored(draw, [draw, 1])), { updates_per_batch: 2 });
+Deno.test("assign_credit cuts whole groups into updates and emits metrics", async () => {
+  const { batch, metrics } = await credit([0, 1, 2].map((draw) => scored(draw, [draw, 1])), {
+    updates_per_batch: 2,
+  });
   deepStrictEqual(batch!.updates, [[0], [1, 2]]);
   deepStrictEqual(
     [metrics["reward/mean"], metrics["reward/right/mean"], metrics["completions/truncated_frac"]],
@@ -116,28 +136,40 @@ function withCut(group: ScoredGroup, ...places: number[]): ScoredGroup {
   return { ...group, stops: group.stops.map((_, i) => (places.includes(i) ? "length" : "stop")) };
 }
 
-Deno.test("assign_credit with mask_truncated compares with cut completions, names them in the batch and counts them", async () => {
+Deno.test("assign_credit compares with masked completions and counts them", async () => {
   const groups = [withCut(scored(0, [1, 0, 0]), 2), withCut(scored(1, [0, 1]), 0)];
   const whole = await credit(groups);
   const { batch, total, metrics } = await credit(groups, {}, MASKING);
   deepStrictEqual(batch, { ...whole.batch, masked: [2, 3] });
   deepStrictEqual([total, metrics["completions/masked"]], [{ trained: 2 }, 2]);
   strictEqual("completions/masked" in whole.metrics, false);
-  deepStrictEqual((await credit([withCut(scored(0, [1, 0]))], {}, MASKING)).batch!.masked, undefined);
+  deepStrictEqual(
+    (await credit([withCut(scored(0, [1, 0]))], {}, MASKING)).batch!.masked,
+    undefined,
+  );
 });
 
-Deno.test("assign_credit leaves out an optimizer step of which mask_truncated leaves nothing, and counts its groups", async () => {
-  const groups = [withCut(scored(0, [1, 0])), withCut(scored(1, [1, 0]), 0, 1), withCut(scored(2, [1, 0]), 1)];
+Deno.test("assign_credit leaves out a step whose completions are all masked", async () => {
+  const groups = [
+    withCut(scored(0, [1, 0])),
+    withCut(scored(1, [1, 0]), 0, 1),
+    withCut(scored(2, [1, 0]), 1),
+  ];
   const { batch, total, logs } = await credit(groups, { updates_per_batch: 3 }, MASKING);
   deepStrictEqual([batch!.updates, batch!.masked], [[[0], [2]], [2, 3, 5]]);
   deepStrictEqual(total, { trained: 2, "filtered.truncated": 1 });
-  deepStrictEqual(logs, ["1 of 3 optimizer steps are not taken: mask_truncated leaves nothing of theirs"]);
+  deepStrictEqual(logs, [
+    "1 of 3 optimizer steps are not taken: mask_truncated leaves nothing of theirs",
+  ]);
 });
 
-Deno.test("assign_credit takes no step if every completion with an advantage is masked", async () => {
+Deno.test("assign_credit takes no step if all that has an advantage is masked", async () => {
   const cut = withCut(scored(0, [1, 0]), 0, 1);
   const { batch, total } = await credit([cut, withCut(scored(1, [1, 1]), 0)], {}, MASKING);
-  deepStrictEqual([batch, total], [null, { "filtered.truncated": 1, "filtered.zero_advantage": 1 }]);
+  deepStrictEqual([batch, total], [null, {
+    "filtered.truncated": 1,
+    "filtered.zero_advantage": 1,
+  }]);
   strictEqual(
     untrainedText({ read: 2, ...total }),
     "no step was taken, as none of 2 groups had an advantage in a completion that is not masked " +
@@ -145,14 +177,4 @@ Deno.test("assign_credit takes no step if every completion with an advantage is 
   );
   const half = withCut(scored(0, [1, 0.5, 0]), 0, 2); // What is left has advantage 0.
   deepStrictEqual((await credit([half], {}, MASKING)).batch, null);
-});
-
-Deno.test("splitEvenly() cuts 0..n-1 into runs that differ by at most one and hold each index once, in order", () => {
-  fc.assert(fc.property(fc.nat(60), fc.integer({ min: 1, max: 20 }), (n, parts) => {
-    const runs = splitEvenly(n, parts);
-    deepStrictEqual(runs.flat(), Array.from({ length: n }, (_, i) => i));
-    strictEqual(runs.length, Math.min(n, parts));
-    const lengths = runs.map((run) => run.length);
-    ok(n === 0 || Math.max(...lengths) - Math.min(...lengths) <= 1);
-  }));
 });

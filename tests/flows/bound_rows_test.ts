@@ -23,12 +23,26 @@ function prompts(lengths: readonly number[]): RowTable {
 
 type Bounds = { prompt_tokens_max?: number | null; on_long_prompt?: string };
 
-async function ran(lengths: readonly number[], bounds: Bounds, { tokens_max = null as number | null } = {}) {
+async function ran(
+  lengths: readonly number[],
+  bounds: Bounds,
+  { tokens_max = null as number | null } = {},
+) {
   const home = await stores();
-  const config = onlineConfig(home.model, { data: { train: [{ path: "t" }], ...bounds }, checkpoints: {} });
+  const config = onlineConfig(home.model, {
+    data: { train: [{ path: "t" }], ...bounds },
+    checkpoints: {},
+  });
   const trainer = new FakeTrainer({ artifacts: home.artifacts, tokens_max });
-  const ended = await execute(online, config, { ...home, trainer, rows: { train: prompts(lengths) } });
-  const view = await runView(home.store, (await home.store.head("run"))!, { workers: [], metrics: {} });
+  const ended = await execute(online, config, {
+    ...home,
+    trainer,
+    rows: { train: prompts(lengths) },
+  });
+  const view = await runView(home.store, (await home.store.head("run"))!, {
+    workers: [],
+    metrics: {},
+  });
   const slabs = ended.samplers.flatMap(({ calls }) => calls).filter(({ op }) => op === "generate");
   const draws = slabs.flatMap(({ args }) =>
     (args as { slab: { draws: { row: Row; prompt_tokens_max?: number }[] } }).slab.draws
@@ -36,7 +50,7 @@ async function ran(lengths: readonly number[], bounds: Bounds, { tokens_max = nu
   return { ...ended, view, draws };
 }
 
-Deno.test("rows that are too long fail a run before anything is generated, and are named", async () => {
+Deno.test("rows that are too long are named before anything is generated", async () => {
   const { outcome, draws, view } = await ran([4, 9, 4, 12], { prompt_tokens_max: 8 });
   strictEqual(outcome.status, "failed");
   deepStrictEqual(draws, []);
@@ -48,12 +62,20 @@ Deno.test("rows that are too long fail a run before anything is generated, and a
 });
 
 /** Starts one run again and again, each time with these rows of both splits. */
-async function resumed(...tries: { train: readonly number[]; eval: readonly number[]; broken?: boolean }[]) {
+async function resumed(
+  ...tries: { train: readonly number[]; eval: readonly number[]; broken?: boolean }[]
+) {
   const home = await stores();
   const data = { train: [{ path: "t" }], eval: [{ path: "e" }], prompt_tokens_max: 8 };
   const reward = [{ name: "python", source: "/nowhere/reward.py:good" }];
   const rollouts = { failed_fraction_max: 0 };
-  const config = onlineConfig(home.model, { data, reward, rollouts, evaluate: { problems: 1 }, rounds: 4 });
+  const config = onlineConfig(home.model, {
+    data,
+    reward,
+    rollouts,
+    evaluate: { problems: 1 },
+    rounds: 4,
+  });
   const ends: string[] = [];
   for (const { broken = false, ...lengths } of tries) {
     const rows = { train: prompts(lengths.train), eval: prompts(lengths.eval) };
@@ -67,10 +89,13 @@ function scoring(broken: boolean): Operator {
   const score = ({ id }: { id: string }, n: number) =>
     broken ? scoredItem({ id, outcome: "error", error: "broken" }) : scoredItem({ id, score: n });
   const results = (args: unknown) => (args as { items: { id: string }[] }).items.map(score);
-  return { call: (_, args) => Promise.resolve({ outputs: [{ results: results(args) }], blobs: [], generation: 1 }) };
+  return {
+    call: (_, args) =>
+      Promise.resolve({ outputs: [{ results: results(args) }], blobs: [], generation: 1 }),
+  };
 }
 
-Deno.test("rows that were named as too long and were removed or shortened are bounded anew on resume, once and for all stages", async () => {
+Deno.test("a resume bounds repaired rows again, once for all stages", async () => {
   const good = { train: [4, 5, 6], eval: [3] };
   for (const split of ["train", "eval"] as const) {
     const long = { ...good, [split]: [4, 9, 4] };
@@ -81,7 +106,7 @@ Deno.test("rows that were named as too long and were removed or shortened are bo
   }
 });
 
-Deno.test("rows that change once they were drawn from, or though nobody refused them, are refused on resume", async () => {
+Deno.test("a resume refuses changed rows that were drawn from, or not refused", async () => {
   const good = { train: [4, 5, 6], eval: [3] };
   const [first, second] = await resumed({ ...good, broken: true }, { ...good, train: [4, 5] });
   match(first!, /broken/);
@@ -89,7 +114,9 @@ Deno.test("rows that change once they were drawn from, or though nobody refused 
   const other = { train: [4, 5], eval: [3] };
   const [long, ...later] = await resumed({ ...good, eval: [9] }, other, other);
   match(long!, /'row-0' \(9\)/);
-  for (const message of later) match(message, /'train' rows because their files changed since the run began/);
+  for (const message of later) {
+    match(message, /'train' rows because their files changed since the run began/);
+  }
 });
 
 Deno.test("without a bound of its own a prompt leaves the model room for one token", async () => {
@@ -98,11 +125,14 @@ Deno.test("without a bound of its own a prompt leaves the model room for one tok
   }
 });
 
-Deno.test("drop: the run has exactly the rows within the bound, each epoch all of them, and says how many it left out", async () => {
+Deno.test("drop keeps the rows within the bound, and counts the others", async () => {
   const lengths = fc.array(fc.integer({ min: 1, max: 20 }), { minLength: 1, maxLength: 12 });
   await fc.assert(
     fc.asyncProperty(lengths, fc.integer({ min: 1, max: 20 }), async (lengths, most) => {
-      const { outcome, draws, view } = await ran(lengths, { prompt_tokens_max: most, on_long_prompt: "drop" });
+      const { outcome, draws, view } = await ran(lengths, {
+        prompt_tokens_max: most,
+        on_long_prompt: "drop",
+      });
       const kept = lengths.flatMap((length, n) => (length <= most ? [`row-${n}`] : []));
       if (kept.length === 0) {
         strictEqual(outcome.status, "failed");
@@ -111,7 +141,9 @@ Deno.test("drop: the run has exactly the rows within the bound, each epoch all o
       strictEqual(outcome.status, "done");
       const drawn = draws.map(({ row }) => row.row_id);
       ok(drawn.every((id) => kept.includes(id)));
-      if (kept.length <= drawn.length) deepStrictEqual(new Set(drawn.slice(0, kept.length)), new Set(kept));
+      if (kept.length <= drawn.length) {
+        deepStrictEqual(new Set(drawn.slice(0, kept.length)), new Set(kept));
+      }
       deepStrictEqual(view.rows, [{
         split: "train",
         rows: lengths.length,
@@ -125,7 +157,10 @@ Deno.test("drop: the run has exactly the rows within the bound, each epoch all o
 });
 
 Deno.test("truncate_left: every row is drawn, and says what its prompt is cut to", async () => {
-  const { outcome, draws, view } = await ran([4, 9, 12], { prompt_tokens_max: 8, on_long_prompt: "truncate_left" });
+  const { outcome, draws, view } = await ran([4, 9, 12], {
+    prompt_tokens_max: 8,
+    on_long_prompt: "truncate_left",
+  });
   strictEqual(outcome.status, "done");
   deepStrictEqual(new Set(draws.map(({ prompt_tokens_max }) => prompt_tokens_max)), new Set([8]));
   deepStrictEqual(view.rows.map(({ truncated, dropped }) => [truncated, dropped]), [[2, 0]]);
@@ -137,9 +172,24 @@ Deno.test("rows of every flow are bounded, held-out ones too", () => {
   const reward = [{ name: "exact_match" as const }];
   const graphs = [
     online.build({ ...onlineConfig("m"), data, evaluate: {} } as never),
-    supervised.build({ flow: "supervised", rounds: 1, rows_per_round: 1, model, data, reward, evaluate: {} }),
+    supervised.build({
+      flow: "supervised",
+      rounds: 1,
+      rows_per_round: 1,
+      model,
+      data,
+      reward,
+      evaluate: {},
+    }),
     evaluate.build({ flow: "evaluate", model, data: { eval: data.eval }, reward }),
-    preference.build({ flow: "preference", rounds: 1, pairs_per_round: 1, model, data, evaluate: {} }),
+    preference.build({
+      flow: "preference",
+      rounds: 1,
+      pairs_per_round: 1,
+      model,
+      data,
+      evaluate: {},
+    }),
   ];
   for (const graph of graphs) {
     const [opened, bounded] = ["open_data", "bound_rows"].map((stage) =>
@@ -151,7 +201,9 @@ Deno.test("rows of every flow are bounded, held-out ones too", () => {
 
 Deno.test("a run that was recorded before rows were bounded keeps its graph", async () => {
   const home = await stores();
-  const config = onlineConfig(home.model, { data: { train: [{ path: "t" }], on_long_prompt: "unchecked" } });
+  const config = onlineConfig(home.model, {
+    data: { train: [{ path: "t" }], on_long_prompt: "unchecked" },
+  });
   const before = online.build(config);
   ok(!before.lines.some((line) => line.includes("bound_rows")));
   await execute(online, config, home);

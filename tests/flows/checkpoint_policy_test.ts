@@ -20,7 +20,10 @@ async function notes<T>(store: Stores["store"], kind: RowKind): Promise<T[]> {
   return (await store.read("run", { kinds: [kind] })).map(({ value }) => JSON.parse(value) as T);
 }
 
-/** A finished run of eight rounds with this `checkpoints` block: what it saved, and which rounds' directories are left. */
+/**
+ * A finished run of eight rounds with this `checkpoints` block: what it saved, and which rounds'
+ * directories are left.
+ */
 async function ended(checkpoints: Record<string, unknown>) {
   const home = await stores();
   const config = onlineConfig(home.model, {
@@ -46,17 +49,21 @@ for (const mode of ["max", "min"] as const) {
   Deno.test(`checkpoint_policy keeps the best by a recorded metric (${mode})`, async () => {
     const { saved, rounds } = await ended({ keep_best: { metric: "reward/mean", mode } });
     const sign = mode === "max" ? -1 : 1;
-    const best = saved.toSorted((a, b) => sign * (a.metric! - b.metric!) || b.number - a.number)[0]!;
+    const best = saved.toSorted((a, b) =>
+      sign * (a.metric! - b.metric!) || b.number - a.number
+    )[0]!;
     ok(saved.every(({ metric }) => metric !== null));
     deepStrictEqual(rounds, [...new Set([best.round, 8])].toSorted());
   });
 }
 
-Deno.test("checkpoint_policy knows the step's own numbers, and goes on without a metric that nobody tells", async () => {
+Deno.test("checkpoint_policy reads its metric, or continues without one", async () => {
   const { saved } = await ended({ keep_best: { metric: "optim/grad_norm" } });
   ok(saved.every(({ metric }) => metric !== null && metric > 0));
   const none = await ended({ keep_best: { metric: "eval/none" } });
-  deepStrictEqual([none.saved.map(({ metric }) => metric), none.rounds], [Array(8).fill(null), [8]]);
+  deepStrictEqual([none.saved.map(({ metric }) => metric), none.rounds], [Array(8).fill(null), [
+    8,
+  ]]);
 });
 
 Deno.test("checkpoint_policy leaves a damaged checkpoint's directory where it is", async () => {
@@ -66,7 +73,10 @@ Deno.test("checkpoint_policy leaves a damaged checkpoint's directory where it is
   await execute(online, onlineConfig(home.model), home);
   const left = [...Deno.readDirSync(`${home.dir}/checkpoints`)].map(({ name }) => name);
   ok(left.includes("set_aside") && !left.includes("000001-0123456789ab-1-1"), left.join());
-  deepStrictEqual([...Deno.readDirSync(`${home.dir}/checkpoints/set_aside`)].map(({ name }) => name), ["broken"]);
+  deepStrictEqual(
+    [...Deno.readDirSync(`${home.dir}/checkpoints/set_aside`)].map(({ name }) => name),
+    ["broken"],
+  );
 });
 
 const VERSION = "f".repeat(64);
@@ -76,7 +86,9 @@ type StageBench = {
   owner?: DirectoryOwner | null;
 };
 
-/** What the stage sees of a trainer, and of the run. `owned`: what happens while the store is asked. */
+/**
+ * What the stage sees of a trainer, and of the run. `owned`: what happens while the store is asked.
+ */
 async function stageBench({ known = () => [], owned = () => {}, owner = null }: StageBench) {
   const { dir } = await stores();
   const checkpoints = `${dir}/checkpoints/run`;
@@ -86,9 +98,21 @@ async function stageBench({ known = () => [], owned = () => {}, owner = null }: 
     writing: new Set<string>(),
     checkpoints: () => [...chain.values()],
     dropped: (version: string) => void chain.delete(version),
-    save: ({ version, number }: Policy, { dir, round, metric = null }: Parameters<PolicyTrainer["save"]>[1]) => {
+    save: (
+      { version, number }: Policy,
+      { dir, round, metric = null }: Parameters<PolicyTrainer["save"]>[1],
+    ) => {
       Deno.mkdirSync(dir);
-      const note: CheckpointNote = { version, dir, digest: "", world_size: 1, files: [], number, round, metric };
+      const note: CheckpointNote = {
+        version,
+        dir,
+        digest: "",
+        world_size: 1,
+        files: [],
+        number,
+        round,
+        metric,
+      };
       chain.set(version, note);
       return Promise.resolve(note);
     },
@@ -100,56 +124,83 @@ async function stageBench({ known = () => [], owned = () => {}, owner = null }: 
     epoch: 1,
     attempt: 1,
     resource: ({ name }: { name: string }) =>
-      ({ [Trainer.name]: trainer, [Trainers.name]: [trainer], [Paths.name]: { home: dir, owner, checkpoints } })[
+      ({
+        [Trainer.name]: trainer,
+        [Trainers.name]: [trainer],
+        [Paths.name]: { home: dir, owner, checkpoints },
+      })[
         name
       ],
-    record: (kind: string, _key: string, value: unknown) => Promise.resolve(void rows.push([kind, value])),
+    record: (kind: string, _key: string, value: unknown) =>
+      Promise.resolve(void rows.push([kind, value])),
     read: () => Promise.resolve([]),
     owned: () => Promise.resolve(owned()),
     emit: ({ log }: { log: string }) => void logs.push(log),
   } as unknown as RecordingContext;
-  const policy = { version: VERSION, record: { sha256: VERSION, bytes: 1 }, number: 1, model_path: dir };
+  const policy = {
+    version: VERSION,
+    record: { sha256: VERSION, bytes: 1 },
+    number: 1,
+    model_path: dir,
+  };
   const run = async (overrides: Record<string, unknown> = {}) =>
-    await checkpointPolicy.body(checkpointPolicy.input.parse({ policy, round: 1, last: 1, ...overrides }), ctx);
+    await checkpointPolicy.body(
+      checkpointPolicy.input.parse({ policy, round: 1, last: 1, ...overrides }),
+      ctx,
+    );
   const left = () => [...Deno.readDirSync(checkpoints)].map(({ name }) => name);
   return { checkpoints, trainer, rows, logs, policy, run, left };
 }
 
-Deno.test("checkpoint_policy leaves a checkpoint that began to be written while the store was asked for the run", async () => {
+Deno.test("checkpoint_policy leaves a checkpoint that is being written", async () => {
   const bench = await stageBench({
-    owned: () => void bench.trainer.writing.add(`${bench.checkpoints}/000002-0123456789ab-now-01234567`),
+    owned: () =>
+      void bench.trainer.writing.add(`${bench.checkpoints}/000002-0123456789ab-now-01234567`),
   });
   await Deno.mkdir(`${bench.checkpoints}/000002-0123456789ab-now-01234567`);
   await Deno.mkdir(`${bench.checkpoints}/000001-0123456789ab-1-1`);
   await bench.run();
   const left = bench.left();
-  ok(left.includes("000002-0123456789ab-now-01234567") && !left.includes("000001-0123456789ab-1-1"), left.join());
+  ok(
+    left.includes("000002-0123456789ab-now-01234567") && !left.includes("000001-0123456789ab-1-1"),
+    left.join(),
+  );
 });
 
-Deno.test("checkpoint_policy removes nothing from a directory that is another run's or nobody's, and says so", async () => {
+Deno.test("checkpoint_policy removes nothing from a directory of others", async () => {
   const owner = { home: "h", store: "s", run: "run", place: "/" };
   const bench = await stageBench({ owner });
   const old = "000001-0123456789ab-1-1";
   await Deno.mkdir(`${bench.checkpoints}/${old}`);
-  const save = (letter: string) => bench.run({ policy: { ...bench.policy, version: letter.repeat(64) } });
+  const save = (letter: string) =>
+    bench.run({ policy: { ...bench.policy, version: letter.repeat(64) } });
   for (
-    const [letter, found] of Object.entries({ a: null, b: { ...owner, run: "other" }, c: { ...owner, store: "other" } })
+    const [letter, found] of Object.entries({
+      a: null,
+      b: { ...owner, run: "other" },
+      c: { ...owner, store: "other" },
+    })
   ) {
     if (found) writeOwner(bench.checkpoints, found);
     await save(letter);
     ok(bench.left().includes(old), letter);
-    match(bench.logs.at(-1)!, found ? /belongs to run '\w+' of \/, recorded in journal/ : /does not say which run/);
+    match(
+      bench.logs.at(-1)!,
+      found ? /belongs to run '\w+' of \/, recorded in journal/ : /does not say which run/,
+    );
   }
   writeOwner(bench.checkpoints, owner);
   await save("d");
   ok(!bench.left().includes(old), bench.left().join());
 });
 
-Deno.test("checkpoint_policy saves a round's policy that was saved between two rounds again: that one is of no round", async () => {
+Deno.test("checkpoint_policy saves a round's policy again if it had no round", async () => {
   const saved = { digest: "", world_size: 1, files: [], number: 1, metric: null };
   for (const round of [null, 1]) {
     const bench = await stageBench({
-      known: (dir) => [{ ...saved, version: VERSION, dir: `${dir}/000001-0123456789ab-now-01234567`, round }],
+      known: (
+        dir,
+      ) => [{ ...saved, version: VERSION, dir: `${dir}/000001-0123456789ab-now-01234567`, round }],
     });
     await Deno.mkdir(`${bench.checkpoints}/000001-0123456789ab-now-01234567`);
     await bench.run({ keep_every: 1 });
@@ -157,7 +208,9 @@ Deno.test("checkpoint_policy saves a round's policy that was saved between two r
     deepStrictEqual(notes, round === null ? [["note/checkpoint", 1]] : []);
     deepStrictEqual(
       bench.left(),
-      round === null ? [`000001-${VERSION.slice(0, 12)}-1-1`] : ["000001-0123456789ab-now-01234567"],
+      round === null
+        ? [`000001-${VERSION.slice(0, 12)}-1-1`]
+        : ["000001-0123456789ab-now-01234567"],
     );
   }
 });
@@ -169,10 +222,18 @@ Deno.test("a run whose device has no room tells in which round it went on with l
   trainer.hook = ({ op }, moment) => {
     if (op !== "train" || moment !== "begin" || ++trains !== 3) return;
     trainer.forget();
-    throw new OutOfMemoryError("CUDA out of memory", { exception: "OutOfMemoryError", signal: null });
+    throw new OutOfMemoryError("CUDA out of memory", {
+      exception: "OutOfMemoryError",
+      signal: null,
+    });
   };
   const { outcome } = await execute(online, onlineConfig(home.model), { ...home, trainer });
   strictEqual(outcome.status, "done", JSON.stringify(outcome));
-  const cut = { cause: "out_of_memory", field: "trainer.micro_batch_tokens_max", from: 4096, to: 2048 };
+  const cut = {
+    cause: "out_of_memory",
+    field: "trainer.micro_batch_tokens_max",
+    from: 4096,
+    to: 2048,
+  };
   deepStrictEqual(await notes(home.store, "note/replan"), [{ round: 3, ...cut }]);
 });

@@ -7,11 +7,19 @@ import { killPoints, onceDurable } from "./deaths.ts";
 const SEED = 7;
 const KILLS = { seed: SEED, count: 45 };
 const CHECKPOINTS = { every_rounds: 3, keep_last: 1 };
-/** The value model warms up for a round, batches are gone through twice, the KL's weight and reference change, cut ones are masked. */
+/**
+ * The value model warms up for a round, batches are gone through twice, the KL's weight and
+ * reference change, cut ones are masked.
+ */
 const PPO = {
   algorithm: {
-    ...{ name: "ppo", mask_truncated: true },
-    ...{ kl_coef: 0.1, kl_in: "reward", kl_estimator: "k1", kl_target: 0.01, kl_horizon: 40 },
+    name: "ppo",
+    mask_truncated: true,
+    kl_coef: 0.1,
+    kl_in: "reward",
+    kl_estimator: "k1",
+    kl_target: 0.01,
+    kl_horizon: 40,
   },
   value_model: { optimizer: { lr: 0.2 }, warmup_rounds: 1 },
   reference: { refresh_rounds: 2 },
@@ -27,7 +35,10 @@ const FLOWS = {
   ppo: { rounds: 5, checkpoints: CHECKPOINTS, ...PPO },
   dapo: { rounds: 6, checkpoints: CHECKPOINTS, ...DAPO },
 };
-/** Batches between the start and the round before the first checkpoint: a kill there loses them on any machine. */
+/**
+ * Batches between the start and the round before the first checkpoint: a kill there loses them on
+ * any machine.
+ */
 const UNSAVED = {
   grpo: { trainer: 2, critic: 0 },
   ppo: { trainer: 1, critic: 2 }, // The policy waits for a round.
@@ -41,7 +52,12 @@ for (const [name, overrides] of Object.entries(FLOWS)) {
     const draws = 2 * overrides.rounds;
     const filtered = Object.values(calm.ledger.filtered).reduce((sum, count) => sum + count, 0);
     deepStrictEqual({ ...calm.ledger, filtered }, {
-      ...{ read: draws + filtered, trained: draws, filtered, stale: 0, failed: {}, pending: 0 },
+      read: draws + filtered,
+      trained: draws,
+      filtered,
+      stale: 0,
+      failed: {},
+      pending: 0,
     });
     ok((filtered > 0) === (name === "dapo"), JSON.stringify(calm.ledger));
     deepStrictEqual(calm.recoveries, []);
@@ -57,7 +73,11 @@ for (const [name, overrides] of Object.entries(FLOWS)) {
         const lost = ended.unsaved[0]![model];
         const redone = ended.recoveries.filter(({ group = "trainer" }) => group === model)
           .reduce((sum, { batches_redone }) => sum + batches_redone, 0);
-        strictEqual(redone, lost, `killed after ${moment}, the ${model} redid ${redone} batches of ${lost}`);
+        strictEqual(
+          redone,
+          lost,
+          `killed after ${moment}, the ${model} redid ${redone} batches of ${lost}`,
+        );
         redid[model] = Math.max(redid[model], redone);
       }
       // One sampler makes one slab at a time, and the largest is that of the evaluation.
@@ -73,15 +93,18 @@ for (const [name, overrides] of Object.entries(FLOWS)) {
 
   Deno.test(`${name}: any mix of killed engines and lost workers ends with the same versions, weights and ledger`, async () => {
     const moments = fc.constantFrom(...calm.moments.toSorted());
-    // One of each kind: a stage that loses its workers three times has spent its budget, as it should.
-    const lost = (max: number) => fc.uniqueArray(fc.integer({ min: 1, max: Math.max(max, 1) }), { maxLength: 1 });
+    // One of each kind: a stage that loses its workers three times has spent its budget, as it
+    // should.
+    const lost = (max: number) =>
+      fc.uniqueArray(fc.integer({ min: 1, max: Math.max(max, 1) }), { maxLength: 1 });
     const { trainer, critic } = calm.operations;
     const losses = fc.record({ trainer: lost(trainer), critic: lost(critic), sampler: lost(10) });
     await fc.assert(
       fc.asyncProperty(
         fc.array(moments, { maxLength: 3 }),
         losses,
-        async (kills, losses) => endsAs(calm, await troubled({ crashes: kills.map(onceDurable), losses }, overrides)),
+        async (kills, losses) =>
+          endsAs(calm, await troubled({ crashes: kills.map(onceDurable), losses }, overrides)),
       ),
       { numRuns: 30, seed: SEED },
     );

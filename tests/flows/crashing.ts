@@ -15,7 +15,10 @@ import { online } from "../../flows/online.ts";
 import { type Death, unsavedOf, watched } from "./deaths.ts";
 import { execute, onlineConfig, stores } from "./fixtures.ts";
 
-/** Where engines die (one life each) and where worker groups are lost (operations of the whole history). */
+/**
+ * Where engines die (one life each) and where worker groups are lost (operations of the whole
+ * history).
+ */
 type Trouble = { crashes: Death[]; losses: Partial<Record<Group, number[]>> };
 type Model = "trainer" | "critic";
 type Group = Model | "sampler";
@@ -38,7 +41,9 @@ type Ended = {
   operations: Record<Group, number>;
 };
 
-/** Loses the group at its n-th operation, at the begin of an odd one and at the end of an even one. */
+/**
+ * Loses the group at its n-th operation, at the begin of an odd one and at the end of an even one.
+ */
 function losing(at: number[], state: { count: number }, forget: () => void): FakeHook {
   return (_: FakeCall, moment) => {
     if (moment === "begin") state.count++;
@@ -49,7 +54,10 @@ function losing(at: number[], state: { count: number }, forget: () => void): Fak
 }
 
 /** A run of this configuration with its trouble, from its first engine to its last. */
-export async function troubled({ crashes, losses }: Trouble, overrides: Record<string, unknown>): Promise<Ended> {
+export async function troubled(
+  { crashes, losses }: Trouble,
+  overrides: Record<string, unknown>,
+): Promise<Ended> {
   const { store: first, artifacts, dir, model } = await stores();
   const config = onlineConfig(model, {
     data: { train: [{ path: "t" }], eval: [{ path: "e" }] },
@@ -72,13 +80,25 @@ export async function troubled({ crashes, losses }: Trouble, overrides: Record<s
       const sampler = new FakeSampler({ stop: (text) => text.length > 6 ? "length" : "stop" });
       const lose = losing(losses.sampler ?? [], counts.sampler, () => sampler.forget());
       sampler.hook = (call, moment) => {
-        if (moment === "begin" && call.op === "generate" && recorded(store, call.key)) started_again.push(call.key);
+        if (moment === "begin" && call.op === "generate" && recorded(store, call.key)) {
+          started_again.push(call.key);
+        }
         return lose(call, moment);
       };
-      const workers = { trainer: trainerOf("trainer"), critic: trainerOf("critic"), samplers: [sampler] };
+      const workers = {
+        trainer: trainerOf("trainer"),
+        critic: trainerOf("critic"),
+        samplers: [sampler],
+      };
       const engine = { backoff: { first_ms: 0, max_ms: 0 } };
       try {
-        const { outcome } = await execute(online, config, { store, artifacts, dir, ...workers, engine });
+        const { outcome } = await execute(online, config, {
+          store,
+          artifacts,
+          dir,
+          ...workers,
+          engine,
+        });
         strictEqual(outcome.status, "done", JSON.stringify(outcome));
         break;
       } catch (error) {
@@ -87,7 +107,8 @@ export async function troubled({ crashes, losses }: Trouble, overrides: Record<s
       }
     }
     const view = await runView(store, (await store.head("run"))!, { workers: [], metrics: {} });
-    const { policy, critic, ledger, evaluations, recoveries, generated: { groups: generated } } = view;
+    const { policy, critic, ledger, evaluations, recoveries, generated: { groups: generated } } =
+      view;
     const operations = {
       trainer: counts.trainer.count,
       critic: counts.critic.count,
@@ -106,7 +127,12 @@ function recorded(store: MemoryStore, key: string): boolean {
 
 /** The same models, ledger and evaluations, and no completed stage was begun again. */
 export function endsAs(calm: Ended, ended: Ended): void {
-  const what = ({ policy, critic, ledger, evaluations }: Ended) => ({ policy, critic, ledger, evaluations });
+  const what = ({ policy, critic, ledger, evaluations }: Ended) => ({
+    policy,
+    critic,
+    ledger,
+    evaluations,
+  });
   deepStrictEqual(what(ended), what(calm));
   deepStrictEqual(ended.started_again, []);
 }

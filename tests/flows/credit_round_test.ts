@@ -1,5 +1,11 @@
 import { deepStrictEqual, strictEqual } from "node:assert/strict";
-import { decodeColumn, encodeColumn, encodeSlab, type Group, type Trajectory } from "../../data/mod.ts";
+import {
+  decodeColumn,
+  encodeColumn,
+  encodeSlab,
+  type Group,
+  type Trajectory,
+} from "../../data/mod.ts";
 import { ArtifactStore } from "../../engine/mod.ts";
 import { creditRound, RoundTokens } from "../../flows/stages/credit_round.ts";
 import type { ScoredGroup } from "../../flows/mod.ts";
@@ -25,7 +31,9 @@ function trajectory(sample: number, mask: number[], options: Partial<Trajectory>
 async function scored(trajectories: Trajectory[], samples: number[]): Promise<ScoredGroup> {
   const group: Group = { draw: 0, row_id: "row", prompt_text: "", trajectories };
   const sampling = { temperature: 1, top_p: 1, top_k: -1, tokens_max: 8, stop: [] };
-  const slab = await artifacts.put(encodeSlab({ slab: "s", version: "v", sampling, groups: [group] }));
+  const slab = await artifacts.put(
+    encodeSlab({ slab: "s", version: "v", sampling, groups: [group] }),
+  );
   const kept = samples.map((sample) => trajectories[sample]!);
   return {
     id: "draw-0",
@@ -40,9 +48,10 @@ async function scored(trajectories: Trajectory[], samples: number[]): Promise<Sc
   };
 }
 
-const column = (rows: number[][]) => artifacts.put(encodeColumn(rows.map((row) => Float32Array.from(row))));
+const column = (rows: number[][]) =>
+  artifacts.put(encodeColumn(rows.map((row) => Float32Array.from(row))));
 
-Deno.test("RoundTokens gives credit what was sampled alone, in the order of the kept samples", async () => {
+Deno.test("RoundTokens gives credit only sampled tokens, in sample order", async () => {
   const groups = [await scored([trajectory(0, [0, 1, 1]), trajectory(1, [0, 1, 0, 1])], [1, 0])];
   const tokens = new RoundTokens(groups, artifacts);
   const columns = {
@@ -53,22 +62,31 @@ Deno.test("RoundTokens gives credit what was sampled alone, in the order of the 
   deepStrictEqual(given, { values: [[1, 3], [4, 5]], old_logp: [[8, 6], [4, 3]] });
   const back = await tokens.toColumn([[10, 30], [40, 50]]);
   strictEqual(back.kind, "token");
-  const spread = decodeColumn(await artifacts.get((back as { artifact: { sha256: string; bytes: number } }).artifact));
+  const spread = decodeColumn(
+    await artifacts.get((back as { artifact: { sha256: string; bytes: number } }).artifact),
+  );
   deepStrictEqual(spread.map((row) => [...row]), [[0, 10, 0, 30], [0, 40, 50]]);
   deepStrictEqual(await tokens.toColumn([1, 2]), { kind: "sequence", values: [1, 2] });
 });
 
-Deno.test("RoundTokens: V after the last token counts unless the sequence truly stopped", async () => {
+Deno.test("RoundTokens counts V after the last token unless the text stopped", async () => {
   const stops = ["stop", "length", "max_turns", "timeout"] as const;
-  const groups = [await scored(stops.map((stop, i) => trajectory(i, [0, 1], { stop })), [0, 1, 2, 3])];
+  const groups = [
+    await scored(stops.map((stop, i) => trajectory(i, [0, 1], { stop })), [0, 1, 2, 3]),
+  ];
   const bootstrap = await column([[1], [2], [3], [4]]);
   const given = await new RoundTokens(groups, artifacts).given({ bootstrap }, creditRound(groups));
   deepStrictEqual(given, { bootstrap: [0, 2, 3, 4] });
 });
 
-Deno.test("RoundTokens: rewards of tokens; those of an observation go to the sampled token before it", async () => {
+Deno.test("RoundTokens moves an observation's reward to the token before it", async () => {
   const token_rewards = Float32Array.of(1, 2, 4, 8, 16);
-  const groups = [await scored([trajectory(0, [0, 1, 0, 0, 1], { token_rewards }), trajectory(1, [0, 1])], [0, 1])];
+  const groups = [
+    await scored([trajectory(0, [0, 1, 0, 0, 1], { token_rewards }), trajectory(1, [0, 1])], [
+      0,
+      1,
+    ]),
+  ];
   deepStrictEqual(await new RoundTokens(groups, artifacts).rewards(), [[1 + 2 + 4 + 8, 16], [0]]);
   const without = [await scored([trajectory(0, [0, 1])], [0])];
   strictEqual(await new RoundTokens(without, artifacts).rewards(), undefined);

@@ -1,9 +1,23 @@
 /** What else works on a run whose rounds hand groups on: plan, forks, gc, verify, rollouts. */
-import { deepStrictEqual, match, notStrictEqual, ok, rejects, strictEqual } from "node:assert/strict";
-import { batchArithmetic } from "../../cli/plan.ts";
+import {
+  deepStrictEqual,
+  match,
+  notStrictEqual,
+  ok,
+  rejects,
+  strictEqual,
+} from "node:assert/strict";
+import { batchArithmetic } from "../../cli/verbs/plan.ts";
 import { loadConfig } from "../../configs/mod.ts";
 import type { RoundRecord } from "../../engine/mod.ts";
-import { collectGarbage, forkRun, type Home, readRollouts, verifyVersions, whyEntry } from "../../runs/mod.ts";
+import {
+  collectGarbage,
+  forkRun,
+  type Home,
+  readRollouts,
+  verifyVersions,
+  whyEntry,
+} from "../../runs/mod.ts";
 import { FakeSampler, FakeTrainer } from "../../testing/mod.ts";
 import { rowsToRedo } from "../../runs/verify.ts";
 import { PolicyTrainer } from "../../workers/mod.ts";
@@ -12,9 +26,14 @@ import { createFakeRun, executeFake, freshFakeHome } from "../runs/fake_home.ts"
 const DAPO = { algorithm: { name: "dapo", surplus: "reuse" } };
 const ALL = { younger_than_ms: -60_000, rows: true };
 
-/** Three of four groups have different lengths: rounds 1 and 4 draw two batches and hand one group on. */
+/**
+ * Three of four groups have different lengths: rounds 1 and 4 draw two batches and hand one group
+ * on.
+ */
 const samplers = () => [
-  new FakeSampler({ complete: ({ draw, sample }) => "1".repeat(1 + (draw % 4 === 0 ? 0 : sample)) }),
+  new FakeSampler({
+    complete: ({ draw, sample }) => "1".repeat(1 + (draw % 4 === 0 ? 0 : sample)),
+  }),
 ];
 const run = async (home: Home, id: string) => {
   const { status, version, digest, ledger } = await executeFake(home, id, { samplers: samplers() });
@@ -24,7 +43,9 @@ const run = async (home: Home, id: string) => {
 /** How many groups each closed round hands on. */
 async function handedOn(home: Home, id: string): Promise<number[]> {
   const rows = await home.store.read(id, { kinds: ["round"] });
-  return rows.map(({ value }) => ((JSON.parse(value) as RoundRecord).carried.draws as { pending: number }).pending);
+  return rows.map(({ value }) =>
+    ((JSON.parse(value) as RoundRecord).carried.draws as { pending: number }).pending
+  );
 }
 
 async function done(overrides: Record<string, unknown> = DAPO) {
@@ -33,10 +54,13 @@ async function done(overrides: Record<string, unknown> = DAPO) {
   return { home, ended: await run(home, "a") };
 }
 
-const fork = async (home: Home, from: string, options: { round: number; id: string; overrides?: string[] }) =>
-  await forkRun(home, (await home.store.head(from))!, options);
+const fork = async (
+  home: Home,
+  from: string,
+  options: { round: number; id: string; overrides?: string[] },
+) => await forkRun(home, (await home.store.head(from))!, options);
 
-Deno.test("dapo: forked at any round it ends as its parent, with the groups that were handed on", async () => {
+Deno.test("dapo ends as its parent when it is forked at any round", async () => {
   const { home, ended } = await done();
   strictEqual(ended.status, "done");
   deepStrictEqual(await handedOn(home, "a"), [1, 0, 0, 1, 0, 0]);
@@ -46,9 +70,13 @@ Deno.test("dapo: forked at any round it ends as its parent, with the groups that
   }
 });
 
-Deno.test("fork: grpo may go on as dapo, from the draws where it was; dapo as grpo, or up to a round that hands on, may not", async () => {
+Deno.test("a fork may change grpo to dapo, and not dapo to grpo", async () => {
   const { home } = await done({});
-  await fork(home, "a", { round: 2, id: "b", overrides: ["algorithm={name: dapo, surplus: reuse}"] });
+  await fork(home, "a", {
+    round: 2,
+    id: "b",
+    overrides: ["algorithm={name: dapo, surplus: reuse}"],
+  });
   const ended = await run(home, "b");
   strictEqual(ended.status, "done");
   const { read, trained, pending } = ended.ledger;
@@ -57,17 +85,20 @@ Deno.test("fork: grpo may go on as dapo, from the draws where it was; dapo as gr
   ok(read > 12);
   const draws = (await readRollouts(home, "b", { round: 3, limit: 100 })).map(({ draw }) => draw);
   strictEqual(Math.min(...draws), 4);
-  await rejects(fork(home, "b", { round: 3, id: "c", overrides: ["algorithm=grpo"] }), (error: Error) => {
-    match(error.message, /algorithm: its rounds drew until they were full/);
-    return true;
-  });
+  await rejects(
+    fork(home, "b", { round: 3, id: "c", overrides: ["algorithm=grpo"] }),
+    (error: Error) => {
+      match(error.message, /algorithm: its rounds drew until they were full/);
+      return true;
+    },
+  );
   await rejects(
     fork(home, "b", { round: 3, id: "c", overrides: ["rounds=3"] }),
     /rounds: is 3, and round 3 may hand groups on/,
   );
 });
 
-Deno.test("gc keeps what groups that were handed on are made of, and a fork there trains them", async () => {
+Deno.test("gc keeps groups that were handed on, and a fork trains them", async () => {
   const { home, ended } = await done({ ...DAPO, checkpoints: { every_rounds: 4, keep_last: 2 } });
   await fork(home, "a", { round: 4, id: "b" });
   const { rows } = await collectGarbage(home, ALL);
@@ -79,22 +110,29 @@ Deno.test("verify redoes batches of groups that an older version sampled", async
   const { home, ended } = await done();
   const trainer = new FakeTrainer({ artifacts: home.artifacts });
   const head = (await home.store.head("a"))!;
-  const recorded = (await rowsToRedo(home.store, head)).map((row) => ({ ...row, value: JSON.parse(row.value) }));
+  const recorded = (await rowsToRedo(home.store, head)).map((row) => ({
+    ...row,
+    value: JSON.parse(row.value),
+  }));
   const redoing = new PolicyTrainer({
     operator: trainer,
     artifacts: home.artifacts,
     clock: { now: () => 0, monotonic: () => 0 } as never,
     numerics: (tokens) => trainer.numerics(tokens),
     recorded,
-    checkpointsDir: `${home.dir}/verify/checkpoints`,
+    checkpoints_dir: `${home.dir}/verify/checkpoints`,
   });
   const { artifacts } = home;
-  const verified = await verifyVersions(home.store, head, { artifacts, trainer: redoing, dir: `${home.dir}/verify` });
+  const verified = await verifyVersions(home.store, head, {
+    artifacts,
+    trainer: redoing,
+    dir: `${home.dir}/verify`,
+  });
   deepStrictEqual([verified.equal, verified.versions.length], [true, 7]);
   strictEqual(verified.versions.at(-1)!.version, ended.version);
 });
 
-Deno.test("rollouts shows all groups that a round drew, with the version that sampled each; why names the calls", async () => {
+Deno.test("rollouts shows every group that a round drew, with its version", async () => {
   const { home } = await done();
   const draws = async (round: number) => {
     const samples = await readRollouts(home, "a", { round, limit: 100 });
@@ -114,10 +152,14 @@ Deno.test("rollouts shows all groups that a round drew, with the version that sa
   deepStrictEqual([slab.starts.length, slab.starts[0]!.reason], [1, "called"]);
 });
 
-Deno.test("plan tells how much dynamic sampling may sample at most, and nothing of it elsewhere", async () => {
-  const lines = async (name: string) => batchArithmetic((await loadConfig(`configs/algorithms/${name}.yaml`)).config);
+Deno.test("plan bounds the samples of dynamic sampling alone", async () => {
+  const lines = async (name: string) =>
+    batchArithmetic((await loadConfig(`configs/algorithms/${name}.yaml`)).config);
   const [dapo, grpo] = [await lines("dapo"), await lines("grpo")];
   deepStrictEqual(dapo.slice(0, 2), grpo);
   // 120 rounds of up to 10 batches of 32 prompts, 8 samples each.
-  match(dapo[2]!, /^dapo draws until a round is full: up to 10 batches, so at most 307200 are sampled$/);
+  match(
+    dapo[2]!,
+    /^dapo draws until a round is full: up to 10 batches, so at most 307200 are sampled$/,
+  );
 });

@@ -1,7 +1,7 @@
 /** Several evaluation files are several results, in every flow that evaluates. */
 import { deepStrictEqual, match, notStrictEqual, rejects, strictEqual } from "node:assert/strict";
-import { runText } from "../../cli/runs.ts";
-import { batchArithmetic } from "../../cli/plan.ts";
+import { runText } from "../../cli/run_text.ts";
+import { batchArithmetic } from "../../cli/verbs/plan.ts";
 import { type Config, FLOWS, parseConfig } from "../../configs/mod.ts";
 import { Engine, InvalidInputError, type RunHead } from "../../engine/mod.ts";
 import { flowDefinition, SHIPPED } from "../../flows/mod.ts";
@@ -19,15 +19,24 @@ import { freshFakeHome } from "../runs/fake_home.ts";
 
 const NONE = { workers: [], metrics: {} };
 
-/** A home with files of rows to train on and to evaluate on: `math` has two problems, `sums` three. */
-async function homeWithFiles(work: (home: Home, files: Record<string, string>) => Promise<void>): Promise<void> {
+/**
+ * A home with files of rows to train on and to evaluate on: `math` has two problems, `sums` three.
+ */
+async function homeWithFiles(
+  work: (home: Home, files: Record<string, string>) => Promise<void>,
+): Promise<void> {
   const home = await freshFakeHome();
   const rows = (kind: string, answers: number[]) =>
-    answers.map((answer, n) => JSON.stringify({ id: `${kind}${n}`, prompt: "p", answer, completion: "c" }) + "\n").join(
+    answers.map((answer, n) =>
+      JSON.stringify({ id: `${kind}${n}`, prompt: "p", answer, completion: "c" }) + "\n"
+    ).join(
       "",
     );
   const pairs = (ids: number[]) =>
-    ids.map((n) => JSON.stringify({ id: `pair${n}`, prompt: "p", chosen: `${n} good`, rejected: `${n} bad` }) + "\n")
+    ids.map((n) =>
+      JSON.stringify({ id: `pair${n}`, prompt: "p", chosen: `${n} good`, rejected: `${n} bad` }) +
+      "\n"
+    )
       .join("");
   const texts = {
     train: rows("train", [0, 1, 2, 3]),
@@ -53,23 +62,44 @@ async function homeWithFiles(work: (home: Home, files: Record<string, string>) =
 const complete = ({ draw }: { draw: number }) => String(draw);
 
 /** One engine's start at a recorded run, with the rows that its own configuration names. */
-async function execute(home: Home, id: string): Promise<{ head: RunHead; view: RunView; metrics: string[] }> {
+async function execute(
+  home: Home,
+  id: string,
+): Promise<{ head: RunHead; view: RunView; metrics: string[] }> {
   const { store, artifacts } = home;
   const head = (await store.head(id))!;
   const { definition, config } = await recordedDefinition(head);
   const rows = await rowTables(JSON.parse(head.config));
   const samplers = [new FakeSampler({ complete })];
-  const { resources } = await fakeRun({ store, artifacts, run: id, dir: `${home.dir}/work/${id}`, rows, samplers });
-  const outcome = await new Engine({ store, artifacts, resources }).execute(id, definition.build(config));
+  const { resources } = await fakeRun({
+    store,
+    artifacts,
+    run: id,
+    dir: `${home.dir}/work/${id}`,
+    rows,
+    samplers,
+  });
+  const outcome = await new Engine({ store, artifacts, resources }).execute(
+    id,
+    definition.build(config),
+  );
   strictEqual(outcome.status, "done", JSON.stringify(outcome));
-  const told = (await store.read(id, { kinds: ["metrics"] })).flatMap(({ value }) => metricNames(JSON.parse(value)));
+  const told = (await store.read(id, { kinds: ["metrics"] })).flatMap(({ value }) =>
+    metricNames(JSON.parse(value))
+  );
   const ended = (await store.head(id))!;
-  return { head: ended, view: await runView(store, ended, NONE), metrics: [...new Set(told)].sort() };
+  return {
+    head: ended,
+    view: await runView(store, ended, NONE),
+    metrics: [...new Set(told)].sort(),
+  };
 }
 
 function metricNames(value: unknown): string[] {
   if (typeof value !== "object" || value === null) return [];
-  return Object.entries(value).flatMap(([name, of]) => typeof of === "number" ? [name] : metricNames(of));
+  return Object.entries(value).flatMap(([name, of]) =>
+    typeof of === "number" ? [name] : metricNames(of)
+  );
 }
 
 async function run(home: Home, id: string, config: Record<string, unknown>) {
@@ -83,15 +113,24 @@ async function run(home: Home, id: string, config: Record<string, unknown>) {
 }
 
 const evaluateConfig = (home: Home, paths: (string | object)[], evaluate: object = {}) => ({
-  ...{ flow: "evaluate", model: { path: `${home.dir}/model` }, reward: [{ name: "exact_match" }], evaluate },
+  flow: "evaluate",
+  model: { path: `${home.dir}/model` },
+  reward: [{ name: "exact_match" }],
+  evaluate,
   data: { eval: paths.map((path) => typeof path === "string" ? { path } : path) },
 });
 
-Deno.test("evaluate: each file has results and metrics of its own, called by its name or else its file's", async () => {
+Deno.test("evaluate has separate results for each file, by its name", async () => {
   await homeWithFiles(async (home, { math, sums }) => {
     const paths = [math!, { path: sums, name: "own" }];
-    const { view, metrics } = await run(home, "r", evaluateConfig(home, paths, { samples_per_prompt: 2 }));
-    const told = view.evaluations.map(({ name, problems, right, avg_at_k }) => [name, problems, right, avg_at_k]);
+    const { view, metrics } = await run(
+      home,
+      "r",
+      evaluateConfig(home, paths, { samples_per_prompt: 2 }),
+    );
+    const told = view.evaluations.map((
+      { name, problems, right, avg_at_k },
+    ) => [name, problems, right, avg_at_k]);
     deepStrictEqual(told, [
       ["math/eval_greedy", 2, 2, 1],
       ["math/eval_sampled", 2, 4, 1],
@@ -103,14 +142,17 @@ Deno.test("evaluate: each file has results and metrics of its own, called by its
       "eval/math/eval_sampled/avg_at_2",
       "eval/own/eval_sampled/avg_at_2",
     ]);
-    strictEqual(evals.every((name) => /^eval\/(math|own)\/eval_(greedy|sampled)\//.test(name)), true);
+    strictEqual(
+      evals.every((name) => /^eval\/(math|own)\/eval_(greedy|sampled)\//.test(name)),
+      true,
+    );
     const lines = runText(view, home).split("\n").filter((line) => line.startsWith("evaluation"));
     match(lines[0]!, /^evaluation math\/eval_greedy: 1\.000 right \(2 of 2\)/);
     match(lines[2]!, /^evaluation own\/eval_greedy: 0\.333 right \(1 of 3\)/);
   });
 });
 
-Deno.test("evaluate: `problems` is of each file, and files together have one result as they always had", async () => {
+Deno.test("evaluate applies `problems` to each file, unless they are together", async () => {
   await homeWithFiles(async (home, { math, sums }) => {
     const apart = await run(home, "apart", evaluateConfig(home, [math!, sums!], { problems: 1 }));
     deepStrictEqual(apart.view.evaluations.map(({ name, problems }) => [name, problems]), [
@@ -119,27 +161,36 @@ Deno.test("evaluate: `problems` is of each file, and files together have one res
     ]);
     const config = evaluateConfig(home, [math!, sums!], { files: "together", problems: 4 });
     const together = await run(home, "together", config);
-    deepStrictEqual(together.view.evaluations.map(({ name, problems, right }) => [name, problems, right]), [
-      ["eval_greedy", 4, 2],
-    ]);
+    deepStrictEqual(
+      together.view.evaluations.map(({ name, problems, right }) => [name, problems, right]),
+      [
+        ["eval_greedy", 4, 2],
+      ],
+    );
     const one = await run(home, "one", evaluateConfig(home, [math!]));
     deepStrictEqual(one.view.evaluations.map(({ name }) => name), ["eval_greedy"]);
     strictEqual(one.head.graph, together.head.graph);
     const shown = (config: object) => batchArithmetic(FLOWS.evaluate.parse(config));
-    deepStrictEqual(shown(evaluateConfig(home, [math!, sums!])), ["all problems of each of 2 files x 1 samples"]);
+    deepStrictEqual(shown(evaluateConfig(home, [math!, sums!])), [
+      "all problems of each of 2 files x 1 samples",
+    ]);
     deepStrictEqual(shown(evaluateConfig(home, [math!])), ["all problems x 1 samples"]);
   });
 });
 
-Deno.test("a run recorded before files were apart resumes with the one result that it began with", async () => {
+Deno.test("a run recorded with one result for all files resumes with it", async () => {
   await homeWithFiles(async (home, { math, sums }) => {
     const files = [math!, sums!];
     const whole = await run(home, "whole", evaluateConfig(home, files, { files: "together" }));
     const rows = (await home.store.read("whole")).map(({ kind, key, input_hash, value }) => ({
-      ...{ kind, key, input_hash, value },
+      kind,
+      key,
+      input_hash,
+      value,
     }));
     const { name, entry, graph, graph_hash, packages, parent } = whole.head;
-    const { evaluate: { files: _, ...evaluate }, ...rest } = JSON.parse(whole.head.config); // As it was recorded then.
+    // As it was recorded then.
+    const { evaluate: { files: _, ...evaluate }, ...rest } = JSON.parse(whole.head.config);
     const recorded = {
       name,
       entry,
@@ -149,18 +200,23 @@ Deno.test("a run recorded before files were apart resumes with the one result th
       parent,
       config: JSON.stringify({ ...rest, evaluate }),
     };
-    const sampled = rows.findIndex(({ kind, key }) => kind === "result" && key.startsWith("generate_slab"));
+    const sampled = rows.findIndex(({ kind, key }) =>
+      kind === "result" && key.startsWith("generate_slab")
+    );
     for (const [id, kept] of Object.entries({ unstarted: 0, killed: sampled + 1 })) {
       await home.store.create({ ...recorded, id }, rows.slice(0, kept));
       const resumed = await execute(home, id);
       deepStrictEqual(resumed.view.evaluations, whole.view.evaluations);
       strictEqual(resumed.head.graph_hash, graph_hash);
     }
-    notStrictEqual((await run(home, "now", evaluateConfig(home, files))).head.graph_hash, graph_hash);
+    notStrictEqual(
+      (await run(home, "now", evaluateConfig(home, files))).head.graph_hash,
+      graph_hash,
+    );
   });
 });
 
-Deno.test("training: every file is evaluated before and after, in online, supervised and preference learning", async () => {
+Deno.test("every flow evaluates each file before and after training", async () => {
   await homeWithFiles(async (home, { train, math, sums, train_pairs, pairs_a, pairs_b }) => {
     const model = { path: `${home.dir}/model` };
     const trainer = { optimizer: { lr: 0.1 } };
@@ -174,7 +230,12 @@ Deno.test("training: every file is evaluated before and after, in online, superv
       samples_per_prompt: 2,
       algorithm: { name: "grpo" },
     };
-    const labels = ["math/before_greedy", "sums/before_greedy", "math/after_greedy", "sums/after_greedy"];
+    const labels = [
+      "math/before_greedy",
+      "sums/before_greedy",
+      "math/after_greedy",
+      "sums/after_greedy",
+    ];
     for (const config of [online, { ...common, flow: "supervised", rows_per_round: 2 }]) {
       const { view } = await run(home, config.flow, config);
       deepStrictEqual(view.evaluations.map(({ name }) => name), labels);
@@ -196,13 +257,20 @@ Deno.test("training: every file is evaluated before and after, in online, superv
       "eval/pairs_b/pair_accuracy",
       "eval/pairs_b/pair_margin",
     ]);
-    const together = await run(home, "together", { ...preference, data: held, evaluate: { files: "together" } });
-    deepStrictEqual(together.view.evaluations.map(({ name, pairs }) => [name, pairs]), [["before", 5], ["after", 5]]);
+    const together = await run(home, "together", {
+      ...preference,
+      data: held,
+      evaluate: { files: "together" },
+    });
+    deepStrictEqual(together.view.evaluations.map(({ name, pairs }) => [name, pairs]), [[
+      "before",
+      5,
+    ], ["after", 5]]);
     deepStrictEqual(pairMetrics(together.metrics), ["eval/pair_accuracy", "eval/pair_margin"]);
   });
 });
 
-Deno.test("rows of every evaluation file are checked before a run, and the one that is broken is named", async () => {
+Deno.test("a broken row of any evaluation file is named before a run", async () => {
   await homeWithFiles(async (home, { math, train }) => {
     const broken = `${home.dir}/broken.jsonl`;
     await Deno.writeTextFile(broken, `{"id":"b","prompt":"p"}\n`);
@@ -218,11 +286,14 @@ Deno.test("rows of every evaluation file are checked before a run, and the one t
     });
     // The same ids in two files are no clash where results are apart.
     const twice = evaluateConfig(home, [math!, { path: train, name: "again" }]);
-    deepStrictEqual(Object.keys(await rowTables(FLOWS.evaluate.parse(twice))), ["eval/math", "eval/again"]);
+    deepStrictEqual(Object.keys(await rowTables(FLOWS.evaluate.parse(twice))), [
+      "eval/math",
+      "eval/again",
+    ]);
   });
 });
 
-Deno.test("two files of one name are refused unless they are together, and files that nothing evaluates may have any", async () => {
+Deno.test("two evaluated files of one name are refused unless together", async () => {
   const dir = await Deno.makeTempDir();
   try {
     for (const place of ["a", "b"]) {
@@ -231,7 +302,8 @@ Deno.test("two files of one name are refused unless they are together, and files
     }
     const text = `flow: preference\nrounds: 1\npairs_per_round: 1\nmodel: { recipe: tiny_qwen }\n` +
       `data: { train: a/test.jsonl, eval: [a/test.jsonl, b/test.jsonl] }\n`;
-    const read = (evaluate: string) => parseConfig(text + evaluate, { file: `${dir}/c.yaml`, overrides: [], cwd: dir });
+    const read = (evaluate: string) =>
+      parseConfig(text + evaluate, { file: `${dir}/c.yaml`, overrides: [], cwd: dir });
     await rejects(
       read("evaluate: {}\n"),
       /c\.yaml:5:\d+ data\.eval\.1: .*"test", as those of .*a\/test\.jsonl are; give it/,

@@ -1,7 +1,19 @@
 import { OnlineConfig, QuickstartConfig } from "../../configs/mod.ts";
 import { type RowTable, tableOf } from "../../data/mod.ts";
-import { ArtifactStore, Engine, type EngineOptions, type GraphDefinition, type Outcome } from "../../engine/mod.ts";
-import { type FakeRun, fakeRun, type FakeRunOptions, MemoryStore, writeFakeModel } from "../../testing/mod.ts";
+import {
+  ArtifactStore,
+  Engine,
+  type EngineOptions,
+  type GraphDefinition,
+  type Outcome,
+} from "../../engine/mod.ts";
+import {
+  type FakeRun,
+  fakeRun,
+  type FakeRunOptions,
+  MemoryStore,
+  writeFakeModel,
+} from "../../testing/mod.ts";
 import type { ScoredItem } from "../../workers/mod.ts";
 
 // In memory: what is tested here is order, not the disk.
@@ -18,7 +30,8 @@ function remove(dir: string): void {
   try {
     Deno.removeSync(dir, { recursive: true });
   } catch {
-    // Gone already, or an engine that was taken for dead still writes there: what stays is no test's failure.
+    // Gone already, or an engine that was taken for dead still writes there: what stays is no
+    // test's failure.
   }
 }
 
@@ -52,7 +65,10 @@ export function rowsOf(size: number, digest = `rows-${size}`): RowTable {
   return tableOf(rows, digest);
 }
 
-/** Two prompts of two samples a round, scored by length: fake completions have 1 to 8 characters, so groups differ. */
+/**
+ * Two prompts of two samples a round, scored by length: fake completions have 1 to 8 characters, so
+ * groups differ.
+ */
 export function onlineConfig(model: string, overrides: Record<string, unknown> = {}): OnlineConfig {
   return OnlineConfig.parse({
     flow: "online",
@@ -87,7 +103,9 @@ type Executed<T> = FakeRun & { outcome: Outcome<T> };
 export async function execute<In, C, T>(
   definition: GraphDefinition<In, C, T>,
   config: NoInfer<In>,
-  options: Omit<FakeRunOptions, "run" | "rows"> & Partial<FakeRunOptions> & { engine?: Partial<EngineOptions> },
+  options: Omit<FakeRunOptions, "run" | "rows"> & Partial<FakeRunOptions> & {
+    engine?: Partial<EngineOptions>;
+  },
 ): Promise<Executed<T>> {
   const { store, artifacts, run = "run", rows = { train: rowsOf(16), eval: rowsOf(4) } } = options;
   const fake = await fakeRun({ ...options, run, rows });

@@ -1,4 +1,7 @@
-/** A run of preference learning that is killed, loses its workers, forks or is verified: its versions are a calm run's. */
+/**
+ * A run of preference learning that is killed, loses its workers, forks or is verified: its
+ * versions are a calm run's.
+ */
 import { deepStrictEqual, ok, strictEqual } from "node:assert/strict";
 import fc from "fast-check";
 import { WorkerLostError } from "../../engine/mod.ts";
@@ -9,7 +12,10 @@ import { type Death, killPoints, onceDurable, unsavedOf, watched } from "./death
 import { execute, stores } from "./fixtures.ts";
 import { pairsOf, preferenceConfig } from "./preference_fixtures.ts";
 
-/** How engines die, start by start, and operations of the whole history at which the trainer is lost. */
+/**
+ * How engines die, start by start, and operations of the whole history at which the trainer is
+ * lost.
+ */
 type Trouble = { crashes: Death[]; losses: number[] };
 type Ended = {
   version: string;
@@ -31,7 +37,9 @@ const OVERRIDES = {
   warmup: { rounds: 2, rows_per_round: 2, optimizer: { lr: 0.1 } },
 };
 
-/** A trainer that is lost at some operations: at the begin of an odd one, at the end of an even one. */
+/**
+ * A trainer that is lost at some operations: at the begin of an odd one, at the end of an even one.
+ */
 function losing(trainer: FakeTrainer, at: number[], state: { count: number }): FakeTrainer {
   trainer.hook = (_, moment) => {
     if (moment === "begin") state.count++;
@@ -55,7 +63,14 @@ async function run({ crashes, losses }: Trouble): Promise<Ended> {
       const trainer = losing(new FakeTrainer({ artifacts }), losses, state);
       const engine = { backoff: { first_ms: 0, max_ms: 0 } };
       try {
-        const { outcome } = await execute(preference, config, { store, artifacts, dir, trainer, engine, rows: ROWS });
+        const { outcome } = await execute(preference, config, {
+          store,
+          artifacts,
+          dir,
+          trainer,
+          engine,
+          rows: ROWS,
+        });
         strictEqual(outcome.status, "done", JSON.stringify(outcome));
         break;
       } catch (error) {
@@ -78,11 +93,13 @@ const calm = await run({ crashes: [], losses: [] });
 
 function same({ version, digest, evaluations }: Ended): void {
   deepStrictEqual({ version, digest, evaluations }, {
-    ...{ version: calm.version, digest: calm.digest, evaluations: calm.evaluations },
+    version: calm.version,
+    digest: calm.digest,
+    evaluations: calm.evaluations,
   });
 }
 
-Deno.test("preference: killed after drawn rows and resumed, it ends with the same version, weights and evaluations", async () => {
+Deno.test("preference ends the same after a kill at any drawn row", async () => {
   let redid = 0;
   for (const moment of killPoints(calm.moments, { seed: SEED, count: 30 })) {
     const ended = await run({ crashes: [onceDurable(moment)], losses: [] });
@@ -91,10 +108,13 @@ Deno.test("preference: killed after drawn rows and resumed, it ends with the sam
     strictEqual(ended.redone, ended.unsaved[0], moment);
     redid = Math.max(redid, ended.redone);
   }
-  ok(redid >= 3, `kills redid ${redid} batches at most, and 3 lie before the fourth round's checkpoint`);
+  ok(
+    redid >= 3,
+    `kills redid ${redid} batches at most, and 3 lie before the fourth round's checkpoint`,
+  );
 });
 
-Deno.test("preference: any mix of killed engines and lost workers ends with the same version, weights and evaluations", async () => {
+Deno.test("preference ends the same after any mix of killed engines and workers", async () => {
   const moments = fc.constantFrom(...calm.moments.toSorted());
   const losses = fc.uniqueArray(fc.integer({ min: 1, max: calm.operations }), { maxLength: 1 });
   await fc.assert(

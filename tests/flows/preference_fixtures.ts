@@ -14,7 +14,10 @@ export function pairsOf(size: number, digest = `pairs-${size}`): RowTable {
 }
 
 /** Three rounds of two pairs, on a model of the fake trainer. */
-export function preferenceConfig(model: string, overrides: Record<string, unknown> = {}): PreferenceConfig {
+export function preferenceConfig(
+  model: string,
+  overrides: Record<string, unknown> = {},
+): PreferenceConfig {
   return PreferenceConfig.parse({
     flow: "preference",
     seed: 3,

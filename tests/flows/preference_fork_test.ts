@@ -24,15 +24,19 @@ async function fork(home: Home, options: ForkRunOptions) {
   return await executeFake(home, options.id!, { rows: ROWS });
 }
 
-Deno.test("preference: a fork from any round, with nothing changed, ends with its parent's version and weights", async () => {
+Deno.test("preference ends the same in an unchanged fork from any round", async () => {
   const { home, whole } = await parent();
   for (let round = 0; round <= 6; round++) {
     const ended = await fork(home, { round, id: `b${round}` });
-    deepStrictEqual([ended.status, ended.version, ended.digest], ["done", whole.version, whole.digest]);
+    deepStrictEqual([ended.status, ended.version, ended.digest], [
+      "done",
+      whole.version,
+      whole.digest,
+    ]);
   }
 });
 
-Deno.test("preference: a fork may go on with other settings of the loss, and not with another draw of pairs", async () => {
+Deno.test("a preference fork may change the loss, and not the draw of pairs", async () => {
   const { home, whole } = await parent();
   const harder = await fork(home, {
     round: 3,
@@ -45,7 +49,12 @@ Deno.test("preference: a fork may go on with other settings of the loss, and not
     (args as { loss: { sha256: string } }).loss.sha256
   );
   deepStrictEqual(redone.map((loss) => redone.indexOf(loss)), [0, 0, 0, 3, 3, 3]);
-  const overrides = ["pairs_per_round=4", "model.seed=5", "evaluate.pairs=2", "reference.offload=true"];
+  const overrides = [
+    "pairs_per_round=4",
+    "model.seed=5",
+    "evaluate.pairs=2",
+    "reference.offload=true",
+  ];
   const other = fork(home, { round: 3, id: "other", overrides });
   const fixed =
     /has fixed:\n +pairs_per_round: the next draw[^]*model: every[^]*reference: held-out[^]*evaluate: the start/;

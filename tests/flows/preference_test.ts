@@ -12,75 +12,109 @@ const ROWS = { train: pairsOf(6), eval: pairsOf(5) };
 
 async function ran(overrides: Record<string, unknown> = {}) {
   const places = await stores();
-  const executed = await execute(preference, preferenceConfig(places.model, overrides), { ...places, rows: ROWS });
+  const executed = await execute(preference, preferenceConfig(places.model, overrides), {
+    ...places,
+    rows: ROWS,
+  });
   strictEqual(executed.outcome.status, "done", JSON.stringify(executed.outcome));
   const { store, artifacts } = places;
   const asked = executed.trainer.calls.filter(({ op }) => op === "train")
     .map(({ args }) => args as { batch: { sha256: string; bytes: number } });
-  const batches = await Promise.all(asked.map(({ batch }) => artifacts.getJson(batch) as Promise<Pairs>));
+  const batches = await Promise.all(
+    asked.map(({ batch }) => artifacts.getJson(batch) as Promise<Pairs>),
+  );
   const view = await runView(store, (await store.head("run"))!, { workers: [], metrics: {} });
   const ops = executed.trainer.calls.map(({ op }) => op);
   return { ...executed, store, batches, view, ops };
 }
 
 const result = (store: MemoryStore, key: RegExp) =>
-  store.rows("run").filter((row) => row.kind === "result" && key.test(row.key)).map(({ value }) => JSON.parse(value));
+  store.rows("run").filter((row) => row.kind === "result" && key.test(row.key)).map(({ value }) =>
+    JSON.parse(value)
+  );
 
-Deno.test("preference: an epoch reads every pair once, each with its sides and its margin", async () => {
+Deno.test("preference reads every pair once an epoch, with its margin", async () => {
   const { batches } = await ran();
   const ids = batches.flatMap(({ pairs }) => pairs.map(({ row_id }) => row_id));
   deepStrictEqual(ids.toSorted(), Array.from({ length: 6 }, (_, n) => `pair-${n}`));
   const [pair] = batches[0]!.pairs;
   const n = pair!.row_id.slice(5);
   deepStrictEqual(pair, {
-    ...{ row_id: `pair-${n}`, prompt: `say ${n}`, chosen: `${n} good`, rejected: `${n} bad`, margin: 0 },
+    row_id: `pair-${n}`,
+    prompt: `say ${n}`,
+    chosen: `${n} good`,
+    rejected: `${n} bad`,
+    margin: 0,
   });
 });
 
-Deno.test("preference: what the loss reads of the reference model is scored before each round, and nothing else is", async () => {
+Deno.test("preference scores before each round only what the loss reads", async () => {
   const dpo = await ran();
-  deepStrictEqual(dpo.batches.map(({ columns }) => Object.keys(columns)), [["ref_logp"], ["ref_logp"], ["ref_logp"]]);
+  deepStrictEqual(dpo.batches.map(({ columns }) => Object.keys(columns)), [["ref_logp"], [
+    "ref_logp",
+  ], ["ref_logp"]]);
   const scored = dpo.trainer.calls.filter(({ op }) => op === "score")
     .map(({ args }) => args as { reference_path: string; reference_offload: boolean });
   const keys = new Set(dpo.trainer.calls.filter(({ op }) => op === "score").map(({ key }) => key));
   strictEqual(keys.size, 3 + 1, "one for each round, one for both evaluations");
-  ok(scored.every(({ reference_path, reference_offload }) => reference_path.endsWith("/model") && !reference_offload));
+  ok(
+    scored.every(({ reference_path, reference_offload }) =>
+      reference_path.endsWith("/model") && !reference_offload
+    ),
+  );
   const elsewhere = await scratch();
   await writeFakeModel(elsewhere, 0.25);
   const other = await ran({ reference: { path: elsewhere, offload: true } });
-  const [first] = other.trainer.calls.filter(({ op }) => op === "score").map(({ args }) => args as typeof scored[0]);
+  const [first] = other.trainer.calls.filter(({ op }) => op === "score").map(({ args }) =>
+    args as typeof scored[0]
+  );
   deepStrictEqual([first!.reference_path, first!.reference_offload], [elsewhere, true]);
   const rewardModel = await ran({ algorithm: { name: "reward_model" } });
   deepStrictEqual(rewardModel.batches.map(({ columns }) => columns), [{}, {}, {}]);
   strictEqual(rewardModel.ops.includes("score"), false);
 });
 
-Deno.test("preference: held-out pairs are evaluated before the first round and after the last, and shown", async () => {
+Deno.test("preference evaluates held-out pairs before and after training", async () => {
   const { view, ops } = await ran();
   const evaluations = view.evaluations as PairEvaluation[];
-  deepStrictEqual(evaluations.map(({ name, pairs }) => [name, pairs]), [["before", 4], ["after", 4]]);
+  deepStrictEqual(evaluations.map(({ name, pairs }) => [name, pairs]), [["before", 4], [
+    "after",
+    4,
+  ]]);
   notStrictEqual(evaluations[0]!.pair_margin, evaluations[1]!.pair_margin);
-  ok(ops.indexOf("evaluate") < ops.indexOf("train") && ops.lastIndexOf("evaluate") > ops.lastIndexOf("train"));
+  ok(
+    ops.indexOf("evaluate") < ops.indexOf("train") &&
+      ops.lastIndexOf("evaluate") > ops.lastIndexOf("train"),
+  );
   strictEqual((await ran({ evaluate: null })).ops.includes("evaluate"), false);
 });
 
 Deno.test("preference: pairs are no draws of the ledger", async () => {
   const { view } = await ran();
-  deepStrictEqual(view.ledger, { read: 0, trained: 0, filtered: {}, stale: 0, failed: {}, pending: 0 });
+  deepStrictEqual(view.ledger, {
+    read: 0,
+    trained: 0,
+    filtered: {},
+    stale: 0,
+    failed: {},
+    pending: 0,
+  });
   deepStrictEqual([view.loop, view.round, view.policy!.number], ["round", 3, 3]);
 });
 
-Deno.test("preference: a round's pairs may be cut into several optimizer steps, and a pair is in one of them", async () => {
+Deno.test("preference puts each pair of a round into one optimizer step", async () => {
   const { batches } = await ran({ trainer: { optimizer: { lr: 0.1 }, updates_per_batch: 2 } });
   deepStrictEqual(batches.map(({ updates }) => updates), Array(3).fill([[0], [1]]));
   const trainer = { optimizer: { lr: 0.1 }, updates_per_batch: 2, epochs_per_batch: 3 };
   const again = (await ran({ trainer, pairs_per_round: 4 })).batches.map(({ updates }) => updates);
   deepStrictEqual(again.map((steps) => steps.length), [6, 6, 6]);
-  const epochs = again.flatMap((steps) => [0, 2, 4].map((at) => [...steps[at]!, ...steps[at + 1]!]));
+  const epochs = again.flatMap((steps) =>
+    [0, 2, 4].map((at) => [...steps[at]!, ...steps[at + 1]!])
+  );
   deepStrictEqual(epochs.map((all) => all.toSorted()), Array(9).fill([0, 1, 2, 3]));
 });
 
-Deno.test("preference: a warm-up teaches the chosen sides first, and its policy is what the pairs start from", async () => {
+Deno.test("preference starts from the policy that a warm-up taught", async () => {
   const warmup = { rounds: 2, rows_per_round: 3, optimizer: { lr: 0.1 } };
   const { store, trainer, view } = await ran({ model: { recipe: "tiny_qwen", seed: 1 }, warmup });
   const [made] = trainer.calls.filter(({ op }) => op === "create_model").map(({ args }) => args);
@@ -94,7 +128,12 @@ Deno.test("preference: a warm-up teaches the chosen sides first, and its policy 
 Deno.test("preference: rows that were not read as preferences are named", async () => {
   const { store, artifacts, dir, model } = await stores();
   const rows = { train: rowsOf(4), eval: pairsOf(4) };
-  const { outcome } = await execute(preference, preferenceConfig(model), { store, artifacts, dir, rows });
+  const { outcome } = await execute(preference, preferenceConfig(model), {
+    store,
+    artifacts,
+    dir,
+    rows,
+  });
   strictEqual(outcome.status, "failed");
   ok(JSON.stringify(outcome).includes("was not read as a preference"));
 });

@@ -20,8 +20,15 @@ const policyOf = (version: string): Policy => ({
 });
 const POLICY = policyOf("f".repeat(64));
 
-/** What an engine does of one stage: it claims the run's directories, writes nothing but directories, and removes. */
-export async function removeByStage(home: Home, head: RunHead, stage: RemovingStage): Promise<void> {
+/**
+ * What an engine does of one stage: it claims the run's directories, writes nothing but
+ * directories, and removes.
+ */
+export async function removeByStage(
+  home: Home,
+  head: RunHead,
+  stage: RemovingStage,
+): Promise<void> {
   await refuseOtherHome(home, head);
   await claimDirectories(home, head, { make: true });
   const notes = await home.store.read(head.id, { kinds: ["note/checkpoint"] });
@@ -34,7 +41,9 @@ export async function removeByStage(home: Home, head: RunHead, stage: RemovingSt
   }, notes.map(({ value }) => JSON.parse(value)));
   const reference = policyOf("e".repeat(64));
   if (stage === "publish") await publishPolicy.body({ policy: POLICY }, ctx);
-  if (stage === "refresh") await refreshReference.body({ policy: POLICY, reference, round: 1, refresh_rounds: 1 }, ctx);
+  if (stage === "refresh") {
+    await refreshReference.body({ policy: POLICY, reference, round: 1, refresh_rounds: 1 }, ctx);
+  }
   if (stage === "checkpoint") {
     const input = checkpointPolicy.input.parse({ policy: POLICY, round: 1, last: 1, keep_last: 9 });
     await checkpointPolicy.body(input, ctx);
@@ -51,9 +60,19 @@ function contextOf(paths: Record<string, unknown>, notes: CheckpointNote[]): Rec
     writing: new Set<string>(),
     checkpoints: () => notes,
     dropped: () => {},
-    publish: (_: Policy, target: string | { dir: string }) => Promise.resolve({ dir: made(target) }),
+    publish: (_: Policy, target: string | { dir: string }) =>
+      Promise.resolve({ dir: made(target) }),
     save: ({ version, number }: Policy, { dir, round }: { dir: string; round: number }) => {
-      notes.push({ version, dir: made(dir), digest: "", world_size: 1, files: [], number, round, metric: null });
+      notes.push({
+        version,
+        dir: made(dir),
+        digest: "",
+        world_size: 1,
+        files: [],
+        number,
+        round,
+        metric: null,
+      });
       return Promise.resolve(notes.at(-1));
     },
   };

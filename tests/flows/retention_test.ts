@@ -13,7 +13,11 @@ const names = (reasons: Map<string, unknown>) => [...reasons.keys()].sort();
 
 Deno.test("kept() names every reason that a checkpoint has", () => {
   const all = [candidate(2, 0.9), candidate(4, 0.3), candidate(6, 0.9), candidate(8, 0.1)];
-  const policy: KeepPolicy = { keep_last: 2, keep_every: 4, keep_best: { metric: "m", mode: "max", count: 1 } };
+  const policy: KeepPolicy = {
+    keep_last: 2,
+    keep_every: 4,
+    keep_best: { metric: "m", mode: "max", count: 1 },
+  };
   deepStrictEqual([...kept(all, policy, 8)].toSorted(), [
     ["v4", ["every"]],
     ["v6", ["last", "best"]], // Of two equals the newer is the best.
@@ -33,8 +37,11 @@ Deno.test("kept() keeps what the oldest version in use is rebuilt from", () => {
   deepStrictEqual(names(kept(all, LAST, 1)), ["v8"]); // Before them all: the base is enough.
 });
 
-Deno.test("kept() is bounded by what was asked for, never forgets the newest, and always leaves a way to what is in use", () => {
-  const candidates = fc.uniqueArray(fc.integer({ min: 1, max: 60 }), { minLength: 1, maxLength: 25 }).chain((numbers) =>
+Deno.test("kept() always keeps the newest and a way to what is in use", () => {
+  const candidates = fc.uniqueArray(fc.integer({ min: 1, max: 60 }), {
+    minLength: 1,
+    maxLength: 25,
+  }).chain((numbers) =>
     fc.tuple(
       ...numbers.toSorted((a, b) => a - b).map((number) =>
         fc.record({
@@ -55,17 +62,22 @@ Deno.test("kept() is bounded by what was asked for, never forgets the newest, an
       count: fc.integer({ min: 1, max: 3 }),
     })),
   });
-  fc.assert(fc.property(candidates, policies, fc.integer({ min: 0, max: 60 }), (all, policy, oldest) => {
-    const reasons = kept(all, policy, oldest);
-    const stays = all.filter(({ version }) => reasons.has(version));
-    ok(all.slice(-policy.keep_last).every(({ version }) => reasons.has(version)));
-    const before = (list: Candidate[]) => list.filter(({ number }) => number <= oldest).at(-1)?.version;
-    deepStrictEqual(before(stays), before(all));
-    const every = policy.keep_every;
-    const forever = every === null ? [] : all.filter(({ round }) => round !== null && round % every === 0);
-    ok(forever.every(({ version }) => reasons.has(version)));
-    ok(stays.length <= policy.keep_last + forever.length + (policy.keep_best?.count ?? 0) + 1);
-    // What goes now is not asked for later: deciding twice is deciding once.
-    deepStrictEqual(Object.fromEntries(kept(stays, policy, oldest)), Object.fromEntries(reasons));
-  }));
+  fc.assert(
+    fc.property(candidates, policies, fc.integer({ min: 0, max: 60 }), (all, policy, oldest) => {
+      const reasons = kept(all, policy, oldest);
+      const stays = all.filter(({ version }) => reasons.has(version));
+      ok(all.slice(-policy.keep_last).every(({ version }) => reasons.has(version)));
+      const before = (list: Candidate[]) =>
+        list.filter(({ number }) => number <= oldest).at(-1)?.version;
+      deepStrictEqual(before(stays), before(all));
+      const every = policy.keep_every;
+      const forever = every === null
+        ? []
+        : all.filter(({ round }) => round !== null && round % every === 0);
+      ok(forever.every(({ version }) => reasons.has(version)));
+      ok(stays.length <= policy.keep_last + forever.length + (policy.keep_best?.count ?? 0) + 1);
+      // What goes now is not asked for later: deciding twice is deciding once.
+      deepStrictEqual(Object.fromEntries(kept(stays, policy, oldest)), Object.fromEntries(reasons));
+    }),
+  );
 });

@@ -3,16 +3,37 @@
  * started, the arguments of their operations, the rows, and what stages are given. What workers
  * receive is whole (`wire_types.py`), so no default of a worker can stand in for a setting's.
  */
-import { deepStrictEqual, doesNotMatch, notStrictEqual, rejects, strictEqual } from "node:assert/strict";
+import {
+  deepStrictEqual,
+  doesNotMatch,
+  notStrictEqual,
+  rejects,
+  strictEqual,
+} from "node:assert/strict";
 import { ALGORITHMS } from "../../algs/mod.ts";
 import { type Config, type Flow, FLOWS, parseConfig, valueAt } from "../../configs/mod.ts";
 import { ArtifactStore, Engine, OutOfMemoryError, provide } from "../../engine/mod.ts";
-import { Critic, flowDefinition, Paths, Rewards, Rows, Sampler, Trainer, Trainers } from "../../flows/mod.ts";
+import {
+  Critic,
+  flowDefinition,
+  Paths,
+  Rewards,
+  Rows,
+  Sampler,
+  Trainer,
+  Trainers,
+} from "../../flows/mod.ts";
 import { FLOW_GRAPHS } from "../../flows/table.ts";
 import { rowTables } from "../../runs/row_tables.ts";
-import { workerBlocks } from "../../runs/session.ts";
+import { workerBlocks } from "../../runs/worker_blocks.ts";
 import { WorkerGroups } from "../../runs/worker_groups.ts";
-import { type FakeHook, FakeSampler, FakeTrainer, MemoryStore, writeFakeModel } from "../../testing/mod.ts";
+import {
+  type FakeHook,
+  FakeSampler,
+  FakeTrainer,
+  MemoryStore,
+  writeFakeModel,
+} from "../../testing/mod.ts";
 import {
   type CallOptions,
   type GroupSpec,
@@ -58,7 +79,8 @@ async function writeFiles(): Promise<void> {
   for (const [name, weight] of [["model", 0.5], [OTHER, 0.25]] as const) {
     await writeFakeModel(`${DIR}/${name}`, weight);
   }
-  const write = (name: string, rows: string[]) => Deno.writeTextFile(`${DIR}/${name}`, `${rows.join("\n")}\n`);
+  const write = (name: string, rows: string[]) =>
+    Deno.writeTextFile(`${DIR}/${name}`, `${rows.join("\n")}\n`);
   for (const name of ["train.jsonl", "eval.jsonl", "held.jsonl", "other.jsonl"]) {
     await write(name, Array.from({ length: 12 }, (_, n) => row(n, name)));
   }
@@ -100,7 +122,11 @@ function groupsOf(config: Fields, { artifacts, told, hook }: Asked) {
     return Promise.resolve({ group, dismissLeft() {}, stop() {} } as unknown as Workers);
   };
   return new WorkerGroups({
-    ...{ run: "run", home: DIR, blocks: workerBlocks(config)!, artifacts, recorded: [] },
+    run: "run",
+    home: DIR,
+    blocks: workerBlocks(config)!,
+    artifacts,
+    recorded: [],
     python: (kind, own) => Promise.resolve(own ?? kind),
   });
 }
@@ -119,7 +145,9 @@ function specs(config: Fields): unknown[] {
 
 type Asked = { artifacts: ArtifactStore; told: string[]; hook?: FakeHook };
 
-/** What the workers of a run and its stages receive, and its rows. @throws If the run is not done. */
+/**
+ * What the workers of a run and its stages receive, and its rows. @throws If the run is not done.
+ */
 async function received(config: Settings, hook?: FakeHook): Promise<string> {
   await writeFiles();
   const [store, artifacts] = [new MemoryStore(), new ArtifactStore(`${DIR}/artifacts`)];
@@ -129,10 +157,13 @@ async function received(config: Settings, hook?: FakeHook): Promise<string> {
   const groups = groupsOf(config, { artifacts, told, hook });
   const dirs = { publications: here("p"), checkpoints: here("checkpoints/run"), run: here("r") };
   const resources = [
-    ...[provide(Rows, rows), provide(Paths, { home: DIR, owner: null, ...dirs })],
-    ...[provide(Trainer, groups.trainer), provide(Trainers, groups.trainers)],
+    provide(Rows, rows),
+    provide(Paths, { home: DIR, owner: null, ...dirs }),
+    provide(Trainer, groups.trainer),
+    provide(Trainers, groups.trainers),
     ...(groups.critic ? [provide(Critic, groups.critic)] : []),
-    ...[provide(Sampler, groups.sampler), provide(Rewards, groups.rewards)],
+    provide(Sampler, groups.sampler),
+    provide(Rewards, groups.rewards),
   ];
   const engine = new Engine({ store, artifacts, resources });
   const definition = flowDefinition(config.flow);
@@ -191,7 +222,9 @@ function configOf(flow: Flow, more: Fields = {}): Settings {
 
 /** Configurations in which one setting is another; none: it has no other value. */
 function otherConfigs(config: Settings, leaf: Leaf): Settings[] {
-  const files = [here("other.jsonl"), here(OTHER)].filter((path) => leaf.schema.safeParse(path).success);
+  const files = [here("other.jsonl"), here(OTHER)].filter((path) =>
+    leaf.schema.safeParse(path).success
+  );
   const values = leaf.path.at(-1) === "path" ? files : otherValues(leaf);
   return values.map((value) => changedAt(config, leaf.path, value))
     .filter((changed) => FLOWS[config.flow].safeParse(changed).success);
@@ -250,10 +283,14 @@ const UNTRAINED = [
 
 for (const flow of ALL) {
   Deno.test(`every setting of ${flow}, changed alone, reaches what reads it`, async () => {
-    const elsewhere = ELSEWHERE.filter((path) => valueAt(configOf(flow), path.split(".").slice(0, -1)));
+    const elsewhere = ELSEWHERE.filter((path) =>
+      valueAt(configOf(flow), path.split(".").slice(0, -1))
+    );
     const left = [...elsewhere, ...(flow === "evaluate" ? UNTRAINED : [])];
     const below = MORE.filter(([of]) => of === flow).map(([, only]) => only);
-    const found = (await silent(flow)).filter((path) => !below.some((only) => path.startsWith(only)));
+    const found = (await silent(flow)).filter((path) =>
+      !below.some((only) => path.startsWith(only))
+    );
     deepStrictEqual(found.toSorted(), left.toSorted());
   });
 }
@@ -265,7 +302,9 @@ for (const [flow, only, more] of MORE) {
 }
 
 for (const [name, { config }] of Object.entries(ALGORITHMS)) {
-  const flow = ALL.find((one) => FLOWS[one].safeParse({ flow: one, ...CONFIGS[one], algorithm: { name } }).success)!;
+  const flow = ALL.find((one) =>
+    FLOWS[one].safeParse({ flow: one, ...CONFIGS[one], algorithm: { name } }).success
+  )!;
   Deno.test(`every setting of ${name}, changed alone, reaches what reads it`, async () => {
     const found = await silent(flow, { only: "algorithm.", more: { algorithm: { name } } });
     deepStrictEqual(found, [], `of ${Object.keys(config.shape).length}`);

@@ -1,4 +1,7 @@
-/** A lint rule: what removes more than one file stands in `engine/removal.ts` alone, which looks before it removes. */
+/**
+ * A lint rule: what removes more than one file stands in `engine/removal.ts` alone, which looks
+ * before it removes.
+ */
 
 const ROOT = new URL("../../", import.meta.url).pathname;
 const ALLOWED = "engine/removal.ts";
@@ -7,7 +10,10 @@ const EXEMPT = /^(tests|bench)\//;
 const DENO = new Set(["remove", "removeSync"]);
 const NODE = new Set(["rm", "rmSync", "rmdir", "rmdirSync"]);
 const NODE_FS = /^(node:)?fs(\/promises)?$/;
-/** `Deno.remove(path)` removes one file or one empty directory. With a second argument it may remove a tree. */
+/**
+ * `Deno.remove(path)` removes one file or one empty directory. With a second argument it may remove
+ * a tree.
+ */
 const ARGUMENTS_MAX = 1;
 
 const WHY =
@@ -17,7 +23,11 @@ type Named = { type: string; name?: string; value?: unknown };
 
 /** The name of a property or an import, however it is spelled. */
 function nameOf(node: Named): string | undefined {
-  return node.type === "Identifier" ? node.name : typeof node.value === "string" ? node.value : undefined;
+  return node.type === "Identifier"
+    ? node.name
+    : typeof node.value === "string"
+    ? node.value
+    : undefined;
 }
 
 /** `Deno`, or `globalThis.Deno`. */
@@ -30,7 +40,9 @@ const plugin: Deno.lint.Plugin = {
   rules: {
     "one-place": {
       create(context) {
-        const path = context.filename.startsWith(ROOT) ? context.filename.slice(ROOT.length) : context.filename;
+        const path = context.filename.startsWith(ROOT)
+          ? context.filename.slice(ROOT.length)
+          : context.filename;
         if (path === ALLOWED || EXEMPT.test(path)) return {};
         const report = (node: Deno.lint.Node) => context.report({ node, message: WHY });
         return {
@@ -48,20 +60,30 @@ const plugin: Deno.lint.Plugin = {
           },
           NewExpression(node) {
             const [first] = node.arguments;
-            if (first?.type === "Literal" && /^(\/bin\/|\/usr\/bin\/)?rm$/.test(String(first.value))) report(node);
+            if (
+              first?.type === "Literal" && /^(\/bin\/|\/usr\/bin\/)?rm$/.test(String(first.value))
+            ) report(node);
           },
-          // A name of its own for the function, as in `const { remove } = Deno`, would hide the call.
+          // A name of its own for the function, as in `const { remove } = Deno`, would hide the
+          // call.
           VariableDeclarator(node) {
-            if (node.id.type !== "ObjectPattern" || node.init?.type !== "Identifier" || node.init.name !== "Deno") {
+            if (
+              node.id.type !== "ObjectPattern" || node.init?.type !== "Identifier" ||
+              node.init.name !== "Deno"
+            ) {
               return;
             }
             for (const property of node.id.properties) {
-              if (property.type === "Property" && DENO.has(nameOf(property.key as Named) ?? "")) report(property);
+              if (property.type === "Property" && DENO.has(nameOf(property.key as Named) ?? "")) {
+                report(property);
+              }
             }
           },
           ImportSpecifier(node) {
             const from = (node.parent as Deno.lint.ImportDeclaration).source.value;
-            if (NODE_FS.test(String(from)) && NODE.has(nameOf(node.imported as Named) ?? "")) report(node);
+            if (NODE_FS.test(String(from)) && NODE.has(nameOf(node.imported as Named) ?? "")) {
+              report(node);
+            }
           },
         };
       },

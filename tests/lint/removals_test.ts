@@ -4,7 +4,8 @@ import plugin from "./removals.ts";
 const ROOT = new URL("../../", import.meta.url).pathname;
 
 /** How many findings the rule has in a file of this path. */
-const found = (path: string, source: string) => Deno.lint.runPlugin(plugin, `${ROOT}${path}`, source).length;
+const found = (path: string, source: string) =>
+  Deno.lint.runPlugin(plugin, `${ROOT}${path}`, source).length;
 
 const REMOVING = [
   `await Deno.remove(dir, { recursive: true });`,
@@ -44,8 +45,14 @@ Deno.test("the lint rule reports every way to remove a tree in a room of the pro
       "examples/x.ts",
     ]
   ) {
-    deepStrictEqual(REMOVING.map((source) => [source, found(room, source)]), REMOVING.map((source) => [source, 1]));
-    deepStrictEqual(HARMLESS.map((source) => [source, found(room, source)]), HARMLESS.map((source) => [source, 0]));
+    deepStrictEqual(
+      REMOVING.map((source) => [source, found(room, source)]),
+      REMOVING.map((source) => [source, 1]),
+    );
+    deepStrictEqual(
+      HARMLESS.map((source) => [source, found(room, source)]),
+      HARMLESS.map((source) => [source, 0]),
+    );
   }
 });
 

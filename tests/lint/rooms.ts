@@ -1,7 +1,8 @@
 /**
- * The import table of the house as a lint rule: which room may import which, and through its `mod.ts` alone. What is not
- * listed is refused. Node, npm and same-room imports are free. `tests` may import all, and past a room's `mod.ts` too: they
- * try its parts. `mod.ts` and `entry` are the entry points; `examples` may import only these, by their names as users do.
+ * The import table of the house as a lint rule: which room may import which, and through its
+ * `mod.ts` alone. What is not listed is refused. Node, npm and same-room imports are free. `tests`
+ * may import all, and past a room's `mod.ts` too: they try its parts. `mod.ts` and `entry` are the
+ * entry points; `examples` may import only these, by their names as users do.
  */
 const BELOW_CONFIGS = ["engine", "data", "workers", "algs", "rewards", "rollouts"];
 const BELOW_FLOWS = [...BELOW_CONFIGS, "configs"];
@@ -33,7 +34,10 @@ function roomOf(path: string): string {
   return path.split("/")[0]!;
 }
 
-/** Resolves a relative import against the importing file; both are repository paths with forward slashes. */
+/**
+ * Resolves a relative import against the importing file; both are repository paths with forward
+ * slashes.
+ */
 function resolve(from: string, specifier: string): string {
   const parts = from.split("/").slice(0, -1);
   for (const part of specifier.split("/")) {
@@ -43,7 +47,9 @@ function resolve(from: string, specifier: string): string {
   return parts.join("/");
 }
 
-/** A sentence if `from` may not import `specifier`, else null. Paths are relative to the repository. */
+/**
+ * A sentence if `from` may not import `specifier`, else null. Paths are relative to the repository.
+ */
 export function refusal(from: string, specifier: string): string | null {
   const room = roomOf(from);
   if (ENTRY_POINT.test(specifier) && room !== "examples" && IMPORT_TABLE[room] !== undefined) {
@@ -71,7 +77,9 @@ const plugin: Deno.lint.Plugin = {
   rules: {
     rooms: {
       create(context) {
-        const from = context.filename.startsWith(ROOT) ? context.filename.slice(ROOT.length) : context.filename;
+        const from = context.filename.startsWith(ROOT)
+          ? context.filename.slice(ROOT.length)
+          : context.filename;
         const check = (node: Deno.lint.Node & Sourced) => {
           const sentence = node.source ? refusal(from, String(node.source.value)) : null;
           if (sentence) context.report({ node, message: sentence });

@@ -17,7 +17,10 @@ Deno.test("refusal() names the room's mod.ts when a product room goes past it, a
     refusal("configs/rules.ts", "../workers/trainer_config.ts") ?? "",
     /'workers\/trainer_config.ts' .* 'workers\/mod.ts'/,
   );
-  match(refusal("flows/stages/x.ts", "../../algs/language/mod.ts") ?? "", /'algs\/language\/mod.ts' .* 'algs\/mod.ts'/);
+  match(
+    refusal("flows/stages/x.ts", "../../algs/language/mod.ts") ?? "",
+    /'algs\/language\/mod.ts' .* 'algs\/mod.ts'/,
+  );
   match(refusal("bench/x.ts", "../runs/verify.ts") ?? "", /'runs\/verify.ts'/);
   strictEqual(refusal("tests/runs/verify_test.ts", "../../runs/verify.ts"), null);
   strictEqual(refusal("cli/main.ts", "../deno.json"), null);
@@ -25,7 +28,10 @@ Deno.test("refusal() names the room's mod.ts when a product room goes past it, a
 
 Deno.test("refusal() keeps entry points for scripts: no room imports one, by name or by path", () => {
   match(refusal("runs/session.ts", "holdfast") ?? "", /Cannot import 'holdfast' from 'runs'/);
-  match(refusal("testing/fake_run.ts", "holdfast/engine") ?? "", /Cannot import 'holdfast\/engine' from 'testing'/);
+  match(
+    refusal("testing/fake_run.ts", "holdfast/engine") ?? "",
+    /Cannot import 'holdfast\/engine' from 'testing'/,
+  );
   match(refusal("mod.ts", "holdfast/engine") ?? "", /Cannot import/);
   match(refusal("cli/run.ts", "../entry/runs.ts") ?? "", /Cannot import 'entry' from 'cli'/);
   match(refusal("cli/run.ts", "../mod.ts") ?? "", /Cannot import 'mod.ts' from 'cli'/);

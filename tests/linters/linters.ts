@@ -1,4 +1,7 @@
-/** The checkers of our Python, pinned by version and hash: ruff by pip, pyright by npm. They are fetched on first use, for tests alone. */
+/**
+ * The checkers of our Python, pinned by version and hash: ruff by pip, pyright by npm. They are
+ * fetched on first use, for tests alone.
+ */
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { madeOnce, placeOf } from "../../workers/made_once.ts";
@@ -14,7 +17,12 @@ type Done = { code: number; output: string };
 
 async function run(command: string, args: string[], cwd: string): Promise<Done> {
   const env = { NO_COLOR: "1", PYRIGHT_PYTHON_IGNORE_WARNINGS: "1" };
-  const { code, stdout, stderr } = await new Deno.Command(command, { args, cwd, env, stdin: "null" }).output();
+  const { code, stdout, stderr } = await new Deno.Command(command, {
+    args,
+    cwd,
+    env,
+    stdin: "null",
+  }).output();
   const text = new TextDecoder();
   return { code, output: text.decode(stdout) + text.decode(stderr) };
 }
@@ -28,8 +36,22 @@ async function ensureRuff(): Promise<string> {
     make: async () => {
       const base = await findPython();
       await steps.must("`python -m venv`", [base.path, "-m", "venv", place.path]);
-      const pip = [join(place.path, "bin", "python"), "-m", "pip", "install", "--require-hashes", "--no-deps"];
-      await steps.must("`pip install` of ruff", [...pip, "--only-binary", ":all:", "-q", "-r", fileURLToPath(RUFF)]);
+      const pip = [
+        join(place.path, "bin", "python"),
+        "-m",
+        "pip",
+        "install",
+        "--require-hashes",
+        "--no-deps",
+      ];
+      await steps.must("`pip install` of ruff", [
+        ...pip,
+        "--only-binary",
+        ":all:",
+        "-q",
+        "-r",
+        fileURLToPath(RUFF),
+      ]);
     },
   });
   return join(dirname(python), "ruff");
@@ -39,13 +61,27 @@ export async function ruff(args: string[], cwd = ROOT): Promise<Done> {
   return await run(await ensureRuff(), args, cwd);
 }
 
-type Report = { generalDiagnostics: { file: string; severity: string }[]; summary: { filesAnalyzed: number } };
+type Report = {
+  generalDiagnostics: { file: string; severity: string }[];
+  summary: { filesAnalyzed: number };
+};
 
-/** How many errors pyright finds in each file of a directory with a `pyproject.toml`; no file without one. */
-export async function pyright(cwd = ROOT): Promise<{ files: number; errors: Record<string, number> }> {
+/**
+ * How many errors pyright finds in each file of a directory with a `pyproject.toml`; no file
+ * without one.
+ */
+export async function pyright(
+  cwd = ROOT,
+): Promise<{ files: number; errors: Record<string, number> }> {
   const { HOLDFAST_TEST_DEEPSPEED_PYTHON } = await ensureTestEnvironments();
   const args = ["run", "-A", "--quiet", "--config", PYRIGHT, "npm:pyright@1.1.414"];
-  const options = ["--outputjson", "--project", cwd, "--pythonpath", HOLDFAST_TEST_DEEPSPEED_PYTHON!];
+  const options = [
+    "--outputjson",
+    "--project",
+    cwd,
+    "--pythonpath",
+    HOLDFAST_TEST_DEEPSPEED_PYTHON!,
+  ];
   const { output } = await run(Deno.execPath(), [...args, ...options], cwd);
   const { generalDiagnostics, summary } = JSON.parse(output.slice(output.indexOf("{"))) as Report;
   const errors: Record<string, number> = {};

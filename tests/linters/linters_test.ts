@@ -1,6 +1,7 @@
 /**
- * Our Python under ruff and pyright (strict). `pyright.json` holds the errors of files that were written before; they may only
- * fall, and a file that is not in it has none: `deno test -A tests/linters -- --record` lowers it.
+ * Our Python under ruff and pyright (strict). `pyright.json` holds the errors of files that were
+ * written before; they may only fall, and a file that is not in it has none:
+ * `deno test -A tests/linters -- --record` lowers it.
  */
 import { deepStrictEqual, match, ok, strictEqual } from "node:assert/strict";
 import { pyright, ruff } from "./linters.ts";
@@ -18,13 +19,18 @@ function verdicts(errors: Record<string, number>, recorded: Record<string, numbe
   });
 }
 
-async function inScratch(texts: Record<string, string>, body: (dir: string) => Promise<void>): Promise<void> {
+async function inScratch(
+  texts: Record<string, string>,
+  body: (dir: string) => Promise<void>,
+): Promise<void> {
   const dir = await Deno.makeTempDir({ prefix: "holdfast-linters-" });
   try {
     const settings = await Deno.readTextFile(new URL("pyproject.toml", ROOT));
     await Deno.writeTextFile(`${dir}/pyproject.toml`, settings);
     await Deno.mkdir(`${dir}/workers/python`, { recursive: true });
-    for (const [path, text] of Object.entries(texts)) await Deno.writeTextFile(`${dir}/${path}`, text);
+    for (const [path, text] of Object.entries(texts)) {
+      await Deno.writeTextFile(`${dir}/${path}`, text);
+    }
     await body(dir);
   } finally {
     await Deno.remove(dir, { recursive: true });
@@ -40,9 +46,16 @@ Deno.test("ruff finds nothing in our Python, and would format nothing", async ()
 });
 
 Deno.test("ruff finds an unused import, a long line and a file that is not formatted", async () => {
-  const texts = { "a.py": `import os\n`, "b.py": `# ${"x".repeat(119)}\n`, "c.py": `a = {  1:2 }\n` };
+  const texts = {
+    "a.py": `import os\n`,
+    "b.py": `# ${"x".repeat(119)}\n`,
+    "c.py": `a = {  1:2 }\n`,
+  };
   await inScratch(texts, async (dir) => {
-    const { code, output } = await ruff(["check", "--no-cache", "--output-format", "concise", "."], dir);
+    const { code, output } = await ruff(
+      ["check", "--no-cache", "--output-format", "concise", "."],
+      dir,
+    );
     strictEqual(code, 1);
     match(output, /a\.py:1:8: F401/);
     match(output, /b\.py:1:121: E501/);

@@ -1,4 +1,7 @@
-"""Chat templates of the shapes that published models have, written for these tests, and tokenizers that have them."""
+"""
+Chat templates of the shapes that published models have, written for these tests, and tokenizers
+that have them.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,10 @@ CHARACTERS = string.digits + string.ascii_letters + "ĠĊ" + string.punctuation
 
 @dataclass(frozen=True)
 class Shape:
-    """`asked`, `written`: of a user's `hi` and the assistant's `yo`. `end`: what ends the assistant's turn."""
+    """
+    `asked`, `written`: of a user's `hi` and the assistant's `yo`. `end`: what ends the assistant's
+    turn.
+    """
 
     template: str
     special: tuple[str, ...]
@@ -64,7 +70,9 @@ SHAPES = {
         "<end_of_turn>",
     ),
     "phi-3": Shape(
-        loop("<|{{ m.role }}|>\n{{ m.content }}<|end|>\n", ask("<|assistant|>\n", "{{ eos_token }}")),
+        loop(
+            "<|{{ m.role }}|>\n{{ m.content }}<|end|>\n", ask("<|assistant|>\n", "{{ eos_token }}")
+        ),
         ("<|user|>", "<|assistant|>", "<|end|>"),
         "<|endoftext|>",
         "<|user|>\nhi<|end|>\n<|assistant|>\n",
@@ -133,7 +141,9 @@ def tokenizer_of(template: str | None, special: tuple[str, ...], eos: str) -> An
     tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=[], unk_token="<unk>"))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
     tokenizer.decoder = decoders.ByteLevel()
-    tokenizer.add_special_tokens([AddedToken(token, special=True, normalized=False) for token in names])
+    tokenizer.add_special_tokens(
+        [AddedToken(token, special=True, normalized=False) for token in names]
+    )
     return PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,
         pad_token="<pad>",

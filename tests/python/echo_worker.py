@@ -1,6 +1,9 @@
-"""A worker with no purpose but to be tested with, by both languages: `echo_worker`, with tests/python on PYTHONPATH.
+"""
+A worker with no purpose but to be tested with, by both languages: `echo_worker`, with tests/python
+on PYTHONPATH.
 
-`spec` may hold {"boot": "import_error" | "raise" | "exit" | "hang" | "port_taken_once", "boot_rank": r, "children": n}.
+`spec` may hold {"boot": "import_error" | "raise" | "exit" | "hang" | "port_taken_once",
+"boot_rank": r, "children": n}.
 """
 
 from __future__ import annotations
@@ -56,7 +59,9 @@ class Worker:
         marker = Path(self.context.log_dir) / "port_was_taken"
         if mode == "port_taken_once" and not marker.exists():
             marker.write_text(str(self.context.master_port))
-            raise RuntimeError("The server socket has failed to listen: EADDRINUSE, address already in use")
+            raise RuntimeError(
+                "The server socket has failed to listen: EADDRINUSE, address already in use"
+            )
 
     def _mine(self, args: dict[str, Any]) -> bool:
         """Whether this rank is the one meant; without `rank` all are."""
@@ -132,7 +137,9 @@ class Worker:
         if self.context.rank == args["root"]:
             time.sleep(0.2)
             raise OSError(22, "Invalid argument")
-        raise RuntimeError("[gloo/transport/tcp/pair.cc:553] Connection closed by peer [127.0.0.1]:29500")
+        raise RuntimeError(
+            "[gloo/transport/tcp/pair.cc:553] Connection closed by peer [127.0.0.1]:29500"
+        )
 
     def raise_oom(self, args: dict[str, Any], io: OperationIO) -> dict[str, Any]:
         raise OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
@@ -156,14 +163,22 @@ class Worker:
 
     def chatter(self, args: dict[str, Any], io: OperationIO) -> dict[str, Any]:
         """Progress that no message should hold."""
-        io.progress("x" * args["chars"], float("nan"), float("inf"), **{f"m{i}": 1.0 for i in range(args["metrics"])})
+        io.progress(
+            "x" * args["chars"],
+            float("nan"),
+            float("inf"),
+            **{f"m{i}": 1.0 for i in range(args["metrics"])},
+        )
         return {}
 
     def pids(self, args: dict[str, Any], io: OperationIO) -> dict[str, Any]:
         return {"pid": os.getpid(), "children": self.children, "parent": os.getppid()}
 
     def escape(self, args: dict[str, Any], io: OperationIO) -> dict[str, Any]:
-        """A process in a session of its own, without our environment, whose parent is gone: as daemons are made."""
+        """
+        A process in a session of its own, without our environment, whose parent is gone: as daemons
+        are made.
+        """
         reading, writing = os.pipe()
         if os.fork() == 0:
             os.setsid()

@@ -1,4 +1,7 @@
-"""A tiny hub for the agent's tests: a real websockets server, a real agent process, and no opinion of its own."""
+"""
+A tiny hub for the agent's tests: a real websockets server, a real agent process, and no opinion of
+its own.
+"""
 
 from __future__ import annotations
 
@@ -29,10 +32,15 @@ Message = dict[str, Any]
 
 
 class FakeEngine:
-    """`async with FakeEngine(tmp_path) as engine:` serves; `engine.start_agent()` runs the agent;
-    `await engine.next(...)` waits for a message. All messages are checked with the schema and kept in `seen`."""
+    """
+    `async with FakeEngine(tmp_path) as engine:` serves; `engine.start_agent()` runs the agent;
+    `await engine.next(...)` waits for a message. All messages are checked with the schema and kept
+    in `seen`.
+    """
 
-    def __init__(self, home: Path, *, boot: str = "engine-boot-1", epoch: int = 1, grace_ms: int = 400) -> None:
+    def __init__(
+        self, home: Path, *, boot: str = "engine-boot-1", epoch: int = 1, grace_ms: int = 400
+    ) -> None:
         self.home, self.boot, self.epoch, self.grace_ms = home, boot, epoch, grace_ms
         self.preempt_grace_ms = 25_000
         self.verdict = "go_on"
@@ -56,10 +64,20 @@ class FakeEngine:
 
     async def listen(self, port: int = 0) -> None:
         self._server = await serve(
-            self._serve, "127.0.0.1", port, max_size=None, compression=None, process_request=self._authorize
+            self._serve,
+            "127.0.0.1",
+            port,
+            max_size=None,
+            compression=None,
+            process_request=self._authorize,
         )
         self.port = self._server.sockets[0].getsockname()[1]
-        hub = {"url": f"ws://127.0.0.1:{self.port}", "token": TOKEN, "engine_boot": self.boot, "epoch": self.epoch}
+        hub = {
+            "url": f"ws://127.0.0.1:{self.port}",
+            "token": TOKEN,
+            "engine_boot": self.boot,
+            "epoch": self.epoch,
+        }
         (self.home / "hub.json").write_text(json.dumps(hub))
 
     async def __aexit__(self, *_: object) -> None:
@@ -147,21 +165,29 @@ class FakeEngine:
             return
         message = check("AgentMessage", json.loads(frame))
         if message["type"] == "ack":
-            self._unacked = [item for item in self._unacked if item["seq"] > message["received_seq"]]
+            self._unacked = [
+                item for item in self._unacked if item["seq"] > message["received_seq"]
+            ]
         if "seq" in message:
             if message["seq"] <= self.received_seq:
                 return
             if self.acknowledge:
                 self.received_seq = message["seq"]
         if message["type"] == "result":
-            message["outputs"] = [self._output(message["task"], output) for output in message["outputs"]]
+            message["outputs"] = [
+                self._output(message["task"], output) for output in message["outputs"]
+            ]
         await self._keep(message)
         if "seq" in message and self.acknowledge:
-            with suppress(ConnectionClosed):  # The agent has said goodbye; what it sent before is still to be read.
+            with suppress(
+                ConnectionClosed
+            ):  # The agent has said goodbye; what it sent before is still to be read.
                 await self.raw({"type": "ack", "received_seq": message["seq"]})
 
     def _output(self, task: str, output: Message) -> Any:
-        return json.loads(output["json"] if "json" in output else self.blobs[(task, output["blob"])])
+        return json.loads(
+            output["json"] if "json" in output else self.blobs[(task, output["blob"])]
+        )
 
     async def _keep(self, message: Message) -> None:
         async with self._news:
@@ -194,12 +220,19 @@ class FakeEngine:
         async with self._news:
             try:
                 await asyncio.wait_for(
-                    self._news.wait_for(lambda: setattr(self, "_found", find()) or self._found), WAIT_S
+                    self._news.wait_for(lambda: setattr(self, "_found", find()) or self._found),
+                    WAIT_S,
                 )
             except TimeoutError:
                 kinds = [item["type"] for item in self.seen[self._taken :]]
-                log = (self.home / "agent.log").read_text() if (self.home / "agent.log").exists() else ""
-                raise AssertionError(f"no '{kind}' in {WAIT_S} s; since the last: {kinds[-20:]}\n{log}") from None
+                log = (
+                    (self.home / "agent.log").read_text()
+                    if (self.home / "agent.log").exists()
+                    else ""
+                )
+                raise AssertionError(
+                    f"no '{kind}' in {WAIT_S} s; since the last: {kinds[-20:]}\n{log}"
+                ) from None
             return self._found
 
     def start_message(self, group: str = "trainer", **fields: Any) -> Message:
@@ -224,14 +257,28 @@ class FakeEngine:
         """Starts a group and waits until it is ready."""
         await self.send(self.start_message(group, **fields))
         generation = fields.get("generation", 1)
-        state = await self.next("group", lambda m: m["group"] == group and m["generation"] == generation)
+        state = await self.next(
+            "group", lambda m: m["group"] == group and m["generation"] == generation
+        )
         assert state["state"] == "ready", state
         return state
 
     async def task(self, op: str, args: Any = None, **fields: Any) -> Message:
-        given = args if isinstance(args, dict) and "artifact" in args else {"json": json.dumps(args or {})}
-        task = {"type": "task", "task": f"task-{self._seq + 1}", "group": "trainer", "generation": 1, "key": f"k/{op}"}
-        return await self.send({**task, "attempt": 1, "op": op, "args": given, "args_hash": f"hash-{op}", **fields})
+        given = (
+            args
+            if isinstance(args, dict) and "artifact" in args
+            else {"json": json.dumps(args or {})}
+        )
+        task = {
+            "type": "task",
+            "task": f"task-{self._seq + 1}",
+            "group": "trainer",
+            "generation": 1,
+            "key": f"k/{op}",
+        }
+        return await self.send(
+            {**task, "attempt": 1, "op": op, "args": given, "args_hash": f"hash-{op}", **fields}
+        )
 
     async def call(self, op: str, args: Any = None, **fields: Any) -> Message:
         """A task and its answer, `result` or `error`."""
@@ -240,13 +287,17 @@ class FakeEngine:
 
     async def answer(self, task: str) -> Message:
         async with self._news:
-            await asyncio.wait_for(self._news.wait_for(lambda: self._answer(task) is not None), WAIT_S)
+            await asyncio.wait_for(
+                self._news.wait_for(lambda: self._answer(task) is not None), WAIT_S
+            )
         answer = self._answer(task)
         assert answer
         return answer
 
     def _answer(self, task: str) -> Message | None:
-        return next((m for m in self.seen if m["type"] in ("result", "error") and m["task"] == task), None)
+        return next(
+            (m for m in self.seen if m["type"] in ("result", "error") and m["task"] == task), None
+        )
 
 
 def alive(pid: int) -> bool:
@@ -262,6 +313,8 @@ async def until_dead(pids: list[int], within_s: float = 5.0) -> float:
     started = time.monotonic()
     while any(alive(pid) for pid in pids):
         if time.monotonic() - started > within_s:
-            raise AssertionError(f"still alive after {within_s} s: {[pid for pid in pids if alive(pid)]}")
+            raise AssertionError(
+                f"still alive after {within_s} s: {[pid for pid in pids if alive(pid)]}"
+            )
         await asyncio.sleep(0.01)
     return time.monotonic() - started

@@ -37,7 +37,13 @@ class Nodes:
 
     def expression(self, loss: int, **metrics: int) -> dict[str, Any]:
         inputs = sorted({node["name"] for node in self.list if node["op"] == "input"})
-        return {"version": 1, "inputs": inputs, "nodes": self.list, "loss": loss, "metrics": metrics}
+        return {
+            "version": 1,
+            "inputs": inputs,
+            "nodes": self.list,
+            "loss": loss,
+            "metrics": metrics,
+        }
 
 
 def likelihood() -> dict[str, Any]:
@@ -51,7 +57,11 @@ def clipped(low: float = 0.8, high: float = 1.2) -> dict[str, Any]:
     n = Nodes()
     ratio = n("exp", n("sub", n.input("logp"), n.input("old_logp")))
     advantage = n.input("advantage")
-    smaller = n("minimum", n("mul", ratio, advantage), n("mul", n("clamp", ratio, lo=low, hi=high), advantage))
+    smaller = n(
+        "minimum",
+        n("mul", ratio, advantage),
+        n("mul", n("clamp", ratio, lo=low, hi=high), advantage),
+    )
     return n.expression(n("stepSum", n("neg", smaller)))
 
 
@@ -61,13 +71,21 @@ def effective_sample_size() -> dict[str, Any]:
     logp = n.input("logp")
     w = n("exp", n("sub", logp, n.input("behaviour_logp")))
     tokens = n.input("n_tokens")
-    ess = n("detach", n("div", n("square", n("stepSum", w)), n("mul", n("stepSum", n("square", w)), tokens)))
-    loss = n("div", n("stepSum", n("neg", n("mul", n("detach", n("minimum", w, ess)), logp))), tokens)
+    ess = n(
+        "detach",
+        n("div", n("square", n("stepSum", w)), n("mul", n("stepSum", n("square", w)), tokens)),
+    )
+    loss = n(
+        "div", n("stepSum", n("neg", n("mul", n("detach", n("minimum", w, ess)), logp))), tokens
+    )
     return n.expression(loss, **{"policy/ess": ess})
 
 
 def preference(beta: float = 0.1) -> dict[str, Any]:
-    """DPO: -log sigmoid of beta times how much more the chosen side gained on the reference than the rejected one."""
+    """
+    DPO: -log sigmoid of beta times how much more the chosen side gained on the reference than the
+    rejected one.
+    """
     n = Nodes()
     gain = n("perSequenceSum", n("sub", n.input("logp"), n.input("ref_logp")))
     gap = n("mul", n("sub", n("chosen", gain), n("rejected", gain)), n.scalar(beta))
@@ -75,7 +93,9 @@ def preference(beta: float = 0.1) -> dict[str, Any]:
 
 
 def comparison() -> dict[str, Any]:
-    """A reward model: -log sigmoid of the chosen side's score less the rejected one's less the margin."""
+    """
+    A reward model: -log sigmoid of the chosen side's score less the rejected one's less the margin.
+    """
     n = Nodes()
     score = n.input("score")
     gap = n("sub", n("chosen", score), n("rejected", score))

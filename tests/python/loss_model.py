@@ -13,9 +13,14 @@ LENGTHS = [5, 2, 7, 3, 4]
 
 
 class Model:
-    """Log-probabilities by sequence, in float32, as a model would give them: padded, garbage where it is masked."""
+    """
+    Log-probabilities by sequence, in float32, as a model would give them: padded, garbage where it
+    is masked.
+    """
 
-    def __init__(self, rows: list[list[float]], columns: dict[str, list[list[float]]] | None = None) -> None:
+    def __init__(
+        self, rows: list[list[float]], columns: dict[str, list[list[float]]] | None = None
+    ) -> None:
         self.rows = [torch.tensor(row, dtype=torch.float32) for row in rows]
         self.columns = columns or {}
         self.weight = torch.zeros((), requires_grad=True)
@@ -27,7 +32,9 @@ class Model:
         generator = torch.Generator().manual_seed(3)
         rows = [(-2 * torch.rand(length, generator=generator)).tolist() for length in LENGTHS]
         shift = lambda row, size: [x + size * math.sin(7 * i + x) for i, x in enumerate(row)]  # noqa: E731
-        return Model(rows, {name: [shift(row, size) for row in rows] for name, size in columns.items()})
+        return Model(
+            rows, {name: [shift(row, size) for row in rows] for name, size in columns.items()}
+        )
 
     def micro_batch(self, sequences: list[int], padding: int = 0) -> MicroBatch:
         width = max([1, *(len(self.rows[s]) for s in sequences if s >= 0)]) + padding
@@ -55,8 +62,15 @@ class Model:
     def counts(self) -> Counts:
         return count_step([[1] * len(row) for row in self.rows], list(range(len(self.rows))))
 
-    def step(self, program: LossProgram, cut: list[list[int]], padding: int = 0, **options: Any) -> StepOutcome:
-        options = {"counts": self.counts(), "gather": lambda value: [value], "world_size": 1, **options}
+    def step(
+        self, program: LossProgram, cut: list[list[int]], padding: int = 0, **options: Any
+    ) -> StepOutcome:
+        options = {
+            "counts": self.counts(),
+            "gather": lambda value: [value],
+            "world_size": 1,
+            **options,
+        }
         batches = [self.micro_batch(rows, padding) for rows in cut]
         return run_step(program, batches, forward=self.forward, backward=self.backward, **options)
 

@@ -113,7 +113,14 @@ def file(tmp_path: Path) -> Path:
 
 
 PROCESS: dict[str, Any] = {
-    **{"env": [], "memory_gib": 4, "cpu_s": 30, "file_mib": 64, "processes_max": 16, "isolate": True},
+    **{
+        "env": [],
+        "memory_gib": 4,
+        "cpu_s": 30,
+        "file_mib": 64,
+        "processes_max": 16,
+        "isolate": True,
+    },
 }
 MakePool = Callable[..., RewardPool]
 
@@ -134,12 +141,17 @@ def pool_of(monkeypatch: pytest.MonkeyPatch) -> Iterator[MakePool]:
 
 
 def items(*completions: str, **row: Any) -> list[dict[str, Any]]:
-    return [{"id": str(i), "prompt": "p", "completion": text, "row": row} for i, text in enumerate(completions)]
+    return [
+        {"id": str(i), "prompt": "p", "completion": text, "row": row}
+        for i, text in enumerate(completions)
+    ]
 
 
 def carriers(argument: str) -> list[str]:
-    """Processes that were started with this argument, as their command lines. Process ids say nothing: a reward has its
-    own."""
+    """
+    Processes that were started with this argument, as their command lines. Process ids say nothing:
+    a reward has its own.
+    """
     found = []
     for directory in Path("/proc").glob("[0-9]*"):
         try:

@@ -43,10 +43,18 @@ def publish(directory: Path, version: str) -> dict[str, Any]:
     """The publication that a trainer would answer for this directory."""
     tensors, digest = weights.manifest_of_directory(directory)
     files = weights.files_of_directory(directory)
-    return {"version": version, "dir": str(directory), "digest": digest, "tensors": tensors, "files": files}
+    return {
+        "version": version,
+        "dir": str(directory),
+        "digest": digest,
+        "tensors": tensors,
+        "files": files,
+    }
 
 
-def publish_changed(source: Path, version: str, *, names: set[str] | None, seed: int) -> dict[str, Any]:
+def publish_changed(
+    source: Path, version: str, *, names: set[str] | None, seed: int
+) -> dict[str, Any]:
     """A publication beside `source` with other values in the named tensors."""
     directory = source.with_name(f"{source.name}_{version}")
     shutil.copytree(source, directory)
@@ -75,21 +83,41 @@ def make_worker(engine: str = "huggingface", **spec: Any) -> Worker:
 
 
 def load(worker: Worker, model: Path, publication: dict[str, Any]) -> dict[str, Any]:
-    arguments = {"version": publication["version"], "model_path": str(model), "publication": publication}
+    arguments = {
+        "version": publication["version"],
+        "model_path": str(model),
+        "publication": publication,
+    }
     return worker.operations["load"](arguments, OperationIO.alone())
 
 
-def slab_arguments(version: str, *, draws: int = 6, samples: int = 4, **sampling: Any) -> dict[str, Any]:
+def slab_arguments(
+    version: str, *, draws: int = 6, samples: int = 4, **sampling: Any
+) -> dict[str, Any]:
     """Prompts of several lengths, so that rows are padded."""
     rows = [
-        {"draw": draw, "row": {"row_id": f"row{draw}", "prompt": f"sort {'7' * (draw % 3)}{draw}:", "columns": {}}}
+        {
+            "draw": draw,
+            "row": {
+                "row_id": f"row{draw}",
+                "prompt": f"sort {'7' * (draw % 3)}{draw}:",
+                "columns": {},
+            },
+        }
         for draw in range(draws)
     ]
     return {
         "version": version,
         "slab": {"id": "slab0", "draws": rows},
         "samples_per_prompt": samples,
-        "sampling": {"temperature": 1, "top_p": 1, "top_k": -1, "tokens_max": 12, "stop": [], **sampling},
+        "sampling": {
+            "temperature": 1,
+            "top_p": 1,
+            "top_k": -1,
+            "tokens_max": 12,
+            "stop": [],
+            **sampling,
+        },
         "seed": 11,
     }
 
@@ -116,7 +144,10 @@ def trajectories(slab: bytes) -> list[dict[str, Any]]:
 
 
 def teacher_forced(model: Any, tokens: np.ndarray, sampling: dict[str, Any]) -> np.ndarray:
-    """[T] float32: log pi(tokens[t] | tokens[<t]) of one row alone, without cache or padding; 0 at the first token."""
+    """
+    [T] float32: log pi(tokens[t] | tokens[<t]) of one row alone, without cache or padding; 0 at the
+    first token.
+    """
     import torch
 
     from holdfast_worker.sampler.choosing import log_distribution

@@ -8,7 +8,9 @@ from typing import Any
 
 
 def in_ranks(world_size: int, work: Callable[[int, Callable[[Any], list[Any]]], Any]) -> list[Any]:
-    """`work(rank, gather)` on every rank; its results in rank order. An error on one rank ends all."""
+    """
+    `work(rank, gather)` on every rank; its results in rank order. An error on one rank ends all.
+    """
     barrier = threading.Barrier(world_size, timeout=60)
     slots: list[Any] = [None] * world_size
     results: list[Any] = [None] * world_size
@@ -35,7 +37,9 @@ def in_ranks(world_size: int, work: Callable[[int, Callable[[Any], list[Any]]], 
         thread.start()
     for thread in threads:
         thread.join()
-    first = [error for error in errors if not isinstance(error, threading.BrokenBarrierError)] or errors
+    first = [
+        error for error in errors if not isinstance(error, threading.BrokenBarrierError)
+    ] or errors
     if first:
         raise first[0]
     return results

@@ -2,9 +2,6 @@
 
 import hashlib
 import json
-import os
-import signal
-import time
 from pathlib import Path
 from typing import Any
 
@@ -14,22 +11,27 @@ from fake_engine import TOKEN, FakeEngine, alive, until_dead
 from holdfast_worker.protocol import FRAME_BYTES_MAX
 from served_agent import exit_code, pids, ready_with_children, served
 
-END_S = 5.0  # The promise: no process outlives engine and agent by more.
-
 
 def test_ranks_know_their_place_and_no_secret(tmp_path: Path) -> None:
     async def test(engine: FakeEngine) -> None:
-        engine.start_agent(DATABASE_URL="x", HOLDFAST_TOKEN="x", MY_STORE="postgres://u:p@h/d", HARMLESS="kept")
+        engine.start_agent(
+            DATABASE_URL="x", HOLDFAST_TOKEN="x", MY_STORE="postgres://u:p@h/d", HARMLESS="kept"
+        )
         await engine.start_group(ranks=2, role="trainer")
         outputs = (await engine.call("environment"))["outputs"]
         envs = [output["env"] for output in outputs]
         assert [env["RANK"] for env in envs] == [env["LOCAL_RANK"] for env in envs] == ["0", "1"]
         assert [env["WORLD_SIZE"] for env in envs] == ["2", "2"]
-        assert envs[0]["MASTER_PORT"] == envs[1]["MASTER_PORT"] and envs[0]["MASTER_ADDR"] == "127.0.0.1"
+        assert (
+            envs[0]["MASTER_PORT"] == envs[1]["MASTER_PORT"]
+            and envs[0]["MASTER_ADDR"] == "127.0.0.1"
+        )
         assert envs[0]["HOLDFAST_ARTIFACTS"] == str(engine.home / "artifacts")
         assert envs[0]["HARMLESS"] == "kept"
         assert not {"DATABASE_URL", "HOLDFAST_TOKEN", "MY_STORE"} & set(envs[0])
-        assert TOKEN not in json.dumps(outputs) and str(engine.home / "hub.json") not in json.dumps(outputs)
+        assert TOKEN not in json.dumps(outputs) and str(engine.home / "hub.json") not in json.dumps(
+            outputs
+        )
 
     served(tmp_path, test)
 
@@ -48,7 +50,9 @@ def test_result_holds_every_ranks_output_in_order_and_rank_0s_blobs(tmp_path: Pa
         answer = await engine.call("blob", {"sizes": sizes})
         blobs = [bytes(engine.blobs[(answer["task"], i)]) for i in range(3)]
         assert blobs == [bytes([i]) * size for i, size in enumerate(sizes)]
-        assert answer["blobs"] == [{"sha256": hashlib.sha256(b).hexdigest(), "bytes": len(b)} for b in blobs]
+        assert answer["blobs"] == [
+            {"sha256": hashlib.sha256(b).hexdigest(), "bytes": len(b)} for b in blobs
+        ]
         assert max(engine.frame_sizes) <= FRAME_BYTES_MAX
 
     served(tmp_path, test)
@@ -69,7 +73,9 @@ def test_progress_and_heartbeats_name_their_rank(tmp_path: Path) -> None:
             "total": 4,
             "metrics": {"loss": 0.25},
         }
-        heartbeat = await engine.next("heartbeat", lambda m: m["groups"][0]["ranks"][0]["state"] == "ready")
+        heartbeat = await engine.next(
+            "heartbeat", lambda m: m["groups"][0]["ranks"][0]["state"] == "ready"
+        )
         assert pids(heartbeat["groups"][0]) == pids(state)
 
     served(tmp_path, test)
@@ -100,7 +106,9 @@ def test_a_task_runs_once_however_often_it_is_delivered(tmp_path: Path) -> None:
         await engine.raw(task)
         await engine.send({key: value for key, value in task.items() if key != "seq"})
         assert (await engine.call("count"))["outputs"] == [{"count": 2}]
-        assert [m["outputs"] for m in engine.seen if m["type"] == "result" and m["task"] == "same"] == [[{"count": 1}]]
+        assert [
+            m["outputs"] for m in engine.seen if m["type"] == "result" and m["task"] == "same"
+        ] == [[{"count": 1}]]
 
     served(tmp_path, test)
 
@@ -151,7 +159,9 @@ def test_a_crash_ends_the_whole_group_and_names_the_rank_that_died(tmp_path: Pat
         engine.start_agent()
         all_pids = await ready_with_children(engine, ranks=2)
         answer = await engine.call("crash", {"rank": 1, "signal": "SIGTERM"})
-        assert [(f["rank"], f["cause"], f["signal"]) for f in answer["failures"]] == [(1, "signal", "SIGTERM")]
+        assert [(f["rank"], f["cause"], f["signal"]) for f in answer["failures"]] == [
+            (1, "signal", "SIGTERM")
+        ]
         assert "about to crash" in answer["failures"][0]["log_tail"]
         assert answer["failures"][0]["log_path"].endswith("logs/trainer.rank1.gen1.log")
         state = await engine.next("group")
@@ -172,7 +182,9 @@ def test_an_exit_is_reported_with_its_code(tmp_path: Path) -> None:
     served(tmp_path, test)
 
 
-def test_all_ranks_reports_are_gathered_so_that_the_root_can_be_told_from_its_cascade(tmp_path: Path) -> None:
+def test_all_ranks_reports_are_gathered_so_that_the_root_can_be_told_from_its_cascade(
+    tmp_path: Path,
+) -> None:
     async def test(engine: FakeEngine) -> None:
         engine.start_agent()
         await engine.start_group(ranks=2)
@@ -278,108 +290,14 @@ def test_a_taken_rendezvous_port_is_replaced(tmp_path: Path) -> None:
     served(tmp_path, test)
 
 
-def test_stop_group_ends_its_processes_and_says_so(tmp_path: Path) -> None:
-    async def test(engine: FakeEngine) -> None:
-        engine.start_agent()
-        all_pids = await ready_with_children(engine)
-        await engine.send({"type": "stop_group", "group": "trainer", "generation": 1, "grace_ms": 2_000})
-        state = await engine.next("group")
-        assert (state["state"], state["ranks"][0]["exit_code"]) == ("stopped", 0)
-        assert not any(map(alive, all_pids))
-
-    served(tmp_path, test)
-
-
-@pytest.mark.parametrize("way", ["stop_group", "shutdown", "rank_killed"])
-def test_what_detaches_itself_from_a_rank_ends_with_it_or_with_the_agent_at_the_latest(
-    tmp_path: Path, way: str
+def test_fault_kill_ends_a_rank_between_its_work_and_its_result_once_per_run(
+    tmp_path: Path,
 ) -> None:
     async def test(engine: FakeEngine) -> None:
-        engine.start_agent()
-        rank = (await engine.start_group())["ranks"][0]["pid"]
-        escaped = (await engine.call("escape"))["outputs"][0]["pid"]
-        assert alive(escaped)
-        if way == "stop_group":
-            await engine.send({"type": "stop_group", "group": "trainer", "generation": 1, "grace_ms": 0})
-            await engine.next("group")
-        if way == "rank_killed":
-            os.kill(rank, signal.SIGKILL)
-            await engine.next("group")
-        if way != "stop_group":
-            await engine.send({"type": "shutdown"})
-            await exit_code(engine)
-        assert not alive(escaped)
-
-    served(tmp_path, test)
-
-
-@pytest.mark.parametrize("way", ["shutdown", "SIGTERM"])
-def test_agent_told_to_end_ends_its_ranks_first_even_busy_ones_and_exits_0(tmp_path: Path, way: str) -> None:
-    async def test(engine: FakeEngine) -> None:
-        agent = engine.start_agent(HOLDFAST_PREEMPT_GRACE_S="0.3")
-        all_pids = await ready_with_children(engine)
-        await engine.task("hang")
-        await engine.next("progress")
-        if way == "shutdown":
-            await engine.send({"type": "shutdown"})
-        else:
-            agent.send_signal(signal.SIGTERM)
-            assert (await engine.next("leaving"))["grace_ms"] == 300
-            assert all(map(alive, all_pids))
-        assert (await engine.next("group"))["state"] == "stopped"
-        assert not any(map(alive, all_pids))
-        assert await exit_code(engine) == 0
-
-    served(tmp_path, test)
-
-
-@pytest.mark.parametrize(("environment", "wanted_ms"), [("", 200), ("0.3", 300)])
-def test_the_newest_engine_says_how_long_a_machine_is_left_unless_the_environment_does(
-    tmp_path: Path, environment: str, wanted_ms: int
-) -> None:
-    async def test(first: FakeEngine) -> None:
-        agent = first.start_agent(HOLDFAST_PREEMPT_GRACE_S=environment)
-        await first.start_group()
-        async with FakeEngine(tmp_path, boot="engine-boot-2", epoch=2) as engine:
-            engine.preempt_grace_ms = 200
-            await engine.next("hello")  # Adopted.
-            await engine.next("heartbeat")
-            agent.send_signal(signal.SIGTERM)
-            assert (await engine.next("leaving"))["grace_ms"] == wanted_ms
-            assert await exit_code(first) == 0
-
-    served(tmp_path, test, grace_ms=60_000)
-
-
-def test_nothing_is_left_when_the_agent_is_killed(tmp_path: Path) -> None:
-    async def test(engine: FakeEngine) -> None:
-        agent = engine.start_agent()
-        all_pids = await ready_with_children(engine, ranks=2)
-        await engine.task("hold_gil", {"ms": 60_000})
-        await engine.next("progress")
-        os.kill(all_pids[3], signal.SIGSTOP)  # Rank 1 reads nothing and runs no thread.
-        agent.kill()
-        await until_dead(all_pids, END_S)
-
-    served(tmp_path, test)
-
-
-def test_nothing_is_left_when_the_engine_does_not_come_back(tmp_path: Path) -> None:
-    async def test(engine: FakeEngine) -> None:
-        engine.start_agent()
-        all_pids = await ready_with_children(engine)
-        started = time.monotonic()
-        await engine.die()
-        assert await exit_code(engine) == 3
-        assert not any(map(alive, all_pids))
-        assert 0.4 <= time.monotonic() - started <= END_S
-
-    served(tmp_path, test, grace_ms=400)
-
-
-def test_fault_kill_ends_a_rank_between_its_work_and_its_result_once_per_run(tmp_path: Path) -> None:
-    async def test(engine: FakeEngine) -> None:
-        faults = {"HOLDFAST_FAULT": "kill:trainer.1@op:2", "HOLDFAST_FAULTS_DIR": str(tmp_path / "faults")}
+        faults = {
+            "HOLDFAST_FAULT": "kill:trainer.1@op:2",
+            "HOLDFAST_FAULTS_DIR": str(tmp_path / "faults"),
+        }
         engine.start_agent(**faults, HOLDFAST_EVENTS=str(tmp_path / "events"))
         await engine.start_group(ranks=2)
         failures = (await engine.call("echo"))["failures"]
@@ -398,7 +316,9 @@ def test_agent_refuses_a_fault_it_cannot_read(tmp_path: Path) -> None:
     async def test(engine: FakeEngine) -> None:
         engine.start_agent(HOLDFAST_FAULT="kill:agent@noon:1")
         assert await exit_code(engine) == 2
-        assert "Cannot read HOLDFAST_FAULT 'kill:agent@noon:1'" in (tmp_path / "agent.log").read_text()
+        assert (
+            "Cannot read HOLDFAST_FAULT 'kill:agent@noon:1'" in (tmp_path / "agent.log").read_text()
+        )
 
     served(tmp_path, test)
 

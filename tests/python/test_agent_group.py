@@ -1,4 +1,7 @@
-"""A group inside the test's own loop, where its limits can be made short; and what is said of a killed rank."""
+"""
+A group inside the test's own loop, where its limits can be made short; and what is said of a killed
+rank.
+"""
 
 import asyncio
 import json
@@ -33,7 +36,9 @@ class Sink:
         self.news.put_nowait(("progress", message["rank"]))
 
     def task_result(self, task: Task) -> None:
-        self.news.put_nowait(("result", {rank: json.loads(output) for rank, output in task.outputs.items()}))
+        self.news.put_nowait(
+            ("result", {rank: json.loads(output) for rank, output in task.outputs.items()})
+        )
 
     def task_error(self, task: Task, failures: list[dict[str, Any]]) -> None:
         self.news.put_nowait(("error", failures))
@@ -62,7 +67,9 @@ def task(op: str, **args: Any) -> Task:
 
 
 class HeldGroup:
-    """A generation that ends when it is told to, and whose stacks are written when the test says so."""
+    """
+    A generation that ends when it is told to, and whose stacks are written when the test says so.
+    """
 
     def __init__(self, start: dict[str, Any], **_: Any) -> None:
         self.generation: int = start["generation"]
@@ -159,7 +166,9 @@ def test_two_hosts_have_the_ranks_of_one_group_between_them(tmp_path: Path) -> N
     asyncio.run(asyncio.wait_for(run(), 30))
 
 
-def test_a_group_stopped_while_it_starts_answers_its_tasks_and_leaves_nothing(tmp_path: Path) -> None:
+def test_a_group_stopped_while_it_starts_answers_its_tasks_and_leaves_nothing(
+    tmp_path: Path,
+) -> None:
     async def run() -> None:
         sink = Sink()
         group = Group(start_message(tmp_path, spec={"boot": "hang"}), sink=sink, agent_boot="boot")
@@ -173,7 +182,9 @@ def test_a_group_stopped_while_it_starts_answers_its_tasks_and_leaves_nothing(tm
     asyncio.run(asyncio.wait_for(run(), 30))
 
 
-def test_a_wish_that_a_later_one_has_overtaken_stops_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wish_that_a_later_one_has_overtaken_stops_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(agent_module, "Group", HeldGroup)
 
     async def run() -> None:

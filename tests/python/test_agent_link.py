@@ -11,16 +11,24 @@ def test_agent_says_hello_with_the_hubs_token(tmp_path: Path) -> None:
     async def test(engine: FakeEngine) -> None:
         agent = engine.start_agent()
         hello = await engine.next("hello")
-        assert (hello["agent_id"], hello["pid"], hello["engine_boot"]) == ("host/0", agent.pid, None)
+        assert (hello["agent_id"], hello["pid"], hello["engine_boot"]) == (
+            "host/0",
+            agent.pid,
+            None,
+        )
         assert engine.headers[-1]["Authorization"] == f"Bearer {TOKEN}"
         assert (
-            TOKEN not in Path(f"/proc/{agent.pid}/cmdline").read_text() + Path(f"/proc/{agent.pid}/environ").read_text()
+            TOKEN
+            not in Path(f"/proc/{agent.pid}/cmdline").read_text()
+            + Path(f"/proc/{agent.pid}/environ").read_text()
         )
 
     served(tmp_path, test)
 
 
-def test_a_dropped_line_is_taken_up_again_and_what_was_not_acknowledged_comes_again(tmp_path: Path) -> None:
+def test_a_dropped_line_is_taken_up_again_and_what_was_not_acknowledged_comes_again(
+    tmp_path: Path,
+) -> None:
     async def test(engine: FakeEngine) -> None:
         engine.start_agent()
         state = await engine.start_group()
@@ -57,7 +65,9 @@ def test_what_the_engine_drops_at_welcome_is_not_sent_again(tmp_path: Path) -> N
         finished = await engine.call("echo")
         running = await engine.task("sleep_until_cancelled")
         await engine.next("progress")
-        engine.task_verdicts = [{"task": name, "verdict": "drop"} for name in (finished["task"], running["task"])]
+        engine.task_verdicts = [
+            {"task": name, "verdict": "drop"} for name in (finished["task"], running["task"])
+        ]
         engine.seen.clear()
         engine._taken = 0
         engine.acknowledge = True
@@ -84,7 +94,9 @@ def test_an_engine_of_another_boot_that_says_drop_ends_the_agent(tmp_path: Path)
     served(tmp_path, test, grace_ms=5_000)
 
 
-def test_a_frozen_engine_is_left_for_one_of_a_higher_epoch_and_the_agent_never_goes_back(tmp_path: Path) -> None:
+def test_a_frozen_engine_is_left_for_one_of_a_higher_epoch_and_the_agent_never_goes_back(
+    tmp_path: Path,
+) -> None:
     async def test(frozen: FakeEngine) -> None:
         frozen.start_agent()
         state = await frozen.start_group()
@@ -92,11 +104,17 @@ def test_a_frozen_engine_is_left_for_one_of_a_higher_epoch_and_the_agent_never_g
         await frozen.next("progress")
         hub_of_frozen = (tmp_path / "hub.json").read_text()
         async with FakeEngine(tmp_path, boot="engine-boot-2", epoch=2, grace_ms=400) as engine:
-            hello = await engine.next("hello")  # The line to the frozen engine was open all the time.
+            hello = await engine.next(
+                "hello"
+            )  # The line to the frozen engine was open all the time.
             assert hello["engine_boot"] == "engine-boot-1"
             assert pids(hello["groups"][0]) == pids(state)
             held = hello["groups"][0]
-            assert (held["role"], held["spec_hash"], held["info"]) == ("trainer", "hash-of-the-spec", state["info"])
+            assert (held["role"], held["spec_hash"], held["info"]) == (
+                "trainer",
+                "hash-of-the-spec",
+                state["info"],
+            )
             assert [(t["op"], t["key"], t["args_hash"], t["state"]) for t in hello["tasks"]] == [
                 ("hang", "k/hang", "hash-hang", "running")
             ]
@@ -148,7 +166,9 @@ def test_the_hub_file_is_read_again_before_every_connect(tmp_path: Path) -> None
 
 def test_fault_drop_cuts_the_line_once_and_costs_nothing(tmp_path: Path) -> None:
     async def test(engine: FakeEngine) -> None:
-        engine.start_agent(HOLDFAST_FAULT="drop:agent@frame:6", HOLDFAST_FAULTS_DIR=str(tmp_path / "faults"))
+        engine.start_agent(
+            HOLDFAST_FAULT="drop:agent@frame:6", HOLDFAST_FAULTS_DIR=str(tmp_path / "faults")
+        )
         await engine.start_group()
         for _ in range(3):
             assert (await engine.call("echo"))["type"] == "result"
@@ -158,7 +178,9 @@ def test_fault_drop_cuts_the_line_once_and_costs_nothing(tmp_path: Path) -> None
     served(tmp_path, test, grace_ms=5_000)
 
 
-def test_an_agent_whose_line_the_engine_closes_for_what_it_says_ends_with_the_reason(tmp_path: Path) -> None:
+def test_an_agent_whose_line_the_engine_closes_for_what_it_says_ends_with_the_reason(
+    tmp_path: Path,
+) -> None:
     async def test(engine: FakeEngine) -> None:
         agent = engine.start_agent()
         for _ in range(3):

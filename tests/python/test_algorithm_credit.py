@@ -18,8 +18,14 @@ from holdfast_worker.algorithm.describe import describe
         ("{'advantages': round.reward}", r"credit\(\) of my.py returned: it is a dict"),
         ("{'advantage': round.reward, 'return': 1}", r"'return' \(did you mean returns\?\)"),
         ("{'advantage': round.reward[1:]}", r"there are 4 of them: the round has 5 sequences"),
-        ("{'advantage': [[1.0]] * len(round)}", r"sequence 0 has 1 numbers: it has 3 sampled tokens"),
-        ("{'advantage': round.reward / 0}", r"advantage of sequence 0 because credit\(\) of my.py assigned inf to it"),
+        (
+            "{'advantage': [[1.0]] * len(round)}",
+            r"sequence 0 has 1 numbers: it has 3 sampled tokens",
+        ),
+        (
+            "{'advantage': round.reward / 0}",
+            r"advantage of sequence 0 because credit\(\) of my.py assigned inf to it",
+        ),
     ],
 )
 def test_credit_that_assigns_no_numbers_is_refused(credit: str, message: str) -> None:

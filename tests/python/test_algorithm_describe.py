@@ -40,15 +40,21 @@ def test_what_a_file_reads_may_depend_on_its_settings() -> None:
 
 
 def test_needs_of_credit_are_found_and_may_be_listed() -> None:
-    reads = changed(PLAIN, ("round.reward.mean()", "np.array([row.mean() for row in round.values])"))
+    reads = changed(
+        PLAIN, ("round.reward.mean()", "np.array([row.mean() for row in round.values])")
+    )
     assert describe(recorded(f"import numpy as np\n{reads}"))["needs"] == ["values"]
     assert describe(recorded(f"NEEDS = ['bootstrap']\n{PLAIN}"))["needs"] == ["bootstrap"]
-    with pytest.raises(AlgorithmError, match=r"my.py because it NEEDS 'value' \(did you mean values\?\)"):
+    with pytest.raises(
+        AlgorithmError, match=r"my.py because it NEEDS 'value' \(did you mean values\?\)"
+    ):
         describe(recorded(f"NEEDS = ['value']\n{PLAIN}"))
 
 
 def test_a_value_loss_and_coefficients_are_described() -> None:
-    more = "def coef(c):\n    return {'kl': 1}\ndef value_loss(x, c):\n    e = x.values - x.returns\n"
+    more = (
+        "def coef(c):\n    return {'kl': 1}\ndef value_loss(x, c):\n    e = x.values - x.returns\n"
+    )
     more += "    return {'loss': ('token_mean', x.coef.kl * e.square())}\n"
     found = describe(recorded(PLAIN + more))
     assert found["coef"] == {"kl": 1.0}

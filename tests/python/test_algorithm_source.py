@@ -14,7 +14,10 @@ from holdfast_worker.algorithm.describe import describe
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"std_epsilom": 1}, r"the setting 'std_epsilom' because there is none .*\(did you mean std_epsilon\?\)"),
+        (
+            {"std_epsilom": 1},
+            r"the setting 'std_epsilom' because there is none .*\(did you mean std_epsilon\?\)",
+        ),
         ({"std_epsilon": "a"}, r"the setting 'std_epsilon' 'a': expected float"),
         ({"std_epsilon": True}, r"the setting 'std_epsilon' True: expected float"),
         ({"pull": "k2"}, r"the setting 'pull' 'k2': expected Literal\['k3', 'forward'\]"),

@@ -31,7 +31,9 @@ def test_p3o_equals_the_step_of_every_other_cut_and_its_statistic_costs_one_forw
 
 
 def test_no_padding_changes_a_bit_of_an_operation_that_torch_computes_by_place() -> None:
-    source = loss_of("{'loss': ('sequence_mean', x.per_sequence_mean((x.logp * 1.7).sigmoid() ** 1.3))}")
+    source = loss_of(
+        "{'loss': ('sequence_mean', x.per_sequence_mean((x.logp * 1.7).sigmoid() ** 1.3))}"
+    )
     first = Model.random().step(program(source), WHOLE)
     for cut in ([[4], [3], [2], [1], [0]], [[2, 0], [-1, 1], [3, 4]]):
         assert Model.random().step(program(source), cut, padding=9) == first
@@ -71,8 +73,12 @@ def test_a_loss_that_is_not_finite_names_line_sequence_and_token() -> None:
 
 
 def test_what_is_masked_reaches_no_gradient() -> None:
-    source = loss_of("{'loss': ('sequence_mean', x.per_sequence_mean(x.logp / x.old_logp) * x.length)}")
+    source = loss_of(
+        "{'loss': ('sequence_mean', x.per_sequence_mean(x.logp / x.old_logp) * x.length)}"
+    )
     model = Model([[-1.0, -2.0], [-1.0]], {"old_logp": [[-1.0, -4.0], [-2.0]]})
     outcome = model.step(program(source), [[0, 1]], padding=3)  # 0 / 0 at every padded token.
     assert outcome.loss == (1.5 + 0.5) / 2
-    assert model.weight.grad is not None and math.isclose(float(model.weight.grad), (-1.25 - 0.5) / 2)
+    assert model.weight.grad is not None and math.isclose(
+        float(model.weight.grad), (-1.25 - 0.5) / 2
+    )

@@ -4,7 +4,15 @@ import threading
 
 import pytest
 
-from holdfast_worker.channel import FRAME_MAX, HEADER, AsyncChannel, Channel, ChannelClosed, checked_length, pack
+from holdfast_worker.channel import (
+    FRAME_MAX,
+    HEADER,
+    AsyncChannel,
+    Channel,
+    ChannelClosed,
+    checked_length,
+    pack,
+)
 
 
 def pair() -> tuple[Channel, Channel]:
@@ -14,7 +22,12 @@ def pair() -> tuple[Channel, Channel]:
 
 def test_channel_gives_back_what_was_sent_bytes_stay_bytes_and_text_stays_text() -> None:
     a, b = pair()
-    message = {"type": "blob", "data": b"\x00\xff", "text": "ü", "n": [1, -2, 2**53, 0.1, None, True]}
+    message = {
+        "type": "blob",
+        "data": b"\x00\xff",
+        "text": "ü",
+        "n": [1, -2, 2**53, 0.1, None, True],
+    }
     a.send(message)
     assert b.receive() == message
 

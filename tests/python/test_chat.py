@@ -1,4 +1,7 @@
-"""Chats are taught and sampled as the model's template writes them, for the shapes of published templates."""
+"""
+Chats are taught and sampled as the model's template writes them, for the shapes of published
+templates.
+"""
 
 import pytest
 
@@ -13,11 +16,16 @@ shapes = pytest.mark.parametrize("shape", list(SHAPES))
 
 def says(*texts):
     """A conversation that the user begins."""
-    return [{"role": ("user", "assistant")[place % 2], "content": text} for place, text in enumerate(texts)]
+    return [
+        {"role": ("user", "assistant")[place % 2], "content": text}
+        for place, text in enumerate(texts)
+    ]
 
 
 def text_of(tokenizer, tokens, mask=None, bit=1):
-    return tokenizer.decode([token for i, token in enumerate(tokens) if mask is None or mask[i] == bit])
+    return tokenizer.decode(
+        [token for i, token in enumerate(tokens) if mask is None or mask[i] == bit]
+    )
 
 
 @shapes
@@ -70,7 +78,10 @@ def test_thoughts_are_taught_in_the_turn_that_has_them_and_left_out_of_later_pro
 
 def test_a_pair_is_one_sequence_a_side_so_a_template_that_rewrites_turns_is_refused():
     chat = says("a", "bb", "c", "dd")
-    with pytest.raises(BadDataError, match="does not keep earlier turns .*: give each assistant turn a separate row"):
+    with pytest.raises(
+        BadDataError,
+        match="does not keep earlier turns .*: give each assistant turn a separate row",
+    ):
         encode_supervised(tokenizer_for("qwen3"), chat[:1], chat[1:], CHAT)
 
 
@@ -88,13 +99,17 @@ def test_a_completion_that_the_prompt_does_not_lead_to_is_refused():
     tokenizer = tokenizer_of(OPENED, ("<|im_start|>", "<|im_end|>"), "<|im_end|>")
     assert encode_prompt(tokenizer, says("hi"), CHAT)[0].endswith("<think>\n")
     for completion in ("yo", "<think>\nhm\n</think>\n\nyo"):
-        with pytest.raises(BadDataError, match=r"asks for it with '<think>\\n' where the whole conversation has"):
+        with pytest.raises(
+            BadDataError, match=r"asks for it with '<think>\\n' where the whole conversation has"
+        ):
             encode_supervised(tokenizer, says("hi"), completion, CHAT)
 
 
 def test_a_template_that_refuses_the_messages_says_so_with_their_roles():
     tokenizer = tokenizer_of("{{ raise_exception('roles must alternate') }}", (), "<eos>")
-    with pytest.raises(BadDataError, match="refuses them: roles must alternate. Their roles are user, user"):
+    with pytest.raises(
+        BadDataError, match="refuses them: roles must alternate. Their roles are user, user"
+    ):
         encode_prompt(tokenizer, says("a")[:1] * 2, CHAT)
 
 
@@ -119,7 +134,9 @@ def test_a_tokenizer_that_puts_a_space_before_a_beginning_does_not_put_one_in_th
     from tokenizers import pre_tokenizers
 
     tokenizer = tokenizer_of(loop("{{ m.role }}:{{ m.content }}\n", ask("assistant:")), (), "<eos>")
-    tokenizer.backend_tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True, use_regex=False)
+    tokenizer.backend_tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(
+        add_prefix_space=True, use_regex=False
+    )
     assert text_of(tokenizer, tokenizer.encode("b", add_special_tokens=False)) == " b"
     tokens, mask = encode_supervised(tokenizer, says("a"), "b", CHAT)
     assert text_of(tokenizer, tokens, mask) == "b<eos>"

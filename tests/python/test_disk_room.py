@@ -1,4 +1,7 @@
-"""A disk without room for a checkpoint or a publication: refused before the first byte, told with its path."""
+"""
+A disk without room for a checkpoint or a publication: refused before the first byte, told with its
+path.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,9 @@ def trained(directory, **spec):
 
 
 def with_free(monkeypatch, free):
-    monkeypatch.setattr(disk_room.shutil, "disk_usage", lambda place: Usage(10**12, 10**12 - free, free))
+    monkeypatch.setattr(
+        disk_room.shutil, "disk_usage", lambda place: Usage(10**12, 10**12 - free, free)
+    )
 
 
 def written(directory: Path) -> int:
@@ -41,13 +46,20 @@ def written(directory: Path) -> int:
 
 
 @pytest.mark.parametrize("op", ["save", "publish"])
-def test_what_does_not_fit_is_refused_before_a_byte_is_written_and_the_version_stays(trainer, monkeypatch, op):
+def test_what_does_not_fit_is_refused_before_a_byte_is_written_and_the_version_stays(
+    trainer, monkeypatch, op
+):
     target = trainer.directory / "out" / "000001-0123456789ab-1-1"
     writes = []
     with monkeypatch.context() as patch:
         with_free(patch, 1000)
-        patch.setattr("holdfast_worker.trainer.model_source.ModelSource.write", lambda *_, **__: writes.append(1))
-        with pytest.raises(DiskFullError, match=rf"'{target}'.* \d+ bytes are needed.* 1000 are free") as refused:
+        patch.setattr(
+            "holdfast_worker.trainer.model_source.ModelSource.write",
+            lambda *_, **__: writes.append(1),
+        )
+        with pytest.raises(
+            DiskFullError, match=rf"'{target}'.* \d+ bytes are needed.* 1000 are free"
+        ) as refused:
             trainer.call(op, version="v1", dir=str(target))
     assert cause_of(refused.value) == "disk_full"
     assert "checkpoints.keep_last" in str(refused.value) and "--home" in str(refused.value)
@@ -64,7 +76,9 @@ def test_the_estimate_is_a_little_more_than_what_is_written(tmp_path, monkeypatc
     seen = []
     require = disk_room.require_room
     monkeypatch.setattr(
-        disk_room, "require_room", lambda engine, place, own: seen.append(own) or require(engine, place, own)
+        disk_room,
+        "require_room",
+        lambda engine, place, own: seen.append(own) or require(engine, place, own),
     )
     trainer.call(op, version="v1", dir=str(tmp_path / "out"))
     size = written(tmp_path / "out")
@@ -81,7 +95,9 @@ def test_the_estimate_is_a_little_more_than_what_is_written(tmp_path, monkeypatc
     ],
     ids=["no space", "quota", "torch"],
 )
-def test_a_disk_that_runs_full_in_the_middle_leaves_no_partial_checkpoint(trainer, monkeypatch, error):
+def test_a_disk_that_runs_full_in_the_middle_leaves_no_partial_checkpoint(
+    trainer, monkeypatch, error
+):
     def full(value, path):
         Path(path).write_bytes(b"partial")
         raise error
@@ -89,7 +105,9 @@ def test_a_disk_that_runs_full_in_the_middle_leaves_no_partial_checkpoint(traine
     target = trainer.directory / "checkpoints" / "000001-0123456789ab-1-1"
     with monkeypatch.context() as patch:
         patch.setattr(torch, "save", full)
-        with pytest.raises(DiskFullError, match=rf"Cannot write '{target}' because its disk is full"):
+        with pytest.raises(
+            DiskFullError, match=rf"Cannot write '{target}' because its disk is full"
+        ):
             trainer.call("save", version="v1", dir=str(target))
     assert list(target.parent.iterdir()) == []
     assert trainer.call("save", version="v1", dir=str(target))["files"]

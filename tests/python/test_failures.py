@@ -31,7 +31,11 @@ class OutOfMemoryError(RuntimeError):
         (RuntimeError("CUDA error: out of memory"), True, "other"),
         (UserCodeError("x"), False, "user_code"),
         (BadDataError("x"), False, "bad_data"),
-        (RuntimeError("[gloo/pair.cc:553] Connection closed by peer [127.0.0.1]:1"), False, "other"),
+        (
+            RuntimeError("[gloo/pair.cc:553] Connection closed by peer [127.0.0.1]:1"),
+            False,
+            "other",
+        ),
         (ConnectionResetError("Connection reset by peer"), False, "other"),
         (ValueError("x"), False, "other"),
     ],
@@ -41,9 +45,14 @@ def test_cause_of(error: BaseException, booting: bool, cause: str) -> None:
 
 
 def test_fitting_keeps_every_ranks_report_and_drops_what_says_least_first() -> None:
-    long = {"traceback": "t" * 12_000, "log_tail": ["x" * 2_000] * 20, "log_errors": ["y" * 500] * 40}
+    long = {
+        "traceback": "t" * 12_000,
+        "log_tail": ["x" * 2_000] * 20,
+        "log_errors": ["y" * 500] * 40,
+    }
     few, many, crowd = (
-        [report(rank, cause="other", message="m", **long) for rank in range(n)] for n in (2, 200, 2_000)
+        [report(rank, cause="other", message="m", **long) for rank in range(n)]
+        for n in (2, 200, 2_000)
     )
     assert fitting(few) == few
     for reports in (many, crowd):
@@ -59,11 +68,17 @@ def test_an_exception_that_cannot_tell_its_text_is_reported_all_the_same() -> No
             raise RuntimeError("no words")
 
     found = report_of_exception(0, Mute())
-    assert found["exception"] == "Mute" and "Mute, whose text cannot be read (RuntimeError)" in found["message"]
+    assert (
+        found["exception"] == "Mute"
+        and "Mute, whose text cannot be read (RuntimeError)" in found["message"]
+    )
 
 
 def test_report_of_exit_names_the_signal_or_the_code() -> None:
-    assert [report_of_exit(0, code)[key] for code, key in [(-9, "signal"), (-9, "cause"), (3, "exit_code")]] == [
+    assert [
+        report_of_exit(0, code)[key]
+        for code, key in [(-9, "signal"), (-9, "cause"), (3, "exit_code")]
+    ] == [
         "SIGKILL",
         "signal",
         3,

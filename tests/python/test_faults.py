@@ -11,7 +11,9 @@ from holdfast_worker.faults import Fault, Faults, parse_faults, phase_of
 
 
 def test_parse_faults_reads_the_grammar_and_takes_rank_0_where_none_is_named() -> None:
-    assert parse_faults("kill:trainer.1@micro_batch:17, stop:sampler@op:2,kill:engine@append:9,") == [
+    assert parse_faults(
+        "kill:trainer.1@micro_batch:17, stop:sampler@op:2,kill:engine@append:9,"
+    ) == [
         Fault("kill:trainer.1@micro_batch:17", "kill", "trainer", 1, "micro_batch", 17),
         Fault("stop:sampler@op:2", "stop", "sampler", 0, "op", 2),
         Fault("kill:engine@append:9", "kill", "engine", 0, "append", 9),
@@ -40,7 +42,9 @@ def firing(tmp_path: Path, text: str, **place: object) -> tuple[Faults, list[str
     fired: list[str] = []
     actions = {"kill": lambda: fired.append("kill"), "drop": lambda: fired.append("drop")}
     options = {"place": "trainer", "rank": 0, **place}
-    return Faults(parse_faults(text), directory=str(tmp_path / "faults"), actions=actions, **options), fired
+    return Faults(
+        parse_faults(text), directory=str(tmp_path / "faults"), actions=actions, **options
+    ), fired
 
 
 def test_faults_at_fires_at_the_nth_event_of_its_name_only(tmp_path: Path) -> None:
@@ -71,11 +75,15 @@ def test_the_marker_is_there_before_the_fault_acts(tmp_path: Path) -> None:
     seen: list[bool] = []
     marker = tmp_path / "faults" / "kill:trainer@op:1"
     actions = {"kill": lambda: seen.append(marker.exists())}
-    Faults(parse_faults(marker.name), place="trainer", directory=str(marker.parent), actions=actions).at("op", "other")
+    Faults(
+        parse_faults(marker.name), place="trainer", directory=str(marker.parent), actions=actions
+    ).at("op", "other")
     assert seen == [True]
 
 
-def test_faults_refuses_a_kind_its_place_does_not_have_and_a_missing_directory(tmp_path: Path) -> None:
+def test_faults_refuses_a_kind_its_place_does_not_have_and_a_missing_directory(
+    tmp_path: Path,
+) -> None:
     with pytest.raises(ValueError, match="trainer has no fault of kind 'disk_full'"):
         Faults(parse_faults("disk_full:trainer@op:1"), place="trainer", directory=str(tmp_path))
     with pytest.raises(ValueError, match="HOLDFAST_FAULTS_DIR is not set"):
@@ -120,7 +128,9 @@ def test_kill_ends_the_process_by_sigkill_and_the_next_one_lives(tmp_path: Path)
 
 def test_stop_freezes_the_process_until_it_is_continued(tmp_path: Path) -> None:
     child = subprocess.Popen(
-        [sys.executable, "-c", SCRIPT], env=environment(tmp_path, "stop:trainer@op:1"), stdout=subprocess.PIPE
+        [sys.executable, "-c", SCRIPT],
+        env=environment(tmp_path, "stop:trainer@op:1"),
+        stdout=subprocess.PIPE,
     )
     _, status = os.waitpid(child.pid, os.WUNTRACED)
     assert os.WIFSTOPPED(status)

@@ -13,7 +13,9 @@ def test_flight_recorder_asks_only_ranks_that_listen(tmp_path: Path) -> None:
     assert not flight_recorder.ask(str(tmp_path), "trainer", **place)
     pipe = f"{flight_recorder.prefix(str(tmp_path), 'trainer', 2)}1.pipe"
     os.mkfifo(pipe)
-    assert not flight_recorder.ask(str(tmp_path), "trainer", **place)  # torch made it, and has died.
+    assert not flight_recorder.ask(
+        str(tmp_path), "trainer", **place
+    )  # torch made it, and has died.
     listener = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
     try:
         assert flight_recorder.ask(str(tmp_path), "trainer", **place)

@@ -39,13 +39,21 @@ def test_deepspeed_is_told_its_accelerator_and_never_looks_for_one(monkeypatch):
         environment = {"DS_ACCELERATOR": "cpu"}
         monkeypatch.setattr(engine_deepspeed.os, "environ", environment)
         engine_deepspeed.prepare_environment(context, device)
-        assert (environment["DS_ACCELERATOR"], environment["LOCAL_RANK"]) == (accelerator, local_rank)
+        assert (environment["DS_ACCELERATOR"], environment["LOCAL_RANK"]) == (
+            accelerator,
+            local_rank,
+        )
 
 
 def test_open_model_runs_a_mixtures_experts_without_kernels_that_have_no_fixed_order(tmp_path):
     from transformers import Qwen3MoeConfig, Qwen3MoeForCausalLM
 
-    sizes = {"hidden_size": 16, "intermediate_size": 16, "moe_intermediate_size": 8, "num_hidden_layers": 1}
+    sizes = {
+        "hidden_size": 16,
+        "intermediate_size": 16,
+        "moe_intermediate_size": 8,
+        "num_hidden_layers": 1,
+    }
     heads = {"num_attention_heads": 2, "num_key_value_heads": 2, "head_dim": 8, "vocab_size": 32}
     config = Qwen3MoeConfig(**sizes, **heads, num_experts=4, num_experts_per_tok=2)
     Qwen3MoeForCausalLM(config).save_pretrained(tmp_path)
@@ -79,11 +87,18 @@ def test_memory_is_given_back_only_on_a_gpu_that_is_shared(monkeypatch):
         ({}, GPU_BYTES, 1, {}),
         ({}, GPU_BYTES, 2, {"kv_cache_memory_bytes": 16 * GIB, "gpu_memory_utilization": 0.2}),
         ({}, GPU_BYTES, 4, {"kv_cache_memory_bytes": 8 * GIB, "gpu_memory_utilization": 0.1}),
-        ({"kv_cache_gib": 4}, GPU_BYTES, 1, {"kv_cache_memory_bytes": 4 * GIB, "gpu_memory_utilization": 0.05}),
+        (
+            {"kv_cache_gib": 4},
+            GPU_BYTES,
+            1,
+            {"kv_cache_memory_bytes": 4 * GIB, "gpu_memory_utilization": 0.05},
+        ),
         ({"kv_cache_gib": 4, "vllm": {"gpu_memory_utilization": 0.3}}, GPU_BYTES, 2, {}),
     ],
 )
-def test_memory_arguments_bound_vllms_cache_wherever_it_is_not_alone(spec, total, processes, expected):
+def test_memory_arguments_bound_vllms_cache_wherever_it_is_not_alone(
+    spec, total, processes, expected
+):
     spec = SamplerSpec.of({**SAMPLER_SPEC, **spec})
     assert memory_arguments(spec, total_bytes=total, processes=processes) == pytest.approx(expected)
 
@@ -123,7 +138,9 @@ def test_with_log_keeps_what_looks_like_an_error_before_the_last_lines(tmp_path)
     log = tmp_path / "log"
     missing = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB"
     log.write_text("starting\n" + missing + "\n" + "in EngineCore\n" * 30)
-    found = with_log(report(0, cause="exit", message="The process ended with exit code 70"), str(log))
+    found = with_log(
+        report(0, cause="exit", message="The process ended with exit code 70"), str(log)
+    )
     assert found["log_errors"] == [missing]
     assert found["log_tail"] == ["in EngineCore"] * 20
     assert found["cause"] == "exit"

@@ -16,7 +16,9 @@ from loss_model import Model
     ("ratio", "advantage", "slope"),
     [(1.2, 1.0, -1.2), (0.8, -1.0, 0.8), (1.2, -1.0, 1.2), (0.8, 1.0, -0.8)],
 )
-def test_exactly_at_a_clip_edge_the_gradient_passes_as_in_torch(ratio: float, advantage: float, slope: float) -> None:
+def test_exactly_at_a_clip_edge_the_gradient_passes_as_in_torch(
+    ratio: float, advantage: float, slope: float
+) -> None:
     logp = math.log(ratio)
     bound = math.exp(logp)  # The edge itself, to the last bit.
     model = Model([[logp]], {"old_logp": [[0.0]], "advantage": [[advantage]]})

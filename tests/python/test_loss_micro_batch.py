@@ -22,6 +22,8 @@ def test_ranks_must_bring_equally_many_micro_batches_and_whole_pairs() -> None:
 def test_count_step_leaves_out_what_has_no_trained_token() -> None:
     masks = [[0, 1, 1], [0, 1], [0, 0], [0, 1, 1, 1], [0, 0], [0, 0]]
     groups = [4, 4, 4, 9, 2, 2]
-    expected = Counts(n_tokens=6, n_sequences=3, n_groups=2, n_pairs=0, group_length={4: 3, 9: 3, 2: 0})
+    expected = Counts(
+        n_tokens=6, n_sequences=3, n_groups=2, n_pairs=0, group_length={4: 3, 9: 3, 2: 0}
+    )
     assert count_step(masks, groups) == expected
     assert count_step(masks, groups, pairs=True).n_pairs == 1

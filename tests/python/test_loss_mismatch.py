@@ -32,19 +32,30 @@ def model_of(*differences: list[float]) -> Model:
 
 def test_a_policy_that_is_the_sampler_s_has_no_mismatch() -> None:
     found = metrics(model_of([0.0, 0.0], [0.0]), [[0, 1]])
-    assert found == {"policy/mismatch_abs": 0.0, "policy/mismatch_kl": 0.0, "policy/clip_ratio": 0.0}
+    assert found == {
+        "policy/mismatch_abs": 0.0,
+        "policy/mismatch_kl": 0.0,
+        "policy/clip_ratio": 0.0,
+    }
 
 
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize(
-    "clip", [PPO, {"low": None, "high": 0.1, "ratio": "token"}, {"low": 0.05, "high": None, "ratio": "sequence"}]
+    "clip",
+    [
+        PPO,
+        {"low": None, "high": 0.1, "ratio": "token"},
+        {"low": 0.05, "high": None, "ratio": "sequence"},
+    ],
 )
 def test_the_means_are_those_of_their_definitions(seed: int, clip: dict[str, Any]) -> None:
     random = np.random.default_rng(seed)
     differences = [random.normal(scale=0.3, size=length).tolist() for length in LENGTHS]
     found = metrics(model_of(*differences), clip=clip)
     v = np.concatenate([np.array(row) for row in differences])
-    per = [row if clip["ratio"] == "token" else [float(np.mean(row))] * len(row) for row in differences]
+    per = [
+        row if clip["ratio"] == "token" else [float(np.mean(row))] * len(row) for row in differences
+    ]
     ratio = np.exp(np.concatenate([np.array(row) for row in per]))
     outside = np.zeros(len(v), bool)
     if clip["low"] is not None:
@@ -64,7 +75,10 @@ def test_it_is_the_same_for_every_cut_padding_and_world_size() -> None:
         assert metrics(Model.random(behaviour_logp=0.4), cut, padding=9) == whole
     ranks = [[[3], [-1]], [[1, 0], [4]], [[2], [-1, -1]]]
     found = in_ranks(
-        3, lambda rank, gather: metrics(Model.random(behaviour_logp=0.4), ranks[rank], gather=gather, world_size=3)
+        3,
+        lambda rank, gather: metrics(
+            Model.random(behaviour_logp=0.4), ranks[rank], gather=gather, world_size=3
+        ),
     )
     assert found == [whole] * 3
 
@@ -93,4 +107,6 @@ def test_what_is_not_trained_counts_nowhere() -> None:
     model.forward = lambda mb, need, own=model.forward: {
         k: torch.nan_to_num(v, nan=7.0) for k, v in own(mb, need).items()
     }
-    assert metrics(model, [[0, 1]], padding=5)["policy/mismatch_abs"] == pytest.approx(0.7 / 3, rel=1e-5)
+    assert metrics(model, [[0, 1]], padding=5)["policy/mismatch_abs"] == pytest.approx(
+        0.7 / 3, rel=1e-5
+    )

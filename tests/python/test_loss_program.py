@@ -45,7 +45,9 @@ def test_what_the_loss_does_not_read_is_never_touched() -> None:
             return super().__getitem__(name)
 
     n = Nodes()
-    program = LossProgram(n.expression(n("stepSum", n("mul", n.input("logp"), n.input("advantage")))))
+    program = LossProgram(
+        n.expression(n("stepSum", n("mul", n.input("logp"), n.input("advantage"))))
+    )
     model = Model([[-1.0, -3.0]], {"advantage": [[1.0, 3.0]], "ref_logp": [[0.0, 0.0]]})
     batch = model.micro_batch([0])
     batch.columns = Guarded(batch.columns)
@@ -63,7 +65,9 @@ def test_what_the_loss_does_not_read_is_never_touched() -> None:
 
 def test_one_number_per_sequence_serves_as_a_token_column() -> None:
     n = Nodes()
-    program = LossProgram(n.expression(n("stepSum", n("mul", n.input("logp"), n.input("advantage")))))
+    program = LossProgram(
+        n.expression(n("stepSum", n("mul", n.input("logp"), n.input("advantage"))))
+    )
     model = Model([[-1.0, -3.0], [-1.0]])
     batch = model.micro_batch([0, 1])
     batch.columns = {"advantage": torch.tensor([2.0, 3.0])}
@@ -88,14 +92,21 @@ def test_a_loss_that_is_not_finite_names_the_first_node_sequence_and_token() -> 
     assert outcome.culprit is not None
     assert outcome.culprit.text == "exp(sub(...))"
     assert (outcome.culprit.sequence, outcome.culprit.token) == (1, 1)
-    assert [boundary for _, boundary in model.losses] == [False, True]  # Every backward ran: no rank waits for another.
+    assert [boundary for _, boundary in model.losses] == [
+        False,
+        True,
+    ]  # Every backward ran: no rank waits for another.
 
 
 def test_a_statistic_that_is_not_finite_is_named_where_it_begins() -> None:
     model = Model([[-1.0, -2.0], [-1.0]], {"behaviour_logp": [[-1.0, -1e4], [-1.0]]})
     outcome = model.step(LossProgram(effective_sample_size()), [[1], [0]])
     assert outcome.culprit is not None
-    assert (outcome.culprit.text, outcome.culprit.sequence, outcome.culprit.token) == ("exp(sub(...))", 0, 1)
+    assert (outcome.culprit.text, outcome.culprit.sequence, outcome.culprit.token) == (
+        "exp(sub(...))",
+        0,
+        1,
+    )
 
 
 def test_a_metric_that_is_not_finite_is_left_out() -> None:
@@ -113,6 +124,8 @@ def test_a_missing_column_or_coefficient_is_named_with_what_there_is() -> None:
         model.step(LossProgram(clipped()), [[0]])
     n = Nodes()
     program = LossProgram(n.expression(n("mul", n("stepSum", n.input("logp")), n.input("coef.kl"))))
-    with pytest.raises(KeyError, match=r"reads 'coef.kl': current coefficients are \['coef.beta'\]"):
+    with pytest.raises(
+        KeyError, match=r"reads 'coef.kl': current coefficients are \['coef.beta'\]"
+    ):
         model.step(program, [[0]], coef={"beta": 1.0})
     assert model.step(program, [[0]], coef={"kl": 3.0}).loss == -3.0

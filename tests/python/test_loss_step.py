@@ -30,19 +30,31 @@ def test_loss_and_metrics_are_the_same_bits_for_every_cut_padding_and_world_size
     ranks = [[[3], [-1]], [[1, 0], [4]], [[2], [-1, -1]]]
     outcomes = in_ranks(
         3,
-        lambda rank, gather: Model.random(behaviour_logp=0.9).step(program, ranks[rank], gather=gather, world_size=3),
+        lambda rank, gather: Model.random(behaviour_logp=0.9).step(
+            program, ranks[rank], gather=gather, world_size=3
+        ),
     )
     assert outcomes == [first] * 3
 
 
-def test_a_loss_that_is_not_finite_poisons_the_last_gradient_on_every_rank_whatever_is_masked() -> None:
+def test_a_loss_that_is_not_finite_poisons_the_last_gradient_on_every_rank_whatever_is_masked() -> (
+    None
+):
     n = Nodes()
-    program = LossProgram(n.expression(n("stepSum", n("mul", n.input("logp"), n.input("advantage")))))
-    models = [Model([[-1.0, -2.0], [-3.0]], {"advantage": [[1.0, 1.0], [math.inf]]}) for _ in range(2)]
+    program = LossProgram(
+        n.expression(n("stepSum", n("mul", n.input("logp"), n.input("advantage"))))
+    )
+    models = [
+        Model([[-1.0, -2.0], [-3.0]], {"advantage": [[1.0, 1.0], [math.inf]]}) for _ in range(2)
+    ]
     for model in models:  # The fillers' values are the model's too: masked, yet numbers.
-        model.forward = lambda mb, need, own=model: {"logp": -torch.ones(mb.mask.shape) * (1 + own.weight)}
+        model.forward = lambda mb, need, own=model: {
+            "logp": -torch.ones(mb.mask.shape) * (1 + own.weight)
+        }
     ranks = [[[0], [-1]], [[1], [-1]]]
-    outcomes = in_ranks(2, lambda rank, gather: models[rank].step(program, ranks[rank], gather=gather, world_size=2))
+    outcomes = in_ranks(
+        2, lambda rank, gather: models[rank].step(program, ranks[rank], gather=gather, world_size=2)
+    )
     assert [outcome.finite for outcome in outcomes] == [False, False]
     assert [outcome.culprit.sequence for outcome in outcomes] == [1, 1]
     assert all(math.isnan(model.weight.grad) for model in models)
@@ -50,7 +62,9 @@ def test_a_loss_that_is_not_finite_poisons_the_last_gradient_on_every_rank_whate
 
 def test_steepest_names_the_live_value_with_the_largest_gradient_over_all_ranks() -> None:
     n = Nodes()
-    program = LossProgram(n.expression(n("stepSum", n("mul", n.input("logp"), n.input("advantage")))))
+    program = LossProgram(
+        n.expression(n("stepSum", n("mul", n.input("logp"), n.input("advantage"))))
+    )
     advantage = {"advantage": [[1.0, 2.0], [3.0, -9.0, 4.0]]}
     models = [Model([[-1.0, -2.0], [-3.0, -1.0, -1.0]], advantage) for _ in range(2)]
 
@@ -65,7 +79,11 @@ def test_every_rank_learns_of_a_loss_that_is_not_finite() -> None:
     rows = [[-1.0], [math.nan], [-1.0]]
     outcomes = in_ranks(
         3,
-        lambda rank, gather: Model(rows).step(LossProgram(likelihood()), [[rank]], gather=gather, world_size=3),
+        lambda rank, gather: Model(rows).step(
+            LossProgram(likelihood()), [[rank]], gather=gather, world_size=3
+        ),
     )
     assert [outcome.finite for outcome in outcomes] == [False] * 3
-    assert {(o.culprit.text, o.culprit.sequence, o.culprit.token) for o in outcomes if o.culprit} == {("logp", 1, 0)}
+    assert {
+        (o.culprit.text, o.culprit.sequence, o.culprit.token) for o in outcomes if o.culprit
+    } == {("logp", 1, 0)}

@@ -16,7 +16,9 @@ def record(tmp_path: Path, text: str) -> str:
     return str(tmp_path / "kmsg")
 
 
-def test_kernel_lines_finds_this_processs_kill_and_not_an_older_one_of_its_id(tmp_path: Path) -> None:
+def test_kernel_lines_finds_this_processs_kill_and_not_an_older_one_of_its_id(
+    tmp_path: Path,
+) -> None:
     log = record(tmp_path, KILL)
     assert kernel_lines(4242, since_s=4, gpus=None, log=log) == [
         "Out of memory: Killed process 4242 (python) total-vm:8000kB"
@@ -38,5 +40,7 @@ def test_kernel_lines_tells_a_broken_gpu_only_to_those_that_use_it(tmp_path: Pat
     assert lines("1")[0].endswith("GPU has fallen off the bus. (gpu 1)")
     assert lines("0") == [] and lines("") == []
     assert len(lines(None)) == 1
-    assert lines("0", tmp_path / "none")[0].endswith("off the bus.")  # Which one cannot be told: all hear of it.
+    assert lines("0", tmp_path / "none")[0].endswith(
+        "off the bus."
+    )  # Which one cannot be told: all hear of it.
     assert gpu_number("0000:ff:00", directory=str(gpus)) is None

@@ -1,4 +1,6 @@
-"""A model directory whose weights changed under a run is refused, and one that did not is read once."""
+"""
+A model directory whose weights changed under a run is refused, and one that did not is read once.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,9 @@ def test_weights_are_read_once_in_a_process_until_their_files_change(trainer, mo
     model = trainer.directory / "model"
     reads = []
     whole = weights.manifest_of_directory
-    monkeypatch.setattr(weights, "manifest_of_directory", lambda path: reads.append(path) or whole(path))
+    monkeypatch.setattr(
+        weights, "manifest_of_directory", lambda path: reads.append(path) or whole(path)
+    )
     models = ModelDigests()
     tensors = []
     digest = models.of(model, manifest=tensors)

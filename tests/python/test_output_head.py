@@ -1,5 +1,6 @@
 """
-Log-probabilities chunk by chunk: the values and gradients of the whole, and never the logits of more than a chunk.
+Log-probabilities chunk by chunk: the values and gradients of the whole, and never the logits of
+more than a chunk.
 """
 
 from __future__ import annotations
@@ -9,15 +10,32 @@ from types import SimpleNamespace
 import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
-from transformers import CohereConfig, CohereForCausalLM, Gemma2Config, Gemma2ForCausalLM, LlamaConfig, LlamaForCausalLM
+from transformers import (
+    CohereConfig,
+    CohereForCausalLM,
+    Gemma2Config,
+    Gemma2ForCausalLM,
+    LlamaConfig,
+    LlamaForCausalLM,
+)
 
 from holdfast_worker.operation import BadDataError
 from holdfast_worker.trainer.forward import policy_forward
 
 VOCABULARY = 211
 SMALL = {
-    **{"vocab_size": VOCABULARY, "hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 2},
-    **{"num_attention_heads": 2, "num_key_value_heads": 2, "max_position_embeddings": 64, "head_dim": 8},
+    **{
+        "vocab_size": VOCABULARY,
+        "hidden_size": 16,
+        "intermediate_size": 24,
+        "num_hidden_layers": 2,
+    },
+    **{
+        "num_attention_heads": 2,
+        "num_key_value_heads": 2,
+        "max_position_embeddings": 64,
+        "head_dim": 8,
+    },
 }
 
 
@@ -39,7 +57,9 @@ ROWS = rows_of([19, 12, 7])
 
 def gradients(model, chunk_tokens, *, need, temperature):
     model.zero_grad()
-    live = policy_forward(model, ROWS, need=need, temperature=temperature, chunk_tokens=chunk_tokens)
+    live = policy_forward(
+        model, ROWS, need=need, temperature=temperature, chunk_tokens=chunk_tokens
+    )
     weight = torch.linspace(-1, 1, ROWS.mask.numel(), dtype=torch.float64).view_as(ROWS.mask)
     loss = sum((torch.where(ROWS.mask, value, 0.0) * weight).sum() for value in live.values())
     loss.backward()
@@ -88,7 +108,11 @@ class Largest(TorchDispatchMode):
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
         made = function(*args, **(kwargs or {}))
         for tensor in made if isinstance(made, (tuple, list)) else [made]:
-            if isinstance(tensor, torch.Tensor) and tensor.dim() > 0 and tensor.shape[-1] == VOCABULARY:
+            if (
+                isinstance(tensor, torch.Tensor)
+                and tensor.dim() > 0
+                and tensor.shape[-1] == VOCABULARY
+            ):
                 self.rows = max(self.rows, tensor.numel() // VOCABULARY)
         return made
 
@@ -102,7 +126,10 @@ def test_no_tensor_holds_the_logits_of_more_than_a_chunk(need):
             gradients(model, chunk, need=need, temperature=1.0)
         found[chunk] = largest.rows
     columns = int(ROWS.mask.any(0).sum()) * len(ROWS.tokens)
-    assert found == {None: columns, 5: max(5, SMALL["hidden_size"])}  # The head's weight, transposed, has 16 rows.
+    assert found == {
+        None: columns,
+        5: max(5, SMALL["hidden_size"]),
+    }  # The head's weight, transposed, has 16 rows.
 
 
 def test_scoring_without_gradient_is_chunked_too():
@@ -121,12 +148,16 @@ def test_the_head_is_the_models_own_again_afterwards():
 
 @pytest.mark.parametrize(
     ("make", "config"),
-    [(CohereForCausalLM, CohereConfig(**SMALL, logit_scale=0.5)), (Gemma2ForCausalLM, Gemma2Config(**SMALL))],
+    [
+        (CohereForCausalLM, CohereConfig(**SMALL, logit_scale=0.5)),
+        (Gemma2ForCausalLM, Gemma2Config(**SMALL)),
+    ],
 )
 def test_models_that_change_their_logits_after_the_head_are_refused(make, config):
     model = make(config)
     with pytest.raises(BadDataError, match="Set trainer.logits_chunk_tokens: null"):
         policy_forward(model, ROWS, need={"logp"}, temperature=1.0, chunk_tokens=5)
     assert (
-        policy_forward(model, ROWS, need={"logp"}, temperature=1.0, chunk_tokens=None)["logp"].shape == ROWS.mask.shape
+        policy_forward(model, ROWS, need={"logp"}, temperature=1.0, chunk_tokens=None)["logp"].shape
+        == ROWS.mask.shape
     )

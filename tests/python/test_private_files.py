@@ -1,4 +1,7 @@
-"""What a rank writes is its owner's alone, but for models: they are as readable as the umask of whoever started it."""
+"""
+What a rank writes is its owner's alone, but for models: they are as readable as the umask of
+whoever started it.
+"""
 
 from __future__ import annotations
 
@@ -22,12 +25,17 @@ def umask(request, monkeypatch):
 
 
 def modes(directory):
-    return {path.name: stat.S_IMODE(path.stat().st_mode) for path in (directory, *directory.rglob("*"))}
+    return {
+        path.name: stat.S_IMODE(path.stat().st_mode) for path in (directory, *directory.rglob("*"))
+    }
 
 
 def test_a_published_adapter_and_a_merged_model_are_as_readable_as_the_umask_says(tmp_path, umask):
     trainer = adapted(tmp_path)
-    for form, weights in (("adapter", "adapter_model.safetensors"), ("merged", "model.safetensors")):
+    for form, weights in (
+        ("adapter", "adapter_model.safetensors"),
+        ("merged", "model.safetensors"),
+    ):
         published(trainer, "v0", form)
         found = modes(tmp_path / form)
         assert found.pop(form) == 0o777 & ~umask

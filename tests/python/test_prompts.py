@@ -43,9 +43,13 @@ def test_encode_supervised_of_messages_equals_the_sampled_sequence(tokenizer):
 def test_encode_supervised_teaches_every_assistant_turn_and_nothing_else(tokenizer):
     prompt = [{"role": "user", "content": "a"}]
     turns = [("assistant", "bb"), ("user", "c"), ("assistant", "d")]
-    tokens, mask = encode_supervised(tokenizer, prompt, [{"role": role, "content": text} for role, text in turns])
+    tokens, mask = encode_supervised(
+        tokenizer, prompt, [{"role": role, "content": text} for role, text in turns]
+    )
     taught = [token for token, one in zip(tokens, mask) if one]
-    assert tokens == tokens_of(tokenizer, "<user>a<eos><assistant>bb<eos><user>c<eos><assistant>d<eos>")
+    assert tokens == tokens_of(
+        tokenizer, "<user>a<eos><assistant>bb<eos><user>c<eos><assistant>d<eos>"
+    )
     assert taught == tokens_of(tokenizer, "bb<eos>d<eos>")
 
 
@@ -54,7 +58,11 @@ def test_encode_supervised_teaches_every_assistant_turn_and_nothing_else(tokeniz
     [
         ("", "x", "no tokens"),
         ("a", [{"role": "assistant", "content": "b"}] * 2, "2 messages"),
-        ([{"role": "user", "content": "a"}], [{"role": "user", "content": "b"}], "no message of role 'assistant'"),
+        (
+            [{"role": "user", "content": "a"}],
+            [{"role": "user", "content": "b"}],
+            "no message of role 'assistant'",
+        ),
     ],
 )
 def test_encode_supervised_names_what_is_wrong(tokenizer, prompt, completion, says):

@@ -3,7 +3,14 @@ import json
 import msgpack
 import pytest
 
-from holdfast_worker.protocol import FRAME_BYTES_MAX, ProtocolError, blob_frames, check, decode_engine, encode_agent
+from holdfast_worker.protocol import (
+    FRAME_BYTES_MAX,
+    ProtocolError,
+    blob_frames,
+    check,
+    decode_engine,
+    encode_agent,
+)
 
 CANCEL = {"type": "cancel", "epoch": 3, "seq": 7, "task": "t"}
 
@@ -17,7 +24,10 @@ def test_decode_engine_takes_what_the_schema_allows() -> None:
     [
         ({**CANCEL, "seq": 0}, "at seq"),
         ({**CANCEL, "extra": 1}, "extra"),
-        ({key: value for key, value in CANCEL.items() if key != "epoch"}, "'epoch' is a required property"),
+        (
+            {key: value for key, value in CANCEL.items() if key != "epoch"},
+            "'epoch' is a required property",
+        ),
         ({**CANCEL, "type": "canzel"}, "'canzel'"),
         ([CANCEL], "type None"),
     ],
@@ -35,21 +45,36 @@ def test_decode_engine_refuses_text_that_is_not_json_and_binary_frames() -> None
 
 
 def test_encode_agent_refuses_what_the_engine_would_refuse() -> None:
-    assert json.loads(encode_agent({"type": "accepted", "task": "t"})) == {"type": "accepted", "task": "t"}
+    assert json.loads(encode_agent({"type": "accepted", "task": "t"})) == {
+        "type": "accepted",
+        "task": "t",
+    }
     with pytest.raises(ProtocolError, match="'task' is a required property"):
         encode_agent({"type": "accepted"})
     with pytest.raises(ProtocolError, match="cause"):
-        check("AgentMessage", {"type": "error", "seq": 1, "task": "t", "failures": [{"rank": 0, "cause": "bad luck"}]})
+        check(
+            "AgentMessage",
+            {
+                "type": "error",
+                "seq": 1,
+                "task": "t",
+                "failures": [{"rank": 0, "cause": "bad luck"}],
+            },
+        )
 
 
-@pytest.mark.parametrize("size", [0, 1, FRAME_BYTES_MAX - 4096, FRAME_BYTES_MAX, 2 * FRAME_BYTES_MAX + 1])
+@pytest.mark.parametrize(
+    "size", [0, 1, FRAME_BYTES_MAX - 4096, FRAME_BYTES_MAX, 2 * FRAME_BYTES_MAX + 1]
+)
 def test_blob_frames_are_small_enough_and_together_the_blob(size: int) -> None:
     data = bytes(range(256)) * (size // 256) + b"\x07" * (size % 256)
     frames = list(blob_frames("t" * 200, 3, data))
     assert all(len(frame) <= FRAME_BYTES_MAX for frame in frames)
     pieces = [msgpack.unpackb(frame) for frame in frames]
     assert b"".join(piece["data"] for piece in pieces) == data
-    assert {(piece["task"], piece["blob"], piece["total"]) for piece in pieces} == {("t" * 200, 3, size)}
+    assert {(piece["task"], piece["blob"], piece["total"]) for piece in pieces} == {
+        ("t" * 200, 3, size)
+    }
     assert [piece["offset"] for piece in pieces] == [
         sum(len(p["data"]) for p in pieces[:i]) for i in range(len(pieces))
     ]

@@ -42,7 +42,9 @@ class Agent:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
 
-    def start(self, module: str = "echo_worker", spec: dict[str, Any] | None = None, **context: Any) -> dict[str, Any]:
+    def start(
+        self, module: str = "echo_worker", spec: dict[str, Any] | None = None, **context: Any
+    ) -> dict[str, Any]:
         import socket
 
         ours, theirs = socket.socketpair()
@@ -73,12 +75,25 @@ class Agent:
             "world_size": 1,
             "artifacts_dir": "a",
         }
-        self.channel.send({"type": "start", "module": module, "context": {**fields, "spec": spec or {}, **context}})
+        self.channel.send(
+            {
+                "type": "start",
+                "module": module,
+                "context": {**fields, "spec": spec or {}, **context},
+            }
+        )
         return self.channel.receive()
 
     def ask(self, op: str, args: dict[str, Any] | None = None) -> None:
         self.channel.send(
-            {"type": "task", "task": "t", "key": "k", "attempt": 1, "op": op, "args": {"json": json.dumps(args or {})}}
+            {
+                "type": "task",
+                "task": "t",
+                "key": "k",
+                "attempt": 1,
+                "op": op,
+                "args": {"json": json.dumps(args or {})},
+            }
         )
 
     def call(self, op: str, args: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -105,7 +120,10 @@ def agent(tmp_path: Path) -> Iterator[Agent]:
 
 def test_rank_answers_ready_then_results(agent: Agent) -> None:
     assert agent.start(spec={"zero": 2})["info"]["echo"] == {"zero": 2}
-    assert agent.call("echo", {"a": [1]})["output"] == '{"rank": 0, "args": {"a": [1]}, "key": "k", "attempt": 1}'
+    assert (
+        agent.call("echo", {"a": [1]})["output"]
+        == '{"rank": 0, "args": {"a": [1]}, "key": "k", "attempt": 1}'
+    )
 
 
 @pytest.mark.parametrize(
@@ -117,7 +135,9 @@ def test_rank_answers_ready_then_results(agent: Agent) -> None:
         ("fly", "LookupError", "no such operation: it has leave, nan, noise, not_json"),
     ],
 )
-def test_rank_reports_what_no_result_can_be_made_of_and_lives(agent: Agent, op: str, exception: str, says: str) -> None:
+def test_rank_reports_what_no_result_can_be_made_of_and_lives(
+    agent: Agent, op: str, exception: str, says: str
+) -> None:
     agent.start("odd_worker")
     failure = agent.call(op)["failure"]
     assert (failure["exception"], failure["cause"]) == (exception, "other")
@@ -165,7 +185,9 @@ def test_rank_ends_with_0_when_told(agent: Agent) -> None:
 
 
 @pytest.mark.parametrize("busy_with", ["nothing", "hold_gil", "stopped"])
-def test_rank_and_its_children_die_with_the_agent_whatever_the_rank_does(agent: Agent, busy_with: str) -> None:
+def test_rank_and_its_children_die_with_the_agent_whatever_the_rank_does(
+    agent: Agent, busy_with: str
+) -> None:
     agent.start(spec={"children": 2})
     agent.ask("pids")
     import json

@@ -1,6 +1,5 @@
 """Logs of ranks: bounded on the disk, whole at their end, their owner's alone."""
 
-import asyncio
 import os
 import random
 import stat
@@ -11,7 +10,7 @@ import pytest
 from fake_engine import FakeEngine
 from holdfast_worker.failures import log_tail
 from holdfast_worker.rank_log import LOG_BYTES_MAX, OLDER_KEPT, RankLog, RotatingLog, files_of
-from test_agent import served
+from served_agent import served
 
 MAX = 200
 
@@ -22,13 +21,19 @@ def whole(path: Path) -> bytes:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_a_log_keeps_the_end_of_what_was_written_in_few_small_files(tmp_path: Path, seed: int) -> None:
+def test_a_log_keeps_the_end_of_what_was_written_in_few_small_files(
+    tmp_path: Path, seed: int
+) -> None:
     chance = random.Random(seed)
     path = tmp_path / "deep" / "a.log"
     log = RotatingLog(path, bytes_max=MAX, kept=2)
     written = b""
     for _ in range(chance.randrange(1, 60)):
-        piece = bytes(chance.choices(b"ab\n", weights=(5, 5, chance.choice((0, 1, 3))), k=chance.randrange(0, 900)))
+        piece = bytes(
+            chance.choices(
+                b"ab\n", weights=(5, 5, chance.choice((0, 1, 3))), k=chance.randrange(0, 900)
+            )
+        )
         log.write(piece)
         written += piece
         if chance.random() < 0.05:  # Another agent goes on with it.
@@ -88,30 +93,9 @@ def test_a_flood_of_output_fills_no_disk_and_hides_no_failure(tmp_path: Path) ->
         assert len(files) == OLDER_KEPT + 1
         assert max(file.stat().st_size for file in files) <= LOG_BYTES_MAX
         assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}
-        assert (await engine.call("count"))["outputs"] == [{"count": 1}]  # The rank and its line live.
+        assert (await engine.call("count"))["outputs"] == [
+            {"count": 1}
+        ]  # The rank and its line live.
         assert len([m for m in engine.seen if m["type"] == "hello"]) == 1
 
     served(tmp_path, test)
-
-
-def test_the_agents_own_log_is_bounded_too(tmp_path: Path) -> None:
-    script = (
-        "from holdfast_worker import agent_link, rank_log\n"
-        "rank_log.RotatingLog.__init__.__kwdefaults__['bytes_max'] = 200\n"
-        "agent_link.keep_own_log_small()\n"
-        "for number in range(100): agent_link.log(f'word {number}')\n"
-        "import sys; print('raw', file=sys.stderr)\n"
-    )
-
-    async def run() -> None:
-        import sys
-
-        env = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2] / "workers" / "python")}
-        with (tmp_path / "agent.log").open("ab") as log:
-            process = await asyncio.create_subprocess_exec(sys.executable, "-c", script, stderr=log, env=env)
-            assert await process.wait() == 0
-
-    asyncio.run(run())
-    assert [len(file.read_bytes()) <= 200 for file in files_of(tmp_path / "agent.log")] == [True] * (OLDER_KEPT + 1)
-    assert whole(tmp_path / "agent.log").decode().splitlines()[-2].endswith("word 99")
-    assert whole(tmp_path / "agent.log").decode().splitlines()[-1] == "raw"

@@ -1,5 +1,6 @@
 """
-What the workers remove: only names of ours, strictly inside the home, through no link, and all of it in one place.
+What the workers remove: only names of ours, strictly inside the home, through no link, and all of
+it in one place.
 """
 
 from __future__ import annotations
@@ -44,7 +45,15 @@ def test_a_directory_of_ours_goes_with_all_in_it_and_a_missing_one_is_no_error(p
 
 
 @pytest.mark.parametrize(
-    "path", ["../outside/runs/a/own-1", "runs/../../outside/runs/a/own-1", "../homex/own-1", ".", "..", "/"]
+    "path",
+    [
+        "../outside/runs/a/own-1",
+        "runs/../../outside/runs/a/own-1",
+        "../homex/own-1",
+        ".",
+        "..",
+        "/",
+    ],
 )
 def test_what_is_not_strictly_inside_the_home_is_refused(places, path):
     home, outside = places
@@ -88,8 +97,13 @@ def test_a_first_level_folder_may_be_a_link_and_so_may_the_home(places):
     (home / "checkpoints").symlink_to(outside / "runs")
     assert remove_tree(home / "checkpoints" / "a" / "own-1", home=home, named=NAMED)
     (outside / "link").symlink_to(home)
-    assert remove_tree(outside / "link" / "runs" / "a" / "own-1", home=outside / "link", named=NAMED)
-    assert not (home / "runs" / "a" / "own-1").exists() and not (outside / "runs" / "a" / "own-1").exists()
+    assert remove_tree(
+        outside / "link" / "runs" / "a" / "own-1", home=outside / "link", named=NAMED
+    )
+    assert (
+        not (home / "runs" / "a" / "own-1").exists()
+        and not (outside / "runs" / "a" / "own-1").exists()
+    )
 
 
 def test_a_directory_that_is_swapped_for_a_link_after_the_look_is_not_followed(places, monkeypatch):
@@ -116,7 +130,9 @@ def test_replace_directory_leaves_a_link_a_file_and_a_directory_outside_of_the_h
     for target in (home / "link", home / "file", outside / "model", home / ".." / "outside", home):
         with pytest.raises(RemovalRefused):
             weights.replace_directory(home / "new", target, home=home)
-    assert (outside / "model" / "file").read_text() == "model" and (home / "file").read_text() == "mine"
+    assert (outside / "model" / "file").read_text() == "model" and (
+        home / "file"
+    ).read_text() == "mine"
     assert os.readlink(home / "link") == str(outside / "model")
 
 
@@ -139,7 +155,9 @@ def test_replace_directory_moves_nothing_where_a_link_leads_elsewhere(tmp_path):
     (home / "runs" / "a" / "publications").symlink_to(outside)
     before = inventory(tmp_path)
     with pytest.raises(RemovalRefused, match="'publications' on the way"):
-        weights.replace_directory(home / "runs/a/new", home / "runs/a/publications" / name, home=home)
+        weights.replace_directory(
+            home / "runs/a/new", home / "runs/a/publications" / name, home=home
+        )
     assert inventory(tmp_path) == before
 
 
@@ -177,9 +195,13 @@ class Forest:
 
 
 def own(path: Path, home: Path) -> str | None:
-    """Where it really lies, if it is inside the home and no link is on the way below the first folder."""
+    """
+    Where it really lies, if it is inside the home and no link is on the way below the first folder.
+    """
     parts = (
-        Path(os.path.abspath(path)).relative_to(home).parts if Path(os.path.abspath(path)).is_relative_to(home) else ()
+        Path(os.path.abspath(path)).relative_to(home).parts
+        if Path(os.path.abspath(path)).is_relative_to(home)
+        else ()
     )
     if not parts:
         return None
@@ -189,7 +211,9 @@ def own(path: Path, home: Path) -> str | None:
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
-def test_whatever_links_there_are_nothing_but_the_named_directory_of_the_home_goes_or_moves(tmp_path, seed):
+def test_whatever_links_there_are_nothing_but_the_named_directory_of_the_home_goes_or_moves(
+    tmp_path, seed
+):
     random = Random(seed)
     forest = Forest(tmp_path, random)
     for turn in range(12):
@@ -216,22 +240,38 @@ def test_whatever_links_there_are_nothing_but_the_named_directory_of_the_home_go
         for inode, place in before.items():
             if after.get(inode) == place or place.startswith(f"{new}/"):
                 continue
-            assert not refused and mine and f"{place}/".startswith(f"{mine}/"), (act, str(path), place)
-            assert act == "replace" or Path(mine).name in ("own-1", "own-12"), (act, str(path), place)
+            assert not refused and mine and f"{place}/".startswith(f"{mine}/"), (
+                act,
+                str(path),
+                place,
+            )
+            assert act == "replace" or Path(mine).name in ("own-1", "own-12"), (
+                act,
+                str(path),
+                place,
+            )
 
 
 REMOVING = {"rmtree", "removedirs", "rmdir"}
 
 
 def removals(source: str) -> list[str]:
-    """How a file removes directories, other than through `remove_tree`: by attribute, by import, or by a command."""
+    """
+    How a file removes directories, other than through `remove_tree`: by attribute, by import, or by
+    a command.
+    """
     found = []
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Attribute) and node.attr in REMOVING:
             found.append(node.attr)
         if isinstance(node, ast.ImportFrom):
             found += [alias.name for alias in node.names if alias.name in REMOVING]
-        if isinstance(node, ast.Constant) and node.value in ("rm", "/bin/rm", "/usr/bin/rm", "rmtree"):
+        if isinstance(node, ast.Constant) and node.value in (
+            "rm",
+            "/bin/rm",
+            "/usr/bin/rm",
+            "rmtree",
+        ):
             found.append(node.value)
     return found
 
@@ -246,11 +286,16 @@ def test_the_rule_sees_every_way_to_remove_a_tree():
         "Path(x).rmdir()",
     ):
         assert removals(source), source
-    assert removals("from holdfast_worker.removal import remove_tree; remove_tree(x); os.unlink(y)") == []
+    assert (
+        removals("from holdfast_worker.removal import remove_tree; remove_tree(x); os.unlink(y)")
+        == []
+    )
 
 
 def test_trees_are_removed_in_one_place():
     files = [*(ROOT / "workers").rglob("*.py"), *(ROOT / "examples").rglob("*.py")]
     found = {path.relative_to(ROOT).as_posix(): removals(path.read_text()) for path in files}
-    assert {path for path, used in found.items() if used} == {"workers/python/holdfast_worker/removal.py"}
+    assert {path for path, used in found.items() if used} == {
+        "workers/python/holdfast_worker/removal.py"
+    }
     assert len(files) > 50

@@ -20,7 +20,7 @@ from holdfast_worker.rendezvous import (
     listening,
 )
 from listening import listening as listening_sockets
-from test_agent import served
+from served_agent import served
 
 
 def other_interface() -> tuple[str, str]:
@@ -54,7 +54,9 @@ def test_the_rendezvous_is_on_loopback_unless_an_interface_is_named(tmp_path: Pa
 
 
 @pytest.mark.parametrize("named", [False, True])
-def test_a_rank_listens_on_its_interface_alone(named: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_rank_listens_on_its_interface_alone(
+    named: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     import torch.distributed as dist
 
     name, address = other_interface() if named else (None, LOOPBACK)
@@ -63,7 +65,9 @@ def test_a_rank_listens_on_its_interface_alone(named: bool, monkeypatch: pytest.
     place = {"master_addr": address, "master_port": free_port(address)}
     before = Counter(listening_sockets([os.getpid()]))
     join_group(
-        RankContext("trainer", "trainer", 1, 0, 1, {}, "", **place), backend="gloo", timeout=timedelta(seconds=20)
+        RankContext("trainer", "trainer", 1, 0, 1, {}, "", **place),
+        backend="gloo",
+        timeout=timedelta(seconds=20),
     )
     try:
         sockets = Counter(listening_sockets([os.getpid()])) - before
@@ -80,7 +84,10 @@ def test_an_interface_that_is_not_there_is_a_sentence_and_starts_no_rank(tmp_pat
         assert (state["state"], state["ranks"]) == ("failed", [])
         (failure,) = state["failures"]
         assert failure["cause"] == "bad_data"
-        assert "Cannot use network interface 'none9'" in failure["message"] and "Fix: " in failure["message"]
+        assert (
+            "Cannot use network interface 'none9'" in failure["message"]
+            and "Fix: " in failure["message"]
+        )
 
     served(tmp_path, test)
 

@@ -22,7 +22,13 @@ from trainer_harness import PACKAGE_ROOT, Trainer
 
 CHAT = [{"role": "user", "content": "sort 321"}]
 PAIRS = [("sort 21 =", "12", "21", 0.0), (CHAT, "123", "132", 0.0), ("sort 90 =", "09", "9", 0.0)]
-SAMPLES = [("sort 21 =", "12"), ("sort 21 =", "21"), (CHAT, "123"), (CHAT, ""), ("sort 4321 =", "1234 and more")]
+SAMPLES = [
+    ("sort 21 =", "12"),
+    ("sort 21 =", "21"),
+    (CHAT, "123"),
+    (CHAT, ""),
+    ("sort 4321 =", "1234 and more"),
+]
 
 
 @pytest.fixture(scope="module")
@@ -32,17 +38,22 @@ def path(tmp_path_factory):
     trainer.create()
     trainer.load()
     for step in range(5):
-        trainer.train(preference_batch(PAIRS), between=(f"v{step}", f"v{step + 1}"), loss=comparison())
+        trainer.train(
+            preference_batch(PAIRS), between=(f"v{step}", f"v{step + 1}"), loss=comparison()
+        )
     return trainer.call("publish", version="v5", dir=str(directory / "final"))["dir"]
 
 
 def context(**spec):
-    return RankContext(role="reward", group="reward", generation=1, rank=0, world_size=1, spec=spec, artifacts_dir="")
-
-
-def by_model(worker, settings, items, io):
-    args = {"model": settings, "shared": {"json": "{}"}, "items": items}
-    return worker.operations["score_by_model"](args, io)["results"]
+    return RankContext(
+        role="reward",
+        group="reward",
+        generation=1,
+        rank=0,
+        world_size=1,
+        spec=spec,
+        artifacts_dir="",
+    )
 
 
 class Asked:
@@ -50,8 +61,19 @@ class Asked:
 
     def __init__(self, path: str, **settings):
         self.worker = Worker(context(processes=1))
-        self.settings = {"path": path, "dtype": "float32", "device": "cpu", "threads": 1, **settings}
-        self.settings = {"batch_tokens_max": 8192, "turn_end": "eos_token", "template_arguments": {}, **self.settings}
+        self.settings = {
+            "path": path,
+            "dtype": "float32",
+            "device": "cpu",
+            "threads": 1,
+            **settings,
+        }
+        self.settings = {
+            "batch_tokens_max": 8192,
+            "turn_end": "eos_token",
+            "template_arguments": {},
+            **self.settings,
+        }
 
     def score(self, samples, **fields):
         items = [
@@ -61,7 +83,7 @@ class Asked:
         return self.ask(items)
 
     def ask(self, items):
-        return by_model(self.worker, self.settings, items, OperationIO.alone())
+        return self.worker._model(self.settings).score(items, lambda done: None)
 
 
 def test_a_score_is_the_logit_of_transformers_own_classifier_at_the_end_of_the_sample(path):
@@ -140,12 +162,17 @@ def test_a_sample_that_cannot_be_scored_fails_alone_and_is_never_a_score(path, m
 
 def test_a_language_model_is_refused_as_it_would_score_everything_alike(path, tmp_path):
     trainer = Trainer(tmp_path)
-    with pytest.raises(BadDataError, match="is no reward model: it has no tensor 'score.weight'. Train one with"):
+    with pytest.raises(
+        BadDataError, match="is no reward model: it has no tensor 'score.weight'. Train one with"
+    ):
         Asked(trainer.create()).score(SAMPLES)
 
 
 def test_a_reward_model_is_tried_alone_as_a_function_is(path, tmp_path):
-    items = [{"id": str(place), "prompt": prompt, "completion": text} for place, (prompt, text) in enumerate(SAMPLES)]
+    items = [
+        {"id": str(place), "prompt": prompt, "completion": text}
+        for place, (prompt, text) in enumerate(SAMPLES)
+    ]
     command = [sys.executable, "-m", "holdfast_worker.rewards.try_function"]
     environment = {**os.environ, "PYTHONPATH": str(PACKAGE_ROOT)}
     lines = "\n".join(map(json.dumps, items))
@@ -155,7 +182,9 @@ def test_a_reward_model_is_tried_alone_as_a_function_is(path, tmp_path):
     tried = [json.loads(line) for line in done.stdout.splitlines()]
     expected = Asked(path).score(SAMPLES)
     assert [result["id"] for result in tried] == [result["id"] for result in expected]
-    assert [result["score"] for result in tried] == pytest.approx([result["score"] for result in expected], abs=1e-5)
+    assert [result["score"] for result in tried] == pytest.approx(
+        [result["score"] for result in expected], abs=1e-5
+    )
     refused = run([*command, str(tmp_path)])
     assert (refused.returncode, refused.stdout) == (2, "")
     assert "lacks config.json" in refused.stderr
@@ -164,10 +193,19 @@ def test_a_reward_model_is_tried_alone_as_a_function_is(path, tmp_path):
 def test_work_is_told_between_batches_and_ends_when_it_is_cancelled(path):
     asked = Asked(path, batch_tokens_max=1)
     told = []
-    io = OperationIO.alone(send_progress=lambda message: told.append((message["phase"], message["done"])))
-    items = [{"id": "0", "prompt": "a", "completion": "b"}, {"id": "1", "prompt": "a", "completion": "c"}]
-    by_model(asked.worker, asked.settings, items, io)
+    io = OperationIO.alone(
+        send_progress=lambda message: told.append((message["phase"], message["done"]))
+    )
+    args = {
+        "model": asked.settings,
+        "shared": {"json": '{"prompt": "a"}'},
+        "items": [
+            {"id": "0", "completion": "b", "token_ids": []},
+            {"id": "1", "completion": "c", "token_ids": []},
+        ],
+    }
+    asked.worker.operations["score_by_model"](args, io)
     assert told[-1] == ("scoring", 2.0)
     io.cancelled.set()
     with pytest.raises(Exception, match="was cancelled"):
-        by_model(asked.worker, asked.settings, items, io)
+        asked.worker.operations["score_by_model"](args, io)

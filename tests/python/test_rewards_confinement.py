@@ -1,5 +1,8 @@
-"""A battery of rewards that misbehave, each on the real pool between honest samples: it ends in time with an outcome
-that has a name, no sample gets the reward of another, and nothing that it started is left."""
+"""
+A battery of rewards that misbehave, each on the real pool between honest samples: it ends in time
+with an outcome that has a name, no sample gets the reward of another, and nothing that it started
+is left.
+"""
 
 from __future__ import annotations
 
@@ -21,21 +24,30 @@ from holdfast_worker.process_table import descendants, process_state
 from holdfast_worker.rewards.confinement import isolation_works
 from holdfast_worker.rewards.pool import RewardPool
 from holdfast_worker.rewards.reward_code import RewardCode
+from hostile_scores import OWN
 
 FILE = Path(hostile_rewards.__file__)
 SECRET = "a-secret-that-no-reward-may-see"
-TIMEOUT_MS = 3_000
-BOUND_S = 60.0  # Of four calls, two of them twice, with new processes between, on a machine with much else to do.
+TIMEOUT_MS = 8_000
+# Of four calls, two of them twice, with new processes between, on a machine with much else to do.
+BOUND_S = 150.0
 AT_ONCE = 6
-PROCESS = {"env": ["OF_THE_REWARD"], "memory_gib": 0.25, "cpu_s": 30, "file_mib": 8, "processes_max": 16}
+PROCESS = {
+    "env": ["OF_THE_REWARD"],
+    "memory_gib": 0.25,
+    "cpu_s": 30,
+    "file_mib": 8,
+    "processes_max": 16,
+}
 ISOLATED = isolation_works() is None
 HONEST = ("1", "2", "3")
 
-OK = ("ok", hostile_rewards.OWN)
+OK = ("ok", OWN)
 NONE, ERROR, TIMEOUT, CRASH = ("none", None), ("error", None), ("timeout", None), ("crash", None)
 BAD_RETURN, BAD_ANSWER = ("bad_return", None), ("bad_answer", None)
 
-# Outcome and score; of several any. A second set: what it is without namespaces, where those make a difference.
+# Outcome and score; of several any. A second set: what it is without namespaces, where those make a
+# difference.
 BATTERY: dict[str, tuple[set[Any], ...]] = {
     "fork_returns": ({OK}, {OK}),
     "fork_child_raises": ({OK}, {OK}),
@@ -114,22 +126,32 @@ BATTERY: dict[str, tuple[set[Any], ...]] = {
     "change_encoding": ({BAD_ANSWER},),
     "close_output": ({OK},),
 }
-CASES = [(name, isolate) for name, wanted in BATTERY.items() for isolate in (True, False)[: len(wanted)]]
+CASES = [
+    (name, isolate) for name, wanted in BATTERY.items() for isolate in (True, False)[: len(wanted)]
+]
 # These may cost the next sample its score. They cannot change it.
 HARM_THE_NEXT = {"thread_steals", "thread_forges", "forge_by_its_nonce"}
 
 
 def tried(name: str, isolate: bool, place: Path) -> dict[str, Any]:
-    """One honest sample, the one that misbehaves, two honest ones, in one process. What is left is looked for before
-    the pool closes."""
+    """
+    One honest sample, the one that misbehaves, two honest ones, in one process. What is left is
+    looked for before the pool closes.
+    """
     number = list(BATTERY).index(name)
     sleep = f"1000.{number}{int(isolate)}"
     hub = place / f"{name}-{isolate}.hub.json"
     os.close(os.open(hub, os.O_WRONLY | os.O_CREAT, 0o600))
     hub.write_text(json.dumps({"token": SECRET}))
-    row = {"sleep": sleep, "file": str(place / f"{name}-{isolate}"), "secret": SECRET, "hub": str(hub)}
+    row = {
+        "sleep": sleep,
+        "file": str(place / f"{name}-{isolate}"),
+        "secret": SECRET,
+        "hub": str(hub),
+    }
     work = [
-        {"id": text, "prompt": "p", "completion": text, "row": row} for text in (HONEST[0], name, HONEST[1], HONEST[2])
+        {"id": text, "prompt": "p", "completion": text, "row": row}
+        for text in (HONEST[0], name, HONEST[1], HONEST[2])
     ]
     pool = RewardPool(RewardCode.of(f"{FILE}:score", {**PROCESS, "isolate": isolate}), 1)
     started = time.monotonic()
@@ -145,7 +167,9 @@ def tried(name: str, isolate: bool, place: Path) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def battery(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[tuple[str, bool], Future[dict[str, Any]]]]:
+def battery(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[dict[tuple[str, bool], Future[dict[str, Any]]]]:
     """All of them, several at a time."""
     prctl(PR_SET_CHILD_SUBREAPER, 1)  # What escapes its pool is found below this process.
     place = tmp_path_factory.mktemp("battery")
@@ -165,7 +189,9 @@ def test_a_hostile_reward_harms_nobody_but_itself(battery: Any, name: str, isola
     assert len(results[name]["error"] or "") <= 4_100
     for text in HONEST:
         honest = results[text]["outcome"], results[text]["score"]
-        assert honest == ("ok", float(text)) or (name in HARM_THE_NEXT and honest[1] is None), results
+        assert honest == ("ok", float(text)) or (name in HARM_THE_NEXT and honest[1] is None), (
+            results
+        )
     assert done["seconds"] < BOUND_S
     assert done["left"] <= 2, done  # The process, and the first of its namespace.
 
@@ -179,24 +205,40 @@ def test_nothing_is_left_of_all_of_them(battery: Any) -> None:
 
 def test_the_reward_role_goes_on_after_hostile_samples_and_leaves_nothing(tmp_path: Path) -> None:
     """
-    Through a real agent: what fails is a sample, never the operation, and the next operation is as if nothing was.
+    Through a real agent: what fails is a sample, never the operation, and the next operation is as
+    if nothing was.
     """
     row = {"sleep": "1000.99", "file": str(tmp_path / "filled"), "secret": SECRET}
     names = ["1", "daemon", "forge_in_advance", "fork_returns", "hang", "daemon_then_hang", "2"]
     process = {**PROCESS, "env": [], "isolate": True}
 
     def args(completions: list[str]) -> dict[str, Any]:
-        work = [{"id": text, "prompt": "p", "completion": text, "row": row} for text in completions]
+        work = [{"id": text, "completion": text, "tokens": 1} for text in completions]
+        shared = {"json": json.dumps({"prompt": "p", "row": row})}
         how = {"function": f"{FILE}:score", "process": process, "timeout_ms": 1_500}
-        return {**how, "shared": {"json": "{}"}, "items": work}
+        return {**how, "shared": shared, "items": work}
 
     async def run() -> None:
         async with FakeEngine(tmp_path) as engine:
             agent = engine.start_agent()
-            await engine.start_group("reward", module="holdfast_worker.rewards.worker", spec={"processes": 2})
-            scored = (await engine.call("score", args(names), group="reward"))["outputs"][0]["results"]
-            assert [one["outcome"] for one in scored] == ["ok", "ok", "bad_answer", "ok", "timeout", "timeout", "ok"]
-            again = (await engine.call("score", args(["3", "4"]), group="reward"))["outputs"][0]["results"]
+            await engine.start_group(
+                "reward", module="holdfast_worker.rewards.worker", spec={"processes": 2}
+            )
+            scored = (await engine.call("score", args(names), group="reward"))["outputs"][0][
+                "results"
+            ]
+            assert [one["outcome"] for one in scored] == [
+                "ok",
+                "ok",
+                "bad_answer",
+                "ok",
+                "timeout",
+                "timeout",
+                "ok",
+            ]
+            again = (await engine.call("score", args(["3", "4"]), group="reward"))["outputs"][0][
+                "results"
+            ]
             assert [(one["outcome"], one["score"]) for one in again] == [("ok", 3.0), ("ok", 4.0)]
             await engine.send({"type": "shutdown"})
             assert await asyncio.to_thread(agent.wait) == 0

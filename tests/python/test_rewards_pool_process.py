@@ -34,11 +34,15 @@ def test_user_code_inherits_the_usual_variables_and_those_that_its_reward_names(
     assert seen(env=["HF_TOKEN", "NOT_THERE"]) - usual == {"HF_TOKEN"}
 
 
-def test_cpu_time_is_that_of_one_call_and_a_limit_names_its_setting(pool_of: MakePool, file: Path) -> None:
+def test_cpu_time_is_that_of_one_call_and_a_limit_names_its_setting(
+    pool_of: MakePool, file: Path
+) -> None:
     pool = pool_of(f"{file}:burn", processes=1, cpu_s=1)
     results = pool.score(items("0.7", "0.7", "1000"), timeout_ms=60_000)
     assert [result["outcome"] for result in results] == ["ok", "ok", "crash"]
-    assert results[2]["error"].endswith("killed by SIGXCPU: it used more than 1 s of CPU time (cpu_s)")
+    assert results[2]["error"].endswith(
+        "killed by SIGXCPU: it used more than 1 s of CPU time (cpu_s)"
+    )
 
 
 def test_limits_that_are_null_are_none(pool_of: MakePool, file: Path) -> None:
@@ -48,7 +52,9 @@ def test_limits_that_are_null_are_none(pool_of: MakePool, file: Path) -> None:
     assert result["metrics"] == {"data": -1.0, "file": -1.0, "cpu": -1.0, "core": 0.0}
 
 
-def test_what_the_import_starts_stays_and_what_a_call_starts_ends_with_it(pool_of: MakePool, tmp_path: Path) -> None:
+def test_what_the_import_starts_stays_and_what_a_call_starts_ends_with_it(
+    pool_of: MakePool, tmp_path: Path
+) -> None:
     (tmp_path / "helped.py").write_text(HELPED)
     pool = pool_of(f"{tmp_path}/helped.py:helped", processes=1)
     results = pool.score(items("x", "x", "x", sleep="1000.875"), timeout_ms=5_000)

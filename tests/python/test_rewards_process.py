@@ -8,14 +8,25 @@ from holdfast_worker.rewards.process import BadReturn, checked
 
 
 @pytest.mark.parametrize(
-    "value", ["1", [1], float("inf"), {"metrics": {}}, {"score": "None"}, {"score": 1, "note": "good"}, {"right": None}]
+    "value",
+    [
+        "1",
+        [1],
+        float("inf"),
+        {"metrics": {}},
+        {"score": "None"},
+        {"score": 1, "note": "good"},
+        {"right": None},
+    ],
 )
 def test_checked_refuses_what_is_no_score(value: Any) -> None:
     with pytest.raises(BadReturn):
         checked(value)
 
 
-@pytest.mark.parametrize("value", [None, {"score": None}, {"score": None, "right": None, "metrics": None}])
+@pytest.mark.parametrize(
+    "value", [None, {"score": None}, {"score": None, "right": None, "metrics": None}]
+)
 def test_checked_takes_none_as_nothing_to_grade_by(value: Any) -> None:
     assert checked(value) == (None, {})
 

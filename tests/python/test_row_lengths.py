@@ -39,7 +39,9 @@ def measure(tmp_path, model, use, rows=ROWS, measured=None, **how):
 @pytest.mark.parametrize("use", ["prompt", "completion", "preference"])
 def test_measure_rows_counts_what_the_model_is_shown(tmp_path, model, use):
     tokenizer = AutoTokenizer.from_pretrained(model)
-    sides = {"prompt": [], "completion": ["completion"], "preference": ["completion", "rejected"]}[use]
+    sides = {"prompt": [], "completion": ["completion"], "preference": ["completion", "rejected"]}[
+        use
+    ]
     expected = []
     for row in ROWS:
         prompt = len(encode_prompt(tokenizer, row["prompt"])[1])
@@ -51,15 +53,22 @@ def test_measure_rows_counts_what_the_model_is_shown(tmp_path, model, use):
 
 
 @pytest.mark.parametrize("use", ["prompt", "completion", "preference"])
-def test_measure_rows_counts_a_chat_as_its_template_renders_it_with_the_runs_arguments(tmp_path, model, use):
+def test_measure_rows_counts_a_chat_as_its_template_renders_it_with_the_runs_arguments(
+    tmp_path, model, use
+):
     thinking = tmp_path / "thinking"
     shutil.copytree(model, thinking)
     tokenizer = AutoTokenizer.from_pretrained(thinking)
     tokenizer.chat_template = THINKING
     tokenizer.save_pretrained(thinking)
-    sides = {"prompt": [], "completion": ["completion"], "preference": ["completion", "rejected"]}[use]
+    sides = {"prompt": [], "completion": ["completion"], "preference": ["completion", "rejected"]}[
+        use
+    ]
     (row,) = [row for row in ROWS if row["row_id"] == "chat"]
-    measured, counted = RowLengths(), []  # One of each: what is kept of the first is not the second's.
+    measured, counted = (
+        RowLengths(),
+        [],
+    )  # One of each: what is kept of the first is not the second's.
     for arguments in ({}, {"enable_thinking": False}):
         chat = {"template_arguments": arguments}
         prompt = len(encode_prompt(tokenizer, CHAT, chat)[1])
@@ -70,7 +79,10 @@ def test_measure_rows_counts_a_chat_as_its_template_renders_it_with_the_runs_arg
 
 
 def test_measure_rows_names_the_row_that_cannot_be_encoded(tmp_path, model):
-    with pytest.raises(BadDataError, match="Cannot use row 'empty': Cannot encode a prompt because it has no tokens"):
+    with pytest.raises(
+        BadDataError,
+        match="Cannot use row 'empty': Cannot encode a prompt because it has no tokens",
+    ):
         measure(tmp_path, model, "prompt", [{"row_id": "empty", "prompt": ""}])
 
 

@@ -1,4 +1,7 @@
-"""Publications that are adapters, into the Hugging Face sampler: beside their own base, and nothing left stale."""
+"""
+Publications that are adapters, into the Hugging Face sampler: beside their own base, and nothing
+left stale.
+"""
 
 from __future__ import annotations
 
@@ -30,13 +33,17 @@ def long_probe(worker):
     return worker.engine.probe(probe_sequences(worker.engine.vocabulary, worker.engine.length_max))
 
 
-def test_an_adapter_is_served_as_the_merged_model_is_to_rounding_and_as_a_cold_load_to_the_bit(trainer):
+def test_an_adapter_is_served_as_the_merged_model_is_to_rounding_and_as_a_cold_load_to_the_bit(
+    trainer,
+):
     worker = fixtures.make_worker()
     answer = load(worker, trainer, "v2")
     assert answer["tensors_loaded"] == 28
     served = long_probe(worker)
     sequences = probe_sequences(worker.engine.vocabulary, worker.engine.length_max)
-    assert np.array_equal(served, worker.engine.cold_probe(str(trainer.directory / "adapter_v2"), sequences))
+    assert np.array_equal(
+        served, worker.engine.cold_probe(str(trainer.directory / "adapter_v2"), sequences)
+    )
     load(worker, trainer, "v2", "merged")  # Another kind of publication opens the sampler anew.
     assert np.abs(long_probe(worker) - served).max() < 1e-5
 
@@ -62,7 +69,9 @@ def test_a_tensor_of_the_adapter_that_is_left_stale_is_seen(trainer, half):
     copy, left = stale.engine._copy, []
 
     def all_but_one(target, source):
-        if (not left and half == "lora_B" and bool(source.any())) or (not left and half == "lora_A"):
+        if (not left and half == "lora_B" and bool(source.any())) or (
+            not left and half == "lora_A"
+        ):
             return left.append(target)
         return copy(target, source)
 
@@ -91,4 +100,6 @@ def test_an_adapter_beside_another_base_is_refused_before_anything_is_opened(tra
 
 def test_what_is_published_and_served_has_the_digest_of_the_policy(trainer):
     made = published(trainer, "v2", "adapter")
-    assert made["digest"] == weights.digest_of_directory(made["dir"]) and LORA["publish"] == "merged"
+    assert (
+        made["digest"] == weights.digest_of_directory(made["dir"]) and LORA["publish"] == "merged"
+    )

@@ -1,4 +1,7 @@
-"""choosing.py: the distribution sampled from, and the inverse of its cumulated sum, against plain Python."""
+"""
+choosing.py: the distribution sampled from, and the inverse of its cumulated sum, against plain
+Python.
+"""
 
 import math
 
@@ -64,6 +67,10 @@ def test_choose_inverts_the_cumulated_distribution(how):
 
 
 def test_choose_is_greedy_at_temperature_0_with_log_probabilities_at_temperature_1():
-    tokens, logp = choose(torch.tensor([LOGITS]), torch.zeros(1, dtype=torch.float64), sampling(temperature=0, top_k=2))
+    tokens, logp = choose(
+        torch.tensor([LOGITS]),
+        torch.zeros(1, dtype=torch.float64),
+        sampling(temperature=0, top_k=2),
+    )
     assert tokens.tolist() == [0]
     assert logp.item() == pytest.approx(math.log(reference(sampling())[0]), abs=1e-6)

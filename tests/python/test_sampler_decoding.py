@@ -24,11 +24,23 @@ SIZES = {
     "num_attention_heads": 4,
     "max_position_embeddings": 64,
 }
-ROPE = {"rope_theta": 10000.0, "rope_type": "llama3", "factor": 4.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0}
+ROPE = {
+    "rope_theta": 10000.0,
+    "rope_type": "llama3",
+    "factor": 4.0,
+    "low_freq_factor": 1.0,
+    "high_freq_factor": 4.0,
+}
 MODELS = {
-    "qwen2": lambda: Qwen2ForCausalLM(Qwen2Config(**SIZES, num_key_value_heads=4, tie_word_embeddings=True)),
-    "qwen2 with fewer key heads": lambda: Qwen2ForCausalLM(Qwen2Config(**SIZES, num_key_value_heads=2)),
-    "llama": lambda: LlamaForCausalLM(LlamaConfig(**SIZES, num_key_value_heads=1, attention_bias=True, mlp_bias=True)),
+    "qwen2": lambda: Qwen2ForCausalLM(
+        Qwen2Config(**SIZES, num_key_value_heads=4, tie_word_embeddings=True)
+    ),
+    "qwen2 with fewer key heads": lambda: Qwen2ForCausalLM(
+        Qwen2Config(**SIZES, num_key_value_heads=2)
+    ),
+    "llama": lambda: LlamaForCausalLM(
+        LlamaConfig(**SIZES, num_key_value_heads=1, attention_bias=True, mlp_bias=True)
+    ),
     "llama with another rope": lambda: LlamaForCausalLM(
         LlamaConfig(**SIZES, rope_parameters={**ROPE, "original_max_position_embeddings": 16})
     ),
@@ -50,13 +62,22 @@ def noisy(model):
 
 
 def logits(model, step, lengths):
-    """[steps][B, V] of six steps after prompts of these lengths, by `step(ids, position, cache, mask)`."""
+    """
+    [steps][B, V] of six steps after prompts of these lengths, by
+    `step(ids, position, cache, mask)`.
+    """
     width = max(lengths)
     ids = torch.arange(len(lengths) * width).view(len(lengths), width) % 50
     mask = (torch.arange(width)[None] >= width - torch.tensor(lengths)[:, None]).long()
     cache, found = new_cache(model.config, 6), []
     with torch.inference_mode():
-        model(input_ids=ids, attention_mask=mask, position_ids=positions(mask), past_key_values=cache, use_cache=True)
+        model(
+            input_ids=ids,
+            attention_mask=mask,
+            position_ids=positions(mask),
+            past_key_values=cache,
+            use_cache=True,
+        )
         for n in range(6):
             mask = torch.cat([mask, mask.new_ones(len(lengths), 1)], dim=-1)
             given = None if len(set(lengths)) == 1 else mask
@@ -66,7 +87,12 @@ def logits(model, step, lengths):
 
 def own_step(model):
     def step(ids, position, cache, mask):
-        how = {"attention_mask": mask, "position_ids": position, "past_key_values": cache, "use_cache": True}
+        how = {
+            "attention_mask": mask,
+            "position_ids": position,
+            "past_key_values": cache,
+            "use_cache": True,
+        }
         return model(input_ids=ids, **how).logits[:, -1]
 
     return step
@@ -77,7 +103,9 @@ def own_step(model):
 def test_a_decoder_has_the_bits_of_the_model_s_own_forward(name, lengths):
     model = noisy(MODELS[name]())
     decoder = decoding.decoder_of(model)
-    assert torch.equal(logits(model, decoder.forward, lengths), logits(model, own_step(model), lengths))
+    assert torch.equal(
+        logits(model, decoder.forward, lengths), logits(model, own_step(model), lengths)
+    )
 
 
 def test_a_decoder_reads_the_weights_as_they_are_and_keeps_no_copy():
@@ -94,7 +122,9 @@ def test_a_decoder_reads_the_weights_as_they_are_and_keeps_no_copy():
 
 
 def test_there_is_none_for_another_architecture_for_adapters_and_where_the_model_does_more():
-    gpt2 = GPT2LMHeadModel(GPT2Config(vocab_size=50, n_embd=32, n_layer=1, n_head=2, n_positions=64))
+    gpt2 = GPT2LMHeadModel(
+        GPT2Config(vocab_size=50, n_embd=32, n_layer=1, n_head=2, n_positions=64)
+    )
     assert decoding.decoder_of(noisy(gpt2)) is None
     eager = noisy(MODELS["llama"]())
     eager.set_attn_implementation("eager")
@@ -105,7 +135,9 @@ def test_there_is_none_for_another_architecture_for_adapters_and_where_the_model
     adapted = noisy(MODELS["qwen2"]())
 
     class Adapted(torch.nn.Linear):
-        """As an adapter whose matrix is still 0: the same bits now, others after its first update."""
+        """
+        As an adapter whose matrix is still 0: the same bits now, others after its first update.
+        """
 
     adapted.model.layers[1].mlp.up_proj.__class__ = Adapted
     assert decoding.decoder_of(adapted) is None

@@ -1,4 +1,6 @@
-"""Publications into the Hugging Face engine: nothing broken gets in, and a tensor left stale is seen."""
+"""
+Publications into the Hugging Face engine: nothing broken gets in, and a tensor left stale is seen.
+"""
 
 import json
 import shutil
@@ -145,12 +147,19 @@ def test_load_fails_by_the_cold_load_when_what_changed_was_left_stale(worker, mo
 
 
 def test_load_leaves_the_verdict_on_an_unseen_update_to_a_cold_load(worker, model, tmp_path):
-    """A probe that rounds stands for updates that arithmetic hides: equal probes alone must not fail a publication."""
+    """
+    A probe that rounds stands for updates that arithmetic hides: equal probes alone must not fail a
+    publication.
+    """
     shutil.copytree(model, tmp_path / "tiny")
-    publication = fixtures.publish_changed(tmp_path / "tiny", "v2", names={"model.norm.weight"}, seed=2)
+    publication = fixtures.publish_changed(
+        tmp_path / "tiny", "v2", names={"model.norm.weight"}, seed=2
+    )
     asked = []
     worker.engine.probe = lambda sequences: np.zeros(8, np.float32)
-    worker.engine.cold_probe = lambda directory, sequences: asked.append(directory) or np.zeros(8, np.float32)
+    worker.engine.cold_probe = lambda directory, sequences: (
+        asked.append(directory) or np.zeros(8, np.float32)
+    )
     worker.proof = None
     assert fixtures.load(worker, model, publication)["version"] == "v2"
     assert asked == [publication["dir"]]

@@ -30,11 +30,17 @@ def test_uniforms_are_of_seed_draw_sample_and_token_alone():
 
 def test_uniforms_fill_the_unit_interval_evenly():
     drawn = np.sort(uniforms(1, [(draw, 0) for draw in range(100)], first=0, count=100).ravel())
-    # Kolmogorov-Smirnov distance of 10,000 draws: 1.95 / sqrt(n) is passed with probability 0.001; the draws are fixed.
+    # Kolmogorov-Smirnov distance of 10,000 draws: 1.95 / sqrt(n) is passed with probability 0.001;
+    # the draws are fixed.
     assert np.abs(drawn - np.arange(10_000) / 10_000).max() < 1.95 / 100
 
 
 def test_request_seed_differs_by_draw_and_sample_and_fits_an_int64():
-    seeds = {request_seed(seed, draw, sample) for seed in (-1, 0) for draw in range(20) for sample in range(20)}
+    seeds = {
+        request_seed(seed, draw, sample)
+        for seed in (-1, 0)
+        for draw in range(20)
+        for sample in range(20)
+    }
     assert len(seeds) == 800
     assert all(0 <= seed < 2**63 for seed in seeds)

@@ -1,4 +1,7 @@
-"""A sampler asks as the chat template says, and ends a turn where the template ends it, not at the end of a text."""
+"""
+A sampler asks as the chat template says, and ends a turn where the template ends it, not at the end
+of a text.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,9 @@ from chat_templates import ask, loop
 END = "<system>"  # A special token of the tiny models that is not their end-of-sequence token.
 TEMPLATE = loop(
     "<user>{{ m.content }}" + END,
-    ask("{{ 'think' if enable_thinking is not defined or enable_thinking else 'answer' }}<assistant>"),
+    ask(
+        "{{ 'think' if enable_thinking is not defined or enable_thinking else 'answer' }}<assistant>"
+    ),
 )
 CHAT = {"template_arguments": {}}
 
@@ -33,7 +38,10 @@ def sample(worker, *, chat, messages=True):
         draw["row"]["prompt"] = [{"role": "user", "content": text}] if messages else text
         draw.update({} if chat is None else {"chat": chat})
     slab = fixtures.generate(worker, arguments)[1]
-    ended = [(one["tokens"][one["action_mask"] == 1].tolist(), one["stop"]) for one in fixtures.trajectories(slab)]
+    ended = [
+        (one["tokens"][one["action_mask"] == 1].tolist(), one["stop"])
+        for one in fixtures.trajectories(slab)
+    ]
     return msgpack.unpackb(slab), ended
 
 
@@ -49,7 +57,9 @@ def test_a_turn_ends_at_the_token_that_the_template_ends_it_with_or_at_the_model
     assert not any(END in text for text in texts)
 
 
-@pytest.mark.parametrize(("chat", "messages"), [(None, True), (CHAT, False)], ids=["recorded before", "plain text"])
+@pytest.mark.parametrize(
+    ("chat", "messages"), [(None, True), (CHAT, False)], ids=["recorded before", "plain text"]
+)
 def test_where_no_template_ends_a_turn_its_token_is_one_like_any_other(worker, chat, messages):
     tokenizer = worker.engine.tokenizer
     ended = sample(worker, chat=chat, messages=messages)[1]

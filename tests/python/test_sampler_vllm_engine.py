@@ -1,4 +1,7 @@
-"""The three proofs of publication for the vLLM sampler, tied and untied, and its samples against Hugging Face."""
+"""
+The three proofs of publication for the vLLM sampler, tied and untied, and its samples against
+Hugging Face.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +57,10 @@ class Run:
 
 
 def make_models(folder: Path, recipe: str) -> None:
-    """base: only its architecture is used. second differs from first in every tensor, third from second in one."""
+    """
+    base: only its architecture is used. second differs from first in every tensor, third from
+    second in one.
+    """
     from vllm_evidence import ONE_TENSOR
 
     fixtures.make_model(folder / "base", recipe, seed=1)
@@ -112,7 +118,9 @@ def run_evidence(variant: str, folder: Path) -> Run:
         survivors = kill_group(process.pid)
         process.wait()
     if not ready:
-        pytest.fail(f"Cannot judge vLLM ({variant}) because its run ended early:\n{log.read_text()[-4000:]}")
+        pytest.fail(
+            f"Cannot judge vLLM ({variant}) because its run ended early:\n{log.read_text()[-4000:]}"
+        )
     assert len(members) >= 3, "vLLM's engine core and worker belong to the rank's process group"
     return Run(folder, json.loads((folder / "evidence.json").read_text()), survivors, sockets)
 
@@ -145,7 +153,9 @@ def test_probe_after_in_place_publication_on_noise_equals_a_cold_load_bit_for_bi
 def test_load_hashes_every_tensor_of_the_manifest_and_its_probe_moves(run):
     first, second = run.found["load_first"], run.found["load_second"]
     assert first["previous_probe"] is None
-    assert second["tensors_loaded"] == len(fixtures.publish(run.folder / "second", "second")["tensors"])
+    assert second["tensors_loaded"] == len(
+        fixtures.publish(run.folder / "second", "second")["tensors"]
+    )
     assert second["probe"]["sha256"] != second["previous_probe"]["sha256"]
     assert "not the recorded one" in run.found["corrupted"]
 
@@ -163,14 +173,17 @@ def test_greedy_tokens_equal_hugging_faces(run):
     _, slab = fixtures.generate(worker, fixtures.slab_arguments("second", temperature=0))
     ours, theirs = fixtures.trajectories(slab), fixtures.trajectories(run.slab("greedy"))
     assert [one["tokens"].tolist() for one in theirs] == [one["tokens"].tolist() for one in ours]
-    assert [(one["text"], one["stop"]) for one in theirs] == [(one["text"], one["stop"]) for one in ours]
+    assert [(one["text"], one["stop"]) for one in theirs] == [
+        (one["text"], one["stop"]) for one in ours
+    ]
 
 
 @pytest.mark.parametrize("name", ["greedy", "one", "cool", "nucleus"])
 def test_log_probabilities_equal_hugging_faces_within_1e_5(run, name):
     errors = fixtures.logp_errors(run.reference("second"), run.slab(name))
     assert len(errors) == run.found[f"answer_{name}"]["tokens"] > 50
-    # What two engines differ by is rounding of the logits, which a temperature below 1 divides: 1.2e-5 was seen at 0.7.
+    # What two engines differ by is rounding of the logits, which a temperature below 1 divides:
+    # 1.2e-5 was seen at 0.7.
     temperature = SAMPLINGS[name]["temperature"] or 1
     assert errors.max() * min(temperature, 1) <= 1e-5
 
@@ -187,7 +200,9 @@ def test_samples_of_a_draw_differ_and_texts_end_before_stop_strings(run):
 def test_probe_fails_when_any_one_tensor_of_a_publication_is_left_stale(run):
     assert len(run.found["stale"]) == run.found["load_second"]["tensors_loaded"]
     for name in run.found["stale"]:
-        assert not np.array_equal(np.array(run.found["stale"][name], np.float32), run.probe("second_in_place")), name
+        assert not np.array_equal(
+            np.array(run.found["stale"][name], np.float32), run.probe("second_in_place")
+        ), name
 
 
 def test_load_fails_by_the_cold_load_when_what_changed_was_left_stale(run):
@@ -197,7 +212,10 @@ def test_load_fails_by_the_cold_load_when_what_changed_was_left_stale(run):
 
 
 def test_probe_sees_the_packed_head_that_vllm_leaves_stale(run):
-    """Holds the reason for the repack: with tied embeddings on CPU vLLM's own reload leaves the head's old copy."""
+    """
+    Holds the reason for the repack: with tied embeddings on CPU vLLM's own reload leaves the head's
+    old copy.
+    """
     tied = "lm_head.weight" not in run.found["stale"]
     stale = np.abs(run.probe("not_repacked") - run.probe("second_in_place")).max()
     assert stale > 0.1 if tied and run.found["boot"]["device"] == "cpu" else stale == 0

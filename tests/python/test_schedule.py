@@ -16,12 +16,26 @@ def test_factor_is_one_without_a_schedule():
 
 
 def test_factor_warms_up_to_one_at_the_last_warmup_step_and_is_never_zero():
-    assert [factor(schedule(warmup_steps=4), step) for step in range(6)] == [0.25, 0.5, 0.75, 1.0, 1.0, 1.0]
+    assert [factor(schedule(warmup_steps=4), step) for step in range(6)] == [
+        0.25,
+        0.5,
+        0.75,
+        1.0,
+        1.0,
+        1.0,
+    ]
 
 
 def test_factor_linear_falls_to_min_ratio_at_total_steps_and_stays():
     linear = schedule(name="linear", total_steps=4, min_ratio=0.5)
-    assert [factor(linear, step) for step in (0, 1, 2, 3, 4, 9)] == [1.0, 0.875, 0.75, 0.625, 0.5, 0.5]
+    assert [factor(linear, step) for step in (0, 1, 2, 3, 4, 9)] == [
+        1.0,
+        0.875,
+        0.75,
+        0.625,
+        0.5,
+        0.5,
+    ]
 
 
 def test_factor_cosine_is_half_way_down_in_the_middle():

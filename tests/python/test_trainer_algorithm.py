@@ -1,4 +1,7 @@
-"""Algorithms in Python with the trainer's operations: opened, asked for credit, trained, trained again to the bit."""
+"""
+Algorithms in Python with the trainer's operations: opened, asked for credit, trained, trained again
+to the bit.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +42,10 @@ def loss(x, c):
 
 
 def python(source: str, part: str = "loss", **settings: Any) -> dict[str, Any]:
-    return {"version": 1, "python": {"file": "my.py", "source": source, "settings": settings, "part": part}}
+    return {
+        "version": 1,
+        "python": {"file": "my.py", "source": source, "settings": settings, "part": part},
+    }
 
 
 @pytest.fixture
@@ -54,17 +60,25 @@ def steps(trainer: Trainer, count: int, **options: Any) -> list[dict[str, Any]]:
     """Trains the first versions anew."""
     trainer.load()
     answers = [
-        trainer.train(trajectory_batch(trainer.artifacts, LENGTHS, seed=k), between=(f"v{k}", f"v{k + 1}"), **options)
+        trainer.train(
+            trajectory_batch(trainer.artifacts, LENGTHS, seed=k),
+            between=(f"v{k}", f"v{k + 1}"),
+            **options,
+        )
         for k in range(count)
     ]
     return [answer["steps"][0] for answer in answers]
 
 
-def test_steps_are_taken_again_to_the_bit_and_the_cut_changes_the_rounding_alone(trainer: Trainer) -> None:
+def test_steps_are_taken_again_to_the_bit_and_the_cut_changes_the_rounding_alone(
+    trainer: Trainer,
+) -> None:
     taken = steps(trainer, 3, loss=python(P3O, **FAR), tokens_max=64)
     assert steps(trainer, 3, loss=python(P3O, **FAR), tokens_max=64) == taken
     assert taken[0]["metrics"]["policy/ess"] < 1
-    for ours, whole in zip(taken, steps(trainer, 3, loss=python(P3O, **FAR), tokens_max=4096), strict=True):
+    for ours, whole in zip(
+        taken, steps(trainer, 3, loss=python(P3O, **FAR), tokens_max=4096), strict=True
+    ):
         assert ours["micro_batches"] > whole["micro_batches"]
         assert ours["loss"] == pytest.approx(whole["loss"], rel=1e-4)
         assert ours["grad_norm"] == pytest.approx(whole["grad_norm"], rel=1e-4)
@@ -84,7 +98,9 @@ def test_a_statistic_of_a_stale_batch_is_of_the_policy_as_it_is(trainer: Trainer
     """`old_logp` of its stale groups is the sampler's: it saves no forward."""
 
     def mean(staleness: list[int]) -> float:
-        rows = [np.full(length, -0.5, np.float32).tobytes() for group in LENGTHS for length in group]
+        rows = [
+            np.full(length, -0.5, np.float32).tobytes() for group in LENGTHS for length in group
+        ]
         batch = trajectory_batch(trainer.artifacts, LENGTHS, staleness=staleness)
         artifact = trainer.artifacts.put(msgpack.packb({"values": rows}))
         batch["columns"]["old_logp"] = {"kind": "token", "artifact": artifact}
@@ -102,8 +118,16 @@ def test_a_file_is_opened_and_assigns_credit_without_a_model(tmp_path: Path) -> 
     algorithm = trainer.artifacts.put_json(source)
     described = trainer.call("open_algorithm", algorithm=algorithm)
     assert (described["inputs"], described["needs"]) == (["advantage", "logp"], [])
-    round_ = {"reward": [1.0, 0.0, 0.5], "group": [0, 0, 0], "stop": ["stop"] * 3, "length": [2, 1, 3], "coef": {}}
-    assert trainer.call("credit", algorithm=algorithm, round=trainer.artifacts.put_json(round_)) == {"sequences": 3}
+    round_ = {
+        "reward": [1.0, 0.0, 0.5],
+        "group": [0, 0, 0],
+        "stop": ["stop"] * 3,
+        "length": [2, 1, 3],
+        "coef": {},
+    }
+    assert trainer.call(
+        "credit", algorithm=algorithm, round=trainer.artifacts.put_json(round_)
+    ) == {"sequences": 3}
     assert json.loads(trainer.io.blobs[0]) == {"advantage": [0.5, -0.5, 0.0]}
 
 
@@ -112,7 +136,13 @@ def test_supervised_rows_are_learned_as_by_the_expression(trainer: Trainer) -> N
         {"row_id": str(place), "prompt": f"copy {place} =", "completion": f"{place}", "columns": {}}
         for place in range(8)
     ]
-    batch = {"kind": "supervised", "rows": rows, "temperature": 1, "coef": {}, "updates": [list(range(8))] * 2}
+    batch = {
+        "kind": "supervised",
+        "rows": rows,
+        "temperature": 1,
+        "coef": {},
+        "updates": [list(range(8))] * 2,
+    }
     expected = trainer.train(batch, between=("v0", "v1"), loss=SUPERVISED_LOSS)["steps"]
     trainer.load()
     loss = python(loss_of("{'loss': ('token_mean', -x.logp)}"))
@@ -129,12 +159,18 @@ def test_pairs_are_learned_as_by_the_expression(trainer: Trainer) -> None:
 
 
 def test_a_value_model_learns_by_the_files_value_loss_as_by_the_expression(tmp_path: Path) -> None:
-    source = PLAIN + "def value_loss(x, c):\n    return {'loss': ('token_mean', (x.values - x.returns).square())}\n"
+    source = (
+        PLAIN
+        + "def value_loss(x, c):\n    return {'loss': ('token_mean', (x.values - x.returns).square())}\n"
+    )
     critic = opened(tmp_path, "value")
     batch = value_batch(critic.artifacts)
     expected = critic.train(batch, between=("v0", "v1"), loss=LOSSES["value"])["steps"]
     critic.load()
-    same(critic.train(batch, between=("v0", "v1"), loss=python(source, "value_loss"))["steps"], expected)
+    same(
+        critic.train(batch, between=("v0", "v1"), loss=python(source, "value_loss"))["steps"],
+        expected,
+    )
 
 
 def same(taken: list[dict[str, Any]], expected: list[dict[str, Any]]) -> None:
@@ -155,8 +191,16 @@ def test_two_ranks_take_the_steps_of_one(tmp_path: Path) -> None:
     ]
     for k in range(2):
         batch = artifacts.put_json(trajectory_batch(artifacts, LENGTHS, seed=k))
-        named = {"from": f"v{k}", "to": f"v{k + 1}", "batch": batch, "loss": loss, "optimizer": OPTIMIZER}
-        script.append({"op": "train", "args": {**named, "micro_batch_tokens_max": 100, "mismatch": clip}})
+        named = {
+            "from": f"v{k}",
+            "to": f"v{k + 1}",
+            "batch": batch,
+            "loss": loss,
+            "optimizer": OPTIMIZER,
+        }
+        script.append(
+            {"op": "train", "args": {**named, "micro_batch_tokens_max": 100, "mismatch": clip}}
+        )
     answers = run_ranks(tmp_path, script, artifacts=artifacts, ranks=2, zero=2)
     assert answers[0][3:] == answers[1][3:]
     alone = Trainer(tmp_path / "alone")

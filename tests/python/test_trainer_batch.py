@@ -22,12 +22,17 @@ def artifacts(tmp_path):
 
 @pytest.mark.parametrize("world_size", [1, 2, 3])
 @pytest.mark.parametrize("tokens_max", [1, 20, 64, 4096])
-def test_cut_holds_every_sequence_once_within_the_budget_and_equally_many_per_rank(world_size, tokens_max):
+def test_cut_holds_every_sequence_once_within_the_budget_and_equally_many_per_rank(
+    world_size, tokens_max
+):
     lengths = np.random.default_rng(world_size).integers(2, 30, 41).tolist()
     ranks = cut(lengths, tokens_max=tokens_max, world_size=world_size)
     pieces = [piece for rank in ranks for piece in rank if piece]
     assert sorted(place for piece in pieces for place in piece) == list(range(41))
-    assert all(len(piece) == 1 or len(piece) * max(lengths[place] for place in piece) <= tokens_max for piece in pieces)
+    assert all(
+        len(piece) == 1 or len(piece) * max(lengths[place] for place in piece) <= tokens_max
+        for piece in pieces
+    )
     assert len({len(rank) for rank in ranks}) == 1
     assert all(any(rank) for rank in ranks)
 
@@ -69,7 +74,9 @@ def test_read_sequences_takes_token_columns_from_their_artifact(artifacts):
 def test_read_sequences_refuses_columns_of_another_batch(artifacts):
     batch = trajectory_batch(artifacts, [[4, 5]])
     batch["columns"]["advantage"]["values"].pop()
-    with pytest.raises(BadDataError, match="'advantage' because it has 1 values: the batch has 2 sequences"):
+    with pytest.raises(
+        BadDataError, match="'advantage' because it has 1 values: the batch has 2 sequences"
+    ):
         sequences_of(artifacts, batch)
 
 
@@ -89,7 +96,9 @@ def test_updates_of_keep_batch_order_and_refuse_an_empty_step(artifacts):
 
 
 def test_updates_of_hold_no_masked_sequence_and_refuse_a_step_of_nothing_else(artifacts):
-    batch = trajectory_batch(artifacts, [[4, 4], [5, 5], [6, 6]], updates=[[2, 0], [1]], masked=[1, 4])
+    batch = trajectory_batch(
+        artifacts, [[4, 4], [5, 5], [6, 6]], updates=[[2, 0], [1]], masked=[1, 4]
+    )
     sequences = sequences_of(artifacts, batch)
     assert len(sequences) == 6  # Columns have a number for each.
     assert [update.sequences for update in updates_of(batch, sequences)] == [[0, 5], [2, 3]]
@@ -103,7 +112,9 @@ def test_updates_of_hold_no_masked_sequence_and_refuse_a_step_of_nothing_else(ar
         {"kind": "supervised", "rows": [{"row_id": "a", "prompt": PROMPT, "completion": "yo"}]},
         {
             "kind": "preference",
-            "pairs": [{"row_id": "a", "prompt": PROMPT, "chosen": "yo", "rejected": "yo", "margin": 0.0}],
+            "pairs": [
+                {"row_id": "a", "prompt": PROMPT, "chosen": "yo", "rejected": "yo", "margin": 0.0}
+            ],
             "columns": {},
         },
     ],

@@ -30,9 +30,17 @@ def test_training_from_a_checkpoint_in_a_new_process_gives_the_bits_of_training_
     expected = steps(trainer, ["v3", "v4", "v5"])
     digest = published(trainer, "v5")["digest"]
 
-    batches = [trainer.artifacts.put_json(trajectory_batch(trainer.artifacts, LENGTHS, seed=k)) for k in (3, 4)]
+    batches = [
+        trainer.artifacts.put_json(trajectory_batch(trainer.artifacts, LENGTHS, seed=k))
+        for k in (3, 4)
+    ]
     loss = trainer.artifacts.put_json(POLICY_LOSS)
-    load = {"version": "v3", "model_path": "unused", "optimizer": OPTIMIZER, "checkpoint": checkpoint}
+    load = {
+        "version": "v3",
+        "model_path": "unused",
+        "optimizer": OPTIMIZER,
+        "checkpoint": checkpoint,
+    }
     train = [
         {
             **{"from": f"v{k}", "to": f"v{k + 1}", "batch": batch, "loss": loss},
@@ -42,7 +50,9 @@ def test_training_from_a_checkpoint_in_a_new_process_gives_the_bits_of_training_
     ]
     script = [{"op": "load", "args": load}, *({"op": "train", "args": args} for args in train)]
     script.append({"op": "publish", "args": {"version": "v5", "dir": str(tmp_path / "again")}})
-    answers = run_ranks(tmp_path, script, artifacts=trainer.artifacts, ranks=1, engine="torch", dtype=dtype)[0]
+    answers = run_ranks(
+        tmp_path, script, artifacts=trainer.artifacts, ranks=1, engine="torch", dtype=dtype
+    )[0]
     assert [step for answer in answers[2:4] for step in answer["steps"]] == expected
     assert answers[4]["digest"] == digest
 
@@ -60,23 +70,27 @@ def test_publish_writes_what_from_pretrained_opens(tmp_path, recipe, dtype):
     assert str(model.dtype) == f"torch.{dtype}"
     ours = trainer.worker.engine.module.state_dict()
     assert all(torch.equal(ours[name], tensor) for name, tensor in model.state_dict().items())
-    assert AutoTokenizer.from_pretrained(directory).encode("a 1") == AutoTokenizer.from_pretrained(model_dir).encode(
-        "a 1"
-    )
+    assert AutoTokenizer.from_pretrained(directory).encode("a 1") == AutoTokenizer.from_pretrained(
+        model_dir
+    ).encode("a 1")
     names = [tensor.name for tensor in weights.locate_tensors(model_dir)]
     assert [tensor["name"] for tensor in publication["tensors"]] == names
     assert publication["digest"] == weights.digest_of_directory(directory)
     assert publication["tensors"] == weights.manifest_of_directory(directory)[0]
     weights.verify_files(directory, publication["files"])
     assert published(trainer, "v1")["digest"] == publication["digest"]
-    assert sorted(path.name for path in directory.parent.iterdir() if path.name.startswith(".")) == []
+    assert (
+        sorted(path.name for path in directory.parent.iterdir() if path.name.startswith(".")) == []
+    )
 
 
 def test_publish_of_an_untrained_version_has_the_digest_of_the_model(trainer):
     inspected = trainer.call("inspect_model", dir=str(trainer.directory / "model"))
     assert published(trainer, "v0")["digest"] == inspected["digest"]
     assert inspected["architecture"] == "Qwen2ForCausalLM"
-    assert inspected["parameters"] == sum(p.numel() for p in trainer.worker.engine.module.parameters())
+    assert inspected["parameters"] == sum(
+        p.numel() for p in trainer.worker.engine.module.parameters()
+    )
 
 
 def test_save_answers_all_files_and_the_digest_of_its_model(trainer):
@@ -91,7 +105,9 @@ def test_save_answers_all_files_and_the_digest_of_its_model(trainer):
     assert (checkpoint["version"], checkpoint["world_size"]) == ("v1", 1)
 
 
-@pytest.mark.parametrize("path", ["hf/model.safetensors", "state/torch_state.pt", "state/rng_rank_0_.pt"])
+@pytest.mark.parametrize(
+    "path", ["hf/model.safetensors", "state/torch_state.pt", "state/rng_rank_0_.pt"]
+)
 def test_load_refuses_a_checkpoint_with_one_flipped_bit_and_names_the_file(trainer, path):
     checkpoint = trainer.call("save", version="v0", dir=str(trainer.directory / "checkpoint"))
     data = bytearray((trainer.directory / "checkpoint" / path).read_bytes())

@@ -14,12 +14,20 @@ from holdfast_worker.trainer.create_model import create_model
 @pytest.fixture(scope="module")
 def tied(tmp_path_factory):
     directory = tmp_path_factory.mktemp("tied") / "model"
-    return directory, create_model("tiny_qwen", seed=1, directory=str(directory), home=str(directory.parent))
+    return directory, create_model(
+        "tiny_qwen", seed=1, directory=str(directory), home=str(directory.parent)
+    )
 
 
 def test_create_model_makes_the_same_bits_for_a_seed_and_others_for_another(tied, tmp_path):
-    assert create_model("tiny_qwen", seed=1, directory=str(tmp_path / "again"), home=str(tmp_path)) == tied[1]
-    assert create_model("tiny_qwen", seed=2, directory=str(tmp_path / "other"), home=str(tmp_path)) != tied[1]
+    assert (
+        create_model("tiny_qwen", seed=1, directory=str(tmp_path / "again"), home=str(tmp_path))
+        == tied[1]
+    )
+    assert (
+        create_model("tiny_qwen", seed=2, directory=str(tmp_path / "other"), home=str(tmp_path))
+        != tied[1]
+    )
 
 
 def test_create_model_opens_with_from_pretrained(tied):
@@ -33,7 +41,9 @@ def test_create_model_opens_with_from_pretrained(tied):
 
 def test_create_model_untied_has_its_own_output_head(tmp_path):
     create_model("tiny_qwen_untied", seed=1, directory=str(tmp_path / "model"), home=str(tmp_path))
-    assert "lm_head.weight" in [tensor.name for tensor in weights.locate_tensors(tmp_path / "model")]
+    assert "lm_head.weight" in [
+        tensor.name for tensor in weights.locate_tensors(tmp_path / "model")
+    ]
 
 
 def test_create_model_tokenizer_has_one_token_per_character_and_gives_the_text_back(tied):
@@ -48,7 +58,9 @@ def test_create_model_tokenizer_has_one_token_per_character_and_gives_the_text_b
 def test_create_model_chat_template_ends_a_turn_as_a_completion_ends(tied):
     tokenizer = AutoTokenizer.from_pretrained(tied[0])
     prompt = [{"role": "user", "content": "hi"}]
-    whole = tokenizer.apply_chat_template([*prompt, {"role": "assistant", "content": "yo"}], tokenize=False)
+    whole = tokenizer.apply_chat_template(
+        [*prompt, {"role": "assistant", "content": "yo"}], tokenize=False
+    )
     tokens, mask = encode_supervised(tokenizer, prompt, [{"role": "assistant", "content": "yo"}])
     assert tokenizer.decode(tokens) == whole == "<user>hi<eos><assistant>yo<eos>"
     assert mask == [0, 0, 0, 0, 0, 1, 1, 1]

@@ -1,4 +1,7 @@
-"""What makes training fit in memory, on two real DeepSpeed ranks: adapters, chunks of logits, packed rows, offload."""
+"""
+What makes training fit in memory, on two real DeepSpeed ranks: adapters, chunks of logits, packed
+rows, offload.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,15 @@ from transformers import AutoModelForCausalLM
 
 from holdfast_worker import weights
 from test_trainer_adapter import LORA
-from test_trainer_engine_deepspeed import LENGTHS, TOKENS_MAX, broken, needs_deepspeed, script, torch_steps, whole
+from test_trainer_engine_deepspeed import (
+    LENGTHS,
+    TOKENS_MAX,
+    broken,
+    needs_deepspeed,
+    script,
+    torch_steps,
+    whole,
+)
 from test_trainer_packing import supervised
 from trainer_harness import OPTIMIZER, SUPERVISED_LOSS, Trainer, trajectory_batch
 
@@ -26,8 +37,19 @@ def steps_of(answers):
 
 
 @pytest.mark.parametrize("zero", [1, 2, 3])
-def test_adapters_are_trained_as_by_torch_and_go_on_from_a_checkpoint_with_the_same_bits(script, tmp_path, zero):
-    first = script().create().load().train(0, 2).save("v2").train(2, 3, **broken(1e300)).rename("v3", "v2").train(2, 4)
+def test_adapters_are_trained_as_by_torch_and_go_on_from_a_checkpoint_with_the_same_bits(
+    script, tmp_path, zero
+):
+    first = (
+        script()
+        .create()
+        .load()
+        .train(0, 2)
+        .save("v2")
+        .train(2, 3, **broken(1e300))
+        .rename("v3", "v2")
+        .train(2, 4)
+    )
     first.add("publish", version="v4", dir=str(tmp_path / "merged"), form="merged")
     first.add("publish", version="v4", dir=str(tmp_path / "adapter"), form="adapter")
     ranks = first.run(zero=zero, lora=LORA)
@@ -45,11 +67,14 @@ def test_adapters_are_trained_as_by_torch_and_go_on_from_a_checkpoint_with_the_s
     alone.load()
     batches = [trajectory_batch(alone.artifacts, LENGTHS, seed=k) for k in range(4)]
     taken = [
-        alone.train(batch, between=(f"v{k}", f"v{k + 1}"), tokens_max=TOKENS_MAX) for k, batch in enumerate(batches)
+        alone.train(batch, between=(f"v{k}", f"v{k + 1}"), tokens_max=TOKENS_MAX)
+        for k, batch in enumerate(batches)
     ]
     close(steps_of([*answers[3:5], *answers[8:10]]), steps_of(taken))
 
-    opened = PeftModel.from_pretrained(AutoModelForCausalLM.from_pretrained(tmp_path / "model"), tmp_path / "adapter")
+    opened = PeftModel.from_pretrained(
+        AutoModelForCausalLM.from_pretrained(tmp_path / "model"), tmp_path / "adapter"
+    )
     merged = AutoModelForCausalLM.from_pretrained(tmp_path / "merged").state_dict()
     for name, tensor in opened.merge_and_unload().state_dict().items():
         assert (merged[name] - tensor).abs().max() <= 1e-6
@@ -62,7 +87,9 @@ def test_adapters_are_trained_as_by_torch_and_go_on_from_a_checkpoint_with_the_s
 
 
 @pytest.mark.parametrize("zero", [2, 3])
-def test_ranks_with_different_numbers_of_chunks_take_the_steps_of_one_torch_rank(script, tmp_path, zero):
+def test_ranks_with_different_numbers_of_chunks_take_the_steps_of_one_torch_rank(
+    script, tmp_path, zero
+):
     answers = script().create().load().train(0, 2, logits_chunk_tokens=7).run(zero=zero)[0]
     close(steps_of(answers[3:5]), torch_steps(tmp_path / "torch", 2))
 
@@ -71,8 +98,19 @@ def test_ranks_with_different_numbers_of_chunks_take_the_steps_of_one_torch_rank
     ("zero", "offload"),
     [(2, {"optimizer": True, "parameters": False}), (3, {"optimizer": True, "parameters": True})],
 )
-def test_offload_takes_the_same_steps_skips_alike_and_goes_on_with_the_same_bits(script, tmp_path, zero, offload):
-    work = script().create().load().train(0, 1).train(1, 2, **broken(1e300)).rename("v2", "v1").train(1, 2).save("v2")
+def test_offload_takes_the_same_steps_skips_alike_and_goes_on_with_the_same_bits(
+    script, tmp_path, zero, offload
+):
+    work = (
+        script()
+        .create()
+        .load()
+        .train(0, 1)
+        .train(1, 2, **broken(1e300))
+        .rename("v2", "v1")
+        .train(1, 2)
+        .save("v2")
+    )
     ranks = work.train(2, 3).publish("v3", "one").run(zero=zero, offload=offload)
     answers = ranks[0]
     assert answers[2]["numerics"]["offload"] == offload
@@ -87,10 +125,14 @@ def test_packed_rows_on_zero_3_take_the_steps_of_padded_ones_on_torch(script, tm
     work = script().create().load()
     batch, loss = work.artifacts.put_json(supervised()), work.artifacts.put_json(SUPERVISED_LOSS)
     train = {"from": "v0", "to": "v1", "batch": batch, "loss": loss, "optimizer": OPTIMIZER}
-    answers = work.add("train", **train, micro_batch_tokens_max=96, packing=True).run(zero=3, packing=True)[0]
+    answers = work.add("train", **train, micro_batch_tokens_max=96, packing=True).run(
+        zero=3, packing=True
+    )[0]
     assert answers[0]["numerics"]["packing"] is True
     alone = Trainer(tmp_path / "torch")
     alone.create()
     alone.load()
-    padded = alone.train(supervised(), between=("v0", "v1"), loss=SUPERVISED_LOSS, tokens_max=96)["steps"]
+    padded = alone.train(supervised(), between=("v0", "v1"), loss=SUPERVISED_LOSS, tokens_max=96)[
+        "steps"
+    ]
     close(answers[3]["steps"], padded)

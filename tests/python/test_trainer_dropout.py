@@ -1,4 +1,7 @@
-"""Dropout: off where log-probabilities are compared, on in supervised training if asked for, and redone to the bit."""
+"""
+Dropout: off where log-probabilities are compared, on in supervised training if asked for, and
+redone to the bit.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,8 @@ import msgpack
 import numpy as np
 import pytest
 
-from holdfast_worker.trainer import numerics
-from holdfast_worker.wire_types import TrainerSpec
 from test_trainer_packing import supervised
-from trainer_harness import SPEC, SUPERVISED_LOSS, Trainer, trajectory_batch
+from trainer_harness import SUPERVISED_LOSS, Trainer, trajectory_batch
 
 LORA = {"rank": 4, "alpha": 8, "targets": "all_linear", "quantize": None, "publish": "merged"}
 BY_ADAPTERS = {"lora": {**LORA, "dropout": 0.3}}
@@ -32,7 +33,9 @@ def taken(directory, **spec):
     return first, second, train(1)
 
 
-@pytest.mark.parametrize("spec", [{"dropout": 0.3}, {"dropout": 0.3, "gradient_checkpointing": True}, BY_ADAPTERS])
+@pytest.mark.parametrize(
+    "spec", [{"dropout": 0.3}, {"dropout": 0.3, "gradient_checkpointing": True}, BY_ADAPTERS]
+)
 def test_dropout_changes_the_loss_and_a_redo_draws_it_again(tmp_path, spec):
     plain = taken(tmp_path / "off", **({"lora": {**LORA, "dropout": 0}} if "lora" in spec else {}))
     first, second, again = taken(tmp_path / "on", **spec)
@@ -50,20 +53,10 @@ def test_scoring_leaves_nothing_to_chance(tmp_path):
     def scored():
         args = {"version": "v0", "batch": batch, "columns": ["old_logp"], "reference_path": None}
         trainer.call("score", **args, micro_batch_tokens_max=64)
-        return np.concatenate([np.frombuffer(v, "<f4") for v in msgpack.unpackb(trainer.io.blobs[0])["values"]])
+        return np.concatenate(
+            [np.frombuffer(v, "<f4") for v in msgpack.unpackb(trainer.io.blobs[0])["values"]]
+        )
 
     first = scored()
     assert np.array_equal(scored(), first)
     assert trainer.worker.engine.module.training
-
-
-def test_seeds_differ_by_run_step_and_rank():
-    seeds = {
-        numerics.step_seed(seed, number=number, rank=rank)
-        for seed in (0, 1)
-        for number in range(3)
-        for rank in range(3)
-    }
-    assert len(seeds) == 18
-    plain, adapted = [TrainerSpec.of({**SPEC, "lora": lora}) for lora in (None, {**LORA, "dropout": 0})]
-    assert not numerics.has_dropout(plain) and not numerics.has_dropout(adapted)

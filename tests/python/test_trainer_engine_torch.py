@@ -1,4 +1,7 @@
-"""The trainer's operations on the torch engine, in this process; what must survive a process, in another one."""
+"""
+The trainer's operations on the torch engine, in this process; what must survive a process, in
+another one.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,10 @@ from trainer_harness import (
 
 
 def broken(trainer, advantage=1e300, seed=0):
-    """A batch whose sequence 5 has an advantage that makes itself (1e300), the loss's sum or the norm not finite."""
+    """
+    A batch whose sequence 5 has an advantage that makes itself (1e300), the loss's sum or the norm
+    not finite.
+    """
     batch = trajectory_batch(trainer.artifacts, LENGTHS, seed=seed)
     batch["columns"]["advantage"]["values"][5] = advantage
     return batch
@@ -37,7 +43,8 @@ def independent_logp(model, trajectory, *, temperature):
 
 
 @pytest.mark.parametrize(
-    "change", [{"lr": 0.01, "betas": [0.8, 0.9], "eps": 1e-6}, {"clip_grad_norm": 1e-3, "weight_decay": 0.5}]
+    "change",
+    [{"lr": 0.01, "betas": [0.8, 0.9], "eps": 1e-6}, {"clip_grad_norm": 1e-3, "weight_decay": 0.5}],
 )
 def test_other_optimizer_settings_act_from_the_step_that_names_them(tmp_path, change):
     def trained(first, second):
@@ -49,7 +56,9 @@ def test_other_optimizer_settings_act_from_the_step_that_names_them(tmp_path, ch
             trainer.train(batch, between=versions, optimizer=optimizer)
         return trainer, published(trainer, "v2")["digest"]
 
-    digests = {str(order): trained(*order)[1] for order in (({}, {}), ({}, change), (change, change))}
+    digests = {
+        str(order): trained(*order)[1] for order in (({}, {}), ({}, change), (change, change))
+    }
     assert len(set(digests.values())) == 3
     # A checkpoint of the prefix, loaded with the settings of what follows, gives the same.
     trainer = Trainer(tmp_path / "loaded")
@@ -95,18 +104,30 @@ def test_train_tells_every_micro_batch_of_a_step(trainer, monkeypatch):
 @pytest.mark.parametrize("packing", [False, True])
 def test_train_on_a_batch_with_masked_sequences_is_train_on_the_others(trainer, packing):
     batch = trajectory_batch(trainer.artifacts, LENGTHS)
-    masked = [1, 4, 5, 6, 7, 10]  # One of the first group, the second group whole, one of the third.
+    masked = [
+        1,
+        4,
+        5,
+        6,
+        7,
+        10,
+    ]  # One of the first group, the second group whole, one of the third.
     left = [place for place in range(12) if place not in masked]
     advantage = batch["columns"]["advantage"]["values"]
     others = {
         **batch,
         "groups": [
-            {**group, "samples": [s for s in range(4) if 4 * g + s in left]} for g, group in enumerate(batch["groups"])
+            {**group, "samples": [s for s in range(4) if 4 * g + s in left]}
+            for g, group in enumerate(batch["groups"])
         ],
-        "columns": {"advantage": {"kind": "sequence", "values": [advantage[place] for place in left]}},
+        "columns": {
+            "advantage": {"kind": "sequence", "values": [advantage[place] for place in left]}
+        },
         "staleness": [0] * len(left),
     }
-    found = trainer.train({**batch, "masked": masked}, between=("v0", "v1"), packing=packing)["steps"]
+    found = trainer.train({**batch, "masked": masked}, between=("v0", "v1"), packing=packing)[
+        "steps"
+    ]
     digest = published(trainer, "v1")["digest"]
     trainer.load()
     assert trainer.train(others, between=("v0", "v1"), packing=packing)["steps"] == found
@@ -142,7 +163,9 @@ def test_train_needs_old_logp_once_a_batch_serves_several_updates(trainer):
 
 
 def test_train_without_old_logp_reads_the_current_policy(trainer):
-    step = trainer.train(trajectory_batch(trainer.artifacts, LENGTHS), between=("v0", "v1"))["steps"][0]
+    step = trainer.train(trajectory_batch(trainer.artifacts, LENGTHS), between=("v0", "v1"))[
+        "steps"
+    ][0]
     assert step["metrics"] == {"policy/ratio": 1.0}
 
 
@@ -162,16 +185,24 @@ def test_supervised_rows_have_no_sampler_to_be_measured_by(trainer):
     row = {"row_id": "0", "prompt": "copy 1 =", "completion": "1", "columns": {}}
     batch = {"kind": "supervised", "rows": [row], "temperature": 1, "coef": {}, "updates": [[0]]}
     clip = {"low": 0.2, "high": 0.2, "ratio": "token"}
-    step = trainer.train(batch, between=("v0", "v1"), loss=SUPERVISED_LOSS, mismatch=clip)["steps"][0]
+    step = trainer.train(batch, between=("v0", "v1"), loss=SUPERVISED_LOSS, mismatch=clip)["steps"][
+        0
+    ]
     assert step["metrics"] == {}
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize(
     ("advantage", "cause", "node"),
-    [(1e300, "loss", "4 (advantage)"), (3e38, "loss", "4 (advantage)"), (1e30, "grad_norm", "logp")],
+    [
+        (1e300, "loss", "4 (advantage)"),
+        (3e38, "loss", "4 (advantage)"),
+        (1e30, "grad_norm", "logp"),
+    ],
 )
-def test_a_step_that_is_not_finite_is_skipped_and_leaves_every_bit_as_it_was(tmp_path, dtype, advantage, cause, node):
+def test_a_step_that_is_not_finite_is_skipped_and_leaves_every_bit_as_it_was(
+    tmp_path, dtype, advantage, cause, node
+):
     trainer = Trainer(tmp_path, dtype=dtype)
     trainer.create()
     trainer.load()
@@ -184,11 +215,18 @@ def test_a_step_that_is_not_finite_is_skipped_and_leaves_every_bit_as_it_was(tmp
     assert skipped[cause] is None and skipped["lr"] == OPTIMIZER["lr"]
 
     batches = [trajectory_batch(trainer.artifacts, LENGTHS, seed=k) for k in (1, 2)]
-    after = [trainer.train(batch, between=two)["steps"] for batch, two in zip(batches, [("x1", "v2"), ("v2", "v3")])]
+    after = [
+        trainer.train(batch, between=two)["steps"]
+        for batch, two in zip(batches, [("x1", "v2"), ("v2", "v3")])
+    ]
     digest = published(trainer, "v3")["digest"]
     trainer.load()
-    steps(trainer, ["v0", "v1"])  # And without the skipped one: the same steps, the same rates, the same weights.
-    assert [trainer.train(b, between=t)["steps"] for b, t in zip(batches, [("v1", "v2"), ("v2", "v3")])] == after
+    steps(
+        trainer, ["v0", "v1"]
+    )  # And without the skipped one: the same steps, the same rates, the same weights.
+    assert [
+        trainer.train(b, between=t)["steps"] for b, t in zip(batches, [("v1", "v2"), ("v2", "v3")])
+    ] == after
     assert published(trainer, "v3")["digest"] == digest
 
 
@@ -203,15 +241,28 @@ def test_steps_skipped_in_a_row_fail_at_the_limit_and_name_the_token(trainer, tm
     trainer.load("v2", checkpoint)
     with pytest.raises(NonFiniteError, match=named):
         trainer.train(broken(trainer), between=("v2", "v3"), non_finite_max=3)
-    trainer.train(trajectory_batch(trainer.artifacts, LENGTHS), between=("v2", "v3"), non_finite_max=3)
-    for before, after in (("v3", "v4"), ("v4", "v5")):  # A step that is taken begins the count anew.
-        assert "skipped" in trainer.train(broken(trainer), between=(before, after), non_finite_max=3)["steps"][0]
+    trainer.train(
+        trajectory_batch(trainer.artifacts, LENGTHS), between=("v2", "v3"), non_finite_max=3
+    )
+    for before, after in (
+        ("v3", "v4"),
+        ("v4", "v5"),
+    ):  # A step that is taken begins the count anew.
+        assert (
+            "skipped"
+            in trainer.train(broken(trainer), between=(before, after), non_finite_max=3)["steps"][0]
+        )
 
 
 def test_a_redo_without_a_limit_takes_the_skipped_steps_again(trainer):
-    first = [trainer.train(broken(trainer), between=(f"v{k}", f"v{k + 1}"), non_finite_max=9) for k in range(5)]
+    first = [
+        trainer.train(broken(trainer), between=(f"v{k}", f"v{k + 1}"), non_finite_max=9)
+        for k in range(5)
+    ]
     trainer.load()
-    assert [trainer.train(broken(trainer), between=(f"v{k}", f"v{k + 1}")) for k in range(5)] == first
+    assert [
+        trainer.train(broken(trainer), between=(f"v{k}", f"v{k + 1}")) for k in range(5)
+    ] == first
 
 
 def test_train_learns_supervised_rows(trainer):
@@ -219,7 +270,13 @@ def test_train_learns_supervised_rows(trainer):
         {"row_id": str(place), "prompt": f"copy {place} =", "completion": f"{place}", "columns": {}}
         for place in range(8)
     ]
-    batch = {"kind": "supervised", "rows": rows, "temperature": 1, "coef": {}, "updates": [list(range(8))] * 16}
+    batch = {
+        "kind": "supervised",
+        "rows": rows,
+        "temperature": 1,
+        "coef": {},
+        "updates": [list(range(8))] * 16,
+    }
     taken = trainer.train(batch, between=("v0", "v1"), loss=SUPERVISED_LOSS)["steps"]
     assert taken[0]["n_tokens"] == 16
     assert taken[-1]["loss"] < taken[0]["loss"] / 2
@@ -255,7 +312,9 @@ def test_score_is_the_models_log_probability_at_the_temperature(trainer):
         values = [np.frombuffer(value, "<f4") for value in msgpack.unpackb(blob)["values"]]
         model = AutoModelForCausalLM.from_pretrained(path)
         for trajectory, value in zip(trajectories, values, strict=True):
-            assert value == pytest.approx(independent_logp(model, trajectory, temperature=0.7), abs=1e-5)
+            assert value == pytest.approx(
+                independent_logp(model, trajectory, temperature=0.7), abs=1e-5
+            )
 
 
 def test_a_reference_that_is_offloaded_between_uses_says_the_same(trainer):
@@ -273,4 +332,6 @@ def test_a_reference_that_is_offloaded_between_uses_says_the_same(trainer):
         )
         said.append(trainer.io.blobs)
     assert said[0] == said[1] == said[2]
-    assert {parameter.device.type for parameter in trainer.worker.trainer.references.model.parameters()} == {"cpu"}
+    assert {
+        parameter.device.type for parameter in trainer.worker.trainer.references.model.parameters()
+    } == {"cpu"}

@@ -1,4 +1,7 @@
-"""Families: what rows of a group begin with is computed once, with the loss and gradient of rows computed apart."""
+"""
+Families: what rows of a group begin with is computed once, with the loss and gradient of rows
+computed apart.
+"""
 
 from __future__ import annotations
 
@@ -22,12 +25,16 @@ def sequence(tokens, trained, group=0):
 
 
 def family(group, *, prompt, rests, seed=0):
-    """Sequences of one prompt; of each rest the first token is not trained, as a tool's answer is not."""
+    """
+    Sequences of one prompt; of each rest the first token is not trained, as a tool's answer is not.
+    """
     random = np.random.default_rng([seed, group])
     head = random.integers(0, 97, prompt)
     return [
         sequence(
-            [*head, *random.integers(0, 97, rest)], [False] * prompt + [True] + [rest % 2 == 0] * (rest - 1), group
+            [*head, *random.integers(0, 97, rest)],
+            [False] * prompt + [True] + [rest % 2 == 0] * (rest - 1),
+            group,
         )
         for rest in rests
     ]
@@ -42,9 +49,15 @@ SEQUENCES = [
 
 
 def rows_of(sequences, places, *, families=True):
-    shared = {row: one.shared for one in families_of(sequences) for row in one.rows} if families else {}
+    shared = (
+        {row: one.shared for one in families_of(sequences) for row in one.rows} if families else {}
+    )
     return micro_batch(
-        sequences, places, columns=set(), device="cpu", shared=[shared[place] for place in places] if families else []
+        sequences,
+        places,
+        columns=set(),
+        device="cpu",
+        shared=[shared[place] for place in places] if families else [],
     )
 
 
@@ -97,10 +110,14 @@ def test_a_row_that_is_not_a_number_reaches_no_other_family():
 def test_a_family_shares_what_comes_before_its_first_difference_and_its_first_trained_token():
     shared = lambda *rows: families_of(rows)[0].shared  # noqa: E731
     assert shared(sequence([1, 2, 3], [0, 0, 1]), sequence([1, 2, 9, 9], [0, 0, 1, 1])) == 2
-    assert shared(sequence([1, 2, 3], [0, 0, 1]), sequence([1, 2, 3], [0, 1, 1])) == 1  # Trained earlier in one.
+    assert (
+        shared(sequence([1, 2, 3], [0, 0, 1]), sequence([1, 2, 3], [0, 1, 1])) == 1
+    )  # Trained earlier in one.
     assert shared(sequence([1, 2, 3], [0, 0, 1]), sequence([1, 5, 3], [0, 0, 1])) == 1
     assert shared(sequence([1, 2, 3], [0, 0, 1]), sequence([4, 2, 3], [0, 0, 1])) == 0
-    assert shared(sequence([1, 2], [0, 0]), sequence([1, 2, 3, 4], [0, 0, 0, 1])) == 1  # A row keeps one of its own.
+    assert (
+        shared(sequence([1, 2], [0, 0]), sequence([1, 2, 3, 4], [0, 0, 0, 1])) == 1
+    )  # A row keeps one of its own.
     assert shared(sequence([1], [0]), sequence([1, 3], [0, 1])) == 0
     assert shared(sequence([1, 2, 3], [0, 0, 1])) == 0  # Nobody to share with.
 
@@ -112,7 +129,9 @@ def test_the_cut_holds_every_row_once_within_the_limit_and_gives_ranks_equally_m
     sequences = [
         one
         for group in range(some(1, 6))
-        for one in family(group, prompt=int(some(1, 9)), rests=some(1, 9, size=some(1, 5)).tolist(), seed=case)
+        for one in family(
+            group, prompt=int(some(1, 9)), rests=some(1, 9, size=some(1, 5)).tolist(), seed=case
+        )
     ]
     tokens_max, world_size, whole = int(some(1, 60)), int(some(1, 3)), bool(some(0, 1))
     lengths = [len(one.tokens) for one in sequences]
@@ -136,16 +155,24 @@ def test_the_cut_holds_every_row_once_within_the_limit_and_gives_ranks_equally_m
             where = packed.where[row, : lengths[place]]
             assert packed.inputs["input_ids"][0, where].tolist() == sequences[place].tokens.tolist()
             assert packed.inputs["position_ids"][0, where].tolist() == list(range(lengths[place]))
-            assert batch.tokens.flatten()[packed.kept[where]].tolist() == sequences[place].tokens.tolist()
+            assert (
+                batch.tokens.flatten()[packed.kept[where]].tolist()
+                == sequences[place].tokens.tolist()
+            )
     if whole:
-        assert sorted(one.rows for piece in pieces for one in piece) == sorted(one.rows for one in families)
+        assert sorted(one.rows for piece in pieces for one in piece) == sorted(
+            one.rows for one in families
+        )
 
 
 def test_rows_that_share_nothing_are_cut_by_their_tokens_without_padding():
     families = [Family((place,), 0) for place in range(5)]
     lengths = [10, 1, 9, 2, 30]
     rows = lambda pieces: [[row for one in piece for row in one.rows] for piece in pieces]  # noqa: E731
-    assert rows(cut_packed(families, lengths, tokens_max=24, world_size=1)[0]) == [[1, 3, 2, 0], [4]]
+    assert rows(cut_packed(families, lengths, tokens_max=24, world_size=1)[0]) == [
+        [1, 3, 2, 0],
+        [4],
+    ]
 
 
 def test_a_family_that_is_too_large_is_parted_and_each_part_begins_with_all_that_is_shared():
@@ -186,9 +213,13 @@ def test_families_are_scored_and_trained_as_padded_rows_in_fewer_micro_batches(t
     packed, found = trained(tmp_path / "packed", packing=True)
     for name, values in scores.items():
         for value, other in zip(values, found[name], strict=True):
-            np.testing.assert_allclose(np.frombuffer(other, "<f4"), np.frombuffer(value, "<f4"), atol=1e-5)
+            np.testing.assert_allclose(
+                np.frombuffer(other, "<f4"), np.frombuffer(value, "<f4"), atol=1e-5
+            )
     assert found["ref_logp"] == found["old_logp"]  # The same weights, by another model in memory.
     for step, other in zip(padded, packed, strict=True):
         assert other["loss"] == pytest.approx(step["loss"], rel=1e-5)
         assert other["grad_norm"] == pytest.approx(step["grad_norm"], rel=1e-5)
-    assert sum(step["micro_batches"] for step in packed) < sum(step["micro_batches"] for step in padded)
+    assert sum(step["micro_batches"] for step in packed) < sum(
+        step["micro_batches"] for step in padded
+    )

@@ -1,4 +1,6 @@
-"""Value models and reward models: what their numbers are, what their directories hold, and their bits."""
+"""
+Value models and reward models: what their numbers are, what their directories hold, and their bits.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,14 @@ from transformers import AutoModelForSequenceClassification, AutoModelForTokenCl
 from holdfast_worker import weights
 from holdfast_worker.operation import BadDataError
 from holdfast_worker.trainer.heads import at_last, values_before
-from trainer_harness import OPTIMIZER, Artifacts, Trainer, deepspeed_python, run_ranks, trajectory_batch
+from trainer_harness import (
+    OPTIMIZER,
+    Artifacts,
+    Trainer,
+    deepspeed_python,
+    run_ranks,
+    trajectory_batch,
+)
 
 LENGTHS = [[16, 9, 12, 7]] * 5
 TOKENS_MAX = 100  # An odd number of micro-batches, so that one of two ranks runs a filler.
@@ -62,7 +71,11 @@ def opened(tmp_path, head, **spec):
 
 def train(trainer, head, first, last):
     answers = [
-        trainer.train(value_batch(trainer.artifacts, seed=k), between=(f"v{k}", f"v{k + 1}"), loss=LOSSES[head])
+        trainer.train(
+            value_batch(trainer.artifacts, seed=k),
+            between=(f"v{k}", f"v{k + 1}"),
+            loss=LOSSES[head],
+        )
         for k in range(first, last)
     ]
     return [step for answer in answers for step in answer["steps"]]
@@ -78,7 +91,10 @@ def score(trainer, head, version, batch, *, tokens_max=TOKENS_MAX):
         reference_path=None,
         micro_batch_tokens_max=tokens_max,
     )
-    return [[np.frombuffer(one, "<f4") for one in msgpack.unpackb(blob)["values"]] for blob in trainer.io.blobs]
+    return [
+        [np.frombuffer(one, "<f4") for one in msgpack.unpackb(blob)["values"]]
+        for blob in trainer.io.blobs
+    ]
 
 
 def trajectories(trainer, batch):
@@ -104,7 +120,9 @@ def test_values_stand_before_their_token_and_the_bootstrap_after_the_last(tmp_pa
     directory = trainer.call("publish", version="v2", dir=str(tmp_path / "out"))["dir"]
     model = AutoModelForTokenClassification.from_pretrained(directory)
     assert model.num_labels == 1
-    for trajectory, before, last in zip(trajectories(trainer, batch), values, bootstrap, strict=True):
+    for trajectory, before, last in zip(
+        trajectories(trainer, batch), values, bootstrap, strict=True
+    ):
         tokens = torch.tensor(np.frombuffer(trajectory["tokens"], "<i4").astype(np.int64))
         mask = np.frombuffer(trajectory["action_mask"], np.uint8)
         with torch.no_grad():
@@ -134,8 +152,13 @@ def test_a_published_head_is_opened_again_and_not_made_anew(tmp_path, head):
     train(trainer, head, 0, 2)
     published = trainer.call("publish", version="v2", dir=str(tmp_path / "out"))
     assert CLASSES[head].from_pretrained(published["dir"]).score.weight.any()
-    trainer.call("load", version="w0", model_path=published["dir"], optimizer=OPTIMIZER, checkpoint=None)
-    assert trainer.call("publish", version="w0", dir=str(tmp_path / "again"))["digest"] == published["digest"]
+    trainer.call(
+        "load", version="w0", model_path=published["dir"], optimizer=OPTIMIZER, checkpoint=None
+    )
+    assert (
+        trainer.call("publish", version="w0", dir=str(tmp_path / "again"))["digest"]
+        == published["digest"]
+    )
 
 
 @pytest.mark.parametrize("head", ["value", "score"])
@@ -169,7 +192,9 @@ def test_every_cut_gives_the_same_gradient(tmp_path):
         trainer = opened(tmp_path, "value")
         train(trainer, "value", 0, 1)
         batch = value_batch(trainer.artifacts, seed=1)
-        answer = trainer.train(batch, between=("v1", "v2"), loss=LOSSES["value"], tokens_max=tokens_max)
+        answer = trainer.train(
+            batch, between=("v1", "v2"), loss=LOSSES["value"], tokens_max=tokens_max
+        )
         norms.append(answer["steps"][0]["grad_norm"])
     assert norms == pytest.approx([norms[0]] * 3, rel=1e-6)
 
@@ -177,15 +202,25 @@ def test_every_cut_gives_the_same_gradient(tmp_path):
 def test_a_model_answers_only_the_columns_of_its_head(tmp_path):
     trainer = opened(tmp_path, "value")
     batch = trainer.artifacts.put_json(value_batch(trainer.artifacts))
-    arguments = {"version": "v0", "batch": batch, "reference_path": None, "micro_batch_tokens_max": 64}
-    with pytest.raises(BadDataError, match="Cannot score old_logp with a model whose head is value"):
+    arguments = {
+        "version": "v0",
+        "batch": batch,
+        "reference_path": None,
+        "micro_batch_tokens_max": 64,
+    }
+    with pytest.raises(
+        BadDataError, match="Cannot score old_logp with a model whose head is value"
+    ):
         trainer.call("score", columns=["old_logp"], **arguments)
 
 
 def test_at_last_and_values_before_on_rows_of_unequal_length():
     after = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
     assert values_before(after).tolist() == [[0.0, 1.0, 2.0], [0.0, 4.0, 5.0]]
-    assert at_last(after, torch.tensor([[False, True, False], [True, True, True]])).tolist() == [2.0, 6.0]
+    assert at_last(after, torch.tensor([[False, True, False], [True, True, True]])).tolist() == [
+        2.0,
+        6.0,
+    ]
 
 
 def operation(op, **args):
@@ -207,8 +242,12 @@ def ranks_train(artifacts, head, first, last):
     ]
 
 
-@pytest.mark.parametrize(("zero", "dtype"), [(0, "float32"), (1, "float32"), (2, "bfloat16"), (3, "float32")])
-def test_two_ranks_of_deepspeed_train_a_value_model_as_torch_does_and_go_on_bit_for_bit(tmp_path, zero, dtype):
+@pytest.mark.parametrize(
+    ("zero", "dtype"), [(0, "float32"), (1, "float32"), (2, "bfloat16"), (3, "float32")]
+)
+def test_two_ranks_of_deepspeed_train_a_value_model_as_torch_does_and_go_on_bit_for_bit(
+    tmp_path, zero, dtype
+):
     deepspeed_python()
     artifacts = Artifacts(tmp_path / "artifacts")
     model, spec = str(tmp_path / "model"), {"head": "value", "zero": zero, "dtype": dtype}
@@ -236,14 +275,20 @@ def test_two_ranks_of_deepspeed_train_a_value_model_as_torch_does_and_go_on_bit_
     saved = [rank[5] for rank in answers]
     checkpoint = {**saved[0], "files": [file for part in saved for file in part["files"]]}
     second = [
-        operation("load", version="v2", model_path=model, optimizer=OPTIMIZER, checkpoint=checkpoint),
+        operation(
+            "load", version="v2", model_path=model, optimizer=OPTIMIZER, checkpoint=checkpoint
+        ),
         *ranks_train(artifacts, "value", 2, 4),
         scoring,
         operation("publish", version="v4", dir=str(tmp_path / "again")),
     ]
     again = run_ranks(tmp_path, second, artifacts=artifacts, ranks=2, **spec)
     assert again[0][2:5] == answers[0][6:9] and again[1][2:5] == again[0][2:5]
-    assert again[0][5]["digest"] == answers[0][9]["digest"] == weights.digest_of_directory(tmp_path / "out")
+    assert (
+        again[0][5]["digest"]
+        == answers[0][9]["digest"]
+        == weights.digest_of_directory(tmp_path / "out")
+    )
     assert AutoModelForTokenClassification.from_pretrained(tmp_path / "out").score.weight.any()
     if dtype != "float32":
         return
@@ -251,4 +296,6 @@ def test_two_ranks_of_deepspeed_train_a_value_model_as_torch_does_and_go_on_bit_
     expected = train(alone, "value", 0, 4)
     ours = [answers[0][place]["steps"][0] for place in (3, 4, 6, 7)]
     for left, right in zip(ours, expected, strict=True):
-        assert (left["loss"], left["grad_norm"]) == pytest.approx((right["loss"], right["grad_norm"]), rel=1e-5)
+        assert (left["loss"], left["grad_norm"]) == pytest.approx(
+            (right["loss"], right["grad_norm"]), rel=1e-5
+        )

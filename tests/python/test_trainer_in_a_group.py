@@ -8,7 +8,15 @@ from pathlib import Path
 from fake_engine import FakeEngine
 from holdfast_worker.process_table import descendants
 from listening import LOOPBACK, listening
-from trainer_harness import OPTIMIZER, POLICY_LOSS, SPEC, USUAL, Artifacts, deepspeed_python, trajectory_batch
+from trainer_harness import (
+    OPTIMIZER,
+    POLICY_LOSS,
+    SPEC,
+    USUAL,
+    Artifacts,
+    deepspeed_python,
+    trajectory_batch,
+)
 
 
 def test_two_ranks_under_an_agent_train_and_publish_and_name_bad_input(tmp_path: Path) -> None:
@@ -23,7 +31,13 @@ def test_two_ranks_under_an_agent_train_and_publish_and_name_bad_input(tmp_path:
         "micro_batch_tokens_max": 32,
     }
     model = str(tmp_path / "model")
-    load = {**USUAL["load"], "version": "v0", "model_path": model, "optimizer": OPTIMIZER, "checkpoint": None}
+    load = {
+        **USUAL["load"],
+        "version": "v0",
+        "model_path": model,
+        "optimizer": OPTIMIZER,
+        "checkpoint": None,
+    }
 
     async def test() -> None:
         async with FakeEngine(tmp_path, grace_ms=20_000) as engine:

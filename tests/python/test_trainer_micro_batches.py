@@ -29,6 +29,7 @@ def test_micro_batch_pads_on_the_right_and_masks_a_filler_whole(artifacts):
 def test_check_columns_names_what_the_batch_lacks(artifacts):
     sequences = sequences_of(artifacts, trajectory_batch(artifacts, [[4]]))
     with pytest.raises(
-        BadDataError, match="reads 'ref_logp' .*current columns are .'advantage', 'behaviour_logp', 'staleness'"
+        BadDataError,
+        match="reads 'ref_logp' .*current columns are .'advantage', 'behaviour_logp', 'staleness'",
     ):
         check_columns({"ref_logp"}, sequences)

@@ -47,7 +47,9 @@ ROWS = rows_of([19, 12, 7, 3, 25])
 
 def gradients(model, *, packed, need=frozenset({"logp"}), chunk_tokens=None, rows=ROWS):
     model.zero_grad()
-    live = policy_forward(model, rows, need=set(need), temperature=0.9, packed=packed, chunk_tokens=chunk_tokens)
+    live = policy_forward(
+        model, rows, need=set(need), temperature=0.9, packed=packed, chunk_tokens=chunk_tokens
+    )
     masked = {name: torch.where(rows.mask, value, 0.0) for name, value in live.items()}
     sum(value.sum() for value in masked.values()).backward()
     return masked, {name: p.grad.clone() for name, p in model.named_parameters()}
@@ -59,7 +61,9 @@ def test_packed_rows_give_the_values_and_gradients_of_padded_ones(make, chunk_to
     model = make()
     expected, slopes = gradients(model, packed=False, need={"logp", "entropy"})
     use_packed_attention(model)
-    found, packed = gradients(model, packed=True, need={"logp", "entropy"}, chunk_tokens=chunk_tokens)
+    found, packed = gradients(
+        model, packed=True, need={"logp", "entropy"}, chunk_tokens=chunk_tokens
+    )
     for name, value in expected.items():
         torch.testing.assert_close(found[name], value, rtol=1e-6, atol=1e-6)
     for name, slope in slopes.items():
@@ -68,7 +72,9 @@ def test_packed_rows_give_the_values_and_gradients_of_padded_ones(make, chunk_to
 
 @pytest.mark.parametrize("make", [llama, mistral])
 def test_rows_that_are_not_packed_keep_their_bits_under_the_packed_attention(make):
-    model = make(*([64] if make is mistral else []))  # A window that no row is longer than, as shipped models have.
+    model = make(
+        *([64] if make is mistral else [])
+    )  # A window that no row is longer than, as shipped models have.
     expected, slopes = gradients(model, packed=False)
     use_packed_attention(model)
     found, same = gradients(model, packed=False)
@@ -96,18 +102,30 @@ def test_a_neighbour_that_is_not_a_number_reaches_no_other_sequence():
     model = llama()
     use_packed_attention(model)
     both = rows_of([9, 12])
-    expected = policy_forward(model, both, need={"logp"}, temperature=0.9, packed=True, chunk_tokens=None)["logp"][1]
+    expected = policy_forward(
+        model, both, need={"logp"}, temperature=0.9, packed=True, chunk_tokens=None
+    )["logp"][1]
     nan = torch.full((1, 9, 1), torch.nan)
     spoil = lambda module, inputs, output: torch.cat([output[:, :9] + nan, output[:, 9:]], dim=1)  # noqa: E731
     model.get_input_embeddings().register_forward_hook(spoil)
-    found = policy_forward(model, both, need={"logp"}, temperature=0.9, packed=True, chunk_tokens=None)["logp"]
+    found = policy_forward(
+        model, both, need={"logp"}, temperature=0.9, packed=True, chunk_tokens=None
+    )["logp"]
     assert found[0][both.mask[0]].isnan().all() and torch.equal(found[1], expected)
 
 
 def test_positions_begin_again_and_a_row_holds_no_padding():
     row = packed_row(ROWS)
-    assert row.inputs["input_ids"].shape == (1, 66) and row.inputs["packed"].lengths == [19, 12, 7, 3, 25]
-    assert row.inputs["position_ids"][0].tolist() == [t for length in ROWS.lengths for t in range(length)]
+    assert row.inputs["input_ids"].shape == (1, 66) and row.inputs["packed"].lengths == [
+        19,
+        12,
+        7,
+        3,
+        25,
+    ]
+    assert row.inputs["position_ids"][0].tolist() == [
+        t for length in ROWS.lengths for t in range(length)
+    ]
     assert torch.equal(ROWS.tokens.flatten()[row.kept], row.inputs["input_ids"][0])
 
 
@@ -125,10 +143,21 @@ def test_the_probe_takes_what_packs_and_refuses_what_sees_its_neighbour():
 
 def supervised(count=12):
     rows = [
-        {"row_id": str(k), "prompt": f"copy {k * 37} =", "completion": "x" * (1 + 7 * k % 23), "columns": {}}
+        {
+            "row_id": str(k),
+            "prompt": f"copy {k * 37} =",
+            "completion": "x" * (1 + 7 * k % 23),
+            "columns": {},
+        }
         for k in range(count)
     ]
-    return {"kind": "supervised", "rows": rows, "temperature": 1, "coef": {}, "updates": [list(range(count))] * 2}
+    return {
+        "kind": "supervised",
+        "rows": rows,
+        "temperature": 1,
+        "coef": {},
+        "updates": [list(range(count))] * 2,
+    }
 
 
 def test_training_on_packed_rows_takes_the_steps_of_padded_ones_with_fewer_micro_batches(tmp_path):
@@ -137,7 +166,11 @@ def test_training_on_packed_rows_takes_the_steps_of_padded_ones_with_fewer_micro
         trainer = Trainer(tmp_path / str(packed))
         trainer.create()
         trainer.load()
-        options = {"loss": SUPERVISED_LOSS, "tokens_max": 96, **({"packing": True} if packed else {})}
+        options = {
+            "loss": SUPERVISED_LOSS,
+            "tokens_max": 96,
+            **({"packing": True} if packed else {}),
+        }
         taken[packed] = trainer.train(supervised(), between=("v0", "v1"), **options)["steps"]
     for padded, packed in zip(*taken.values(), strict=True):
         assert packed["loss"] == pytest.approx(padded["loss"], rel=1e-6)

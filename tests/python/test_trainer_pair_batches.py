@@ -25,7 +25,13 @@ def tokenizer():
 
 def preference_batch(pairs: list[tuple[Any, Any, Any, float]], **fields: Any) -> dict[str, Any]:
     rows = [
-        {"row_id": f"row {place}", "prompt": prompt, "chosen": chosen, "rejected": rejected, "margin": margin}
+        {
+            "row_id": f"row {place}",
+            "prompt": prompt,
+            "chosen": chosen,
+            "rejected": rejected,
+            "margin": margin,
+        }
         for place, (prompt, chosen, rejected, margin) in enumerate(pairs)
     ]
     parts = {"kind": "preference", "pairs": rows, "columns": {}, "temperature": 1, "coef": {}}
@@ -36,7 +42,12 @@ CHAT = [{"role": "user", "content": "sort 321"}]
 PAIRS = [
     ("sort 21 =", "12", "1", 0.5),
     (CHAT, "123", "12", 0.0),
-    (CHAT, [{"role": "assistant", "content": "1"}, *CHAT, {"role": "assistant", "content": "2"}], "3", 0.0),
+    (
+        CHAT,
+        [{"role": "assistant", "content": "1"}, *CHAT, {"role": "assistant", "content": "2"}],
+        "3",
+        0.0,
+    ),
 ]
 
 
@@ -61,20 +72,29 @@ def test_both_sides_of_a_pair_have_the_prompts_tokens_as_supervised_rows_have_th
 
 def test_columns_run_over_both_sides(tokenizer, tmp_path):
     artifacts = Artifacts(tmp_path)
-    lengths = [len(sequence.tokens) for sequence in sequences_of(preference_batch(PAIRS[:2]), tokenizer)]
+    lengths = [
+        len(sequence.tokens) for sequence in sequences_of(preference_batch(PAIRS[:2]), tokenizer)
+    ]
     values = [np.full(length, place, "<f4") for place, length in enumerate(lengths)]
     artifact = artifacts.put(msgpack.packb({"values": [value.tobytes() for value in values]}))
-    batch = preference_batch(PAIRS[:2], columns={"ref_logp": {"kind": "token", "artifact": artifact}})
+    batch = preference_batch(
+        PAIRS[:2], columns={"ref_logp": {"kind": "token", "artifact": artifact}}
+    )
     sequences = sequences_of(batch, tokenizer, artifacts)
     assert [sequence.token_columns["ref_logp"][-1] for sequence in sequences] == [0, 1, 2, 3]
     batch["pairs"].pop()
-    with pytest.raises(BadDataError, match="'ref_logp' because it has 4 values: the batch has 2 sequences"):
+    with pytest.raises(
+        BadDataError, match="'ref_logp' because it has 4 values: the batch has 2 sequences"
+    ):
         sequences_of(batch, tokenizer, artifacts)
 
 
 def test_a_side_longer_than_the_model_is_refused_by_row_and_side_and_not_cut(tokenizer):
     long = preference_batch([("sort 21 =", "12", "1" * tokenizer.model_max_length, 0.0)])
-    with pytest.raises(BadDataError, match=r"'row 0' because its rejected side has 522 tok.*.* room for 512.*Shorten"):
+    with pytest.raises(
+        BadDataError,
+        match=r"'row 0' because its rejected side has 522 tok.*.* room for 512.*Shorten",
+    ):
         sequences_of(long, tokenizer)
 
 
@@ -92,11 +112,17 @@ def test_cut_pairs_parts_no_pair_and_gives_every_rank_equally_many(world_size, t
     assert len({len(rank) for rank in ranks}) == 1
 
 
-def test_a_micro_batch_of_pairs_has_a_margin_for_each_pair_and_a_filler_of_one_masked_pair(tokenizer):
+def test_a_micro_batch_of_pairs_has_a_margin_for_each_pair_and_a_filler_of_one_masked_pair(
+    tokenizer,
+):
     sequences = sequences_of(preference_batch(PAIRS), tokenizer)
     part = micro_batch(sequences, [2, 3, 0, 1], columns={"margin"}, device="cpu", pairs=True)
     assert part.columns["margin"].tolist() == [0.0, 0.5]
     assert (part.sequences, part.groups) == ([2, 3, 0, 1], [1, 1, 0, 0])
     filler = micro_batch(sequences, [], columns={"margin"}, device="cpu", pairs=True)
-    assert (filler.sequences, filler.groups, filler.mask.any().item()) == ([-1, -1], [-1, -1], False)
+    assert (filler.sequences, filler.groups, filler.mask.any().item()) == (
+        [-1, -1],
+        [-1, -1],
+        False,
+    )
     assert filler.columns["margin"].tolist() == [0.0]

@@ -45,7 +45,9 @@ def with_reference(trainer: Trainer, batch: dict, reference: str | None) -> dict
 
 def ready(trainer: Trainer, name: str, pairs: list = PAIRS) -> dict:
     batch = preference_batch(pairs)
-    return with_reference(trainer, batch, str(trainer.directory / "model")) if name == "dpo" else batch
+    return (
+        with_reference(trainer, batch, str(trainer.directory / "model")) if name == "dpo" else batch
+    )
 
 
 def evaluate(trainer: Trainer, batch: dict, name: str, tokens_max: int = 4096) -> dict:
@@ -85,10 +87,17 @@ def test_evaluate_is_the_loss_of_a_step_that_is_not_taken(tmp_path, name):
     before = trainer.call("publish", version="v1", dir=str(tmp_path / "a"))["digest"]
     told = [evaluate(trainer, batch, name, tokens_max) for tokens_max in (4096, 1)]
     assert trainer.call("publish", version="v1", dir=str(tmp_path / "b"))["digest"] == before
-    step = trainer.train(batch, between=("v1", "v2"), loss=LOSSES[name][0], tokens_max=4096)["steps"][0]
-    assert told[0] == {key: step[key] for key in ("loss", "n_tokens", "n_sequences", "micro_batches", "metrics")}
+    step = trainer.train(batch, between=("v1", "v2"), loss=LOSSES[name][0], tokens_max=4096)[
+        "steps"
+    ][0]
+    assert told[0] == {
+        key: step[key] for key in ("loss", "n_tokens", "n_sequences", "micro_batches", "metrics")
+    }
     assert told[1]["loss"] == pytest.approx(step["loss"], rel=1e-5)
-    refused = trainer.call("evaluate", version="v9", batch={}, loss={}, micro_batch_tokens_max=1)
+    unread = {"sha256": "", "bytes": 0}
+    refused = trainer.call(
+        "evaluate", version="v9", batch=unread, loss=unread, micro_batch_tokens_max=1
+    )
     assert refused == {"not_resident": "v2"}
 
 
@@ -107,9 +116,14 @@ def test_the_preference_loss_is_that_of_the_two_models_that_transformers_open(tm
     trainer.train(batch, between=("v0", "v1"), loss=preference())
     published = trainer.call("publish", version="v1", dir=str(tmp_path / "out"))["dir"]
     tokenizer = AutoTokenizer.from_pretrained(published)
-    models = [AutoModelForCausalLM.from_pretrained(path) for path in (published, tmp_path / "model")]
+    models = [
+        AutoModelForCausalLM.from_pretrained(path) for path in (published, tmp_path / "model")
+    ]
     gains = [
-        [sums(models[0], tokenizer, prompt, side) - sums(models[1], tokenizer, prompt, side) for side in sides]
+        [
+            sums(models[0], tokenizer, prompt, side) - sums(models[1], tokenizer, prompt, side)
+            for side in sides
+        ]
         for prompt, *sides, _ in PAIRS
     ]
     gaps = torch.stack([0.1 * (chosen - rejected) for chosen, rejected in gains])
@@ -137,7 +151,9 @@ def test_a_reward_model_scores_the_last_token_and_is_exported_as_a_sequence_clas
     ref = trainer.artifacts.put_json(batch)
     options = {"reference_path": None, "micro_batch_tokens_max": 64}
     trainer.call("score", version="v3", batch=ref, columns=["score"], **options)
-    scored = [np.frombuffer(value, "<f4") for value in msgpack.unpackb(trainer.io.blobs[0])["values"]]
+    scored = [
+        np.frombuffer(value, "<f4") for value in msgpack.unpackb(trainer.io.blobs[0])["values"]
+    ]
     assert [len(value) for value in scored] == [1] * (2 * len(PAIRS))
     assert np.concatenate(scored) == pytest.approx(rewards, abs=1e-5)
     gaps = torch.tensor(rewards).view(-1, 2).diff(dim=1)[:, 0].neg()
@@ -152,10 +168,17 @@ def test_scoring_pairs_gives_each_side_its_log_probabilities_at_the_prompts_end_
     batch = preference_batch(PAIRS)
     options = {"reference_path": str(tmp_path / "model"), "micro_batch_tokens_max": 40}
     columns = ["old_logp", "ref_logp"]
-    trainer.call("score", version="v0", batch=trainer.artifacts.put_json(batch), columns=columns, **options)
-    both = [[np.frombuffer(value, "<f4") for value in msgpack.unpackb(blob)["values"]] for blob in trainer.io.blobs]
+    trainer.call(
+        "score", version="v0", batch=trainer.artifacts.put_json(batch), columns=columns, **options
+    )
+    both = [
+        [np.frombuffer(value, "<f4") for value in msgpack.unpackb(blob)["values"]]
+        for blob in trainer.io.blobs
+    ]
     tokenizer = trainer.worker.source.tokenizer
-    sides = [encode_supervised(tokenizer, prompt, side) for prompt, *sides, _ in PAIRS for side in sides]
+    sides = [
+        encode_supervised(tokenizer, prompt, side) for prompt, *sides, _ in PAIRS for side in sides
+    ]
     for own, reference, (tokens, mask) in zip(*both, sides, strict=True):
         assert len(own) == len(tokens)
         assert (own == reference).all()  # Nothing is trained yet: the reference is the same model.
@@ -173,12 +196,32 @@ def test_two_ranks_train_pairs_as_one_does_with_uneven_shares_and_a_filler(tmp_p
     deepspeed_python()
     trainer = make(tmp_path, name)
     batch = ready(trainer, name)
-    alone = trainer.train(batch, between=("v0", "v1"), loss=LOSSES[name][0], tokens_max=1)["steps"][0]
-    refs = {"batch": trainer.artifacts.put_json(batch), "loss": trainer.artifacts.put_json(LOSSES[name][0])}
-    load = {"version": "v0", "model_path": str(tmp_path / "model"), "optimizer": trainer.optimizer, "checkpoint": None}
-    train = {"from": "v0", "to": "v1", **refs, "optimizer": trainer.optimizer, "micro_batch_tokens_max": 1}
+    alone = trainer.train(batch, between=("v0", "v1"), loss=LOSSES[name][0], tokens_max=1)["steps"][
+        0
+    ]
+    refs = {
+        "batch": trainer.artifacts.put_json(batch),
+        "loss": trainer.artifacts.put_json(LOSSES[name][0]),
+    }
+    load = {
+        "version": "v0",
+        "model_path": str(tmp_path / "model"),
+        "optimizer": trainer.optimizer,
+        "checkpoint": None,
+    }
+    train = {
+        "from": "v0",
+        "to": "v1",
+        **refs,
+        "optimizer": trainer.optimizer,
+        "micro_batch_tokens_max": 1,
+    }
     told = {"version": "v0", **refs, "micro_batch_tokens_max": 1}
-    script = [{"op": "load", "args": load}, {"op": "evaluate", "args": told}, {"op": "train", "args": train}]
+    script = [
+        {"op": "load", "args": load},
+        {"op": "evaluate", "args": told},
+        {"op": "train", "args": train},
+    ]
     spec = {"artifacts": trainer.artifacts, "ranks": 2, "zero": 2, "head": LOSSES[name][1]}
     (_, _, *first), (_, _, *second) = run_ranks(tmp_path, script, **spec)
     assert first == second
@@ -189,7 +232,14 @@ def test_two_ranks_train_pairs_as_one_does_with_uneven_shares_and_a_filler(tmp_p
 
 
 def test_with_an_adapter_the_reference_is_the_model_itself_with_the_adapter_off(tmp_path):
-    lora = {"rank": 4, "alpha": 8, "dropout": 0.0, "targets": "all_linear", "quantize": None, "publish": "merged"}
+    lora = {
+        "rank": 4,
+        "alpha": 8,
+        "dropout": 0.0,
+        "targets": "all_linear",
+        "quantize": None,
+        "publish": "merged",
+    }
     trainer = Trainer(tmp_path, lora=lora)
     trainer.create()
     trainer.load()
@@ -197,11 +247,16 @@ def test_with_an_adapter_the_reference_is_the_model_itself_with_the_adapter_off(
     for step in range(5):
         trainer.train(batch, between=(f"v{step}", f"v{step + 1}"), loss=preference())
     trained = with_reference(trainer, preference_batch(PAIRS), None)
-    assert trained["columns"] == batch["columns"]  # Bit for bit what it said before anything was learned.
+    assert (
+        trained["columns"] == batch["columns"]
+    )  # Bit for bit what it said before anything was learned.
     assert evaluate(trainer, batch, "dpo")["metrics"]["reward/margin"] > 0
     by_path = with_reference(trainer, preference_batch(PAIRS), str(tmp_path / "model"))
     values = [
         np.concatenate([np.frombuffer(value, "<f4") for value in msgpack.unpackb(read)["values"]])
-        for read in (trainer.io.read_artifact(one["columns"]["ref_logp"]["artifact"]) for one in (trained, by_path))
+        for read in (
+            trainer.io.read_artifact(one["columns"]["ref_logp"]["artifact"])
+            for one in (trained, by_path)
+        )
     ]
     assert values[0] == pytest.approx(values[1], abs=1e-5)

@@ -1,6 +1,6 @@
 """
-Two real DeepSpeed ranks with uneven micro-batches have the gradient of one torch rank with the whole batch: float32,
-ZeRO 0 to 3, one loss for each way to make a number of a step.
+Two real DeepSpeed ranks with uneven micro-batches have the gradient of one torch rank with the
+whole batch: float32, ZeRO 0 to 3, one loss for each way to make a number of a step.
 """
 
 from __future__ import annotations
@@ -14,10 +14,17 @@ from safetensors.numpy import load_file
 
 from loss_expressions import Nodes, effective_sample_size, likelihood
 from test_trainer_pair_batches import preference_batch
-from trainer_harness import OPTIMIZER, Artifacts, Trainer, deepspeed_python, run_ranks, trajectory_batch
+from trainer_harness import (
+    OPTIMIZER,
+    Artifacts,
+    Trainer,
+    deepspeed_python,
+    run_ranks,
+    trajectory_batch,
+)
 
-# Adam's first step is lr * g / (|g| + eps): with such numbers the weights move by the gradient times 1e4, so far that
-# their own rounding is small beside it.
+# Adam's first step is lr * g / (|g| + eps): with such numbers the weights move by the gradient
+# times 1e4, so far that their own rounding is small beside it.
 GRADIENT = {
     **OPTIMIZER,
     "lr": 1e8,
@@ -27,8 +34,15 @@ GRADIENT = {
     "schedule": {"name": "linear", "warmup_steps": 0, "total_steps": 20, "min_ratio": 1.0},
 }
 LENGTHS = [[16, 9, 12, 7]] * 5
-PAIRS = [("sort 321 =", "123", "132", 0.0), ("sort 54 =", "45", "54", 0.25), ("sort 1 =", "1", "111111", 1.0)]
-TOKENS_MAX = {"trajectories": 100, "preference": 40}  # Odd numbers of micro-batches: one rank runs a filler.
+PAIRS = [
+    ("sort 321 =", "123", "132", 0.0),
+    ("sort 54 =", "45", "54", 0.25),
+    ("sort 1 =", "1", "111111", 1.0),
+]
+TOKENS_MAX = {
+    "trajectories": 100,
+    "preference": 40,
+}  # Odd numbers of micro-batches: one rank runs a filler.
 
 
 def sequence_mean() -> dict[str, Any]:
@@ -36,7 +50,11 @@ def sequence_mean() -> dict[str, Any]:
     n = Nodes()
     ratio = n("exp", n("sub", n.input("logp"), n.input("behaviour_logp")))
     advantage = n.input("advantage")
-    smaller = n("minimum", n("mul", ratio, advantage), n("mul", n("clamp", ratio, lo=0.001, hi=1.2), advantage))
+    smaller = n(
+        "minimum",
+        n("mul", ratio, advantage),
+        n("mul", n("clamp", ratio, lo=0.001, hi=1.2), advantage),
+    )
     means = n("perSequenceMean", n("neg", smaller))
     return n.expression(n("div", n("stepSum", means), n.input("n_sequences")))
 
@@ -68,13 +86,19 @@ LOSSES = {
 
 
 def batch_of(name: str, artifacts: Artifacts) -> dict[str, Any]:
-    return preference_batch(PAIRS) if name == "pair_mean" else trajectory_batch(artifacts, LENGTHS, seed=3)
+    return (
+        preference_batch(PAIRS)
+        if name == "pair_mean"
+        else trajectory_batch(artifacts, LENGTHS, seed=3)
+    )
 
 
 def moved(before: Path, after: Path) -> np.ndarray:
     """How far every parameter moved."""
     start, end = (load_file(directory / "model.safetensors") for directory in (before, after))
-    return np.concatenate([(end[name].astype(np.float64) - start[name]).ravel() for name in sorted(start)])
+    return np.concatenate(
+        [(end[name].astype(np.float64) - start[name]).ravel() for name in sorted(start)]
+    )
 
 
 @pytest.fixture(scope="module")
@@ -108,7 +132,12 @@ def test_every_reduction_has_the_gradient_of_the_whole_batch_on_one_rank(tmp_pat
             "optimizer": GRADIENT,
             "micro_batch_tokens_max": TOKENS_MAX[batch["kind"]],
         }
-        load = {"version": "v0", "model_path": str(model), "optimizer": GRADIENT, "checkpoint": None}
+        load = {
+            "version": "v0",
+            "model_path": str(model),
+            "optimizer": GRADIENT,
+            "checkpoint": None,
+        }
         script += [{"op": "load", "args": load}, {"op": "train", "args": train}]
         script.append({"op": "publish", "args": {"version": "v1", "dir": str(tmp_path / name)}})
     answers = run_ranks(tmp_path, script, artifacts=artifacts, ranks=2, zero=zero)[0]

@@ -27,12 +27,18 @@ class Large(torch.nn.Linear):
         return self
 
 
-@pytest.mark.parametrize("offload, mend", [(False, "reference.offload: true"), (True, "a smaller reference")])
+@pytest.mark.parametrize(
+    "offload, mend", [(False, "reference.offload: true"), (True, "a smaller reference")]
+)
 def test_a_reference_that_does_not_fit_is_no_matter_of_micro_batches(offload, mend):
-    references = References(SimpleNamespace(device="cuda:0", module=torch.nn.Linear(2, 2)), ModelDigests())
+    references = References(
+        SimpleNamespace(device="cuda:0", module=torch.nn.Linear(2, 2)), ModelDigests()
+    )
     references.path, references.model = "/ref", Large()
     with (
-        pytest.raises(BadDataError, match=f"no room for the reference model '/ref'.*{mend}") as raised,
+        pytest.raises(
+            BadDataError, match=f"no room for the reference model '/ref'.*{mend}"
+        ) as raised,
         references.borrowed("/ref", dtype="float32", offload=offload),
     ):
         pass

@@ -23,8 +23,12 @@ def test_train_answers_not_resident_and_changes_nothing(trainer):
     before = published(trainer, "v0")["digest"]
     batch = trajectory_batch(trainer.artifacts, LENGTHS)
     assert trainer.train(batch, between=("v7", "v8")) == {"not_resident": "v0"}
-    assert trainer.call("publish", version="v7", dir=str(trainer.directory / "no")) == {"not_resident": "v0"}
-    assert trainer.call("save", version="v7", dir=str(trainer.directory / "no")) == {"not_resident": "v0"}
+    assert trainer.call("publish", version="v7", dir=str(trainer.directory / "no")) == {
+        "not_resident": "v0"
+    }
+    assert trainer.call("save", version="v7", dir=str(trainer.directory / "no")) == {
+        "not_resident": "v0"
+    }
     assert published(trainer, "v0")["digest"] == before
 
 
@@ -67,15 +71,21 @@ def test_boot_tells_device_packages_and_numerics(trainer):
 
 @pytest.mark.parametrize(
     ("spec", "text"),
-    [({"engine": "jax"}, "use torch or deepspeed"), ({"dtype": "float16"}, "use float32 or bfloat16")],
+    [
+        ({"engine": "jax"}, 'engine is "jax", not "torch" or "deepspeed"'),
+        ({"dtype": "float16"}, 'dtype is "float16", not "float32" or "bfloat16"'),
+        ({"head": "reward"}, 'head is "reward", not "value" or "score" or null'),
+    ],
 )
 def test_boot_refuses_what_it_cannot_run(tmp_path, spec, text):
-    with pytest.raises(ValueError, match=text):
+    with pytest.raises(BadDataError, match=text):
         Trainer(tmp_path, **spec)
 
 
 @pytest.mark.parametrize("op", ["train", "score"])
-def test_without_room_the_engine_is_told_the_cut_and_a_smaller_one_gives_the_same(trainer, monkeypatch, op):
+def test_without_room_the_engine_is_told_the_cut_and_a_smaller_one_gives_the_same(
+    trainer, monkeypatch, op
+):
     """The device is a stub here: its room is counted in tokens of a forward."""
     operations = trainer.worker.trainer
     batch = trajectory_batch(trainer.artifacts, LENGTHS)
@@ -88,7 +98,9 @@ def test_without_room_the_engine_is_told_the_cut_and_a_smaller_one_gives_the_sam
             return [step["loss"], step["grad_norm"]]
         trainer.call("score", **score, micro_batch_tokens_max=tokens_max)
         return [
-            float(x) for value in msgpack.unpackb(trainer.io.blobs[0])["values"] for x in np.frombuffer(value, "<f4")
+            float(x)
+            for value in msgpack.unpackb(trainer.io.blobs[0])["values"]
+            for x in np.frombuffer(value, "<f4")
         ]
 
     expected = run(4096)
@@ -101,7 +113,9 @@ def test_without_room_the_engine_is_told_the_cut_and_a_smaller_one_gives_the_sam
 
     monkeypatch.setattr(operations, "forward", small)
     told = []
-    monkeypatch.setattr(OperationIO, "progress", lambda io, phase, *_, **metrics: told.append((phase, metrics)))
+    monkeypatch.setattr(
+        OperationIO, "progress", lambda io, phase, *_, **metrics: told.append((phase, metrics))
+    )
     trainer.load()
     with pytest.raises(torch.OutOfMemoryError):
         run(4096)

@@ -1,4 +1,7 @@
-"""A recorded batch that an algorithm is tried on: what it masks is its own choice, not that of the run."""
+"""
+A recorded batch that an algorithm is tried on: what it masks is its own choice, not that of the
+run.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,12 @@ def told_of(tmp_path, *, masked, recorded):
             "artifacts_dir": str(artifacts.directory),
             "batch": artifacts.put_json(batch),
             "masked": masked,
-            "round": {"reward": REWARD, "group": [0, 0, 1, 1, 2, 2], "stop": cut, "length": [3] * 6},
+            "round": {
+                "reward": REWARD,
+                "group": [0, 0, 1, 1, 2, 2],
+                "stop": cut,
+                "length": [3] * 6,
+            },
             "draws": [0, 0, 1, 1, 2, 2],
             "assigned": {"advantage": REWARD},
             "losses": {"loss": POLICY_LOSS},
@@ -37,7 +45,8 @@ def places(told):
 def test_masked_sequences_are_in_no_row_and_no_denominator(tmp_path):
     told = told_of(tmp_path, masked=[1, 4], recorded=[0, 2])
     assert places(told) == [[0, 2, 3], [5]]
-    # On the policy that sampled, each token's loss is -advantage: 3 + 4 + 2 tokens with 1, 0.5 and 1, then 5 with 1.
+    # On the policy that sampled, each token's loss is -advantage: 3 + 4 + 2 tokens with 1, 0.5 and
+    # 1, then 5 with 1.
     assert told["losses"][0]["loss"] == pytest.approx(-(3 * 1.0 + 4 * 0.5 + 2 * 1.0) / 9)
     assert told["losses"][1]["loss"] == pytest.approx(-1.0)
     assert told["notes"][-1] == "mask_truncated leaves 2 of them out of the loss"

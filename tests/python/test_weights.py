@@ -42,7 +42,11 @@ def test_digest_of_directory_does_not_depend_on_shards(directory, tmp_path):
     sharded.mkdir()
     save_file({"b.weight": TENSORS["b.weight"]}, sharded / "one.safetensors")
     save_file({name: TENSORS[name] for name in ("a.bias", "c.scalar")}, sharded / "two.safetensors")
-    places = {"b.weight": "one.safetensors", "a.bias": "two.safetensors", "c.scalar": "two.safetensors"}
+    places = {
+        "b.weight": "one.safetensors",
+        "a.bias": "two.safetensors",
+        "c.scalar": "two.safetensors",
+    }
     (sharded / weights.INDEX_NAME).write_text(json.dumps({"weight_map": places}))
     assert weights.digest_of_directory(sharded) == weights.digest_of_directory(directory)
 
@@ -83,7 +87,10 @@ def test_replace_directory_puts_the_new_one_whole_in_place_of_the_old(tmp_path):
         path.mkdir()
         (path / f"{path.name}.txt").write_text("x")
     weights.replace_directory(new, old, home=tmp_path)
-    assert [path.relative_to(tmp_path).as_posix() for path in sorted(tmp_path.rglob("*"))] == ["out", "out/new.txt"]
+    assert [path.relative_to(tmp_path).as_posix() for path in sorted(tmp_path.rglob("*"))] == [
+        "out",
+        "out/new.txt",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -93,7 +100,10 @@ def test_replace_directory_puts_the_new_one_whole_in_place_of_the_old(tmp_path):
         ([], "lacks config.json, model.safetensors .*, tokenizer.json"),
         (["config.json", "model.safetensors"], "lacks tokenizer.json"),
         (["config.json", "tokenizer.json", "pytorch_model.bin"], "its .bin weights are not read"),
-        (["adapter_config.json", "tokenizer.json"], "it holds an adapter: merge it into its base model"),
+        (
+            ["adapter_config.json", "tokenizer.json"],
+            "it holds an adapter: merge it into its base model",
+        ),
     ],
 )
 def test_check_model_directory_says_what_is_missing(tmp_path, present, text):

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from holdfast_worker.operation import BadDataError
 from holdfast_worker.wire import typed
-from holdfast_worker.wire_types import TrainerPublish, TrainerTrain
+from holdfast_worker.wire_types import TrainerLoad, TrainerPublish, TrainerTrain
+from trainer_harness import OPTIMIZER
+from wire_examples import example
 
 
 def test_typed_hands_an_operation_its_arguments():
@@ -21,8 +25,22 @@ def test_typed_hands_an_operation_its_arguments():
 
 
 def test_a_field_that_python_cannot_name_has_an_underscore():
-    names = ["from", "to", "batch", "loss", "optimizer", "micro_batch_tokens_max", "logits_chunk_tokens"]
-    sent = dict.fromkeys([*names, "packing", "mismatch", "non_finite_max"])
+    sent = example(TrainerTrain)
     assert TrainerTrain.of({**sent, "from": "v0"}).from_ == "v0"
     with pytest.raises(BadDataError, match="it has an unknown field 'from_'"):
         TrainerTrain.of({**sent, "from_": "v0"})
+
+
+def test_a_value_of_another_type_is_refused_by_its_place_before_the_operation_runs():
+    sent = {**example(TrainerLoad), "optimizer": {**OPTIMIZER, "betas": [0.9, "0.999"]}}
+    message = (
+        'Cannot read TrainerLoad because optimizer.betas[1] is "0.999", not a number. Engine and '
+        "worker are of different versions. Fix: start both from the same installation"
+    )
+    with pytest.raises(BadDataError, match=f"^{re.escape(message)}$"):
+        typed(TrainerLoad, lambda args, io: pytest.fail("it ran"))(sent, None)
+
+
+def test_what_is_no_object_is_refused():
+    with pytest.raises(BadDataError, match=r"TrainerPublish because it is \[\], not an object"):
+        TrainerPublish.of([])

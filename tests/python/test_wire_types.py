@@ -10,25 +10,30 @@ from holdfast_worker import wire_types
 from holdfast_worker.operation import BadDataError
 from holdfast_worker.wire import Whole
 from holdfast_worker.wire_types import RewardSpec, TrainerTrain
+from wire_examples import example
 
 CLASSES = [
-    one for one in vars(wire_types).values() if isinstance(one, type) and issubclass(one, Whole) and one is not Whole
+    one
+    for one in vars(wire_types).values()
+    if isinstance(one, type) and issubclass(one, Whole) and one is not Whole
 ]
-
-
-def whole(cls):
-    return {field.name.removesuffix("_"): object() for field in dataclasses.fields(cls)}
 
 
 @pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: cls.__name__)
 def test_no_field_has_a_default_and_each_is_read_by_its_name(cls):
     assert all(field.default is dataclasses.MISSING for field in dataclasses.fields(cls))
-    sent = whole(cls)
+    sent = example(cls)
     read = cls.of(sent)
-    assert {field.name.removesuffix("_"): getattr(read, field.name) for field in dataclasses.fields(cls)} == sent
+    assert {
+        field.name.removesuffix("_"): getattr(read, field.name) for field in dataclasses.fields(cls)
+    } == sent
     for name in sent:
-        with pytest.raises(BadDataError, match=f"Cannot read {cls.__name__} because it has no field '{name}'"):
+        with pytest.raises(
+            BadDataError, match=f"Cannot read {cls.__name__} because it has no field '{name}'"
+        ):
             cls.of({key: value for key, value in sent.items() if key != name})
+        with pytest.raises(BadDataError, match=f"because {name} is .*, not "):
+            cls.of({**sent, name: object()})
     with pytest.raises(BadDataError, match="it has an unknown field 'extra'"):
         cls.of({**sent, "extra": 1})
 

@@ -111,7 +111,8 @@ class Artifacts:
 
 def slab(lengths: list[list[int]], *, seed: int = 0, prompt: int = 3) -> bytes:
     """
-    A GeneratedSlab of random tokens: `lengths[group][sample]`. The first `prompt` are a group's own, and not trained.
+    A GeneratedSlab of random tokens: `lengths[group][sample]`. The first `prompt` are a group's
+    own, and not trained.
     """
     random = np.random.default_rng(seed)
     groups = []
@@ -123,7 +124,9 @@ def slab(lengths: list[list[int]], *, seed: int = 0, prompt: int = 3) -> bytes:
             trajectories.append(
                 {
                     "sample": sample,
-                    "tokens": np.concatenate([head, random.integers(6, 100, length)])[:length].astype("<i4").tobytes(),
+                    "tokens": np.concatenate([head, random.integers(6, 100, length)])[:length]
+                    .astype("<i4")
+                    .tobytes(),
                     "action_mask": mask.tobytes(),
                     "behaviour_logp": (mask * -random.random(length)).astype("<f4").tobytes(),
                     "versions": [],
@@ -131,12 +134,18 @@ def slab(lengths: list[list[int]], *, seed: int = 0, prompt: int = 3) -> bytes:
                     "text": "",
                 }
             )
-        groups.append({"draw": draw, "row_id": str(draw), "prompt_text": "", "trajectories": trajectories})
+        groups.append(
+            {"draw": draw, "row_id": str(draw), "prompt_text": "", "trajectories": trajectories}
+        )
     return msgpack.packb({"slab": "s", "version": "v", "sampling": {}, "groups": groups})
 
 
-def trajectory_batch(artifacts: Artifacts, lengths: list[list[int]], **fields: Any) -> dict[str, Any]:
-    """A Batch of kind trajectories over one slab, with a random advantage per sequence and one update."""
+def trajectory_batch(
+    artifacts: Artifacts, lengths: list[list[int]], **fields: Any
+) -> dict[str, Any]:
+    """
+    A Batch of kind trajectories over one slab, with a random advantage per sequence and one update.
+    """
     seed = fields.pop("seed", 0)
     ref = artifacts.put(slab(lengths, seed=seed, prompt=fields.pop("prompt", 3)))
     count = sum(map(len, lengths))
@@ -158,7 +167,9 @@ def trajectory_batch(artifacts: Artifacts, lengths: list[list[int]], **fields: A
 
 
 def start_worker(artifacts: Artifacts, **spec: Any) -> Any:
-    """A booted one-rank worker in this process. Its home is the directory that holds the artifacts."""
+    """
+    A booted one-rank worker in this process. Its home is the directory that holds the artifacts.
+    """
     from holdfast_worker.trainer.worker import Worker
 
     worker = Worker(
@@ -178,7 +189,9 @@ def start_worker(artifacts: Artifacts, **spec: Any) -> Any:
 
 
 class Trainer:
-    """The operations of a worker in this process, with the arguments that tests do not vary filled in."""
+    """
+    The operations of a worker in this process, with the arguments that tests do not vary filled in.
+    """
 
     def __init__(self, directory: Path, **spec: Any) -> None:
         self.directory = directory
@@ -190,14 +203,26 @@ class Trainer:
         return self.worker.operations[op]({**USUAL.get(op, {}), **args}, self.io)
 
     def create(self, recipe: str = "tiny_qwen") -> str:
-        return self.call("create_model", recipe=recipe, seed=1, dir=str(self.directory / "model"))["dir"]
+        return self.call("create_model", recipe=recipe, seed=1, dir=str(self.directory / "model"))[
+            "dir"
+        ]
 
-    def load(self, version: str = "v0", checkpoint: dict[str, Any] | None = None, **optimizer: Any) -> dict[str, Any]:
+    def load(
+        self, version: str = "v0", checkpoint: dict[str, Any] | None = None, **optimizer: Any
+    ) -> dict[str, Any]:
         model = str(self.directory / "model")
         self.optimizer = {**OPTIMIZER, **optimizer}
-        return self.call("load", version=version, model_path=model, optimizer=self.optimizer, checkpoint=checkpoint)
+        return self.call(
+            "load",
+            version=version,
+            model_path=model,
+            optimizer=self.optimizer,
+            checkpoint=checkpoint,
+        )
 
-    def train(self, batch: dict[str, Any], *, between: tuple[str, str], **options: Any) -> dict[str, Any]:
+    def train(
+        self, batch: dict[str, Any], *, between: tuple[str, str], **options: Any
+    ) -> dict[str, Any]:
         return self.call(
             "train",
             **{"from": between[0]},
@@ -218,8 +243,8 @@ def run_ranks(
     tmp: Path, script: list[dict[str, Any]], *, artifacts: Artifacts, ranks: int, **spec: Any
 ) -> list[list[Any]]:
     """
-    Runs `script` (a list of {op, args}) on a group of real processes and returns every rank's answers. An operation
-    that raises answers {"error": its class, "message": its text}.
+    Runs `script` (a list of {op, args}) on a group of real processes and returns every rank's
+    answers. An operation that raises answers {"error": its class, "message": its text}.
     """
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -241,11 +266,17 @@ def run_ranks(
     for rank in range(ranks):
         job, answer = tmp / f"job_{rank}.json", tmp / f"answer_{rank}.json"
         answer.unlink(missing_ok=True)
-        job.write_text(json.dumps({"context": {**context, "rank": rank}, "script": script, "answer": str(answer)}))
+        job.write_text(
+            json.dumps(
+                {"context": {**context, "rank": rank}, "script": script, "answer": str(answer)}
+            )
+        )
         log = open(tmp / f"rank_{rank}.log", "w")  # noqa: SIM115 (The process writes there.)
         python = deepspeed_python() if context["spec"]["engine"] == "deepspeed" else sys.executable
         command = [python, str(Path(__file__).with_name("trainer_rank.py")), str(job)]
-        processes.append(subprocess.Popen(command, env=environment, stdout=log, stderr=subprocess.STDOUT))
+        processes.append(
+            subprocess.Popen(command, env=environment, stdout=log, stderr=subprocess.STDOUT)
+        )
     try:
         codes = [process.wait(timeout=240) for process in processes]
     finally:
@@ -257,13 +288,20 @@ def run_ranks(
 
 
 def deepspeed_python() -> str:
-    """The interpreter that has DeepSpeed. Without one the test fails, or is skipped where only the fast tests run."""
+    """
+    The interpreter that has DeepSpeed. Without one the test fails, or is skipped where only the
+    fast tests run.
+    """
     python = os.environ.get("HOLDFAST_TEST_DEEPSPEED_PYTHON")
     if python:
         return python
     if os.environ.get("HOLDFAST_FAST") == "1":
-        pytest.skip("HOLDFAST_TEST_DEEPSPEED_PYTHON is unset and HOLDFAST_FAST=1: DeepSpeed is not tested")
-    pytest.fail("HOLDFAST_TEST_DEEPSPEED_PYTHON is unset: set it to a Python that has the deepspeed requirements")
+        pytest.skip(
+            "HOLDFAST_TEST_DEEPSPEED_PYTHON is unset and HOLDFAST_FAST=1: DeepSpeed is not tested"
+        )
+    pytest.fail(
+        "HOLDFAST_TEST_DEEPSPEED_PYTHON is unset: set it to a Python that has the deepspeed requirements"
+    )
 
 
 if __name__ == "__main__":

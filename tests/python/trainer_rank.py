@@ -37,7 +37,9 @@ def main() -> None:
             answer = worker.operations[task["op"]](task["args"], io)
         except Exception as error:
             answer = {"error": type(error).__name__, "message": str(error)}
-        answers.append({**answer, "blobs": [blob.hex() for blob in io.blobs]} if io.blobs else answer)
+        answers.append(
+            {**answer, "blobs": [blob.hex() for blob in io.blobs]} if io.blobs else answer
+        )
     Path(job["answer"]).write_text(json.dumps(answers))
 
 

@@ -1,4 +1,7 @@
-"""Loads adapters into the vLLM sampler and samples: python vllm_adapters.py FOLDER, with FOLDER/publications.json."""
+"""
+Loads adapters into the vLLM sampler and samples: python vllm_adapters.py FOLDER, with
+FOLDER/publications.json.
+"""
 
 from __future__ import annotations
 

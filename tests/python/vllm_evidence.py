@@ -1,7 +1,10 @@
-"""Runs vLLM samplers and writes down what they said, for `test_sampler_vllm_engine.py`, which judges it.
+"""
+Runs vLLM samplers and writes down what they said, for `test_sampler_vllm_engine.py`, which judges
+it.
 
-Run by the python that has vLLM: `vllm_evidence.py VARIANT FOLDER`. FOLDER has the models `base`, `first`, `second`,
-`third`. An engine takes about 20 s to start, so one is used for all that it can show, and the cold load is the second.
+Run by the python that has vLLM: `vllm_evidence.py VARIANT FOLDER`. FOLDER has the models `base`,
+`first`, `second`, `third`. An engine takes about 20 s to start, so one is used for all that it can
+show, and the cold load is the second.
 """
 
 from __future__ import annotations
@@ -23,7 +26,9 @@ SAMPLINGS: dict[str, dict[str, Any]] = {
     "nucleus": {"temperature": 0.7, "top_p": 0.8, "top_k": 20},
     "stop": {"temperature": 1, "stop": ["a", "7"], "tokens_max": 40},
 }
-ONE_TENSOR = "model.layers.1.mlp.down_proj.weight"  # The only one in which `third` differs from `second`.
+ONE_TENSOR = (
+    "model.layers.1.mlp.down_proj.weight"  # The only one in which `third` differs from `second`.
+)
 
 
 class Evidence:
@@ -34,7 +39,9 @@ class Evidence:
         self.found: dict[str, Any] = {}
 
     def load(self, version: str) -> dict[str, Any]:
-        return fixtures.load(self.worker, self.folder / "base", fixtures.publish(self.folder / version, version))
+        return fixtures.load(
+            self.worker, self.folder / "base", fixtures.publish(self.folder / version, version)
+        )
 
     def probe(self) -> list[float]:
         engine = self.worker.engine
@@ -44,16 +51,22 @@ class Evidence:
     def stale(self, names: list[str], *, repack: bool = True) -> None:
         old = fixtures.publish(self.folder / "first", "first")
         how = {"publication": old, "names": names, "repack": repack}
-        self.worker.engine._call(self.worker.engine.llm.collective_rpc("holdfast_break", kwargs={"stale": how}))
+        self.worker.engine._call(
+            self.worker.engine.llm.collective_rpc("holdfast_break", kwargs={"stale": how})
+        )
 
     def sample(self, names: list[str]) -> None:
         for name in names:
-            answer, slab = fixtures.generate(self.worker, fixtures.slab_arguments("second", **SAMPLINGS[name]))
+            answer, slab = fixtures.generate(
+                self.worker, fixtures.slab_arguments("second", **SAMPLINGS[name])
+            )
             (self.folder / f"{name}.slab").write_bytes(slab)
             self.found[f"answer_{name}"] = answer
 
     def publications(self) -> None:
-        """On noise in place: first, third, second. Then, with second resident, all that can go stale."""
+        """
+        On noise in place: first, third, second. Then, with second resident, all that can go stale.
+        """
         self.found["load_first"] = self.load("first")
         self.load("third")
         self.found["third_in_place"] = self.probe()
@@ -62,7 +75,9 @@ class Evidence:
         self.found["refused"] = fixtures.generate(self.worker, fixtures.slab_arguments("first"))[0]
 
     def stale_tensors(self) -> None:
-        names = [entry["name"] for entry in fixtures.publish(self.folder / "second", "second")["tensors"]]
+        names = [
+            entry["name"] for entry in fixtures.publish(self.folder / "second", "second")["tensors"]
+        ]
         self.found["stale"] = {}
         for name in names:
             self.stale([name])
@@ -78,15 +93,26 @@ class Evidence:
         self.found["second_again"] = self.probe()
 
     def cold_verdict(self) -> None:
-        """Third, with the one tensor that changed left as in second. Ends in an engine that loaded third cold."""
-        how = {"publication": fixtures.publish(self.folder / "second", "second"), "names": [ONE_TENSOR], "repack": True}
-        self.worker.engine._call(self.worker.engine.llm.collective_rpc("holdfast_break", kwargs={"stale": how}))
+        """
+        Third, with the one tensor that changed left as in second. Ends in an engine that loaded
+        third cold.
+        """
+        how = {
+            "publication": fixtures.publish(self.folder / "second", "second"),
+            "names": [ONE_TENSOR],
+            "repack": True,
+        }
+        self.worker.engine._call(
+            self.worker.engine.llm.collective_rpc("holdfast_break", kwargs={"stale": how})
+        )
         try:
             self.load("third")
             self.found["verdict"] = None
         except BadDataError as error:
             self.found["verdict"] = str(error)
-        self.found["after_verdict"] = fixtures.generate(self.worker, fixtures.slab_arguments("third"))[0]
+        self.found["after_verdict"] = fixtures.generate(
+            self.worker, fixtures.slab_arguments("third")
+        )[0]
         self.found["third_cold"] = self.probe()
 
     def cancelled(self) -> None:
@@ -100,7 +126,9 @@ class Evidence:
         except Cancelled:
             self.found["cancelled"] = True
         self.found["load_after_cancel"] = self.load("first")["version"]
-        self.found["answer_after_cancel"] = fixtures.generate(self.worker, fixtures.slab_arguments("first"))[0]
+        self.found["answer_after_cancel"] = fixtures.generate(
+            self.worker, fixtures.slab_arguments("first")
+        )[0]
 
     def corrupted(self) -> None:
         """A manifest with a wrong hash reaches the loader: it is refused inside vLLM's process."""

@@ -1,4 +1,7 @@
-"""A vLLM worker extension that does what a broken transport or an unmended vLLM would: for the tests of the proof."""
+"""
+A vLLM worker extension that does what a broken transport or an unmended vLLM would: for the tests
+of the proof.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +18,15 @@ class StaleExtension(PublicationExtension):
     holdfast_stale: dict[str, Any] | None = None
 
     def holdfast_break(self, stale: dict[str, Any] | None) -> None:
-        """`{"publication", "names", "repack"}`: hand over an older publication's tensors; whether to repack."""
+        """
+        `{"publication", "names", "repack"}`: hand over an older publication's tensors; whether to
+        repack.
+        """
         self.holdfast_stale = stale
 
-    def _publication_tensors(self, publication: dict[str, Any], handed: list[str]) -> Iterator[tuple[str, Any]]:
+    def _publication_tensors(
+        self, publication: dict[str, Any], handed: list[str]
+    ) -> Iterator[tuple[str, Any]]:
         stale = self.holdfast_stale or {"names": []}
         old = dict(read_tensors(stale["publication"])) if stale["names"] else {}
         for name, tensor in super()._publication_tensors(publication, handed):

@@ -1,27 +1,55 @@
-/** Runs of every flow that older versions recorded with fake workers: deterministic on every machine. */
+/**
+ * Runs of every flow that older versions recorded with fake workers: deterministic on every
+ * machine.
+ */
 import { deepStrictEqual } from "node:assert/strict";
-import { Engine, type JournalRow, type RunHead, type Store, systemClock } from "../../engine/mod.ts";
+import {
+  Engine,
+  type JournalRow,
+  type RunHead,
+  type Store,
+  systemClock,
+} from "../../engine/mod.ts";
 import { fakeRun, FakeTrainer, MemoryStore } from "../../testing/mod.ts";
-import { forkRun, Home, recordedDefinition, rowTables, runView, verifyVersions } from "../../runs/mod.ts";
+import {
+  forkRun,
+  Home,
+  recordedDefinition,
+  rowTables,
+  runView,
+  verifyVersions,
+} from "../../runs/mod.ts";
 import { rowsToRedo } from "../../runs/verify.ts";
 import { PolicyTrainer } from "../../workers/mod.ts";
 import { VERSIONS, withRecorded } from "./homes.ts";
 
 type Place = { home: Home; store: Store; id: string };
 
-/** One engine's start at a run, with fresh workers that hold nothing. How the run stands after it. */
+/**
+ * One engine's start at a run, with fresh workers that hold nothing. How the run stands after it.
+ */
 async function execute({ home, store, id }: Place) {
   const head = (await store.head(id))!;
   const { definition, config } = await recordedDefinition(head);
   const rows = await rowTables(JSON.parse(head.config));
   const { artifacts } = home;
   const restart = head.parent && head.epoch === 0 ? "fork" as const : "resume" as const;
-  const { resources } = await fakeRun({ store, artifacts, run: id, dir: `${home.dir}/fakes/${id}`, rows, restart });
+  const { resources } = await fakeRun({
+    store,
+    artifacts,
+    run: id,
+    dir: `${home.dir}/fakes/${id}`,
+    rows,
+    restart,
+  });
   await new Engine({ store, artifacts, resources }).execute(id, definition.build(config));
   return await endOf({ home, store, id });
 }
 
-/** Whether a run is done, what it failed of, its last round, and whether all that it trained can be redone from its record. */
+/**
+ * Whether a run is done, what it failed of, its last round, and whether all that it trained can be
+ * redone from its record.
+ */
 async function endOf({ home, store, id }: Place) {
   const { status, error } = (await store.head(id))!;
   const { ledger } = await runView(store, (await store.head(id))!, { workers: [], metrics: {} });
@@ -30,7 +58,10 @@ async function endOf({ home, store, id }: Place) {
   return { status, error, round: last?.key ?? null, pending: ledger.pending, redone };
 }
 
-/** Behind the last intent of each stage, newest first: an engine that is killed there has that stage in flight. */
+/**
+ * Behind the last intent of each stage, newest first: an engine that is killed there has that stage
+ * in flight.
+ */
 function cuts(rows: readonly JournalRow[]): number[] {
   const last = new Map<string, number>();
   for (const { kind, seq, value } of rows) {
@@ -39,12 +70,25 @@ function cuts(rows: readonly JournalRow[]): number[] {
   return [...last.values()].sort((a, b) => b - a);
 }
 
-/** A store in which the run's engine has died right after row `seq`. A fork's parent is there whole. */
-async function cutStore(from: Store, { head, seq }: { head: RunHead; seq: number }): Promise<MemoryStore> {
+/**
+ * A store in which the run's engine has died right after row `seq`. A fork's parent is there whole.
+ */
+async function cutStore(
+  from: Store,
+  { head, seq }: { head: RunHead; seq: number },
+): Promise<MemoryStore> {
   const store = new MemoryStore();
-  const add = async ({ id, name, entry, graph, graph_hash, config, packages, parent }: RunHead, until = Infinity) => {
+  const add = async (
+    { id, name, entry, graph, graph_hash, config, packages, parent }: RunHead,
+    until = Infinity,
+  ) => {
     const rows = (await from.read(id)).filter(({ seq }) => seq <= until);
-    const first = rows.map(({ kind, key, input_hash, value }) => ({ kind, key, input_hash, value }));
+    const first = rows.map(({ kind, key, input_hash, value }) => ({
+      kind,
+      key,
+      input_hash,
+      value,
+    }));
     await store.create({ id, name, entry, graph, graph_hash, config, packages, parent }, first);
   };
   if (head.parent) await add((await from.head(head.parent.run))!);
@@ -63,9 +107,11 @@ async function isVerified({ home, store, id }: Place): Promise<boolean> {
   const { artifacts } = home;
   const trainer = (group?: string) => {
     const operator = new FakeTrainer({ artifacts });
-    const own = group === undefined ? {} : { group, block: "value_model" as const, head: "value" as const };
+    const own = group === undefined
+      ? {}
+      : { group, block: "value_model" as const, head: "value" as const };
     const numerics = (tokens: number) => operator.numerics(tokens);
-    const places = { artifacts, clock: systemClock, checkpointsDir: `${home.dir}/verify` };
+    const places = { artifacts, clock: systemClock, checkpoints_dir: `${home.dir}/verify` };
     return new PolicyTrainer({ operator, numerics, recorded, ...places, ...own });
   };
   const redone = { trainer: trainer(), critic: trainer("critic"), dir: `${home.dir}/verify` };
@@ -98,7 +144,10 @@ for (const version of VERSIONS) {
         const expected = await endOf({ home, store, id });
         if (expected.round === null) continue; // It evaluates a model and trains none.
         for (const round of [0, 1]) {
-          const child = await forkRun(home, (await store.head(id))!, { round, id: `${id}_from_${round}` });
+          const child = await forkRun(home, (await store.head(id))!, {
+            round,
+            id: `${id}_from_${round}`,
+          });
           const ended = await execute({ home, store, id: child.id });
           deepStrictEqual([child.id, ended], [child.id, expected]);
         }

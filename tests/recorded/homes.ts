@@ -1,4 +1,6 @@
-/** Homes that older versions have recorded, as they left them. README.md tells how each was made. */
+/**
+ * Homes that older versions have recorded, as they left them. README.md tells how each was made.
+ */
 import { shareEnvironments } from "../crash/runs.ts";
 
 /** The commits that recorded them, oldest first. */
@@ -8,18 +10,30 @@ export const VERSIONS = ["13aad93", "672afe9", "35352cc"];
 export const RECORDED = "/tmp/holdfast_recorded";
 
 /** The plainest kernels, so that processors of different age add in the same order. */
-export const NUMERICS = { ATEN_CPU_CAPABILITY: "default", MKL_CBWR: "COMPATIBLE", ONEDNN_MAX_CPU_ISA: "SSE41" };
+export const NUMERICS = {
+  ATEN_CPU_CAPABILITY: "default",
+  MKL_CBWR: "COMPATIBLE",
+  ONEDNN_MAX_CPU_ISA: "SSE41",
+};
 
-/** Unpacks the home of a version, and removes it when `work` has ended. Another process that wants it too waits. */
-export async function withRecorded<T>(version: string, work: (home: string) => Promise<T>): Promise<T> {
+/**
+ * Unpacks the home of a version, and removes it when `work` has ended. Another process that wants
+ * it too waits.
+ */
+export async function withRecorded<T>(
+  version: string,
+  work: (home: string) => Promise<T>,
+): Promise<T> {
   await Deno.mkdir(RECORDED, { recursive: true });
   const place = `${RECORDED}/${version}`;
   using lock = await Deno.open(`${place}.lock`, { write: true, create: true });
   await lock.lock(true);
-  await Deno.remove(place, { recursive: true }).catch(() => {}); // Left by a test that was killed, if it is there.
+  // Left by a test that was killed, if it is there.
+  await Deno.remove(place, { recursive: true }).catch(() => {});
   try {
     const packed = new URL(`homes/${version}.tar.gz`, import.meta.url).pathname;
-    const { success } = await new Deno.Command("tar", { args: ["-C", RECORDED, "-xzf", packed] }).output();
+    const { success } = await new Deno.Command("tar", { args: ["-C", RECORDED, "-xzf", packed] })
+      .output();
     if (!success) throw new Error(`Cannot unpack ${packed}`);
     await shareEnvironments(`${place}/home`);
     return await work(`${place}/home`);

@@ -1,4 +1,7 @@
-/** Runs that older versions recorded with real workers: their checkpoints, publications and journals, by the command line. */
+/**
+ * Runs that older versions recorded with real workers: their checkpoints, publications and
+ * journals, by the command line.
+ */
 import { deepStrictEqual, ok, strictEqual } from "node:assert/strict";
 import { JOURNAL_VERSION } from "../../engine/mod.ts";
 import { Home, runView } from "../../runs/mod.ts";
@@ -13,10 +16,16 @@ async function digestOf(home: Home, run: string): Promise<string | null> {
   return (await runView(home.store, head, { workers: [], metrics: {} })).policy?.digest ?? null;
 }
 
-/** Relative. What decides it is not the recorded device alone: processors of one name differ in the last bit of a loss. */
+/**
+ * Relative. What decides it is not the recorded device alone: processors of one name differ in the
+ * last bit of a loss.
+ */
 const OTHER_PROCESSOR = 1e-9;
 
-/** Whether the recorded run was redone bit by bit. Where it was not, what differs must be no more than another processor explains. */
+/**
+ * Whether the recorded run was redone bit by bit. Where it was not, what differs must be no more
+ * than another processor explains.
+ */
 function redoneExactly({ code, output }: Finished): boolean {
   if (code === 0) return true;
   const number = "(-?[0-9.]+(?:e[-+]?[0-9]+)?)";
@@ -47,7 +56,9 @@ for (const version of VERSIONS) {
       succeeded("resume", resumed);
       succeeded("fork", forked);
       const home = Home.open(dir);
-      const journals = await Promise.all(RUNS.map(async (run) => (await home.store.head(run))!.journal));
+      const journals = await Promise.all(
+        RUNS.map(async (run) => (await home.store.head(run))!.journal),
+      );
       const digests = await Promise.all(RUNS.map((run) => digestOf(home, run)));
       await home.close();
       deepStrictEqual(journals, [1, JOURNAL_VERSION, JOURNAL_VERSION]);

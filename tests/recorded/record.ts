@@ -12,9 +12,17 @@ import { createRun, forkRun, Home, rowTables } from "../../runs/mod.ts";
 import { fakeRun, writeFakeModel } from "../../testing/mod.ts";
 import { NUMERICS, RECORDED } from "./homes.ts";
 
-const ROWS = Array.from({ length: 8 }, (_, n) => ({ prompt: `say ${n}`, completion: `${n}${n}`, answer: String(n) }));
-const PAIRS = ROWS.map(({ prompt, completion }) => ({ prompt, chosen: completion, rejected: "no" }));
-const REWARD = "def good(completion, row):\n    return float(row['answer'] in completion) + 0.1 * len(completion)\n";
+const ROWS = Array.from(
+  { length: 8 },
+  (_, n) => ({ prompt: `say ${n}`, completion: `${n}${n}`, answer: String(n) }),
+);
+const PAIRS = ROWS.map(({ prompt, completion }) => ({
+  prompt,
+  chosen: completion,
+  rejected: "no",
+}));
+const REWARD =
+  "def good(completion, row):\n    return float(row['answer'] in completion) + 0.1 * len(completion)\n";
 const BROKEN = "def good(completion, row):\n    raise RuntimeError('not written yet')\n";
 
 const MODEL = `
@@ -46,13 +54,23 @@ workers: { grace_s: 0 }
 
 /** One run of every flow that this version has, and of what makes rounds differ. */
 function fakeConfigs(place: string): Record<string, Record<string, unknown>> {
-  const files = { train: [{ path: `${place}/rows.jsonl` }], eval: [{ path: `${place}/rows.jsonl` }] };
+  const files = {
+    train: [{ path: `${place}/rows.jsonl` }],
+    eval: [{ path: `${place}/rows.jsonl` }],
+  };
   const model = { path: `${place}/fake_model` };
   const common = { seed: 3, model, data: files, checkpoints: { every_rounds: 2, keep_last: 9 } };
   const reward = [{ name: "length", unit: "characters", max: 8 }];
   const online = {
-    ...{ flow: "online", ...common, reward, rounds: 4, prompts_per_round: 2, samples_per_prompt: 2 },
-    ...{ trainer: { optimizer: { lr: 0.1 } }, rollouts: { slab_groups: 1 }, algorithm: { name: "grpo" } },
+    flow: "online",
+    ...common,
+    reward,
+    rounds: 4,
+    prompts_per_round: 2,
+    samples_per_prompt: 2,
+    trainer: { optimizer: { lr: 0.1 } },
+    rollouts: { slab_groups: 1 },
+    algorithm: { name: "grpo" },
   };
   const taught = { rounds: 2, rows_per_round: 2 };
   const all: Record<string, Record<string, unknown>> = {
@@ -62,19 +80,35 @@ function fakeConfigs(place: string): Record<string, Record<string, unknown>> {
       evaluate: { problems: 2, samples_per_prompt: 2 },
     },
     fake_sft: { flow: "supervised", ...common, ...taught, reward, evaluate: { problems: 2 } },
-    fake_evaluate: { flow: "evaluate", model, data: { eval: files.eval }, reward, evaluate: { samples_per_prompt: 2 } },
+    fake_evaluate: {
+      flow: "evaluate",
+      model,
+      data: { eval: files.eval },
+      reward,
+      evaluate: { samples_per_prompt: 2 },
+    },
     fake_quickstart: {
-      ...{ flow: "quickstart", seed: 3, warmup: taught, reward, evaluate: { problems: 2 } },
+      flow: "quickstart",
+      seed: 3,
+      warmup: taught,
+      reward,
+      evaluate: { problems: 2 },
       online: { rounds: 2, prompts_per_round: 2, samples_per_prompt: 2 },
       checkpoints: common.checkpoints,
     },
     fake_ppo: {
-      ...{ ...online, algorithm: { name: "ppo", kl_coef: 0.1 } },
+      ...online,
+      algorithm: { name: "ppo", kl_coef: 0.1 },
       trainer: { optimizer: { lr: 0.1 }, updates_per_batch: 2, epochs_per_batch: 2 },
     },
     fake_dapo: { ...online, algorithm: { name: "dapo" } },
     fake_dpo: {
-      ...{ flow: "preference", ...common, rounds: 2, pairs_per_round: 2, evaluate: { pairs: 2 }, warmup: taught },
+      flow: "preference",
+      ...common,
+      rounds: 2,
+      pairs_per_round: 2,
+      evaluate: { pairs: 2 },
+      warmup: taught,
       data: { train: [{ path: `${place}/pairs.jsonl` }], eval: [{ path: `${place}/pairs.jsonl` }] },
     },
   };
@@ -90,13 +124,20 @@ async function writeInputs(place: string, python: string): Promise<void> {
   await Deno.writeTextFile(`${place}/reward.py`, REWARD);
   await Deno.writeTextFile(`${place}/grpo.yaml`, CONFIG(place));
   await writeFakeModel(`${place}/fake_model`, 0.5);
-  for (const name of ["config.json", "model.safetensors"]) await Deno.writeTextFile(`${place}/fake_model/${name}`, "");
+  for (const name of ["config.json", "model.safetensors"]) {
+    await Deno.writeTextFile(`${place}/fake_model/${name}`, "");
+  }
   const workers = new URL("../../workers/python", import.meta.url).pathname;
   await command(python, ["-c", MODEL, `${place}/model`], { PYTHONPATH: workers });
 }
 
-async function command(name: string, args: string[], env: Record<string, string> = {}): Promise<number> {
-  const child = new Deno.Command(name, { args, env: { ...NUMERICS, ...env }, stdin: "null" }).spawn();
+async function command(
+  name: string,
+  args: string[],
+  env: Record<string, string> = {},
+): Promise<number> {
+  const child = new Deno.Command(name, { args, env: { ...NUMERICS, ...env }, stdin: "null" })
+    .spawn();
   return (await child.status).code;
 }
 
@@ -110,7 +151,10 @@ async function recordFakes(home: Home, place: string): Promise<void> {
     });
     await executeFake(home, id);
   }
-  const { id: child } = await forkRun(home, (await home.store.head("fake_grpo"))!, { round: 1, id: "fake_fork" });
+  const { id: child } = await forkRun(home, (await home.store.head("fake_grpo"))!, {
+    round: 1,
+    id: "fake_fork",
+  });
   await executeFake(home, child);
 }
 
@@ -118,7 +162,10 @@ async function executeFake(home: Home, id: string): Promise<void> {
   const { store, artifacts } = home;
   const config = readConfig(JSON.parse((await store.head(id))!.config));
   const { resources } = await fakeRun({
-    ...{ store, artifacts, run: id, dir: `${home.dir}/fakes/${id}` },
+    store,
+    artifacts,
+    run: id,
+    dir: `${home.dir}/fakes/${id}`,
     rows: await rowTables(config),
   });
   const { status } = await new Engine({ store, artifacts, resources }).execute(
@@ -131,12 +178,19 @@ async function executeFake(home: Home, id: string): Promise<void> {
 async function recordReal(place: string): Promise<void> {
   const main = new URL("../../cli/main.ts", import.meta.url).pathname;
   const rl = (args: string[], env: Record<string, string> = {}) =>
-    command(Deno.execPath(), ["run", "-A", "--quiet", main, ...args, "--home", `${place}/home`], env);
-  const run = (id: string, env: Record<string, string> = {}) => rl(["run", `${place}/grpo.yaml`, "--id", id], env);
+    command(
+      Deno.execPath(),
+      ["run", "-A", "--quiet", main, ...args, "--home", `${place}/home`],
+      env,
+    );
+  const run = (id: string, env: Record<string, string> = {}) =>
+    rl(["run", `${place}/grpo.yaml`, "--id", id], env);
   const events = `${place}/events.jsonl`;
   await run("done", { HOLDFAST_EVENTS: events });
   type Event = { place: string; event: string; n: number; phase: string };
-  const appends = (await Deno.readTextFile(events)).trim().split("\n").map((line) => JSON.parse(line) as Event)
+  const appends = (await Deno.readTextFile(events)).trim().split("\n").map((line) =>
+    JSON.parse(line) as Event
+  )
     .filter(({ place, event }) => place === "engine" && event === "append");
   await Deno.remove(events);
   const saved = appends.findIndex(({ phase }) => phase === "checkpoint");
@@ -149,12 +203,17 @@ async function recordReal(place: string): Promise<void> {
 
 if (import.meta.main) {
   const [name, environments] = Deno.args;
-  if (!name || !environments) throw new Error("Cannot record without a name and the directory of Python environments");
+  if (!name || !environments) {
+    throw new Error("Cannot record without a name and the directory of Python environments");
+  }
   const place = `${RECORDED}/${name}`;
-  await Deno.remove(place, { recursive: true }).catch(() => {}); // Not there, if no earlier recording was cut off.
+  // Not there, if no earlier recording was cut off.
+  await Deno.remove(place, { recursive: true }).catch(() => {});
   await Deno.mkdir(`${place}/home`, { recursive: true });
   await Deno.symlink(await Deno.realPath(environments), `${place}/home/env`);
-  const torch = [...Deno.readDirSync(environments)].find(({ name }) => /^torch-[0-9a-f]+$/.test(name))!;
+  const torch = [...Deno.readDirSync(environments)].find(({ name }) =>
+    /^torch-[0-9a-f]+$/.test(name)
+  )!;
   await writeInputs(place, `${environments}/${torch.name}/bin/python`);
   await recordReal(place);
   const home = Home.open(`${place}/home`);

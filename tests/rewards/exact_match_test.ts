@@ -6,5 +6,8 @@ Deno.test("exactMatch.score() compares whole texts as configured", () => {
     exactMatch.score({ completion, row: { answer: "Ab" } }, exactMatch.config.parse(options));
   deepStrictEqual([score(" Ab\n"), score("ab"), score("Abc")], [1, 0, 0]);
   deepStrictEqual([score(" Ab", { trim: false }), score("aB", { ignore_case: true })], [0, 1]);
-  strictEqual(exactMatch.score({ completion: "x", row: {} }, { trim: true, ignore_case: false }), null);
+  strictEqual(
+    exactMatch.score({ completion: "x", row: {} }, { trim: true, ignore_case: false }),
+    null,
+  );
 });

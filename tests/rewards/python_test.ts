@@ -3,5 +3,7 @@ import { parsePythonReward } from "../../rewards/mod.ts";
 
 Deno.test("parsePythonReward() splits path.py:function and refuses the rest", () => {
   deepStrictEqual(parsePythonReward("a/b.py:f"), { path: "a/b.py", function: "f" });
-  for (const text of ["gsm8k", "a.py", "a.py:", "a.txt:f", "a.py:f g"]) strictEqual(parsePythonReward(text), null);
+  for (const text of ["gsm8k", "a.py", "a.py:", "a.txt:f", "a.py:f g"]) {
+    strictEqual(parsePythonReward(text), null);
+  }
 });

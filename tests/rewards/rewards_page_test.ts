@@ -3,9 +3,11 @@ import { processOf, PythonRewardConfig } from "../../rewards/mod.ts";
 
 const ROOT = new URL("../../", import.meta.url);
 const page = await Deno.readTextFile(new URL("docs/rewards.md", ROOT));
-const pool = await Deno.readTextFile(new URL("workers/python/holdfast_worker/rewards/pool_process.py", ROOT));
+const pool = await Deno.readTextFile(
+  new URL("workers/python/holdfast_worker/rewards/pool_process.py", ROOT),
+);
 
-Deno.test("the page on rewards has every setting of a function's processes with its default", () => {
+Deno.test("the page on rewards has every process setting with its default", () => {
   const { timeout_ms } = PythonRewardConfig.parse({ name: "python", source: "a.py:f" });
   for (const [name, value] of Object.entries({ timeout_ms, ...processOf({}) })) {
     const shown = typeof value === "number" ? String(value) : `\`${JSON.stringify(value)}\``;
@@ -22,7 +24,7 @@ Deno.test("the page on rewards names every environment variable that user code i
   for (const prefix of quoted(prefixes!)) ok(page.includes(`\`${prefix}*\``), prefix);
 });
 
-Deno.test("the pages say that code in workers can read the run's token and the engine's environment", async () => {
+Deno.test("the pages say what code in workers can read", async () => {
   const store = await Deno.readTextFile(new URL("docs/store.md", ROOT));
   const text = (page: string) => page.replaceAll(/\s+/g, " ");
   // What they say is held by `read_hub` and `find_secrets` of tests/python/hostile_rewards.py.
@@ -43,7 +45,11 @@ Deno.test("processOf() keeps what is said, null too, and refuses the store's var
   const { memory_gib, cpu_s, env } = processOf({ memory_gib: null, env: ["HF_TOKEN"] });
   strictEqual(JSON.stringify([memory_gib, cpu_s, env]), `[null,60,["HF_TOKEN"]]`);
   for (const name of ["HOLDFAST_STORE", "PGPASSWORD", "DATABASE_URL", "A=B"]) {
-    strictEqual(PythonRewardConfig.safeParse({ name: "python", source: "a.py:f", env: [name] }).success, false, name);
+    strictEqual(
+      PythonRewardConfig.safeParse({ name: "python", source: "a.py:f", env: [name] }).success,
+      false,
+      name,
+    );
   }
 });
 

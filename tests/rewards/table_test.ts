@@ -1,33 +1,17 @@
-import { deepStrictEqual, strictEqual, throws } from "node:assert/strict";
-import { RewardConfig, scoringFunctions } from "../../rewards/mod.ts";
-import { sample } from "./sample.ts";
+import { deepStrictEqual, strictEqual } from "node:assert/strict";
+import { RewardConfig, REWARDS } from "../../rewards/mod.ts";
 
-Deno.test("scoringFunctions() gives engine rewards the reference answer, and Python ones only a description", async () => {
-  const [marked, short, python] = scoringFunctions([
-    RewardConfig.parse({ name: "gsm8k" }),
-    RewardConfig.parse({ name: "length", unit: "tokens", max: 10, weight: 0.1, label: "brevity" }),
-    RewardConfig.parse({ name: "python", source: "/x/my.py:Fn", timeout_ms: 5 }),
-  ]);
-  strictEqual(await marked!.score(sample), 1);
-  strictEqual(await short!.score(sample), 0.5);
-  deepStrictEqual([short!.name, short!.weight, short!.runs_on], ["brevity", 0.1, "engine"]);
-  deepStrictEqual(
-    [python!.name, python!.runs_on, python!.source, python!.timeout_ms],
-    ["fn", "process", "/x/my.py:Fn", 5],
-  );
-  throws(() => python!.score(sample), /Cannot score with 'fn' in the engine/);
-  strictEqual(await marked!.score({ ...sample, answer: undefined }), null);
+Deno.test("REWARDS lists each reward under its own name", () => {
+  for (const [name, reward] of Object.entries(REWARDS)) strictEqual(reward.name, name);
 });
 
-Deno.test("scoringFunctions() hands a condition on, and refuses one that names no reward", () => {
-  const right = RewardConfig.parse({ name: "gsm8k" });
-  const others = [
-    { name: "length", when: "gsm8k" },
-    { name: "python", source: "/x/my.py:fn", when: "gsm8k" },
-    { name: "reward_model", path: "/rm", when: "gsm8k" },
-  ].map((entry) => RewardConfig.parse(entry));
-  const functions = scoringFunctions([right, ...others]);
-  deepStrictEqual(functions.map(({ when }) => when), [undefined, "gsm8k", "gsm8k", "gsm8k"]);
-  strictEqual("when" in functions[3]!.model!, false);
-  throws(() => scoringFunctions(others), /Cannot pay 'length' .* there are length, fn, reward_model, not 'gsm8k'/);
+Deno.test("REWARDS can be configured, each with its own settings", () => {
+  const options = RewardConfig.options as readonly { shape: Record<string, unknown> }[];
+  const named = new Map(
+    options.map(({ shape }) => [(shape.name as { value: string }).value, Object.keys(shape)]),
+  );
+  for (const [name, reward] of Object.entries(REWARDS)) {
+    const settings = Object.keys(reward.config.shape);
+    deepStrictEqual(named.get(name)!.filter((field) => settings.includes(field)), settings);
+  }
 });

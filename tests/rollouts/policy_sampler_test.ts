@@ -10,7 +10,12 @@ const dir = Deno.makeTempDirSync({ prefix: "policy_sampler_" });
 async function published(version: string, weights: number): Promise<Published> {
   const out = `${dir}/${version}`;
   const { digest, file } = await writeFakeModel(out, weights);
-  const policy: Policy = { version, record: { sha256: version, bytes: 1 }, number: 1, model_path: out };
+  const policy: Policy = {
+    version,
+    record: { sha256: version, bytes: 1 },
+    number: 1,
+    model_path: out,
+  };
   return { policy, publication: { version, dir: out, digest, tensors: [], files: [file] } };
 }
 
@@ -20,7 +25,8 @@ const slab = (draw: number): Slab => ({
 });
 
 function caller(recoveries: unknown[] = []): Caller {
-  const record = (_: string, __: string, value: unknown) => Promise.resolve(void recoveries.push(value));
+  const record = (_: string, __: string, value: unknown) =>
+    Promise.resolve(void recoveries.push(value));
   return { key: "round/1/generate_slab/x", attempt: 1, record };
 }
 
@@ -34,7 +40,7 @@ const work = (of: Published, draw = 0) => ({
 
 const ops = (sampler: FakeSampler) => sampler.calls.map(({ op }) => op).join(" ");
 
-Deno.test("PolicySampler.load() puts a publication on every sampler and answers each one's proof", async () => {
+Deno.test("PolicySampler.load() loads every sampler and gives each proof", async () => {
   const operators = [new FakeSampler(), new FakeSampler()];
   const sampler = new PolicySampler({ operators });
   const proofs = await sampler.load(await published("v1", 1), caller());
@@ -42,7 +48,7 @@ Deno.test("PolicySampler.load() puts a publication on every sampler and answers 
   strictEqual(proofs[0]!.probe_sha256, proofs[1]!.probe_sha256);
 });
 
-Deno.test("PolicySampler.generate() has a publication written again whose files were dropped", async () => {
+Deno.test("PolicySampler.generate() has a dropped publication written again", async () => {
   const v1 = await published("dropped", 1);
   await Deno.remove(v1.publication.dir, { recursive: true });
   const asked: string[] = [];
@@ -57,7 +63,7 @@ Deno.test("PolicySampler.generate() has a publication written again whose files 
   deepStrictEqual(asked, ["dropped"]);
 });
 
-Deno.test("PolicySampler.generate() gives slabs to idle samplers in turn, and a slab waits while all are busy", async () => {
+Deno.test("PolicySampler.generate() gives slabs to idle samplers in turn", async () => {
   const gates = new Map<string, PromiseWithResolvers<void>>();
   const started: string[] = [];
   const hold = (name: string): FakeHook => async ({ op, args }, moment) => {
@@ -77,15 +83,19 @@ Deno.test("PolicySampler.generate() gives slabs to idle samplers in turn, and a 
   deepStrictEqual(started, ["a:0-0", "b:1-1"]);
   gates.get("1-1")!.resolve();
   await all[1];
-  deepStrictEqual(started, ["a:0-0", "b:1-1", "b:2-2"]); // The oldest that waits, on the one that is free.
+  // The oldest that waits, on the one that is free.
+  deepStrictEqual(started, ["a:0-0", "b:1-1", "b:2-2"]);
   gates.get("0-0")!.resolve();
   await all[0];
   deepStrictEqual(started.at(-1), "a:3-3");
   for (const gate of gates.values()) gate.resolve();
-  deepStrictEqual((await Promise.all(all)).map(({ groups, samples }) => [groups, samples]), Array(4).fill([1, 2]));
+  deepStrictEqual(
+    (await Promise.all(all)).map(({ groups, samples }) => [groups, samples]),
+    Array(4).fill([1, 2]),
+  );
 });
 
-Deno.test("PolicySampler.generate() goes on with a slab that an earlier engine began, on the sampler that has it", async () => {
+Deno.test("PolicySampler.generate() resumes a slab on the sampler that has it", async () => {
   const held = (draws: number[]) => (_op: string, args: unknown) =>
     Promise.resolve(draws.includes((args as { slab: Slab }).slab.draws[0]!.draw));
   const operators = [
@@ -97,7 +107,9 @@ Deno.test("PolicySampler.generate() goes on with a slab that an earlier engine b
   await sampler.load(v1, caller());
   const fresh: number[] = [];
   const onNew = (draw: number) => () => Promise.resolve(void fresh.push(draw));
-  await Promise.all([0, 1, 2].map((draw) => sampler.generate(work(v1, draw), caller(), { onNew: onNew(draw) })));
+  await Promise.all(
+    [0, 1, 2].map((draw) => sampler.generate(work(v1, draw), caller(), { onNew: onNew(draw) })),
+  );
   deepStrictEqual(fresh, [0]);
   deepStrictEqual(operators.map(ops), ["load generate", "load generate generate"]);
 });
@@ -105,14 +117,16 @@ Deno.test("PolicySampler.generate() goes on with a slab that an earlier engine b
 Deno.test("PolicySampler.generate() does not depend on which sampler makes the slab", async () => {
   const v1 = await published("v1", 1);
   const made = await Promise.all([1, 2].map(async (count) => {
-    const sampler = new PolicySampler({ operators: Array.from({ length: count }, () => new FakeSampler()) });
+    const sampler = new PolicySampler({
+      operators: Array.from({ length: count }, () => new FakeSampler()),
+    });
     await Promise.all([0, 1].map((draw) => sampler.generate(work(v1, draw), caller())));
     return decodeSlab((await sampler.generate(work(v1, 2), caller())).slab);
   }));
   deepStrictEqual(made[0], made[1]);
 });
 
-Deno.test("PolicySampler.generate(): a sampler that lost its weights loads the publication, and a recovery is recorded", async () => {
+Deno.test("PolicySampler.generate() records a recovery of lost weights", async () => {
   const operator = new FakeSampler();
   const sampler = new PolicySampler({ operators: [operator] });
   const v1 = await published("v1", 1);
@@ -122,10 +136,15 @@ Deno.test("PolicySampler.generate(): a sampler that lost its weights loads the p
   await sampler.generate(work(v1), caller(recoveries));
   strictEqual(ops(operator), "load generate load generate");
   const [{ cause, action, version }] = recoveries as [Record<string, unknown>];
-  deepStrictEqual([cause, action, version, recoveries.length], ["worker_lost", "load_publication", "v1", 1]);
+  deepStrictEqual([cause, action, version, recoveries.length], [
+    "worker_lost",
+    "load_publication",
+    "v1",
+    1,
+  ]);
 });
 
-Deno.test("PolicySampler: a recovery names the root cause of the loss, wherever the publication is put back", async () => {
+Deno.test("PolicySampler names the root cause of a loss in its recovery", async () => {
   const losses: Loss[] = [];
   const operator = Object.assign(new FakeSampler(), { takeLoss: () => losses.shift() ?? null });
   const sampler = new PolicySampler({ operators: [operator] });
@@ -143,14 +162,14 @@ Deno.test("PolicySampler: a recovery names the root cause of the loss, wherever 
   ]);
 });
 
-Deno.test("PolicySampler.generate(): after a restart the cause is how the last engine ended", async () => {
+Deno.test("PolicySampler.generate() names after a restart how it came about", async () => {
   const sampler = new PolicySampler({ operators: [new FakeSampler()], restart: "resume" });
   const recoveries: Recovery[] = [];
   await sampler.generate(work(await published("v1", 1)), caller(recoveries));
   deepStrictEqual(recoveries.map(({ cause }) => cause), ["resume"]);
 });
 
-Deno.test("PolicySampler.generate(): another version in the way is replaced, which is no recovery", async () => {
+Deno.test("PolicySampler.generate() replaces an old version without a recovery", async () => {
   const operator = new FakeSampler();
   const sampler = new PolicySampler({ operators: [operator] });
   await sampler.load(await published("v1", 1), caller());
@@ -159,7 +178,7 @@ Deno.test("PolicySampler.generate(): another version in the way is replaced, whi
   deepStrictEqual([version, operator.version, recoveries], ["v2", "v2", []]);
 });
 
-Deno.test("PolicySampler.generate(): a failure reaches the caller, and the sampler is idle again", async () => {
+Deno.test("PolicySampler.generate() frees a sampler that fails", async () => {
   let broken = true;
   const hook: FakeHook = ({ op }) => {
     if (op === "generate" && broken) throw new Error("broken on purpose");
@@ -177,7 +196,9 @@ Deno.test("PolicySampler.generate() refuses a result without its data", async ()
   const call = operator.call.bind(operator);
   operator.call = async (op, args, options) => ({ ...await call(op, args, options), blobs: [] });
   const sampler = new PolicySampler({ operators: [operator] });
-  await rejects(sampler.generate(work(await published("v1", 1)), caller()), { code: "infrastructure" });
+  await rejects(sampler.generate(work(await published("v1", 1)), caller()), {
+    code: "infrastructure",
+  });
 });
 
 const DAMAGES: Record<string, (file: string) => Promise<void>> = {
@@ -203,19 +224,29 @@ for (const [name, damage] of Object.entries(DAMAGES)) {
     const operators = [new FakeSampler(), new FakeSampler()];
     const recoveries: Recovery[] = [];
     await new PolicySampler({ operators, republish }).load(v1, caller(recoveries));
-    deepStrictEqual([written, ...operators.map(({ version }) => version)], [1, "damaged", "damaged"]);
+    deepStrictEqual([written, ...operators.map(({ version }) => version)], [
+      1,
+      "damaged",
+      "damaged",
+    ]);
     strictEqual(ops(operators[0]!), "load load");
     ok(recoveries.length > 0);
-    ok(recoveries.every(({ cause, action }) => `${cause} ${action}` === "damaged_publication republish"));
+    ok(
+      recoveries.every(({ cause, action }) =>
+        `${cause} ${action}` === "damaged_publication republish"
+      ),
+    );
   });
 }
 
-Deno.test("PolicySampler.load(): a sampler that hears of the damage after another one's was written again loads once more", async () => {
+Deno.test("PolicySampler.load() loads again what was repaired for another one", async () => {
   const v1 = await published("late", 1);
   await Deno.writeTextFile(`${v1.publication.dir}/${v1.publication.files[0]!.path}`, "2");
   const republish = async () => void await published("late", 1);
   const again = Promise.withResolvers<void>();
-  const early = new FakeSampler({ hook: (_, moment) => moment === "done" ? again.resolve() : undefined });
+  const early = new FakeSampler({
+    hook: (_, moment) => moment === "done" ? again.resolve() : undefined,
+  });
   const late = new FakeSampler();
   const call = late.call.bind(late);
   late.call = async (...args) => {
@@ -231,13 +262,14 @@ Deno.test("PolicySampler.load(): a sampler that hears of the damage after anothe
   deepStrictEqual([early.version, late.version], ["late", "late"]);
 });
 
-Deno.test("PolicySampler.load(): a publication that another stage wrote again while a sampler read it is loaded once more", async () => {
+Deno.test("PolicySampler.load() loads again what another stage rewrote", async () => {
   const v1 = await published("meanwhile", 1);
   let loads = 0;
   const late = new FakeSampler({
     hook: ({ op }, moment) => {
       if (op !== "load" || moment !== "begin" || ++loads > 1) return;
-      throw new BadDataError("Cannot open it because its file 'weights.json' is missing"); // It is there by now.
+      // It is there by now.
+      throw new BadDataError("Cannot open it because its file 'weights.json' is missing");
     },
   });
   const republish = () => Promise.reject(new Error("Nothing is damaged"));
@@ -246,7 +278,7 @@ Deno.test("PolicySampler.load(): a publication that another stage wrote again wh
   deepStrictEqual([late.version, loads, recoveries], ["meanwhile", 2, []]);
 });
 
-Deno.test("PolicySampler.load() fails where writing again gives other bytes, and where nothing is damaged", async () => {
+Deno.test("PolicySampler.load() fails if rewritten bytes differ", async () => {
   const v1 = await published("other", 1);
   await Deno.writeTextFile(`${v1.publication.dir}/${v1.publication.files[0]!.path}`, "2");
   const republish = async () => void await published("other", 3);
@@ -260,10 +292,13 @@ Deno.test("PolicySampler.load() fails where writing again gives other bytes, and
       throw new BadDataError("Cannot load because the tensors are of another model");
     },
   });
-  await rejects(new PolicySampler({ operators: [broken], republish }).load(whole, caller()), /of another model/);
+  await rejects(
+    new PolicySampler({ operators: [broken], republish }).load(whole, caller()),
+    /of another model/,
+  );
 });
 
-Deno.test("PolicySampler.generate() keeps its sampler until the slab is made: a publication that comes meanwhile waits", async () => {
+Deno.test("PolicySampler.generate() keeps its sampler until the slab is made", async () => {
   const [v1, v2] = [await published("v1", 1), await published("v2", 2)];
   const fake = new FakeSampler();
   let tail: Promise<unknown> = Promise.resolve();

@@ -2,7 +2,13 @@ import { deepStrictEqual, rejects, strictEqual } from "node:assert/strict";
 import type { Trajectory } from "../../data/mod.ts";
 import { RewardScorer, type ScoringFunction } from "../../rollouts/mod.ts";
 import { processOf } from "../../rewards/mod.ts";
-import type { CallOptions, Loss, Operator, Recovery, RewardModelSettings } from "../../workers/mod.ts";
+import type {
+  CallOptions,
+  Loss,
+  Operator,
+  Recovery,
+  RewardModelSettings,
+} from "../../workers/mod.ts";
 import { scoredItem } from "../flows/fixtures.ts";
 
 const trajectory = (text: string): Trajectory => ({
@@ -16,7 +22,12 @@ const trajectory = (text: string): Trajectory => ({
 });
 
 const here = (name: string, score: ScoringFunction["score"], weight = 1): ScoringFunction => ({
-  ...{ name, weight, score, runs_on: "engine", source: null, timeout_ms: 1000 },
+  name,
+  weight,
+  score,
+  runs_on: "engine",
+  source: null,
+  timeout_ms: 1000,
 });
 const there = (name: string): ScoringFunction => ({
   ...here(name, () => 0),
@@ -36,7 +47,8 @@ const options = {
   key: "score_group/x",
   attempt: 1,
   signal: new AbortController().signal,
-  record: (_: string, key: string, value: Recovery) => Promise.resolve(void recoveries.push([key, value])),
+  record: (_: string, key: string, value: Recovery) =>
+    Promise.resolve(void recoveries.push([key, value])),
 };
 
 function pool(
@@ -53,13 +65,19 @@ function pool(
 }
 
 /** Of rows that are short: nothing is put away. */
-const scorerOf = (pool: Operator | null, put = () => Promise.reject(new Error("nothing is long here"))) =>
-  new RewardScorer({ pool, artifacts: { put } });
+const scorerOf = (
+  pool: Operator | null,
+  put = () => Promise.reject(new Error("nothing is long here")),
+) => new RewardScorer({ pool, artifacts: { put } });
 
-Deno.test("RewardScorer: a reward is the sum of weight x score, and each part is kept unweighted", async () => {
+Deno.test("RewardScorer adds weight x score, and keeps each part unweighted", async () => {
   const functions = [
     here("right", ({ completion, answer }) => completion === answer ? 1 : 0),
-    here("short", ({ completion, row, tokens }) => completion.length * (row.extra as number) + tokens, 0.5),
+    here(
+      "short",
+      ({ completion, row, tokens }) => completion.length * (row.extra as number) + tokens,
+      0.5,
+    ),
   ];
   deepStrictEqual(await scorerOf(null).score(group(functions), options), [
     { reward: 4.5, parts: { right: 0, short: 9 }, failed: null, detail: null },
@@ -67,7 +85,7 @@ Deno.test("RewardScorer: a reward is the sum of weight x score, and each part is
   ]);
 });
 
-Deno.test("RewardScorer: a reward with a condition is paid only where the named one gives more than 0, and shown everywhere", async () => {
+Deno.test("RewardScorer pays a conditional reward only where its condition holds", async () => {
   const functions = [
     { ...here("short", ({ completion }) => -completion.length), when: "right" },
     here("right", ({ completion }) => ({ a: 0, bb: 1, ccc: -1, dddd: 0.5 })[completion]!),
@@ -77,7 +95,7 @@ Deno.test("RewardScorer: a reward with a condition is paid only where the named 
   deepStrictEqual(scores.map(({ parts }) => parts.short), [-1, -2, -3, -4]);
 });
 
-Deno.test("RewardScorer: numbers that a function gives beside its score are parts of their own, and never weigh", async () => {
+Deno.test("RewardScorer keeps a function's other numbers as unweighted parts", async () => {
   const results: Parameters<typeof scoredItem>[0][] = [
     { id: "0", score: 1, metrics: { steps: 3 } },
     { id: "1", score: 0, metrics: {} },
@@ -89,7 +107,7 @@ Deno.test("RewardScorer: numbers that a function gives beside its score are part
   ]);
 });
 
-Deno.test("RewardScorer: a throw is reward_error with its words for that sample alone, and never a reward of zero", async () => {
+Deno.test("RewardScorer turns a throw into a failure of that sample alone", async () => {
   const picky = here("picky", ({ completion }) => {
     if (completion === "a") throw new RangeError("the row's answer is not a number");
     return 1;
@@ -104,8 +122,11 @@ Deno.test("RewardScorer: a throw is reward_error with its words for that sample 
   deepStrictEqual([whole!.reward, whole!.failed], [2, null]);
 });
 
-Deno.test("RewardScorer: numbers that a reward of the engine gives beside its score are parts too", async () => {
-  const judge = here("judge", ({ completion }) => completion === "a" ? { score: 0.9, metrics: { right: 0 } } : 1);
+Deno.test("RewardScorer keeps other numbers of an engine's reward as parts", async () => {
+  const judge = here(
+    "judge",
+    ({ completion }) => completion === "a" ? { score: 0.9, metrics: { right: 0 } } : 1,
+  );
   const scores = await scorerOf(null).score(group([judge]), options);
   deepStrictEqual(scores.map(({ reward, parts }) => ({ reward, parts })), [
     { reward: 0.9, parts: { judge: 0.9, "judge/right": 0 } },
@@ -113,7 +134,7 @@ Deno.test("RewardScorer: numbers that a reward of the engine gives beside its sc
   ]);
 });
 
-Deno.test("RewardScorer: nothing to grade by is reward_none in both languages, and a failure beside it is the failure", async () => {
+Deno.test("RewardScorer reports reward_none where there is nothing to grade by", async () => {
   const results: Parameters<typeof scoredItem>[0][] = [{
     id: "0",
     outcome: "none",
@@ -129,13 +150,21 @@ Deno.test("RewardScorer: nothing to grade by is reward_none in both languages, a
     return 1;
   });
   const reasons = async (...functions: ScoringFunction[]) =>
-    (await scorerOf(pool(results)).score(group(functions), options)).map(({ failed, detail }) => [failed, detail]);
-  deepStrictEqual(await reasons(there("judge")), [["reward_none", "judge: it returned None"], [null, null]]);
+    (await scorerOf(pool(results)).score(group(functions), options)).map((
+      { failed, detail },
+    ) => [failed, detail]);
+  deepStrictEqual(await reasons(there("judge")), [["reward_none", "judge: it returned None"], [
+    null,
+    null,
+  ]]);
   const nothing = "none: the row has nothing to grade by";
-  deepStrictEqual(await reasons(none, broken), [["reward_error", "broken: broken"], ["reward_none", nothing]]);
+  deepStrictEqual(await reasons(none, broken), [["reward_error", "broken: broken"], [
+    "reward_none",
+    nothing,
+  ]]);
 });
 
-Deno.test("RewardScorer: a reward model is asked with the prompt before any template and with what was sampled", async () => {
+Deno.test("RewardScorer gives a reward model the prompt before any template", async () => {
   const calls: { args: unknown; options: CallOptions }[] = [];
   const results: Parameters<typeof scoredItem>[0][] = [{ id: "0", score: -1.5 }, {
     id: "1",
@@ -144,8 +173,13 @@ Deno.test("RewardScorer: a reward model is asked with the prompt before any temp
     error: "too long",
   }];
   const model: RewardModelSettings = {
-    ...{ path: "/rm", dtype: "float32", device: "cpu", threads: 1, batch_tokens_max: 1 },
-    ...{ template_arguments: {}, turn_end: "template" },
+    path: "/rm",
+    dtype: "float32",
+    device: "cpu",
+    threads: 1,
+    batch_tokens_max: 1,
+    template_arguments: {},
+    turn_end: "template",
   };
   const judge: ScoringFunction = { ...there("judge"), source: null, model };
   const prompt = [{ role: "user", content: "p" }];
@@ -166,9 +200,12 @@ Deno.test("RewardScorer: a reward model is asked with the prompt before any temp
   ]);
 });
 
-Deno.test("RewardScorer: process rewards go to the pool under a key of their own, and find their sample by id", async () => {
+Deno.test("RewardScorer finds the sample of a pool's answer by its id", async () => {
   const calls: { args: unknown; options: CallOptions }[] = [];
-  const results: Parameters<typeof scoredItem>[0][] = [{ id: "1", score: 0.25 }, { id: "0", score: 0 }];
+  const results: Parameters<typeof scoredItem>[0][] = [{ id: "1", score: 0.25 }, {
+    id: "0",
+    score: 0,
+  }];
   const scorer = scorerOf(pool(results, calls));
   const scores = await scorer.score(group([there("mine")]), options);
   deepStrictEqual(scores.map(({ reward, failed }) => [reward, failed]), [[0, null], [0.25, null]]);
@@ -180,7 +217,7 @@ Deno.test("RewardScorer: process rewards go to the pool under a key of their own
   deepStrictEqual((items as unknown[])[1], { id: "1", completion: "bb", tokens: 2 });
 });
 
-Deno.test("RewardScorer: a long row travels once for all samples of all functions, as one artifact", async () => {
+Deno.test("RewardScorer sends a long row once, as one artifact", async () => {
   const calls: { args: unknown; options: CallOptions }[] = [];
   const put: Uint8Array[] = [];
   const ref = { sha256: "0".repeat(64), bytes: 1 };
@@ -189,17 +226,23 @@ Deno.test("RewardScorer: a long row travels once for all samples of all function
   const asked = group([there("one"), there("two")], Array(8).fill("a"));
   const row = { ...asked.row, columns: { unused } };
   await new RewardScorer({ pool: pool([], calls), artifacts }).score({ ...asked, row }, options);
-  deepStrictEqual(calls.map(({ args }) => (args as { shared: unknown }).shared), [{ artifact: ref }, {
-    artifact: ref,
-  }]);
-  strictEqual(calls.every(({ args }) => JSON.stringify(args).length < 2000), true);
-  deepStrictEqual(put.map((bytes) => JSON.parse(new TextDecoder().decode(bytes)).row.unused.length), [
-    660_000,
-    660_000,
+  deepStrictEqual(calls.map(({ args }) => (args as { shared: unknown }).shared), [
+    { artifact: ref },
+    {
+      artifact: ref,
+    },
   ]);
+  strictEqual(calls.every(({ args }) => JSON.stringify(args).length < 2000), true);
+  deepStrictEqual(
+    put.map((bytes) => JSON.parse(new TextDecoder().decode(bytes)).row.unused.length),
+    [
+      660_000,
+      660_000,
+    ],
+  );
 });
 
-Deno.test("RewardScorer: the pool gets a context's signal and durability, though they lie on its prototype", async () => {
+Deno.test("RewardScorer gives the pool a context's signal and durability", async () => {
   class Context {
     readonly key = "score_group/x";
     readonly attempt = 2;
@@ -231,11 +274,17 @@ Deno.test("RewardScorer: a pool that was replaced is recorded as restarted", asy
   const replaced = { ...pool([]), takeLoss: () => losses.shift() ?? null };
   const scorer = scorerOf(replaced);
   for (let n = 0; n < 2; n++) await scorer.score(group([there("mine")]), options);
-  const value = { cause: "out_of_memory", action: "restart", version: null, batches_redone: 0, seconds: 3 };
+  const value = {
+    cause: "out_of_memory",
+    action: "restart",
+    version: null,
+    batches_redone: 0,
+    seconds: 3,
+  };
   deepStrictEqual(recoveries, [["score_group/x/mine", value]]);
 });
 
-Deno.test("RewardScorer: a hang, a crash, no answer and an answer without a score are failures of their own names", async () => {
+Deno.test("RewardScorer names each way in which a process reward fails", async () => {
   const results: Parameters<typeof scoredItem>[0][] = [
     { id: "0", outcome: "timeout", error: "longer than 1000 ms" },
     { id: "1", outcome: "crash", error: "exit code 139" },
@@ -253,6 +302,6 @@ Deno.test("RewardScorer: a hang, a crash, no answer and an answer without a scor
   strictEqual(scores[0]!.detail, "mine: longer than 1000 ms");
 });
 
-Deno.test("RewardScorer: without reward processes a process reward fails the stage, not the sample", async () => {
+Deno.test("RewardScorer fails the stage without reward processes", async () => {
   await rejects(scorerOf(null).score(group([there("mine")]), options), { code: "infrastructure" });
 });

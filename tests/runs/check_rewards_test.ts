@@ -12,7 +12,10 @@ const dir = await scratch();
 Deno.test.afterAll(() => Deno.remove(dir, { recursive: true }));
 
 const row = (id: string, rest: Partial<Row> = {}): Row => ({
-  ...{ row_id: id, prompt: "p", answer: "7", columns: { unit: "m", empty: null } },
+  row_id: id,
+  prompt: "p",
+  answer: "7",
+  columns: { unit: "m", empty: null },
   ...rest,
 });
 const table = (...rows: Row[]) => tableOf(rows, "digest");
@@ -24,7 +27,9 @@ async function fileOf(name: string, text: string): Promise<string> {
   return `${dir}/${name}.py:f`;
 }
 
-type Checked = { reward: object[]; train?: typeof GOOD; eval?: typeof GOOD } & Partial<Record<keyof Config, unknown>>;
+type Checked =
+  & { reward: object[]; train?: typeof GOOD; eval?: typeof GOOD }
+  & Partial<Record<keyof Config, unknown>>;
 
 async function check({ train = GOOD, eval: held = GOOD, ...overrides }: Checked): Promise<void> {
   const config = { ...onlineConfig("/model", { evaluate: {} }), ...overrides } as Config;
@@ -37,9 +42,15 @@ async function refusal(checked: Checked): Promise<string> {
   return error!.message;
 }
 
-Deno.test("checkRewards() names the first row that a reward cannot score, and how many there are", async () => {
-  const broken = table(row("a"), row("b", { answer: undefined }), row("c"), row("d", { answer: "seven" }));
-  const fix = /Fix: correct or remove them, or name the field that has it in data\.train\[\]\.fields$/;
+Deno.test("checkRewards() names the first row without a score, and counts them", async () => {
+  const broken = table(
+    row("a"),
+    row("b", { answer: undefined }),
+    row("c"),
+    row("d", { answer: "seven" }),
+  );
+  const fix =
+    /Fix: correct or remove them, or name the field that has it in data\.train\[\]\.fields$/;
   const cases: [object, RegExp][] = [
     [
       { name: "exact_match" },
@@ -58,7 +69,7 @@ Deno.test("checkRewards() names the first row that a reward cannot score, and ho
   }
 });
 
-Deno.test("checkRewards() looks at the rows that are scored: those of an evaluation too, and no others", async () => {
+Deno.test("checkRewards() checks every row that will be scored, and no others", async () => {
   const broken = table(row("a", { answer: undefined }));
   const reward = [{ name: "exact_match" }];
   match(await refusal({ reward, eval: broken }), /row 'a' of data\.eval/);
@@ -69,7 +80,7 @@ Deno.test("checkRewards() looks at the rows that are scored: those of an evaluat
   await check({ reward, train: broken, flow: "preference" });
 });
 
-Deno.test("checkRewards() wants of each row what a function in Python takes by name, and what its settings say", async () => {
+Deno.test("checkRewards() requires the columns that a Python function takes", async () => {
   const takes = await fileOf("takes", "def f(completion, answer, unit, level=1): return 1\n");
   const python = (settings = {}) => [{ name: "python", source: takes, ...settings }];
   await check({ reward: python() });
@@ -77,11 +88,14 @@ Deno.test("checkRewards() wants of each row what a function in Python takes by n
     await refusal({ reward: python(), train: table(row("a"), row("b", { columns: {} })) }),
     /^Cannot start because 1 of 2 rows .* row 'b' of data\.train: Cannot score with '.*takes\.py:f' because the row has no 'unit'/,
   );
-  match(await refusal({ reward: python(), eval: table(row("a", { answer: undefined })) }), /has no 'answer'/);
+  match(
+    await refusal({ reward: python(), eval: table(row("a", { answer: undefined })) }),
+    /has no 'answer'/,
+  );
   match(await refusal({ reward: python({ needs: ["unit", "empty"] }) }), /has no 'empty'/);
 });
 
-Deno.test("checkRewards() imports every function in Python, and says with the user's frames why one cannot be", async () => {
+Deno.test("checkRewards() says why a Python function cannot be imported", async () => {
   const good = await fileOf("good", "print('noise')\ndef f(completion): return 1\n");
   const cases: [string, RegExp][] = [
     [
@@ -90,7 +104,10 @@ Deno.test("checkRewards() imports every function in Python, and says with the us
     ],
     [await fileOf("other", "def g(): pass\n"), /has no function 'f'/],
     [`${dir}/nowhere.py:f`, /there is no such file/],
-    [await fileOf("exits", "import os; os._exit(4)\n"), /the import ended the process \(exit code 4\)/],
+    [
+      await fileOf("exits", "import os; os._exit(4)\n"),
+      /the import ended the process \(exit code 4\)/,
+    ],
   ];
   for (const [source, says] of cases) {
     const message = await refusal({
@@ -102,7 +119,10 @@ Deno.test("checkRewards() imports every function in Python, and says with the us
   }
   await check({ reward: [{ name: "python", source: good }] });
   const unset = [{ name: "python", source: good, env: ["A_VARIABLE_THAT_IS_NOT_SET"] }];
-  match(await refusal({ reward: unset }), /its env names A_VARIABLE_THAT_IS_NOT_SET, which is not set here\. Fix: /);
+  match(
+    await refusal({ reward: unset }),
+    /its env names A_VARIABLE_THAT_IS_NOT_SET, which is not set here\. Fix: /,
+  );
 });
 
 Deno.test("executeRun() looks at rewards and rows before anything of a new run is recorded, for whoever has not", async () => {
@@ -116,7 +136,10 @@ Deno.test("executeRun() looks at rewards and rows before anything of a new run i
     const config = onlineConfig("/model", { data, reward: [reward] });
     const head = await createRun(home, online, { config, id, entry: `${SHIPPED}online` });
     const run = executeRun(home, { head, graph: online.build(config) });
-    await rejects(run, id === "rows" ? /1 of 2 rows cannot be scored/ : /No module named 'nothing_like_this'/);
+    await rejects(
+      run,
+      id === "rows" ? /1 of 2 rows cannot be scored/ : /No module named 'nothing_like_this'/,
+    );
     deepStrictEqual(await home.store.read(id, {}), []);
   }
   home.store.close();

@@ -11,10 +11,19 @@ const ALL: GcOptions = { younger_than_ms: -60_000 };
 /** What people can see and do of a run: how it is shown, and how forks of its rounds end. */
 async function seen(home: Home, id: string) {
   const ended = await executeFake(home, id);
-  return { status: ended.status, version: ended.version, digest: ended.digest, ledger: ended.ledger };
+  return {
+    status: ended.status,
+    version: ended.version,
+    digest: ended.digest,
+    ledger: ended.ledger,
+  };
 }
 
-async function fork(home: Home, from: string, options: { round: number; id: string; overrides?: string[] }) {
+async function fork(
+  home: Home,
+  from: string,
+  options: { round: number; id: string; overrides?: string[] },
+) {
   return await forkRun(home, (await home.store.head(from))!, options);
 }
 
@@ -22,7 +31,7 @@ const files = async (dir: string) =>
   await Array.fromAsync(Deno.readDir(dir), ({ name }) => name)
     .then((names) => names.filter((name) => name !== OWNER_FILE).sort(), () => []);
 
-Deno.test("gc of a home in which all is needed removes nothing but publications of ended runs", async () => {
+Deno.test("gc removes only publications of ended runs where all else is needed", async () => {
   const home = await freshFakeHome();
   await createFakeRun(home, "a");
   const before = await executeFake(home, "a");
@@ -31,14 +40,18 @@ Deno.test("gc of a home in which all is needed removes nothing but publications 
   await Deno.writeTextFile(`${publications}/0123456789abcdef/weights`, "12345");
   await Deno.writeTextFile(`${publications}/notes.txt`, "mine");
   const dry = await collectGarbage(home, { ...ALL, dry_run: true });
-  deepStrictEqual([dry.publications, dry.artifacts.count, dry.bytes], [{ count: 1, bytes: 5 }, 0, 5]);
+  deepStrictEqual([dry.publications, dry.artifacts.count, dry.bytes], [
+    { count: 1, bytes: 5 },
+    0,
+    5,
+  ]);
   deepStrictEqual(await files(publications), ["0123456789abcdef", "notes.txt"]);
   deepStrictEqual(await collectGarbage(home, ALL), dry);
   deepStrictEqual(await files(publications), ["notes.txt"]);
   strictEqual((await executeFake(home, "a")).digest, before.digest);
 });
 
-Deno.test("gc removes the weights of an ended run's references; those of one that may go on stay", async () => {
+Deno.test("gc removes reference weights of ended runs alone", async () => {
   const home = await freshFakeHome();
   const name = "0123456789abcdef";
   for (const id of ["ended", "open"]) {
@@ -55,7 +68,7 @@ Deno.test("gc removes the weights of an ended run's references; those of one tha
   deepStrictEqual(await files(`${home.runDir("open")}/references`), [name]);
 });
 
-Deno.test("gc removes artifacts and checkpoints that came to nothing, logs only when asked, and never what is young", async () => {
+Deno.test("gc removes old unused files, and logs only when asked", async () => {
   const home = await freshFakeHome();
   const head = await createFakeRun(home, "a");
   await executeFake(home, "a");
@@ -74,10 +87,12 @@ Deno.test("gc removes artifacts and checkpoints that came to nothing, logs only 
   ]);
   deepStrictEqual(await files(home.checkpointsDir("never")), []);
   strictEqual((await collectGarbage(home, { ...ALL, logs_older_than_ms: -60_000 })).logs.count, 1);
-  deepStrictEqual(await files(`${home.dir}/logs/a`), [`attempt_${(await home.store.head(head.id))!.epoch}`]);
+  deepStrictEqual(await files(`${home.dir}/logs/a`), [
+    `attempt_${(await home.store.head(head.id))!.epoch}`,
+  ]);
 });
 
-Deno.test("gc leaves a run with a living engine alone, and all artifacts that were put since it began", async () => {
+Deno.test("gc leaves a live run and every artifact since its start alone", async () => {
   const home = await freshFakeHome();
   await createFakeRun(home, "a");
   await createFakeRun(home, "live");
@@ -87,14 +102,18 @@ Deno.test("gc leaves a run with a living engine alone, and all artifacts that we
   const report = await collectGarbage(home, { ...ALL, rows: true });
   deepStrictEqual([report.artifacts.count, report.checkpoints.count], [0, 0]);
   ok(await home.artifacts.has(held));
-  deepStrictEqual(report.kept.filter(({ run }) => run === "live").map(({ what }) => what), ["rows", "files"]);
+  deepStrictEqual(report.kept.filter(({ run }) => run === "live").map(({ what }) => what), [
+    "rows",
+    "files",
+  ]);
 });
 
-Deno.test("gc --rows keeps what a checkpoint or a fork reaches, says so, and frees the batches of the rest", async () => {
+Deno.test("gc --rows keeps what a checkpoint or a fork reaches", async () => {
   const home = await freshFakeHome();
   await createFakeRun(home, "a", { checkpoints: { every_rounds: 2, keep_last: 2 } });
   await executeFake(home, "a");
-  const rounds = async () => (await home.store.read("a", { kinds: ["round"] })).map(({ key }) => key);
+  const rounds = async () =>
+    (await home.store.read("a", { kinds: ["round"] })).map(({ key }) => key);
   await fork(home, "a", { round: 3, id: "b" });
   const reasons = ({ kept }: GcReport) =>
     kept.filter(({ run }) => run === "a").map(({ what, why }) => `${what}: ${why}`);
@@ -129,7 +148,7 @@ Deno.test("gc refuses to judge a home whose artifacts belong to another journal 
   });
 });
 
-Deno.test("gc, killed at any write and run again, leaves every run as it was: shown, resumed and forked", async () => {
+Deno.test("gc leaves every run as it was, even if it is killed at any write", async () => {
   const plans = fc.record({
     cut: fc.integer({ min: 1, max: 60 }),
     killed: fc.integer({ min: 0, max: 3 }),
@@ -143,21 +162,29 @@ Deno.test("gc, killed at any write and run again, leaves every run as it was: sh
       const store = new MemoryStore();
       const home = await freshFakeHome(store);
       const reopened = (options = {}) =>
-        new Home(home.dir, { store: store.restarted(options), artifacts: new ArtifactStore(home.artifacts.dir) });
+        new Home(home.dir, {
+          store: store.restarted(options),
+          artifacts: new ArtifactStore(home.artifacts.dir),
+        });
       await createFakeRun(home, "a", { checkpoints: { every_rounds: 2, keep_last } });
       const whole = await seen(home, "a");
       await createFakeRun(home, "cut", { checkpoints: { every_rounds: 2, keep_last } });
-      await executeFake(home, "cut", { store: store.restarted({ crash_after_appends: cut }) }).catch(expectCrash);
+      await executeFake(home, "cut", { store: store.restarted({ crash_after_appends: cut }) })
+        .catch(expectCrash);
       await fork(reopened(), "a", { round: first, id: "b" });
       await fork(reopened(), "b", { round: second, id: "c" });
       for (const id of execute) deepStrictEqual(await seen(reopened(), id), whole);
-      await collectGarbage(reopened({ crash_after_appends: killed }), { ...ALL, rows: true }).catch(expectCrash);
+      await collectGarbage(reopened({ crash_after_appends: killed }), { ...ALL, rows: true }).catch(
+        expectCrash,
+      );
       await collectGarbage(reopened(), { ...ALL, rows: true });
       strictEqual((await collectGarbage(reopened(), { ...ALL, rows: true })).bytes, 0);
       for (const id of ["a", "cut", "b", "c"]) {
         const again = await seen(reopened(), id);
         deepStrictEqual([id, again.digest, again.ledger], [id, whole.digest, whole.ledger]);
-        const rounds = (await store.read(id, { kinds: ["round"] })).map(({ key }) => Number(key.split("/")[1]));
+        const rounds = (await store.read(id, { kinds: ["round"] })).map(({ key }) =>
+          Number(key.split("/")[1])
+        );
         for (const round of new Set([rounds[0]!, rounds.at(-1)!])) {
           const of = `${round}-of-${id}`;
           await fork(reopened(), id, { round, id: of });

@@ -1,6 +1,6 @@
 /**
- * Homes whose every file says whose it is and whether it may go, what strangers do to them, and what of them was removed
- * by `gc` or by a run's stages.
+ * Homes whose every file says whose it is and whether it may go, what strangers do to them, and
+ * what of them was removed by `gc` or by a run's stages.
  */
 import { ok } from "node:assert/strict";
 import { z } from "zod";
@@ -16,7 +16,10 @@ const VERSION = "0123456789ab";
 /** Of publications: as many as a run keeps, and one. */
 const WEIGHTS = ["0", "1", "2", "3"].map((digit) => `${digit}123456789abcdef`);
 
-/** A file's word about itself. `keep`: it must never go; else only its own home's and journal's `gc` may remove it. */
+/**
+ * A file's word about itself. `keep`: it must never go; else only its own home's and journal's `gc`
+ * may remove it.
+ */
 type Tag = { n: number; keep: boolean; home: number; store: string; run: string };
 
 /** What is done to the homes, or by them. Numbers are taken modulo what there is. */
@@ -24,7 +27,12 @@ export type Step =
   | { do: "gc"; home: number; shared: boolean; logs: boolean; dry_run: boolean }
   | { do: "stage"; home: number; shared: boolean; stage: RemovingStage; run: number }
   | { do: "run"; home: number; shared: boolean; run: string }
-  | { do: "link_folder"; home: number; folder: "runs" | "checkpoints" | "logs" | "artifacts"; to: number }
+  | {
+    do: "link_folder";
+    home: number;
+    folder: "runs" | "checkpoints" | "logs" | "artifacts";
+    to: number;
+  }
   | {
     do: "link_run" | "swap" | "copy_run";
     home: number;
@@ -33,7 +41,12 @@ export type Step =
     to: number;
   }
   | { do: "link_inside"; home: number; folder: "runs" | "checkpoints"; run: number; to: number }
-  | { do: "lose"; home: number; what: "nonce" | "stores" | "journal" | "owner" | "run" | "folder"; at: number }
+  | {
+    do: "lose";
+    home: number;
+    what: "nonce" | "stores" | "journal" | "owner" | "run" | "folder";
+    at: number;
+  }
   | { do: "garble"; home: number; what: "nonce" | "stores" | "owner"; at: number }
   | { do: "move" | "copy"; home: number };
 
@@ -55,8 +68,8 @@ export class World {
   }
 
   /**
-   * Two homes, each with runs of these ids in a journal of its own and one in the journal that they share; and a
-   * directory beside them.
+   * Two homes, each with runs of these ids in a journal of its own and one in the journal that they
+   * share; and a directory beside them.
    */
   static async make(newShared: () => Store, ids: readonly string[]): Promise<World> {
     const world = new World(await scratch(), newShared);
@@ -87,7 +100,9 @@ export class World {
     try {
       await this.#disturb(n, step);
     } catch (error) {
-      if (!(error instanceof Deno.errors.NotFound || error instanceof Deno.errors.AlreadyExists)) throw error;
+      if (!(error instanceof Deno.errors.NotFound || error instanceof Deno.errors.AlreadyExists)) {
+        throw error;
+      }
     }
   }
 
@@ -104,7 +119,8 @@ export class World {
     const home = this.#open(n, shared);
     const store = await home.store.identity().then(({ id }) => id);
     const old = { younger_than_ms: -60_000, ...(logs && { logs_older_than_ms: -60_000 }) };
-    const may = (tag: Tag) => !dry_run && !tag.keep && tag.home === n && (tag.store === store || tag.run === "");
+    const may = (tag: Tag) =>
+      !dry_run && !tag.keep && tag.home === n && (tag.store === store || tag.run === "");
     await this.#removing(`gc of home ${n} with journal ${store}`, may, async () => {
       await collectGarbage(home, { ...old, dry_run }).catch(unlessRefused);
     });
@@ -116,14 +132,23 @@ export class World {
     const heads = await home.store.heads();
     const head = heads[run % Math.max(1, heads.length)];
     if (!head) return;
-    const may = (tag: Tag) => !tag.keep && tag.home === n && tag.store === store && tag.run === head.id;
-    await this.#removing(`stage ${stage} of run ${head.id} of home ${n} with journal ${store}`, may, async () => {
-      await removeByStage(home, head, stage).catch(unlessNowhere).catch(unlessRefused);
-    });
+    const may = (tag: Tag) =>
+      !tag.keep && tag.home === n && tag.store === store && tag.run === head.id;
+    await this.#removing(
+      `stage ${stage} of run ${head.id} of home ${n} with journal ${store}`,
+      may,
+      async () => {
+        await removeByStage(home, head, stage).catch(unlessNowhere).catch(unlessRefused);
+      },
+    );
   }
 
   /** Does something, after which only files are gone that might. */
-  async #removing(what: string, may: (tag: Tag) => boolean, work: () => Promise<void>): Promise<void> {
+  async #removing(
+    what: string,
+    may: (tag: Tag) => boolean,
+    work: () => Promise<void>,
+  ): Promise<void> {
     const before = this.#tags();
     await work();
     const after = this.#tags();
@@ -134,8 +159,8 @@ export class World {
   }
 
   /**
-   * A run that is done, with all that runs leave: what is needed, what came to nothing, and what a person has put
-   * there.
+   * A run that is done, with all that runs leave: what is needed, what came to nothing, and what a
+   * person has put there.
    */
   async #run(n: number, { shared, run: id }: { shared: boolean; run: string }): Promise<void> {
     const home = this.#open(n, shared);
@@ -156,13 +181,20 @@ export class World {
     ) {
       this.#file(kept, of);
     }
-    for (const dir of [run, checkpoints, logs, `${run}/publications`]) this.#file(`${dir}/mine`, of);
-    const left = [`${checkpoints}/000002-${VERSION}-1-1`, `${checkpoints}/.universal.000001-${VERSION}-1-1`];
+    for (const dir of [run, checkpoints, logs, `${run}/publications`]) {
+      this.#file(`${dir}/mine`, of);
+    }
+    const left = [
+      `${checkpoints}/000002-${VERSION}-1-1`,
+      `${checkpoints}/.universal.000001-${VERSION}-1-1`,
+    ];
     const weights = [
       ...WEIGHTS.map((name) => `${run}/publications/${name}`),
       ...[WEIGHTS[0], `.${WEIGHTS[0]}.7.old`].map((name) => `${run}/references/${name}`),
     ];
-    for (const dir of [...left, ...weights, `${run}/verify-01234567`, `${logs}/attempt_0`]) this.#file(dir, of, false);
+    for (const dir of [...left, ...weights, `${run}/verify-01234567`, `${logs}/attempt_0`]) {
+      this.#file(dir, of, false);
+    }
     const wanted = await this.#artifact(home, { ...of, keep: true });
     await this.#artifact(home, { ...of, run: "", keep: false });
     const note = {
@@ -189,13 +221,15 @@ export class World {
   }
 
   async #artifact(home: Home, tag: Omit<Tag, "n">) {
-    const ref = await home.artifacts.put(new TextEncoder().encode(JSON.stringify({ n: this.#count++, ...tag })));
+    const ref = await home.artifacts.put(
+      new TextEncoder().encode(JSON.stringify({ n: this.#count++, ...tag })),
+    );
     return ref;
   }
 
   /**
-   * All tags there are by the inodes of their files: one that was moved is the same. A copied artifact is where it
-   * lies.
+   * All tags there are by the inodes of their files: one that was moved is the same. A copied
+   * artifact is where it lies.
    */
   #tags(): Map<string, Tag> {
     const found = new Map<string, Tag>();
@@ -206,7 +240,9 @@ export class World {
         const isArtifact = /^[0-9a-f]{64}$/.test(name);
         if (!isFile || !(name === "tag" || isArtifact)) continue;
         const tag = JSON.parse(Deno.readTextFileSync(path)) as Tag;
-        const copy = this.homes.findIndex((home, at) => at >= MADE && path.startsWith(`${home.dir}/`));
+        const copy = this.homes.findIndex((home, at) =>
+          at >= MADE && path.startsWith(`${home.dir}/`)
+        );
         if (isArtifact && copy >= 0) tag.home = copy;
         found.set(`${Deno.statSync(path).ino} ${tag.n}`, tag);
       }
@@ -222,7 +258,9 @@ export class World {
         const place = `${dir}/${step.folder}`;
         const target = step.to % (this.homes.length + 1);
         if (target === n) return;
-        const to = target === this.homes.length ? `${this.root}/outside` : `${this.homes[target]!.dir}/${step.folder}`;
+        const to = target === this.homes.length
+          ? `${this.root}/outside`
+          : `${this.homes[target]!.dir}/${step.folder}`;
         await Deno.rename(place, `${this.root}/moved${this.#count++}`);
         return await Deno.symlink(to, place);
       }
@@ -263,13 +301,18 @@ export class World {
     await Deno.rename(aside, other);
   }
 
-  /** A link where a checkpoint or a publication may lie, or in place of the directory that holds publications. */
+  /**
+   * A link where a checkpoint or a publication may lie, or in place of the directory that holds
+   * publications.
+   */
   async #linkInside(dir: string, { folder, run, to }: Step & { do: "link_inside" }): Promise<void> {
     const own = entry(`${dir}/${folder}`, run);
     const other = entry(`${this.homes[to % this.homes.length]!.dir}/${folder}`, to);
     const weights = `${own}/publications`;
     if (folder === "checkpoints") return await Deno.symlink(other, `${own}/000009-${VERSION}-1-1`);
-    if (run % 2 === 0) return await Deno.symlink(`${this.root}/outside/a`, `${weights}/fedcba9876543210`);
+    if (run % 2 === 0) {
+      return await Deno.symlink(`${this.root}/outside/a`, `${weights}/fedcba9876543210`);
+    }
     await Deno.rename(weights, `${this.root}/moved${this.#count++}`);
     await Deno.symlink(to % 2 === 0 ? `${this.root}/outside` : `${other}/publications`, weights);
   }
@@ -285,7 +328,9 @@ export class World {
     if (what === "folder") return await Deno.rename(folder, away);
     if (at % 2 === 0) return void (this.#shared = this.#newShared());
     await this.#close(n);
-    for (const name of ["", "-wal", "-shm"]) await Deno.remove(`${dir}/holdfast.db${name}`).catch(() => {});
+    for (const name of ["", "-wal", "-shm"]) {
+      await Deno.remove(`${dir}/holdfast.db${name}`).catch(() => {});
+    }
   }
 
   async #close(n: number): Promise<void> {
@@ -294,8 +339,9 @@ export class World {
   }
 
   /**
-   * As `cp -a` does, but the copies' tags say that they are the copy's. Its journal is a copy too. It is used at once:
-   * until then nothing tells it from files that its home has moved elsewhere and linked.
+   * As `cp -a` does, but the copies' tags say that they are the copy's. Its journal is a copy too.
+   * Its runs are resumed at once: until then nothing tells their directories from those that their
+   * home has moved elsewhere and linked.
    */
   async #copy(n: number): Promise<void> {
     await this.#close(n);
@@ -304,11 +350,18 @@ export class World {
     const copy = this.homes.length - 1;
     await this.#copyTree(this.homes[n]!.dir, dir, { from: n, to: copy });
     for (const shared of [false, true]) {
-      await this.#collect(copy, { do: "gc", home: copy, shared, logs: false, dry_run: true });
+      const home = this.#open(copy, shared);
+      for (const head of await home.store.heads()) {
+        await claimDirectories(home, head, { make: false }).catch(unlessRefused);
+      }
     }
   }
 
-  async #copyTree(from: string, to: string, homes: { from: number; to: number } | null): Promise<void> {
+  async #copyTree(
+    from: string,
+    to: string,
+    homes: { from: number; to: number } | null,
+  ): Promise<void> {
     await Deno.mkdir(to);
     for (const { name, isDirectory, isSymlink } of Deno.readDirSync(from)) {
       const [source, target] = [`${from}/${name}`, `${to}/${name}`];
@@ -316,7 +369,8 @@ export class World {
       else if (isSymlink) await Deno.symlink(await Deno.readLink(source), target);
       else if (name === "tag") {
         const tag = JSON.parse(await Deno.readTextFile(source)) as Tag;
-        const own = homes && tag.home === homes.from ? { home: homes.to } : { keep: true }; // A copy that a person has made.
+        // A copy that a person has made.
+        const own = homes && tag.home === homes.from ? { home: homes.to } : { keep: true };
         await Deno.writeTextFile(target, JSON.stringify({ ...tag, n: this.#count++, ...own }));
       } else await Deno.copyFile(source, target);
     }
@@ -331,7 +385,8 @@ function entry(dir: string, at: number): string {
 
 /** A refusal is an answer; it has removed nothing that it must not, which is what is looked at. */
 function unlessRefused(error: Error & { code?: string }): void {
-  if (error instanceof Deno.errors.FilesystemLoop) return; // Two folders that are links to each other: nothing can be read there.
+  // Two folders that are links to each other: nothing can be read there.
+  if (error instanceof Deno.errors.FilesystemLoop) return;
   if (!["invalid_input", "infrastructure"].includes(error.code ?? "")) throw error;
   ok(/^Cannot .*(because|as) /s.test(error.message), error.message);
 }
@@ -339,5 +394,7 @@ function unlessRefused(error: Error & { code?: string }): void {
 /** Where a run's directories are gone, are files or lead nowhere, its stages cannot write. */
 function unlessNowhere(error: unknown): void {
   const { NotFound, AlreadyExists, NotADirectory } = Deno.errors;
-  if (!(error instanceof NotFound || error instanceof AlreadyExists || error instanceof NotADirectory)) throw error;
+  if (
+    !(error instanceof NotFound || error instanceof AlreadyExists || error instanceof NotADirectory)
+  ) throw error;
 }

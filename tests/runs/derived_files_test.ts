@@ -1,4 +1,7 @@
-/** Only what is recorded must survive: of a home's other files any may be missing or hold anything at any time. */
+/**
+ * Only what is recorded must survive: of a home's other files any may be missing or hold anything
+ * at any time.
+ */
 import { deepStrictEqual, ok, strictEqual } from "node:assert/strict";
 import { z } from "zod";
 import type { EngineEvent, GraphDefinition } from "../../engine/mod.ts";
@@ -25,7 +28,10 @@ const definition = {
 /** Small files beside the journal. The first two are of real workers. */
 const FACTS = ["hub.json", "workers.json", "metrics.json", "owner.json"];
 
-/** What a run goes on from. Everything else in a home can be made again, and a new kind of file is taken for such by this test. */
+/**
+ * What a run goes on from. Everything else in a home can be made again, and a new kind of file is
+ * taken for such by this test.
+ */
 const RECORDED = [
   /^holdfast\.db/,
   /^artifacts\/[0-9a-f]{2}\//,
@@ -47,18 +53,32 @@ async function* filesBelow(dir: string, name = ""): AsyncGenerator<string> {
   }
 }
 
-/** One engine's start, in a process of its own. `stop`: it is drained while it trains the last round. */
-async function start(dir: string, { stop = false, said = [] }: { stop?: boolean; said?: string[] } = {}) {
+/**
+ * One engine's start, in a process of its own. `stop`: it is drained while it trains the last
+ * round.
+ */
+async function start(
+  dir: string,
+  { stop = false, said = [] }: { stop?: boolean; said?: string[] } = {},
+) {
   const home = Home.open(dir);
   try {
     const { store, artifacts } = home;
-    const head = await store.head("run") ?? await createRun(home, definition, { config: {}, id: "run", entry: "" });
+    const head = await store.head("run") ??
+      await createRun(home, definition, { config: {}, id: "run", entry: "" });
     const drain = new AbortController();
     const trainer = new FakeTrainer({ artifacts });
     trainer.hook = ({ op, key }) => {
       if (stop && op === "train" && STOPPED_AT.test(key)) drain.abort();
     };
-    const fakes = await fakeRun({ store, artifacts, run: "run", dir: `${dir}/fakes`, rows: ROWS, trainer });
+    const fakes = await fakeRun({
+      store,
+      artifacts,
+      run: "run",
+      dir: `${dir}/fakes`,
+      rows: ROWS,
+      trainer,
+    });
     const resources = fakes.resources.filter(({ name }) => name !== "paths");
     const onEvent = (event: EngineEvent) => void (event.type === "log" && said.push(event.text));
     const options = { drain: drain.signal, resources, rows: ROWS, onEvent };
@@ -110,13 +130,27 @@ for (const [name, harm] of Object.entries(HARMS)) {
         await Deno.writeTextFile(`${dir}/runs/run/${left}`, '{"epoch":1}');
       }
       const derived = await derivedFiles(dir);
-      for (const expected of ["nonce", "stores", "artifacts/homes", "runs/run/owner.json", "runs/run/metrics.jsonl"]) {
+      for (
+        const expected of [
+          "nonce",
+          "stores",
+          "artifacts/homes",
+          "runs/run/owner.json",
+          "runs/run/metrics.jsonl",
+        ]
+      ) {
         ok(derived.includes(expected), derived.join("\n"));
       }
-      for (const path of derived) await harm(`${dir}/${path}`, (await Deno.stat(`${dir}/${path}`)).size);
+      for (const path of derived) {
+        await harm(`${dir}/${path}`, (await Deno.stat(`${dir}/${path}`)).size);
+      }
       const said: string[] = [];
       deepStrictEqual(await ended(dir, said), calm);
-      for (const path of name === "missing" ? [] : ["nonce", "stores", ...FACTS.map((fact) => `runs/run/${fact}`)]) {
+      for (
+        const path of name === "missing"
+          ? []
+          : ["nonce", "stores", ...FACTS.map((fact) => `runs/run/${fact}`)]
+      ) {
         ok(
           said.some((line) => line.startsWith(`${dir}/${path} is damaged`)),
           `${path} is told of:\n${said.join("\n")}`,
@@ -127,6 +161,9 @@ for (const [name, harm] of Object.entries(HARMS)) {
       ok(home.knownStores().some((known) => known.id === id), "the list of stores names it again");
       await home.close();
       const lines = (await Deno.readTextFile(`${dir}/runs/run/metrics.jsonl`)).trim().split("\n");
-      ok(lines.length > 6 && lines.every((line) => JSON.parse(line).metrics), "metrics are whole again");
+      ok(
+        lines.length > 6 && lines.every((line) => JSON.parse(line).metrics),
+        "metrics are whole again",
+      );
     }));
 }

@@ -17,12 +17,23 @@ const GROUPS = [
   samplerGroup(SamplerConfig.parse({ engine: "vllm" }), { seed: 0, replica: 0 }),
 ];
 const spec = (group: string, ranks: number) => (gpus: GpuPlace | null): GroupSpec => ({
-  ...{ group, role: group, ranks, python: "python3", module: "m", spec: {} },
+  group,
+  role: group,
+  ranks,
+  python: "python3",
+  module: "m",
+  spec: {},
   env: { CUDA_VISIBLE_DEVICES: gpus?.visible.join(",") ?? "" },
 });
 const broken = (rank: number, device: string | null = null): FailureFacts => ({
-  ...{ rank, device, observed: "cuda_ecc", role: "root", kind: "device_fault" },
-  ...{ cause: "infrastructure", action: "exclude_device", fingerprint: "x" },
+  rank,
+  device,
+  observed: "cuda_ecc",
+  role: "root",
+  kind: "device_fault",
+  cause: "infrastructure",
+  action: "exclude_device",
+  fingerprint: "x",
 });
 const gpus = ({ env }: GroupSpec) => env!.CUDA_VISIBLE_DEVICES;
 
@@ -41,7 +52,7 @@ Deno.test("Devices: GPUs of this machine are not for groups on named hosts", () 
   new Devices([], { env: {}, devices: [] }).refuseHosts(GROUPS);
 });
 
-Deno.test("Devices: a group whose GPU breaks goes on with a spare one, and again, until none is left", () => {
+Deno.test("Devices replaces a broken GPU until no spare one is left", () => {
   const { trainer, sampler } = started();
   deepStrictEqual([gpus(trainer), gpus(sampler)], ["0,1", "2"]);
   const second = trainer.without!(broken(1));
@@ -56,7 +67,7 @@ Deno.test("Devices: the GPU that the kernel names goes before the rank's own", (
   strictEqual(gpus(started().trainer.without!(broken(1, "0"))), "3,1");
 });
 
-Deno.test("Devices: what is excluded is recorded with the next work, and a later engine does without it", async () => {
+Deno.test("Devices records what is excluded, and a later engine avoids it", async () => {
   const { devices, trainer } = started();
   trainer.without!(broken(1));
   const rows: { kind: RowKind; key: string; value: string }[] = [];

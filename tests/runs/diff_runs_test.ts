@@ -1,4 +1,11 @@
-import { deepStrictEqual, match, notStrictEqual, ok, rejects, strictEqual } from "node:assert/strict";
+import {
+  deepStrictEqual,
+  match,
+  notStrictEqual,
+  ok,
+  rejects,
+  strictEqual,
+} from "node:assert/strict";
 import { processOwner } from "../../engine/mod.ts";
 import { diffRuns, forkRun, type Home, type RunDiff, whyEntry } from "../../runs/mod.ts";
 import { settingsRows } from "../../runs/settings.ts";
@@ -9,7 +16,11 @@ async function diff(home: Home, a: string, b: string): Promise<RunDiff> {
   return await diffRuns({ store: home.store, artifacts: home.artifacts }, heads);
 }
 
-async function executed(home: Home, id: string, overrides: Record<string, unknown> = {}): Promise<void> {
+async function executed(
+  home: Home,
+  id: string,
+  overrides: Record<string, unknown> = {},
+): Promise<void> {
   await createFakeRun(home, id, overrides);
   await executeFake(home, id);
 }
@@ -19,7 +30,7 @@ async function forked(home: Home, id: string, overrides: string[] = []): Promise
   await executeFake(home, id);
 }
 
-Deno.test("diff: two runs of one configuration, and a run and its unchanged fork, are equal; recoveries may differ", async () => {
+Deno.test("diff finds a run equal to its repetition and to its unchanged fork", async () => {
   const home = await freshFakeHome();
   await executed(home, "a");
   await executed(home, "b");
@@ -27,21 +38,35 @@ Deno.test("diff: two runs of one configuration, and a run and its unchanged fork
   for (const other of ["b", "c"]) {
     const { equal, config, loops, ledger, recoveries } = await diff(home, "a", other);
     deepStrictEqual([equal, config, ledger], [true, [], []]);
-    deepStrictEqual(loops, [{ loop: "round", a: 6, b: 6, versions: null, batches: null, losses: null }]);
+    deepStrictEqual(loops, [{
+      loop: "round",
+      a: 6,
+      b: 6,
+      versions: null,
+      batches: null,
+      losses: null,
+    }]);
     deepStrictEqual(recoveries, { a: {}, b: other === "c" ? { fork: 1 } : {} });
   }
 });
 
-Deno.test("diff: a fork with another learning rate parts from its parent in the next round, and its losses later", async () => {
+Deno.test("diff shows where a fork with a different learning rate departs", async () => {
   const home = await freshFakeHome();
   await executed(home, "a");
   await forked(home, "b", ["trainer.optimizer.lr=0.02", "rounds=7"]);
   const { equal, config, graph, loops, ledger, digest } = await diff(home, "a", "b");
   strictEqual(equal, false);
-  deepStrictEqual(config, [{ path: "rounds", a: 6, b: 7 }, { path: "trainer.optimizer.lr", a: 0.1, b: 0.02 }]);
+  deepStrictEqual(config, [{ path: "rounds", a: 6, b: 7 }, {
+    path: "trainer.optimizer.lr",
+    a: 0.1,
+    b: 0.02,
+  }]);
   deepStrictEqual(graph, { only_a: [], only_b: [] });
   const [{ a, b, versions, losses }] = loops as [RunDiff["loops"][number]];
-  deepStrictEqual([a, b, versions], [6, 7, { round: "round/4", what: ["optimizer.lr 0.1 -> 0.02"] }]);
+  deepStrictEqual([a, b, versions], [6, 7, {
+    round: "round/4",
+    what: ["optimizer.lr 0.1 -> 0.02"],
+  }]);
   // The rate itself is the first thing of a step that differs; the loss follows a round later.
   deepStrictEqual(losses, { round: "round/4", what: ["lr 0.1 -> 0.02"] });
   deepStrictEqual(ledger, [{ path: "read", a: 12, b: 14 }, { path: "trained", a: 12, b: 14 }]);
@@ -56,7 +81,10 @@ Deno.test("diff: other draws, another algorithm and another graph are told as su
   deepStrictEqual(drawn.config, [{ path: "seed", a: 3, b: 4 }]);
   deepStrictEqual(drawn.loops[0]!.batches, { round: "round/1", what: ["samples", "columns"] });
   deepStrictEqual(drawn.loops[0]!.versions, { round: "round/1", what: ["the batch"] });
-  await executed(home, "c", { algorithm: { name: "grpo", clip_low: 0.3 }, checkpoints: { every_rounds: 3 } });
+  await executed(home, "c", {
+    algorithm: { name: "grpo", clip_low: 0.3 },
+    checkpoints: { every_rounds: 3 },
+  });
   const told = await diff(home, "a", "c");
   ok(told.config.some(({ path }) => path === "algorithm.clip_low"));
   deepStrictEqual(told.loops[0]!.versions, { round: "round/1", what: ["the loss's expression"] });
@@ -65,16 +93,22 @@ Deno.test("diff: other draws, another algorithm and another graph are told as su
     data: { train: [{ path: `${home.dir}/train.jsonl` }], eval: [{ path: "e" }] },
   })
     .catch(() => {}); // Fake runs have no rows to evaluate on: its graph is what is compared.
-  ok((await diff(home, "a", "d")).graph.only_b.some((line) => line.includes("summarise_evaluation")));
+  ok(
+    (await diff(home, "a", "d")).graph.only_b.some((line) => line.includes("summarise_evaluation")),
+  );
 });
 
-Deno.test("why: an entry of a fork's prefix is explained by the run that made it; a key that is none names those near", async () => {
+Deno.test("why explains a prefix by its parent, and suggests keys that exist", async () => {
   const home = await freshFakeHome();
   await executed(home, "a");
   await forked(home, "b");
   const head = (await home.store.head("b"))!;
   const own = await whyEntry(home.store, head, "round/4/train_policy");
-  deepStrictEqual([own.run, own.stage, own.waited_for?.key], ["b", "train_policy@1", "round/4/assign_credit"]);
+  deepStrictEqual([own.run, own.stage, own.waited_for?.key], [
+    "b",
+    "train_policy@1",
+    "round/4/assign_credit",
+  ]);
   const before = await whyEntry(home.store, head, "round/3/train_policy");
   deepStrictEqual([before.run, before.state], ["a", "done"]);
   strictEqual((await whyEntry(home.store, head, "prepare_policy")).run, "a");
@@ -82,15 +116,21 @@ Deno.test("why: an entry of a fork's prefix is explained by the run that made it
     match(error.message, /no such entry\. Below it are:\n {2}round\/4\/score_group#draw-/);
     return true;
   });
-  await rejects(whyEntry(home.store, head, "round/4/trian_policy"), /did you mean round\/4\/train_policy/);
+  await rejects(
+    whyEntry(home.store, head, "round/4/trian_policy"),
+    /did you mean round\/4\/train_policy/,
+  );
 });
 
-Deno.test("diff: what a resume has changed of one run is told beside what both began with, and is no difference", async () => {
+Deno.test("diff lists settings that a resume changed, not as differences", async () => {
   const home = await freshFakeHome();
   await executed(home, "a");
   await executed(home, "b");
   const changed = { path: "workers.port", read_by: "workers", from: 0, to: 9999 } as const;
-  const { head: { epoch } } = await home.store.claim("b", processOwner(), { lease_ms: 1000, ended: true });
+  const { head: { epoch } } = await home.store.claim("b", processOwner(), {
+    lease_ms: 1000,
+    ended: true,
+  });
   await home.store.append("b", epoch, settingsRows([changed]));
   const { equal, config, settings } = await diff(home, "a", "b");
   deepStrictEqual([equal, config, settings], [true, [], { a: [], b: [changed] }]);

@@ -14,13 +14,18 @@ async function linesOf(reading: Reading, run: string): Promise<MetricsLine[]> {
 }
 
 /** Stages that told metrics before metrics had rows of their own. */
-const TOLD = /^(assign_credit|generate_slab|train_policy|train_critic|summarise_evaluation|evaluate_pairs)([#~]|$)/;
+const TOLD =
+  /^(assign_credit|generate_slab|train_policy|train_critic|summarise_evaluation|evaluate_pairs)([#~]|$)/;
 
 /** Keys of the results of those stages; of training only where there was a step. */
 async function toldBy(store: Store, run: string): Promise<string[]> {
   const rows = await store.read(run);
-  const trained = new Set(rows.flatMap((row, i) => row.kind === "note/version" ? [rows[i + 1]?.key] : []));
-  return rows.filter(({ kind, key, epoch }) => kind === "result" && epoch > 0 && TOLD.test(key.split("/").at(-1)!))
+  const trained = new Set(
+    rows.flatMap((row, i) => row.kind === "note/version" ? [rows[i + 1]?.key] : []),
+  );
+  return rows.filter(({ kind, key, epoch }) =>
+    kind === "result" && epoch > 0 && TOLD.test(key.split("/").at(-1)!)
+  )
     .map(({ key }) => key)
     .filter((key) => !/train_(policy|critic)$/.test(key) || trained.has(key));
 }
@@ -42,17 +47,28 @@ for (const version of VERSIONS) {
           ok(key.includes(stage) && Object.values(metrics).every(Number.isFinite), key);
           strictEqual(version !== null, stage.startsWith("train_"));
         }
-        const [last] = await home.store.read(head.id, { kinds: ["note/round_metrics"], newest_first: true, limit: 1 });
+        const [last] = await home.store.read(head.id, {
+          kinds: ["note/round_metrics"],
+          newest_first: true,
+          limit: 1,
+        });
         const shown = await lastMetrics(home, head);
-        for (const [name, value] of Object.entries(last ? JSON.parse(last.value) : {})) strictEqual(shown[name], value);
+        for (const [name, value] of Object.entries(last ? JSON.parse(last.value) : {})) {
+          strictEqual(shown[name], value);
+        }
       }
       await home.close();
     });
   });
 }
 
-/** The journal as an engine of before would have left it up to `until`: with notes where metrics are. */
-async function aged({ store, head, until }: { store: Store; head: RunHead; until: number }): Promise<MemoryStore> {
+/**
+ * The journal as an engine of before would have left it up to `until`: with notes where metrics
+ * are.
+ */
+async function aged(
+  { store, head, until }: { store: Store; head: RunHead; until: number },
+): Promise<MemoryStore> {
   const old = ({ kind, key, input_hash, value, seq }: JournalRow): NewRow[] => {
     const row = { kind, key, value, ...(input_hash && { input_hash }) };
     if (seq > until || kind !== "metrics") return [row];
@@ -68,7 +84,7 @@ async function aged({ store, head, until }: { store: Store; head: RunHead; until
   return made;
 }
 
-Deno.test("metrics of a run that an engine of before began and one of now ended: none lost, none twice, in order", async () => {
+Deno.test("a run that an older engine began shows each metric once, in order", async () => {
   const home = await freshFakeHome();
   await createFakeRun(home, "a", { rounds: 3 });
   await executeFake(home, "a");
@@ -79,7 +95,9 @@ Deno.test("metrics of a run that an engine of before began and one of now ended:
     const lines = await linesOf({ store: await aged({ store, head, until: seq }), artifacts }, "a");
     deepStrictEqual(lines.map(({ key }) => key), whole.map(({ key }) => key));
     for (const [i, { metrics }] of lines.entries()) {
-      for (const [name, value] of Object.entries(metrics)) strictEqual(value, whole[i]!.metrics[name], name);
+      for (const [name, value] of Object.entries(metrics)) {
+        strictEqual(value, whole[i]!.metrics[name], name);
+      }
     }
   }
 });

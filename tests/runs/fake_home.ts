@@ -7,7 +7,13 @@ import {
   type RunHead,
   systemClock,
 } from "../../engine/mod.ts";
-import { fakeRun, type FakeRunOptions, FakeTrainer, MemoryStore, writeFakeModel } from "../../testing/mod.ts";
+import {
+  fakeRun,
+  type FakeRunOptions,
+  FakeTrainer,
+  MemoryStore,
+  writeFakeModel,
+} from "../../testing/mod.ts";
 import { SHIPPED } from "../../flows/mod.ts";
 import { createRun, Home, recordedDefinition, runView } from "../../runs/mod.ts";
 import { online } from "../../flows/online.ts";
@@ -16,7 +22,10 @@ import type { WorkerGroupsOptions } from "../../runs/worker_groups.ts";
 import { PolicyTrainer } from "../../workers/mod.ts";
 import { onlineConfig, rowsOf, scratch } from "../flows/fixtures.ts";
 
-/** With a model and rows that the configuration's checks accept; the fake trainer reads one number of it. */
+/**
+ * With a model and rows that the configuration's checks accept; the fake trainer reads one number
+ * of it.
+ */
 export async function freshFakeHome(store = new MemoryStore()): Promise<Home> {
   const dir = await scratch();
   await writeFakeModel(`${dir}/model`, 0.5);
@@ -27,10 +36,15 @@ export async function freshFakeHome(store = new MemoryStore()): Promise<Home> {
 }
 
 /** Records a run of six rounds. */
-export async function createFakeRun(home: Home, id: string, overrides: Record<string, unknown> = {}): Promise<RunHead> {
+export async function createFakeRun(
+  home: Home,
+  id: string,
+  overrides: Record<string, unknown> = {},
+): Promise<RunHead> {
   const config = onlineConfig(`${home.dir}/model`, {
     rounds: 6,
-    // Unchecked: the rows that are measured are an artifact that nothing refers to, which gc would count.
+    // Unchecked: the rows that are measured are an artifact that nothing refers to, which gc would
+    // count.
     data: { train: [{ path: `${home.dir}/train.jsonl` }], on_long_prompt: "unchecked" },
     checkpoints: { every_rounds: 2, keep_last: 1 },
     ...overrides,
@@ -52,12 +66,28 @@ export async function executeFake(
   const { definition, config } = await recordedDefinition(head);
   const { artifacts } = home;
   const restart = head.parent && head.epoch === 0 ? "fork" as const : "resume" as const;
-  const places = { store, artifacts, run: id, dir: `${home.dir}/work/${id}`, rows: { train: rowsOf(16) } };
+  const places = {
+    store,
+    artifacts,
+    run: id,
+    dir: `${home.dir}/work/${id}`,
+    rows: { train: rowsOf(16) },
+  };
   const fake = await fakeRun({ ...places, restart, ...rest });
   const engine = new Engine({ store, artifacts, resources: fake.resources, onEvent });
   const { status } = await engine.execute(id, definition.build(config), { beforeEnd });
-  const { policy, ledger, recoveries } = await runView(store, (await store.head(id))!, { workers: [], metrics: {} });
-  return { status, version: policy!.version, digest: policy!.digest, ledger, recoveries, trainer: fake.trainer };
+  const { policy, ledger, recoveries } = await runView(store, (await store.head(id))!, {
+    workers: [],
+    metrics: {},
+  });
+  return {
+    status,
+    version: policy!.version,
+    digest: policy!.digest,
+    ledger,
+    recoveries,
+    trainer: fake.trainer,
+  };
 }
 
 /** The workers of a verify, as fakes that hold nothing. */
@@ -69,7 +99,7 @@ export function fakeRedo({ artifacts, recorded, home, run }: WorkerGroupsOptions
     clock: systemClock,
     numerics: (tokens) => operator.numerics(tokens),
     recorded: recorded.map(({ kind, key, value }) => ({ kind, key, value: JSON.parse(value) })),
-    checkpointsDir: `${home}/checkpoints/${run}`,
+    checkpoints_dir: `${home}/checkpoints/${run}`,
   });
   return { trainer, critic: null, start: () => {}, stop: () => Promise.resolve() };
 }

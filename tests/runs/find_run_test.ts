@@ -4,14 +4,14 @@ import { findRun, newestRun } from "../../runs/mod.ts";
 import { MemoryStore } from "../../testing/mod.ts";
 import { createFakeRun, freshFakeHome } from "./fake_home.ts";
 
-Deno.test("findRun() gives the run that is named, and suggests the name that was nearly given", async () => {
+Deno.test("findRun() gives the named run, or suggests a similar name", async () => {
   const home = await freshFakeHome();
   await createFakeRun(home, "storm");
   strictEqual((await findRun(home, "storm")).id, "storm");
   await rejects(findRun(home, "strom"), /Cannot find run 'strom' in .*storm/);
 });
 
-Deno.test("findRun() without a name gives the newest run that can be resumed, newestRun() the newest of all", async () => {
+Deno.test("findRun() without a name gives the newest resumable run", async () => {
   const clock = new ManualClock();
   const store = new MemoryStore({ clock });
   const home = await freshFakeHome(store);

@@ -1,4 +1,7 @@
-/** `setting_verdicts.txt` was written when fork and resume had lists of paths: what they said then, they say today. */
+/**
+ * `setting_verdicts.txt` was written when fork and resume had lists of paths: what they said then,
+ * they say today.
+ */
 import { deepStrictEqual, ok } from "node:assert/strict";
 import { z } from "zod";
 import { OnlineConfig, settingsOf } from "../../configs/mod.ts";
@@ -9,7 +12,8 @@ import { type Refused, verdicts } from "./setting_verdicts.ts";
 
 const RECORDED = Deno.readTextFileSync(new URL("setting_verdicts.txt", import.meta.url)).trim()
   .split("\n");
-const refused: Refused = (schema, changing) => fixedByPrefix({ schema, ...changing }).map(({ path }) => path);
+const refused: Refused = (schema, changing) =>
+  fixedByPrefix({ schema, ...changing }).map(({ path }) => path);
 
 Deno.test("fork and resume say of every setting of every flow what they said in 0.1.0", () => {
   const now = new Set(verdicts(refused, REPLAN_FIELDS));
@@ -18,7 +22,8 @@ Deno.test("fork and resume say of every setting of every flow what they said in 
 });
 
 Deno.test("a setting whose rule was changed would be found", () => {
-  const freed: Refused = (schema, changing) => refused(schema, changing).filter((path) => path !== "seed");
+  const freed: Refused = (schema, changing) =>
+    refused(schema, changing).filter((path) => path !== "seed");
   const now = new Set(verdicts(freed, REPLAN_FIELDS.slice(1)));
   const lost = new Set(
     RECORDED.filter((line) => !now.has(line)).map((line) => line.split(" | ")[0]!),
@@ -50,18 +55,17 @@ Deno.test("fixedByPrefix() reads the schema of a custom graph; what that says no
   deepStrictEqual([differs({ rows: "b" }), differs({ free: "b" })], [true, false]);
 });
 
-Deno.test("fixedByPrefix() is asked of blocks, not of what is inside them: a block is named once", () => {
+Deno.test("fixedByPrefix() names a changed block once", () => {
   const [schema, model] = [OnlineConfig, { path: "m" }];
   const before = schema.parse({
-    ...{
-      flow: "online",
-      rounds: 4,
-      prompts_per_round: 2,
-      samples_per_prompt: 2,
-      model,
-      algorithm: { name: "grpo" },
-    },
-    ...{ data: { train: [{ path: "a" }] }, reward: [{ name: "gsm8k" }] },
+    flow: "online",
+    rounds: 4,
+    prompts_per_round: 2,
+    samples_per_prompt: 2,
+    model,
+    algorithm: { name: "grpo" },
+    data: { train: [{ path: "a" }] },
+    reward: [{ name: "gsm8k" }],
   });
   const after = { ...before, model: { ...before.model, path: "other", turn_end: "eos_token" } };
   const found = fixedByPrefix({ schema, before, after, loop: "round", round: 0 });

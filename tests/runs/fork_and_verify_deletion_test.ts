@@ -1,4 +1,6 @@
-/** What fork and verify remove, as `deletion_property_test.ts` looks at gc and at a run's stages. */
+/**
+ * What fork and verify remove, as `deletion_property_test.ts` looks at gc and at a run's stages.
+ */
 import { deepStrictEqual, ok } from "node:assert/strict";
 import { basename } from "node:path";
 import fc from "fast-check";
@@ -6,7 +8,10 @@ import { type EngineError, writeOwner } from "../../engine/mod.ts";
 import { forkRun, verifyRun } from "../../runs/mod.ts";
 import { createFakeRun, executeFake, fakeRedo, freshFakeHome } from "./fake_home.ts";
 
-/** A run that is done, the name and a file of its last checkpoint, and a directory outside that has the same. */
+/**
+ * A run that is done, the name and a file of its last checkpoint, and a directory outside that has
+ * the same.
+ */
 const home = await freshFakeHome();
 await createFakeRun(home, "a");
 await executeFake(home, "a");
@@ -56,20 +61,32 @@ function inventory(dir: string, found = new Map<string, string>()): Map<string, 
   for (const { name, isDirectory, isSymlink } of Deno.readDirSync(dir)) {
     const path = `${dir}/${name}`;
     if (isDirectory) inventory(path, found);
-    else found.set(path, `${Deno.lstatSync(path).ino} ${isSymlink ? "" : Deno.readTextFileSync(path)}`);
+    else {found.set(
+        path,
+        `${Deno.lstatSync(path).ino} ${isSymlink ? "" : Deno.readTextFileSync(path)}`,
+      );}
   }
   return found;
 }
 
 /** Whatever comes of it, nothing that was there is gone or another, but for what lies in `mine`. */
-async function keepsAll(what: string, mine: string, work: () => Promise<unknown>): Promise<boolean> {
+async function keepsAll(
+  what: string,
+  mine: string,
+  work: () => Promise<unknown>,
+): Promise<boolean> {
   const before = [...inventory(home.dir), ...inventory(outside)];
   const done = await work().then(() => true, (error: EngineError) => {
-    ok(/^Cannot .*(because|as) /s.test(error.message) && error.code !== undefined, `${what}: ${error.stack}`);
+    ok(
+      /^Cannot .*(because|as) /s.test(error.message) && error.code !== undefined,
+      `${what}: ${error.stack}`,
+    );
     return false;
   });
   const after = new Map([...inventory(home.dir), ...inventory(outside)]);
-  for (const [path, file] of before) ok(path.startsWith(`${mine}/`) || after.get(path) === file, `${what}: ${path}`);
+  for (const [path, file] of before) {
+    ok(path.startsWith(`${mine}/`) || after.get(path) === file, `${what}: ${path}`);
+  }
   return done;
 }
 

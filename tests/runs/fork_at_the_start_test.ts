@@ -1,4 +1,7 @@
-/** Forks before the first round, where nothing was drawn: what differs may be what the run failed of. */
+/**
+ * Forks before the first round, where nothing was drawn: what differs may be what the run failed
+ * of.
+ */
 import { deepStrictEqual, match, rejects, strictEqual } from "node:assert/strict";
 import { type Row, type RowTable, tableOf } from "../../data/mod.ts";
 import { Engine } from "../../engine/mod.ts";
@@ -12,7 +15,8 @@ import { pairsOf, preferenceConfig } from "../flows/preference_fixtures.ts";
 function prompts(lengths: readonly number[]): RowTable {
   const columns = { answer: "1", columns: {} };
   const rows = lengths.map((length, n): Row => ({
-    ...{ row_id: `row-${n}`, prompt: String(n).padStart(length, "x") },
+    row_id: `row-${n}`,
+    prompt: String(n).padStart(length, "x"),
     ...columns,
   }));
   return tableOf(rows, `prompts-${lengths.join()}`);
@@ -21,14 +25,21 @@ function prompts(lengths: readonly number[]): RowTable {
 type Start = { rows: Record<string, RowTable>; tokens_max?: number };
 
 /** One engine's start at a run: how it ended. */
-async function start({ store, artifacts, dir }: Home, id: string, { rows, tokens_max }: Start): Promise<string> {
+async function start(
+  { store, artifacts, dir }: Home,
+  id: string,
+  { rows, tokens_max }: Start,
+): Promise<string> {
   const head = (await store.head(id))!;
   const { definition, config } = await recordedDefinition(head);
   const restart = head.parent && head.epoch === 0 ? "fork" as const : "resume" as const;
   const trainer = new FakeTrainer({ artifacts, tokens_max });
   const places = { store, artifacts, run: id, dir: `${dir}/work/${id}`, rows };
   const { resources } = await fakeRun({ ...places, restart, trainer });
-  const outcome = await new Engine({ store, artifacts, resources }).execute(id, definition.build(config));
+  const outcome = await new Engine({ store, artifacts, resources }).execute(
+    id,
+    definition.build(config),
+  );
   return outcome.status === "failed" ? outcome.error.message : outcome.status;
 }
 
@@ -53,15 +64,33 @@ async function failed(
   return home;
 }
 
-async function forked(home: Home, overrides: string[], rows: Record<string, RowTable> = LONG): Promise<string> {
-  await forkRun(home, (await home.store.head("a"))!, { round: 0, id: "b", overrides, cwd: home.dir });
+async function forked(
+  home: Home,
+  overrides: string[],
+  rows: Record<string, RowTable> = LONG,
+): Promise<string> {
+  await forkRun(home, (await home.store.head("a"))!, {
+    round: 0,
+    id: "b",
+    overrides,
+    cwd: home.dir,
+  });
   return await start(home, "b", { rows });
 }
 
-Deno.test("a run that failed of long prompts is forked with what makes room for them, or does without them", async () => {
-  strictEqual(await forked(await failed({ prompt_tokens_max: 8 }), ["data.on_long_prompt=drop"]), "done");
-  strictEqual(await forked(await failed({ prompt_tokens_max: 8 }), ["data.prompt_tokens_max=9"]), "done");
-  strictEqual(await forked(await failed({ max_model_len: 9 }), ["sampler.max_model_len=16"]), "done");
+Deno.test("a run that failed on long prompts is forked with a remedy", async () => {
+  strictEqual(
+    await forked(await failed({ prompt_tokens_max: 8 }), ["data.on_long_prompt=drop"]),
+    "done",
+  );
+  strictEqual(
+    await forked(await failed({ prompt_tokens_max: 8 }), ["data.prompt_tokens_max=9"]),
+    "done",
+  );
+  strictEqual(
+    await forked(await failed({ max_model_len: 9 }), ["sampler.max_model_len=16"]),
+    "done",
+  );
 });
 
 Deno.test("a run that failed of a model's context is resumed with a larger one", async () => {
@@ -74,7 +103,10 @@ Deno.test("a fork reads other files, and nothing of those that its parent had", 
   const rows = { train: prompts([4, 5]), eval: prompts([3]) };
   strictEqual(await forked(home, [`data.train=[{path: other.jsonl}]`], rows), "done");
   const opened = (id: string) => home.store.read(id, { kinds: ["result"], prefix: "open_data" });
-  deepStrictEqual([(await opened("a")).length > 0, JSON.stringify(await opened("b")).includes(LONG.train.digest)], [
+  deepStrictEqual([
+    (await opened("a")).length > 0,
+    JSON.stringify(await opened("b")).includes(LONG.train.digest),
+  ], [
     true,
     false,
   ]);
@@ -93,7 +125,7 @@ Deno.test("a fork with nothing that helps says what failed and what to change", 
   }
 });
 
-Deno.test("what only kept rounds would fix may change before the first one, in every flow", async () => {
+Deno.test("a setting that rounds would fix may change before the first one", async () => {
   const home = await freshFakeHome();
   const [train, held] = ["train", "eval"].map((name) => [{ path: `${home.dir}/${name}.jsonl` }]);
   await Deno.writeTextFile(`${home.dir}/eval.jsonl`, "");
@@ -101,6 +133,11 @@ Deno.test("what only kept rounds would fix may change before the first one, in e
   await createRun(home, preference, { config, id: "a", entry: `${SHIPPED}preference` });
   const rows = { train: pairsOf(8), eval: pairsOf(4) };
   strictEqual(await start(home, "a", { rows }), "done");
-  const overrides = ["evaluate.pairs=2", "reference.offload=true", "data.on_long_prompt=drop", "pairs_per_round=4"];
+  const overrides = [
+    "evaluate.pairs=2",
+    "reference.offload=true",
+    "data.on_long_prompt=drop",
+    "pairs_per_round=4",
+  ];
   strictEqual(await forked(home, overrides, rows), "done");
 });

@@ -1,6 +1,19 @@
-import { deepStrictEqual, match, notStrictEqual, ok, rejects, strictEqual } from "node:assert/strict";
+import {
+  deepStrictEqual,
+  match,
+  notStrictEqual,
+  ok,
+  rejects,
+  strictEqual,
+} from "node:assert/strict";
 import { basename, dirname } from "node:path";
-import { OutOfMemoryError, processOwner, type RoundRecord, type RunHead, writeOwner } from "../../engine/mod.ts";
+import {
+  OutOfMemoryError,
+  processOwner,
+  type RoundRecord,
+  type RunHead,
+  writeOwner,
+} from "../../engine/mod.ts";
 import { Crashed, FakeTrainer, MemoryStore, writeFakeModel } from "../../testing/mod.ts";
 import { forkRun, type ForkRunOptions, type Home, residentRows } from "../../runs/mod.ts";
 import type { Replan } from "../../workers/mod.ts";
@@ -26,7 +39,7 @@ async function versions(home: Home, id: string): Promise<Record<number, string>>
   return Object.fromEntries([...upTo, ...own]);
 }
 
-Deno.test("fork: from any round, with nothing changed, ends with its parent's version, weights and ledger", async () => {
+Deno.test("an unchanged fork ends as its parent, from any round", async () => {
   const home = await freshFakeHome();
   await createFakeRun(home, "a");
   const whole = await executeFake(home, "a");
@@ -42,7 +55,7 @@ Deno.test("fork: from any round, with nothing changed, ends with its parent's ve
   }
 });
 
-Deno.test("fork: a run whose settings a resume has changed is forked with the newest, and rounds are cut as before", async () => {
+Deno.test("a fork has the newest settings of a resumed run", async () => {
   const home = await freshFakeHome();
   await createFakeRun(home, "a");
   const changed: SettingChange[] = [
@@ -57,35 +70,52 @@ Deno.test("fork: a run whose settings a resume has changed is forked with the ne
   await fork(home, "a", { round: 3, id: "b" });
   const child = await fork(home, "a", { round: 3, id: "c", overrides: ["workers.port=9002"] });
   const config = JSON.parse(child.config);
-  deepStrictEqual([config.checkpoints.keep_last, config.sampler.replicas, config.workers.port], [5, 1, 9002]);
-  const settingsOf = async (id: string) => (await changedSettings(home.store, { id })).map(({ path }) => path);
+  deepStrictEqual([config.checkpoints.keep_last, config.sampler.replicas, config.workers.port], [
+    5,
+    1,
+    9002,
+  ]);
+  const settingsOf = async (id: string) =>
+    (await changedSettings(home.store, { id })).map(({ path }) => path);
   deepStrictEqual(await settingsOf("b"), ["sampler.replicas", "workers.port"]);
   deepStrictEqual(await settingsOf("c"), ["sampler.replicas"]);
   deepStrictEqual(same(await executeFake(home, "b")), same(whole));
 });
 
-Deno.test("fork: an override changes what comes after the round and nothing before it", async () => {
+Deno.test("a fork's override changes only what comes after the round", async () => {
   const home = await freshFakeHome();
   await createFakeRun(home, "a");
   await executeFake(home, "a");
-  const child = await fork(home, "a", { round: 3, id: "b", overrides: ["trainer.optimizer.lr=0.02", "rounds=8"] });
+  const child = await fork(home, "a", {
+    round: 3,
+    id: "b",
+    overrides: ["trainer.optimizer.lr=0.02", "rounds=8"],
+  });
   deepStrictEqual([child.parent?.run, child.parent?.round], ["a", 3]);
   const ended = await executeFake(home, "b");
   const [before, after] = [await versions(home, "a"), await versions(home, "b")];
   for (const round of [1, 2, 3]) strictEqual(after[round], before[round]);
   for (const round of [4, 5, 6]) notStrictEqual(after[round], before[round]);
-  deepStrictEqual([Object.keys(after).length, ended.ledger.read, ended.ledger.trained], [8, 16, 16]);
+  deepStrictEqual([Object.keys(after).length, ended.ledger.read, ended.ledger.trained], [
+    8,
+    16,
+    16,
+  ]);
   const redo = ended.trainer.calls.filter(({ op }) => op === "train").map(({ args }) =>
     (args as { optimizer: { lr: number } }).optimizer.lr
   );
   deepStrictEqual(redo, [0.1, 0.1, 0.1, 0.02, 0.02, 0.02, 0.02, 0.02]);
 });
 
-Deno.test("fork: before the first round, with other settings, it ends with the weights of a new run of them", async () => {
+Deno.test("a fork before the first round ends as a new run of its settings", async () => {
   const home = await freshFakeHome();
   await createFakeRun(home, "a");
   await executeFake(home, "a");
-  await fork(home, "a", { round: 0, id: "b", overrides: ["trainer.optimizer.lr=0.02", "prompts_per_round=4"] });
+  await fork(home, "a", {
+    round: 0,
+    id: "b",
+    overrides: ["trainer.optimizer.lr=0.02", "prompts_per_round=4"],
+  });
   await createFakeRun(home, "c", { trainer: { optimizer: { lr: 0.02 } }, prompts_per_round: 4 });
   const [forked, anew] = [await executeFake(home, "b"), await executeFake(home, "c")];
   deepStrictEqual([forked.digest, forked.ledger], [anew.digest, anew.ledger]);
@@ -97,30 +127,39 @@ Deno.test("fork: it keeps the checkpoint that it needs, whatever its parent drop
   await createFakeRun(home, "a", { rounds: 12, checkpoints: { every_rounds: 2, keep_last: 1 } });
   const count = async (kind: "note/checkpoint" | "note/checkpoint_dropped" | "round") =>
     (await store.read("a", { kinds: [kind] })).length;
-  // The parent is cut off after its second checkpoint, then forked, then ends and drops all but its last one. Cut off between
-  // the first one's drop and the end of the round, it has none for the rounds that have closed.
-  const useless = async () => await count("note/checkpoint_dropped") > 0 && await count("round") < 4;
+  // The parent is cut off after its second checkpoint, then forked, then ends and drops all but its
+  // last one. Cut off between the first one's drop and the end of the round, it has none for the
+  // rounds that have closed.
+  const useless = async () =>
+    await count("note/checkpoint_dropped") > 0 && await count("round") < 4;
   while (await count("note/checkpoint") < 2 || await useless()) {
     const cut = store.restarted({ crash_after_appends: 4 });
-    await executeFake(home, "a", { store: cut }).catch((error) => ok(error instanceof Crashed, error));
+    await executeFake(home, "a", { store: cut }).catch((error) =>
+      ok(error instanceof Crashed, error)
+    );
   }
   const round = await count("round");
   ok(round >= 3 && round < 6, `${round} rounds`);
   await fork(home, "a", { round, id: "b" });
   const whole = await executeFake(home, "a", { store: store.restarted() });
-  const [own] = (await store.read("b", { kinds: ["note/checkpoint"] })).map(({ value }) => JSON.parse(value));
+  const [own] = (await store.read("b", { kinds: ["note/checkpoint"] })).map(({ value }) =>
+    JSON.parse(value)
+  );
   ok(own.dir.startsWith(`${home.dir}/checkpoints/b/`), own.dir);
   const ended = await executeFake(home, "b");
   deepStrictEqual(same(ended), same(whole));
   strictEqual(ended.recoveries[0]!.batches_redone, round - own.number);
 });
 
-Deno.test("fork: what one that was killed has linked is linked again, and its parent's files stay whole", async () => {
+Deno.test("a fork links again what a killed one has linked", async () => {
   const home = await freshFakeHome();
   await createFakeRun(home, "a");
   const whole = await executeFake(home, "a");
   const notes = await home.store.read("a", { kinds: ["note/checkpoint"] });
-  const { dir, files: [{ path }] } = JSON.parse(notes.at(-1)!.value) as { dir: string; files: [{ path: string }] };
+  const { dir, files: [{ path }] } = JSON.parse(notes.at(-1)!.value) as {
+    dir: string;
+    files: [{ path: string }];
+  };
   const link = `${home.checkpointsDir("b")}/${basename(dir)}/${path}`;
   writeOwner(home.checkpointsDir("b"), await home.owner("b"));
   await Deno.mkdir(dirname(link), { recursive: true });
@@ -133,12 +172,15 @@ Deno.test("fork: what one that was killed has linked is linked again, and its pa
   deepStrictEqual([same(ended), ended.recoveries[0]!.batches_redone], [same(whole), 0]);
 });
 
-Deno.test("fork: nothing is written or removed through a link in what one that was killed has left", async () => {
+Deno.test("a fork writes nothing through links that a killed one has left", async () => {
   const home = await freshFakeHome();
   await createFakeRun(home, "a");
   await executeFake(home, "a");
   const notes = await home.store.read("a", { kinds: ["note/checkpoint"] });
-  const { dir, files } = JSON.parse(notes.at(-1)!.value) as { dir: string; files: { path: string }[] };
+  const { dir, files } = JSON.parse(notes.at(-1)!.value) as {
+    dir: string;
+    files: { path: string }[];
+  };
   const [name, file] = [basename(dir), files[0]!.path];
   const outside = `${home.dir}/outside`;
   const left: Record<string, (own: string) => Promise<void>> = {
@@ -159,7 +201,9 @@ Deno.test("fork: nothing is written or removed through a link in what one that w
     const own = home.checkpointsDir(id);
     writeOwner(own, await home.owner(id));
     await leave(own);
-    if (id === "run") await Deno.copyFile(`${home.checkpointsDir("file")}/owner.json`, `${outside}/owner.json`);
+    if (id === "run") {
+      await Deno.copyFile(`${home.checkpointsDir("file")}/owner.json`, `${outside}/owner.json`);
+    }
     const forked = fork(home, "a", { round: 6, id });
     if (id === "file" || id === "folder") await forked;
     else await rejects(forked, /^\w+: Cannot (remove|use) '?.*because/);
@@ -169,7 +213,7 @@ Deno.test("fork: nothing is written or removed through a link in what one that w
   strictEqual((await Deno.lstat(`${home.checkpointsDir("checkpoint")}/${name}`)).isSymlink, true);
 });
 
-Deno.test("fork: killed after any append and resumed, and forked again, it ends as one that was not", async () => {
+Deno.test("a fork that is killed after any append ends as one that was not", async () => {
   const home = await freshFakeHome();
   const store = home.store as MemoryStore;
   await createFakeRun(home, "a");
@@ -181,30 +225,36 @@ Deno.test("fork: killed after any append and resumed, and forked again, it ends 
   for (let n = 1; n < counting.appends; n += 3) {
     const id = `b${n}`;
     await fork(home, "a", { round: 2, id, overrides });
-    await executeFake(home, id, { store: store.restarted({ crash_after_appends: n }) }).catch((error) =>
-      ok(error instanceof Crashed, error)
-    );
+    await executeFake(home, id, { store: store.restarted({ crash_after_appends: n }) }).catch((
+      error,
+    ) => ok(error instanceof Crashed, error));
     deepStrictEqual(same(await executeFake(home, id, { store: store.restarted() })), same(calm));
   }
   for (const round of [2, 4, 6]) {
     const id = `c${round}`;
     const { parent } = await fork(home, "calm", { round, id });
-    deepStrictEqual([parent?.run, (await residentRows(store, (await store.head(id))!)).length > 0], ["calm", true]);
+    deepStrictEqual(
+      [parent?.run, (await residentRows(store, (await store.head(id))!)).length > 0],
+      ["calm", true],
+    );
     deepStrictEqual(same(await executeFake(home, id)), same(calm));
   }
-  // A round that the fork itself took over is found where it was closed; the settings are the fork's.
+  // A round that the fork itself took over is found where it was closed; the settings are the
+  // fork's.
   strictEqual((await fork(home, "calm", { round: 1, id: "c1" })).parent?.run, "a");
   const early = await executeFake(home, "c1");
   strictEqual(early.status, "done");
   notStrictEqual(early.digest, calm.digest);
 });
 
-Deno.test("fork: what the prefix has fixed is refused by name, all at once, and nothing is recorded", async () => {
+Deno.test("a fork names all fixed settings at once, and records nothing", async () => {
   const home = await freshFakeHome();
   await createFakeRun(home, "a");
   await executeFake(home, "a");
   await writeFakeModel(`${home.dir}/other`, 0.1);
-  for (const name of ["config.json", "model.safetensors"]) await Deno.writeTextFile(`${home.dir}/other/${name}`, "");
+  for (const name of ["config.json", "model.safetensors"]) {
+    await Deno.writeTextFile(`${home.dir}/other/${name}`, "");
+  }
   const refused = async (overrides: string[], words: RegExp, round = 2) => {
     await rejects(fork(home, "a", { round, id: "b", overrides, cwd: home.dir }), (error: Error) => {
       match(error.message, words);
@@ -212,7 +262,10 @@ Deno.test("fork: what the prefix has fixed is refused by name, all at once, and 
     });
     strictEqual(await home.store.head("b"), null);
   };
-  await refused(["model.path=other", "seed=4"], /prefix has fixed:\n {2}seed: .*\n {2}model: every version/);
+  await refused(
+    ["model.path=other", "seed=4"],
+    /prefix has fixed:\n {2}seed: .*\n {2}model: every version/,
+  );
   await refused(["data.train.0.path=model/config.json"], /data: the draws of the prefix/);
   await refused(["prompts_per_round=4"], /prompts_per_round: the next draw depends/);
   await refused(["trainer.dtype=bfloat16"], /trainer.dtype: .*rebuilt with it/);
@@ -224,7 +277,7 @@ Deno.test("fork: what the prefix has fixed is refused by name, all at once, and 
   await refused([], /round 7 of 'round' because only its closed rounds 1 to 6 are kept/, 7);
 });
 
-Deno.test("fork: what a round hands on is not asked for anew by a setting that nobody would read", async () => {
+Deno.test("a setting that nobody reads asks nothing new of a fork", async () => {
   const home = await freshFakeHome();
   const algorithm = { name: "grpo", kl_coef: 0.1, kl_target: 0.5 };
   await createFakeRun(home, "a", { algorithm, reference: { refresh_rounds: 2 } });
@@ -235,10 +288,13 @@ Deno.test("fork: what a round hands on is not asked for anew by a setting that n
     /reference.path: its rounds hand a reference on[^]*algorithm.kl_coef: its rounds carry the steered weight/,
   );
   const freed = ["algorithm.kl_coef=0.2", "algorithm.kl_target=null"];
-  strictEqual((await fork(home, "a", { round: 2, id: "b", overrides: freed, cwd: home.dir })).parent?.run, "a");
+  strictEqual(
+    (await fork(home, "a", { round: 2, id: "b", overrides: freed, cwd: home.dir })).parent?.run,
+    "a",
+  );
 });
 
-Deno.test("fork goes on with the numerics that its parent was replanned to, unless it names others", async () => {
+Deno.test("a fork has its parent's replanned numerics, unless it names others", async () => {
   const home = await freshFakeHome();
   const store = home.store as MemoryStore;
   await createFakeRun(home, "parent");
@@ -247,7 +303,10 @@ Deno.test("fork goes on with the numerics that its parent was replanned to, unle
   trainer.hook = ({ op }, moment) => {
     if (op !== "train" || moment !== "begin" || ++trains !== 4) return;
     trainer.forget();
-    throw new OutOfMemoryError("CUDA out of memory", { exception: "OutOfMemoryError", signal: null });
+    throw new OutOfMemoryError("CUDA out of memory", {
+      exception: "OutOfMemoryError",
+      signal: null,
+    });
   };
   strictEqual((await executeFake(home, "parent", { trainer })).status, "done");
   const cutOf = async (round: number, overrides: string[] = []) => {

@@ -17,15 +17,18 @@ async function withDir(body: (dir: string) => void | Promise<void>): Promise<voi
 
 const PARTS = ["runs", "artifacts", "checkpoints", "logs"];
 
-Deno.test("Home.open() makes a home that its owner alone may enter, and files that its owner alone may read", () =>
+Deno.test("Home.open() makes a home that is private to its owner", () =>
   withDir(async (dir) => {
     const home = Home.open(`${dir}/new/home`);
     const { sha256, bytes } = await home.artifacts.putJson({ row: "a prompt" });
     Deno.mkdirSync(home.runDir("a"));
     home.writeFact("a", { name: "metrics.json", value: {} });
-    deepStrictEqual(["", "/runs", "/artifacts", "/checkpoints", "/logs"].map((name) => modeOf(home.dir + name)), [
-      ...Array(5).fill("700"),
-    ]);
+    deepStrictEqual(
+      ["", "/runs", "/artifacts", "/checkpoints", "/logs"].map((name) => modeOf(home.dir + name)),
+      [
+        ...Array(5).fill("700"),
+      ],
+    );
     strictEqual(modeOf(`${dir}/new`), "755"); // Not ours: only the way there.
     const files = ["holdfast.db", "holdfast.db-wal", "holdfast.db-shm", "runs/a/metrics.json"];
     for (const name of files) strictEqual(modeOf(`${home.dir}/${name}`), "600", name);
@@ -33,7 +36,7 @@ Deno.test("Home.open() makes a home that its owner alone may enter, and files th
     await home.close();
   }));
 
-Deno.test("Home.open() takes from others what an earlier version left open to them, says so once, and leaves links alone", () =>
+Deno.test("Home.open() closes once what an earlier version left open", () =>
   withDir(async (dir) => {
     const [home, elsewhere] = [`${dir}/home`, `${dir}/elsewhere`];
     for (const name of ["", "/runs", "/artifacts", "/logs"]) Deno.mkdirSync(home + name);
@@ -41,15 +44,20 @@ Deno.test("Home.open() takes from others what an earlier version left open to th
     Deno.mkdirSync(elsewhere);
     Deno.symlinkSync(elsewhere, `${home}/checkpoints`);
     const told: string[] = [];
-    for (let i = 0; i < 2; i++) await Home.open(home, { onNotice: (text) => told.push(text) }).close();
+    for (let i = 0; i < 2; i++) {
+      await Home.open(home, { onNotice: (text) => told.push(text) }).close();
+    }
     strictEqual(told.length, 1);
-    match(told[0]!, /home: other users could read runs, artifacts, logs, holdfast\.db\. They are yours alone now/);
+    match(
+      told[0]!,
+      /home: other users could read runs, artifacts, logs, holdfast\.db\. They are yours alone now/,
+    );
     deepStrictEqual(PARTS.map((name) => modeOf(`${home}/${name}`)), ["700", "700", "755", "700"]);
     strictEqual(modeOf(`${home}/holdfast.db`), "600");
     strictEqual(modeOf(home), "755"); // It may be anything's directory: what is in it is closed.
   }));
 
-Deno.test("Home.open() lets a person open the way to a model: what only may be passed through stays so", () =>
+Deno.test("Home.open() leaves a directory that may only be passed through", () =>
   withDir(async (dir) => {
     const home = `${dir}/home`;
     await Home.open(home).close();
@@ -59,7 +67,7 @@ Deno.test("Home.open() lets a person open the way to a model: what only may be p
     deepStrictEqual([modeOf(home), modeOf(`${home}/runs`), told], ["711", "711", []]);
   }));
 
-Deno.test("Home.open() of a home whose checkpoints lie on a disk that is not there still opens", () =>
+Deno.test("Home.open() opens a home whose checkpoint disk is missing", () =>
   withDir(async (dir) => {
     Deno.mkdirSync(`${dir}/home`);
     Deno.symlinkSync(`${dir}/not mounted`, `${dir}/home/checkpoints`);

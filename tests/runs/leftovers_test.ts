@@ -46,27 +46,36 @@ async function there(home: Home, run: string, paths: readonly string[]): Promise
 }
 
 /** A graph without workers. */
-const plain = graph("plain", z.strictObject({ fails: z.boolean().default(false) }), (g, { fails }) => {
-  const stage = defineStage({
-    name: "one",
-    version: 1,
-    input: z.strictObject({ fails: z.boolean() }),
-    output: z.number(),
-    run(input) {
-      if (input.fails) throw new Error("on purpose");
-      return 1;
-    },
-  });
-  return g.stage(stage, { fails });
-});
+const plain = graph(
+  "plain",
+  z.strictObject({ fails: z.boolean().default(false) }),
+  (g, { fails }) => {
+    const stage = defineStage({
+      name: "one",
+      version: 1,
+      input: z.strictObject({ fails: z.boolean() }),
+      output: z.number(),
+      run(input) {
+        if (input.fails) throw new Error("on purpose");
+        return 1;
+      },
+    });
+    return g.stage(stage, { fails });
+  },
+);
 
-async function run(home: Home, id: string, config: { fails?: boolean }, before: (home: Home) => Promise<void>) {
+async function run(
+  home: Home,
+  id: string,
+  config: { fails?: boolean },
+  before: (home: Home) => Promise<void>,
+) {
   const head = await createRun(home, plain, { config, id, entry: "" });
   await before(home);
   return await executeRun(home, { head, graph: plain.build(config) });
 }
 
-Deno.test("what killed engines and workers left is gone when the run has ended, and nothing else", async () => {
+Deno.test("only what killed processes left is gone when a run has ended", async () => {
   const home = await freshFakeHome();
   try {
     const left = (id: string) => () => put(home, id, [...LEFT, ...KEPT]);
@@ -87,12 +96,16 @@ Deno.test("what killed engines and workers left is gone when the run has ended, 
   }
 });
 
-Deno.test("checkpoints that rows name stay, and all of them where a row cannot be read", async () => {
+Deno.test("recorded checkpoints stay, or all where a row cannot be read", async () => {
   const home = await freshFakeHome();
   try {
     await createFakeRun(home, "a");
     await executeFake(home, "a");
-    const [row] = await home.store.read("a", { kinds: ["note/checkpoint"], newest_first: true, limit: 1 });
+    const [row] = await home.store.read("a", {
+      kinds: ["note/checkpoint"],
+      newest_first: true,
+      limit: 1,
+    });
     const recorded = `checkpoints/RUN/${JSON.parse(row!.value).dir.split("/").at(-1)}/weights.json`;
     const stray = `${STRAY}/weights.json`;
     await put(home, "a", [recorded, stray]);

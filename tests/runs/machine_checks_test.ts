@@ -6,15 +6,24 @@ const ROOT = new URL("../../", import.meta.url).pathname;
 /** An environment that has what requirement files lock, as far as `importlib.metadata` sees. */
 async function installed(home: string, requirements: string[]): Promise<void> {
   const dir = `${home}/env/made`;
-  const files = requirements.map((name) => Deno.readTextFile(`${ROOT}workers/python/requirements/${name}.txt`));
+  const files = requirements.map((name) =>
+    Deno.readTextFile(`${ROOT}workers/python/requirements/${name}.txt`)
+  );
   const text = (await Promise.all(files)).join("\n");
   for (const [, name, version] of text.matchAll(/^([\w.-]+)==(\S+)/gm)) {
     const info = `${dir}/${name!.replaceAll("-", "_")}-${version}.dist-info`;
     await Deno.mkdir(info, { recursive: true });
-    await Deno.writeTextFile(`${info}/METADATA`, `Metadata-Version: 2.1\nName: ${name}\nVersion: ${version}\n`);
+    await Deno.writeTextFile(
+      `${info}/METADATA`,
+      `Metadata-Version: 2.1\nName: ${name}\nVersion: ${version}\n`,
+    );
   }
   await Deno.mkdir(`${dir}/bin`);
-  await Deno.writeTextFile(`${dir}/bin/python`, `#!/bin/sh\nPYTHONPATH='${dir}' exec python3 "$@"\n`, { mode: 0o755 });
+  await Deno.writeTextFile(
+    `${dir}/bin/python`,
+    `#!/bin/sh\nPYTHONPATH='${dir}' exec python3 "$@"\n`,
+    { mode: 0o755 },
+  );
 }
 
 for (
@@ -42,13 +51,20 @@ for (
 }
 
 Deno.test("machineChecks() names a home that cannot be, as it lies in a file", async () => {
-  const disk = (await machineChecks(`${ROOT}README.md/a/home`)).find(({ name }) => name === "disk")!;
-  deepStrictEqual([disk.verdict, disk.says], ["FAIL", `the home cannot be inside '${ROOT}README.md', which is a file`]);
+  const disk = (await machineChecks(`${ROOT}README.md/a/home`)).find(({ name }) =>
+    name === "disk"
+  )!;
+  deepStrictEqual([disk.verdict, disk.says], [
+    "FAIL",
+    `the home cannot be inside '${ROOT}README.md', which is a file`,
+  ]);
 });
 
-Deno.test("machineChecks() looks at a store only where one is named, and says why it does not answer", async () => {
+Deno.test("machineChecks() says why a named store does not answer", async () => {
   const named = async (store?: string) =>
-    (await machineChecks("nowhere", { store })).filter(({ name }) => name === "store").map(({ verdict }) => verdict);
+    (await machineChecks("nowhere", { store })).filter(({ name }) => name === "store").map((
+      { verdict },
+    ) => verdict);
   deepStrictEqual(await named(), []);
   deepStrictEqual(await named("postgres://nobody@127.0.0.1:1/none"), ["FAIL"]);
 });

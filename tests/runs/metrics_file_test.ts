@@ -61,7 +61,9 @@ async function life(home: Home, id: string, crash_after_appends?: number): Promi
   }
 }
 
-/** As it is compared with another run's: without what says when, in an order that no clock decides. */
+/**
+ * As it is compared with another run's: without what says when, in an order that no clock decides.
+ */
 function sorted(lines: MetricsLine[]): string[] {
   const timeless = ({ at_ms: _, metrics, ...line }: MetricsLine) => {
     const numbers = Object.entries(metrics).filter(([name]) => !name.startsWith("time/"));
@@ -83,13 +85,14 @@ function neverBackward(lines: MetricsLine[]): void {
 const DAMAGE: Record<string, (path: string) => Promise<void>> = {
   none: () => Promise.resolve(),
   torn: async (path) => await Deno.truncate(path, Math.floor((await Deno.stat(path)).size / 2)),
-  doubled: async (path) => await Deno.writeTextFile(path, await Deno.readTextFile(path), { append: true }),
+  doubled: async (path) =>
+    await Deno.writeTextFile(path, await Deno.readTextFile(path), { append: true }),
   garbage: async (path) => await Deno.writeTextFile(path, "\u0000{"),
   empty: async (path) => await Deno.writeTextFile(path, ""),
   gone: async (path) => await Deno.remove(path),
 };
 
-Deno.test("metrics.jsonl: every line has its round, its stage and the version that it is of", async () => {
+Deno.test("metrics.jsonl names round, stage and version in every line", async () => {
   const { home } = await freshRun("a");
   await life(home, "a");
   const lines = await linesOf(home, "a");
@@ -115,7 +118,7 @@ Deno.test("metrics.jsonl: every line has its round, its stage and the version th
   strictEqual(evaluations.length, 4);
 });
 
-Deno.test("metrics.jsonl: killed after any append, whatever becomes of the file, it ends as an undisturbed run's", async () => {
+Deno.test("metrics.jsonl ends whole, even after a kill at any append", async () => {
   const { home: calm } = await freshRun("a");
   await life(calm, "a");
   const wanted = sorted(await linesOf(calm, "a"));
@@ -129,7 +132,9 @@ Deno.test("metrics.jsonl: killed after any append, whatever becomes of the file,
       const { home } = await freshRun("a");
       for (const { append, damage } of troubles) {
         if ((await home.store.head("a"))!.status !== "done") await life(home, "a", append);
-        await DAMAGE[damage]!(fileOf(home, "a")).catch((error) => ok(error instanceof Deno.errors.NotFound));
+        await DAMAGE[damage]!(fileOf(home, "a")).catch((error) =>
+          ok(error instanceof Deno.errors.NotFound)
+        );
       }
       const ended = (await home.store.head("a"))!.status === "done";
       await (ended ? MetricsFile.remake(home, (await home.store.head("a"))!) : life(home, "a"));
@@ -150,7 +155,7 @@ Deno.test("metrics.jsonl: killed after any append, whatever becomes of the file,
   );
 });
 
-Deno.test("metrics.jsonl of a fork begins with what it took over, and its own rounds follow", async () => {
+Deno.test("metrics.jsonl of a fork begins with its parent's lines", async () => {
   const { home } = await freshRun("a");
   await life(home, "a");
   const whole = await linesOf(home, "a");
@@ -166,17 +171,24 @@ Deno.test("metrics.jsonl of a fork begins with what it took over, and its own ro
     deepStrictEqual(lines.map(({ key }) => key).toSorted(), whole.map(({ key }) => key).toSorted());
     const shared = lines.filter((line) => line.round !== null && line.round <= round);
     deepStrictEqual(shared, whole.filter((line) => line.round !== null && line.round <= round));
-    const [first] = lines.filter((line) => line.stage === "train_policy" && line.round === round + 1);
-    ok(!whole.some(({ version }) => version === first!.version), "its first own step has other settings");
+    const [first] = lines.filter((line) =>
+      line.stage === "train_policy" && line.round === round + 1
+    );
+    ok(
+      !whole.some(({ version }) => version === first!.version),
+      "its first own step has other settings",
+    );
   }
 });
 
-Deno.test("an engine that was superseded adds nothing to the file of the one that came after it", async () => {
+Deno.test("a superseded engine adds nothing to its successor's metrics", async () => {
   const { home, head } = await freshRun("a");
   await Deno.mkdir(home.runDir("a"), { recursive: true });
   const started = (epoch: number) =>
     ({ type: "run_started", run: "a", at_ms: 0, epoch, resumed: false, name: "a" }) as const;
-  const files = [1, 2].map(() => new MetricsFile(home, { head, owns: () => Promise.resolve(true) })); // It was frozen after it had looked.
+  const files = [1, 2].map(() =>
+    new MetricsFile(home, { head, owns: () => Promise.resolve(true) })
+  ); // It was frozen after it had looked.
   files[0]!.on(started(1));
   await files[0]!.flush();
   files[1]!.on(started(2));

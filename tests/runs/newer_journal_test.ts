@@ -1,6 +1,13 @@
 import { deepStrictEqual, match, rejects, strictEqual } from "node:assert/strict";
 import { Engine, InvalidInputError, JOURNAL_VERSION, type ServeEvent } from "../../engine/mod.ts";
-import { collectGarbage, findRun, forkRun, resumeRun, serveRuns, verifyRun } from "../../runs/mod.ts";
+import {
+  collectGarbage,
+  findRun,
+  forkRun,
+  resumeRun,
+  serveRuns,
+  verifyRun,
+} from "../../runs/mod.ts";
 import { online } from "../../flows/online.ts";
 import { createFakeRun, freshFakeHome } from "./fake_home.ts";
 
@@ -9,34 +16,56 @@ const refusal = ({ code, message }: InvalidInputError) => {
   strictEqual(code, "invalid_input");
   match(
     message,
-    new RegExp(`'later' because its journal has version ${NEWER} and .* knows up to ${JOURNAL_VERSION}\\.`),
+    new RegExp(
+      `'later' because its journal has version ${NEWER} and .* knows up to ${JOURNAL_VERSION}\\.`,
+    ),
   );
   return true;
 };
 
-Deno.test("a run whose journal a newer Holdfast wrote is refused by whatever reads it, with both versions", async () => {
+Deno.test("a journal of a newer Holdfast is refused, with both versions", async () => {
   const home = await freshFakeHome();
   const { store, artifacts } = home;
   const known = await createFakeRun(home, "known");
   strictEqual(known.journal, JOURNAL_VERSION);
   const { config, entry, graph, graph_hash, name, packages } = known;
-  const head = await store.create({ id: "later", config, entry, graph, graph_hash, name, packages, journal: NEWER });
+  const head = await store.create({
+    id: "later",
+    config,
+    entry,
+    graph,
+    graph_hash,
+    name,
+    packages,
+    journal: NEWER,
+  });
   const uses: Record<string, () => Promise<unknown>> = {
     "every command that names a run": () => findRun(home, "later"),
     resume: () => resumeRun(home, "later"),
     fork: () => forkRun(home, head, { round: 0 }),
     verify: () => verifyRun(home, head),
     gc: () => collectGarbage(home),
-    "an engine": () => new Engine({ store, artifacts }).execute("later", online.build(JSON.parse(config))),
+    "an engine": () =>
+      new Engine({ store, artifacts }).execute("later", online.build(JSON.parse(config))),
   };
   for (const use of Object.values(uses)) await rejects(use(), refusal);
   deepStrictEqual(await store.head("later"), head);
 });
 
-Deno.test("an engine that serves leaves a run whose journal a newer Holdfast wrote, and says why", async () => {
+Deno.test("a serving engine leaves a run of a newer Holdfast, and says why", async () => {
   const home = await freshFakeHome();
   const { config, entry, graph, graph_hash, name, packages } = await createFakeRun(home, "known");
-  const later = { id: "later", config, entry, graph, graph_hash, name, packages, journal: NEWER, queue: "q" };
+  const later = {
+    id: "later",
+    config,
+    entry,
+    graph,
+    graph_hash,
+    name,
+    packages,
+    journal: NEWER,
+    queue: "q",
+  };
   const head = await home.store.create(later);
   const events: ServeEvent[] = [];
   const { signal: drain } = new AbortController();

@@ -4,40 +4,61 @@ import { onlineConfig, rowsOf, scratch } from "../flows/fixtures.ts";
 
 async function modelOf(config: unknown): Promise<string> {
   const dir = await scratch();
-  await Deno.writeTextFile(`${dir}/config.json`, typeof config === "string" ? config : JSON.stringify(config));
+  await Deno.writeTextFile(
+    `${dir}/config.json`,
+    typeof config === "string" ? config : JSON.stringify(config),
+  );
   return dir;
 }
 
-Deno.test("questionsOf() asks about tokens_max beyond the model's context, or beyond the sampler's", async () => {
+Deno.test("questionsOf() asks about tokens_max beyond the context", async () => {
   const model = await modelOf({ max_position_embeddings: 512 });
-  const asked = (sampler: Record<string, unknown>, dir = model) => questionsOf(onlineConfig(dir, { sampler }), {});
+  const asked = (sampler: Record<string, unknown>, dir = model) =>
+    questionsOf(onlineConfig(dir, { sampler }), {});
   deepStrictEqual(asked({ tokens_max: 511 }), []);
-  match(asked({ tokens_max: 512 })[0]!, /^sampler\.tokens_max is 512, and the model's context has room for 512 tokens/);
-  match(asked({ tokens_max: 300, max_model_len: 256 })[0]!, /sampler\.max_model_len has room for 256/);
+  match(
+    asked({ tokens_max: 512 })[0]!,
+    /^sampler\.tokens_max is 512, and the model's context has room for 512 tokens/,
+  );
+  match(
+    asked({ tokens_max: 300, max_model_len: 256 })[0]!,
+    /sampler\.max_model_len has room for 256/,
+  );
   match(asked({ tokens_max: 600, max_model_len: 1024 })[0]!, /room for 512/);
   const nested = await modelOf({ text_config: { max_position_embeddings: 64 } });
   strictEqual(asked({ tokens_max: 64 }, nested).length, 1);
-  for (const unknown of ["", "{}", "[]", "{", "null", "3", '{"text_config":null}', '{"text_config":3}']) {
+  for (
+    const unknown of ["", "{}", "[]", "{", "null", "3", '{"text_config":null}', '{"text_config":3}']
+  ) {
     deepStrictEqual(asked({ tokens_max: 1e9 }, await modelOf(unknown)), []);
   }
 });
 
 Deno.test("questionsOf() asks about a round of more rows than there are", () => {
-  const asked = (size: number) => questionsOf(onlineConfig("/none", { prompts_per_round: 8 }), { train: rowsOf(size) });
+  const asked = (size: number) =>
+    questionsOf(onlineConfig("/none", { prompts_per_round: 8 }), { train: rowsOf(size) });
   deepStrictEqual(asked(8), []);
-  match(asked(4)[0]!, /^prompts_per_round is 8, and there are 4 rows to train on: a round has every row 2\.0 times/);
+  match(
+    asked(4)[0]!,
+    /^prompts_per_round is 8, and there are 4 rows to train on: a round has every row 2\.0 times/,
+  );
   const warm = { warmup: { rows_per_round: 9 }, online: { prompts_per_round: 9 } };
   strictEqual(questionsOf(warm as never, { train: rowsOf(4) }).length, 2);
 });
 
 Deno.test("questionsOf() asks about bfloat16 on a CPU that has no instructions for it", () => {
   const asked = (cpuFlags: string | null, device: "cpu" | "cuda" = "cpu") => {
-    const blocks = { trainer: { dtype: "bfloat16", device }, sampler: { tokens_max: 1, dtype: "bfloat16", device } };
+    const blocks = {
+      trainer: { dtype: "bfloat16", device },
+      sampler: { tokens_max: 1, dtype: "bfloat16", device },
+    };
     return questionsOf(blocks as never, {}, () => cpuFlags);
   };
   strictEqual(asked(" fpu avx2 avx512_bf16vl avx512bw").length, 2);
   match(asked(" fpu avx2")[0]!, /^trainer\.dtype is bfloat16.*Fix: trainer\.dtype=float32$/);
-  for (const known of [" avx2 avx512_bf16 x", " amx_bf16", " fphp bf16 i8mm"]) deepStrictEqual(asked(known), []);
+  for (const known of [" avx2 avx512_bf16 x", " amx_bf16", " fphp bf16 i8mm"]) {
+    deepStrictEqual(asked(known), []);
+  }
   deepStrictEqual(asked(null), []);
   deepStrictEqual(asked(" avx2", "cuda"), []);
   const plain = { trainer: { dtype: "float32", device: "cpu" } };

@@ -7,17 +7,26 @@ import { execute, onlineConfig, stores } from "../flows/fixtures.ts";
 
 /** Two loops, neither called round. */
 const named = graph("named", OnlineConfig, (g, config) => {
-  const start = g.stage(preparePolicy, { model_path: config.model.path, optimizer: config.trainer.optimizer });
+  const start = g.stage(preparePolicy, {
+    model_path: config.model.path,
+    optimizer: config.trainer.optimizer,
+  });
   const data = g.stage(openData, { split: "train" });
   const rounds = (name: string, policy: typeof start) =>
     g.loop(name, { times: 2, carry: { policy } }, (r) => {
-      const scored = scoredRollouts(r, config, { data, round: r.index, policy: r.carried("policy") });
-      return { policy: trainedOn(r, config, { scored, policy: r.carried("policy"), reference: start }) };
+      const scored = scoredRollouts(r, config, {
+        data,
+        round: r.index,
+        policy: r.carried("policy"),
+      });
+      return {
+        policy: trainedOn(r, config, { scored, policy: r.carried("policy"), reference: start }),
+      };
     }).policy;
   return rounds("later", rounds("first", start));
 });
 
-Deno.test("readRollouts() finds the samples of a loop of any name: the newest, or the one that is named", async () => {
+Deno.test("readRollouts() finds samples of the newest loop, or the named one", async () => {
   const used = await stores();
   await execute(named, onlineConfig(used.model), used);
   const home = new Home(used.dir, used);
@@ -28,5 +37,8 @@ Deno.test("readRollouts() finds the samples of a loop of any name: the newest, o
   deepStrictEqual(await places({}), ["later/2"]);
   deepStrictEqual(await places({ loop: "first" }), ["first/2"]);
   deepStrictEqual(await places({ loop: "first", round: 1 }), ["first/1"]);
-  await rejects(places({ loop: "none", round: 1 }), /none\/1 of 'run' because .* Loops with some: first, later/);
+  await rejects(
+    places({ loop: "none", round: 1 }),
+    /none\/1 of 'run' because .* Loops with some: first, later/,
+  );
 });

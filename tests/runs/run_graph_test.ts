@@ -3,7 +3,6 @@ import { z } from "zod";
 import { defineStage, type EngineEvent, graph, InvalidInputError } from "../../engine/mod.ts";
 import { setting } from "../../data/mod.ts";
 import { Home, resumeRun, runGraph, runView } from "../../runs/mod.ts";
-import { workerBlocks } from "../../runs/session.ts";
 
 let broken = false;
 
@@ -19,10 +18,18 @@ const half = defineStage({
 });
 
 /** Exported, as `resume` imports it by the entry that the run recorded. */
-export const quarters = graph("quarters", z.strictObject({ n: z.number().default(8) }), (g, config) => {
-  const first = g.stage(half, { n: config.n }, { as: "first" });
-  return g.loop("again", { times: 1, carry: { n: first } }, (r) => ({ n: r.stage(half, { n: r.carried("n") }) })).n;
-});
+export const quarters = graph(
+  "quarters",
+  z.strictObject({ n: z.number().default(8) }),
+  (g, config) => {
+    const first = g.stage(half, { n: config.n }, { as: "first" });
+    return g.loop(
+      "again",
+      { times: 1, carry: { n: first } },
+      (r) => ({ n: r.stage(half, { n: r.carried("n") }) }),
+    ).n;
+  },
+);
 const entry = `${import.meta.url}#quarters`;
 
 const given: number[] = [];
@@ -49,7 +56,10 @@ export const bounded = graph(
   (g, { limits: { most } }) => {
     const first = g.stage(limited, { most, after: 0 }, { as: "first" });
     return g.loop("again", { times: 1, carry: { first } }, (r) => {
-      return { first: r.carried("first"), second: r.stage(limited, { most, after: r.carried("first") }) };
+      return {
+        first: r.carried("first"),
+        second: r.stage(limited, { most, after: r.carried("first") }),
+      };
     });
   },
 );
@@ -64,7 +74,7 @@ async function withDir(body: (dir: string) => Promise<void>): Promise<void> {
   }
 }
 
-Deno.test("runGraph() runs a graph to its end, and the same call answers how a run of that id ended", async () => {
+Deno.test("runGraph() runs a graph, and again answers how it ended", async () => {
   await withDir(async (home) => {
     const options = { config: {}, home, entry, id: "q" };
     deepStrictEqual(await runGraph(quarters, options), { status: "done", output: 2, run: "q" });
@@ -76,15 +86,18 @@ Deno.test("runGraph() runs a graph to its end, and the same call answers how a r
 Deno.test("runGraph() refuses a run of that id that began with another configuration", async () => {
   await withDir(async (home) => {
     await runGraph(quarters, { config: {}, home, entry, id: "q" });
-    await rejects(runGraph(quarters, { config: { n: 9 }, home, entry, id: "q" }), (error: InvalidInputError) => {
-      strictEqual(error.code, "invalid_input");
-      strictEqual(error.message.includes(`it began with {"n":8}, this call has {"n":9}`), true);
-      return true;
-    });
+    await rejects(
+      runGraph(quarters, { config: { n: 9 }, home, entry, id: "q" }),
+      (error: InvalidInputError) => {
+        strictEqual(error.code, "invalid_input");
+        strictEqual(error.message.includes(`it began with {"n":8}, this call has {"n":9}`), true);
+        return true;
+      },
+    );
   });
 });
 
-Deno.test("runGraph() goes on with another value of a setting that may change, and every later resume has the newest", async () => {
+Deno.test("runGraph() resumes with a changed setting, which stays", async () => {
   await withDir(async (dir) => {
     const home = Home.open(dir);
     const options = { home, entry: `${import.meta.url}#bounded`, id: "b" };
@@ -93,9 +106,13 @@ Deno.test("runGraph() goes on with another value of a setting that may change, a
     };
     try {
       strictEqual((await runGraph(bounded, { ...options, config: {}, onEvent })).status, "failed");
-      strictEqual((await runGraph(bounded, { ...options, config: { limits: { most: 2 } } })).status, "failed");
       strictEqual(
-        (await runGraph(bounded, { ...options, config: { limits: { most: 3, far: "there" } } })).status,
+        (await runGraph(bounded, { ...options, config: { limits: { most: 2 } } })).status,
+        "failed",
+      );
+      strictEqual(
+        (await runGraph(bounded, { ...options, config: { limits: { most: 3, far: "there" } } }))
+          .status,
         "failed",
       );
       strictEqual((await resumeRun(home, "b")).status, "failed");
@@ -107,7 +124,10 @@ Deno.test("runGraph() goes on with another value of a setting that may change, a
       strictEqual((await resumeRun(home, "b")).status, "done");
       deepStrictEqual(given, [1, 1, 2, 3, 3, 3, 3], "what was recorded with 1 stands");
       const head = (await home.store.head("b"))!;
-      const { settings, recoveries } = await runView(home.store, head, { workers: [], metrics: {} });
+      const { settings, recoveries } = await runView(home.store, head, {
+        workers: [],
+        metrics: {},
+      });
       deepStrictEqual(settings.map(({ path, from, to }) => [path, from, to]), [
         ["limits.most", 1, 2],
         ["limits.far", "here", "there"],
@@ -120,7 +140,7 @@ Deno.test("runGraph() goes on with another value of a setting that may change, a
   });
 });
 
-Deno.test("resumeRun() imports the recorded entry and goes on with what failed, no finished stage again", async () => {
+Deno.test("resumeRun() imports the recorded entry and repeats only what failed", async () => {
   await withDir(async (home) => {
     const started: string[] = [];
     const onEvent = (event: EngineEvent) => {
@@ -141,19 +161,12 @@ Deno.test("resumeRun() says what is missing: the run, or the graph in its module
     const home = Home.open(dir);
     try {
       await runGraph(quarters, { config: {}, home, entry: `${import.meta.url}#gone`, id: "q" });
-      await rejects(resumeRun(home, "q"), { code: "invalid_input", message: /exports no graph 'gone'/ });
+      await rejects(resumeRun(home, "q"), {
+        code: "invalid_input",
+        message: /exports no graph 'gone'/,
+      });
     } finally {
       await home.close();
     }
   });
-});
-
-Deno.test("workerBlocks() gives what was recorded before a setting was there its default, and keeps what it does not know", () => {
-  const recorded = { engine: "torch", ranks: 1, zero: 0, dtype: "float32", mine: 7 };
-  const blocks = workerBlocks({ trainer: recorded, sampler: { engine: "huggingface" }, seed: 3 })!;
-  const { offload, packing, ...trainer } = blocks.trainer;
-  deepStrictEqual([offload, packing], [{ optimizer: false, parameters: false }, false]);
-  deepStrictEqual({ ...trainer, ...recorded }, trainer);
-  strictEqual(blocks.sampler.replicas, 1);
-  strictEqual(workerBlocks({ seed: 3 }), null, "a graph without a trainer has no workers");
 });

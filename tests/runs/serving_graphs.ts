@@ -15,4 +15,8 @@ const double = defineStage({
 export const doubled = graph("doubled", Config, (g, { n }) => g.stage(double, { n }));
 
 /** The same name and another graph: another version of the code. */
-export const older = graph("doubled", Config, (g, { n }) => g.stage({ ...double, version: 0 }, { n }));
+export const older = graph(
+  "doubled",
+  Config,
+  (g, { n }) => g.stage({ ...double, version: 0 }, { n }),
+);

@@ -51,15 +51,13 @@ const CONFIGS: { [name: string]: Record<string, unknown> & { flow: Flow } } = {
   },
   quickstart: { flow: "quickstart", warmup, online: sizes, ...rewards, ...trained },
   preference: {
-    ...{
-      flow: "preference",
-      rounds: 4,
-      pairs_per_round: 2,
-      model: { path: "m" },
-      data,
-      task: {},
-      warmup,
-    },
+    flow: "preference",
+    rounds: 4,
+    pairs_per_round: 2,
+    model: { path: "m" },
+    data,
+    task: {},
+    warmup,
     ...trained,
   },
 };
@@ -70,8 +68,11 @@ const STEERED = {
 const EVALUATED = ["online", "supervised", "preference"];
 
 const LOOPS: Record<Flow, string[]> = {
-  ...{ online: ["round"], supervised: ["step"], evaluate: [] },
-  ...{ quickstart: ["step", "round"], preference: ["step", "round"] },
+  online: ["round"],
+  supervised: ["step"],
+  evaluate: [],
+  quickstart: ["step", "round"],
+  preference: ["step", "round"],
 };
 
 type Fields = Record<string, unknown>;
@@ -84,7 +85,9 @@ export type Refused = (
 /** Each configuration, and which of its settings it is there for. */
 function cases(): { name: string; flow: Flow; config: Fields; below: string }[] {
   const plain = Object.entries(CONFIGS).map(([name, config]) => ({
-    ...{ name, flow: config.flow, below: "" },
+    name,
+    flow: config.flow,
+    below: "",
     config: EVALUATED.includes(name) ? { evaluate: {}, ...config } : config as Fields,
   }));
   const online = plain[0]!.config;
@@ -94,17 +97,24 @@ function cases(): { name: string; flow: Flow; config: Fields; below: string }[] 
       const whole = { ...config, algorithm };
       const fits = flow !== "quickstart" && FLOWS[flow].safeParse(whole).success &&
         "algorithm" in FLOWS[flow].shape;
-      return fits ? [{ name: `${flow} ${name}`, flow, config: whole as Fields, below: "algorithm" }] : [];
+      return fits
+        ? [{ name: `${flow} ${name}`, flow, config: whole as Fields, below: "algorithm" }]
+        : [];
     })
   );
   const steered = (below: string) => ({
-    ...{ name: "online steered", flow: "online" as const, below },
+    name: "online steered",
+    flow: "online" as const,
+    below,
     config: { ...online, ...STEERED } as Fields,
   });
   return [...plain, ...algorithms, steered("reference"), steered("algorithm")];
 }
 
-/** One line for each setting: `path | forks that refuse it | resume`, and the configurations it is in. */
+/**
+ * One line for each setting: `path | forks that refuse it | resume`, and the configurations it is
+ * in.
+ */
 export function verdicts(refused: Refused, replans: readonly string[]): string[] {
   const lines = new Map<string, string[]>();
   for (const { name, flow, config, below } of cases()) {

@@ -1,7 +1,13 @@
 /** Runs that die and go on with other settings, of those that a resume may change. */
 import { deepStrictEqual, ok, strictEqual } from "node:assert/strict";
 import fc from "fast-check";
-import { changeable, OnlineConfig, type SettingChange, settingChanges, withSettings } from "../../configs/mod.ts";
+import {
+  changeable,
+  OnlineConfig,
+  type SettingChange,
+  settingChanges,
+  withSettings,
+} from "../../configs/mod.ts";
 import { Engine } from "../../engine/mod.ts";
 import { Crashed, fakeRun, type MemoryStore } from "../../testing/mod.ts";
 import { online } from "../../flows/online.ts";
@@ -9,7 +15,10 @@ import { earlierConfigs, graphConfig } from "../../runs/settings.ts";
 import { onlineConfig, rowsOf, scoredItem, stores } from "../flows/fixtures.ts";
 import type { Operator } from "../../workers/mod.ts";
 
-/** Values of each setting, the first being a run's first. The test fails for a setting that has none here. */
+/**
+ * Values of each setting, the first being a run's first. The test fails for a setting that has none
+ * here.
+ */
 const VALUES: Record<string, [unknown, ...unknown[]]> = {
   "checkpoints.every_rounds": [2, 1, 3],
   "checkpoints.keep_last": [1, 4],
@@ -25,7 +34,12 @@ const VALUES: Record<string, [unknown, ...unknown[]]> = {
   "reward.1.timeout_ms": [70_000, 10_000],
 };
 
-const REWARD = { name: "python", source: "/nowhere/reward.py:good", timeout_ms: 10_000, file_mib: null };
+const REWARD = {
+  name: "python",
+  source: "/nowhere/reward.py:good",
+  timeout_ms: 10_000,
+  file_mib: null,
+};
 
 /** Scores a completion by its length. */
 const POOL: Operator = {
@@ -38,7 +52,10 @@ const POOL: Operator = {
 
 type Step = { crash: number | undefined; set: Record<string, number> };
 
-/** Executes a run engine by engine, each until it has appended so often, with the settings of its step. */
+/**
+ * Executes a run engine by engine, each until it has appended so often, with the settings of its
+ * step.
+ */
 async function resumed(steps: Step[], overrides: Record<string, unknown>) {
   const places = await stores();
   const config = onlineConfig(places.model, {
@@ -64,11 +81,17 @@ async function resumed(steps: Step[], overrides: Record<string, unknown>) {
     now = next;
     const graph = online.build(graphConfig(config, changes));
     const fake = await fakeRun({
-      ...{ ...places, store, run: "run", rows: { train: rowsOf(16), eval: rowsOf(4) }, pool: POOL },
+      ...places,
+      store,
+      run: "run",
+      rows: { train: rowsOf(16), eval: rowsOf(4) },
+      pool: POOL,
     });
     const engine = new Engine({ store, artifacts: places.artifacts, resources: fake.resources });
     try {
-      const outcome = await engine.execute("run", graph, { earlier: earlierConfigs(graph.config, changes) });
+      const outcome = await engine.execute("run", graph, {
+        earlier: earlierConfigs(graph.config, changes),
+      });
       strictEqual(outcome.status, "done", JSON.stringify(outcome));
       return {
         output: (outcome as unknown as { output: { policy: { version: string } } }).output,
@@ -94,7 +117,9 @@ for (const algorithm of ["grpo", "dapo"]) {
     const overrides = { algorithm: { name: algorithm } };
     const calm = await resumed([{ crash: undefined, set: {} }], overrides);
     ok(calm.appends > 20);
-    const set = fc.dictionary(fc.constantFrom(...Object.keys(VALUES)), fc.nat(2), { noNullPrototype: true });
+    const set = fc.dictionary(fc.constantFrom(...Object.keys(VALUES)), fc.nat(2), {
+      noNullPrototype: true,
+    });
     const steps = fc.array(fc.record({ crash: fc.integer({ min: 1, max: calm.appends }), set }), {
       minLength: 1,
       maxLength: 3,
@@ -102,7 +127,10 @@ for (const algorithm of ["grpo", "dapo"]) {
     await fc.assert(
       fc.asyncProperty(steps, set, async (crashing, last) => {
         const begin = { crash: calm.appends >> 1, set: {} };
-        const { output } = await resumed([begin, ...crashing, { crash: undefined, set: last }], overrides);
+        const { output } = await resumed(
+          [begin, ...crashing, { crash: undefined, set: last }],
+          overrides,
+        );
         strictEqual(output.policy.version, calm.output.policy.version);
       }),
       { numRuns: 40 },

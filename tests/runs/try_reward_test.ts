@@ -4,9 +4,12 @@ import { tryReward } from "../../runs/mod.ts";
 const DATA = new URL("../../examples/sorting.jsonl", import.meta.url).pathname;
 const options = { data: DATA, count: 8, timeout_ms: 1000, home: "nowhere" };
 
-Deno.test("tryReward() scores each row on the answer that it teaches, and counts the rows of each score", async () => {
+Deno.test("tryReward() scores each row on its own answer, and counts scores", async () => {
   const { results, scores, rows, failed } = await tryReward("exact_match", options);
-  deepStrictEqual(results.map(({ row_id, score }) => [row_id, score]), [["one", 1], ["two", 0], ["three", 0], [
+  deepStrictEqual(results.map(({ row_id, score }) => [row_id, score]), [["one", 1], ["two", 0], [
+    "three",
+    0,
+  ], [
     "four",
     0,
   ]]);
@@ -17,10 +20,17 @@ Deno.test("tryReward() scores each row on the answer that it teaches, and counts
 Deno.test("tryReward() calls what a reward throws the row's failure, and goes on", async () => {
   const data = await Deno.makeTempFile({ suffix: ".jsonl" });
   try {
-    const rows = ["a word", "7"].map((answer, i) => ({ id: `${i}`, prompt: "?", answer, completion: "#### 7" }));
+    const rows = ["a word", "7"].map((answer, i) => ({
+      id: `${i}`,
+      prompt: "?",
+      answer,
+      completion: "#### 7",
+    }));
     await Deno.writeTextFile(data, rows.map((row) => `${JSON.stringify(row)}\n`).join(""));
     const { failed, results, scores } = await tryReward("gsm8k", { ...options, data });
-    deepStrictEqual([failed, results.map(({ score }) => score), scores], [1, [null, 1], { "1.00": 1 }]);
+    deepStrictEqual([failed, results.map(({ score }) => score), scores], [1, [null, 1], {
+      "1.00": 1,
+    }]);
     match(results[0]!.error!, /a word/);
   } finally {
     await Deno.remove(data);
@@ -28,5 +38,8 @@ Deno.test("tryReward() calls what a reward throws the row's failure, and goes on
 });
 
 Deno.test("tryReward() names the reward that was nearly given", async () => {
-  await rejects(tryReward("exact_mach", options), /Cannot test reward 'exact_mach' .*did you mean exact_match/);
+  await rejects(
+    tryReward("exact_mach", options),
+    /Cannot test reward 'exact_mach' .*did you mean exact_match/,
+  );
 });

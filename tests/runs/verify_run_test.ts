@@ -4,7 +4,9 @@ import { NO_PROGRESS_S } from "../../runs/verify_run.ts";
 import type { WorkerGroupsOptions } from "../../runs/worker_groups.ts";
 import { createFakeRun, executeFake, fakeRedo, freshFakeHome } from "./fake_home.ts";
 
-/** A run that is done, with such a limit of its own, and what a verify of it asks of its workers. */
+/**
+ * A run that is done, with such a limit of its own, and what a verify of it asks of its workers.
+ */
 async function verified(no_progress_s: number) {
   const home = await freshFakeHome();
   await createFakeRun(home, "a", { workers: { no_progress_s } });
@@ -15,24 +17,30 @@ async function verified(no_progress_s: number) {
     return fakeRedo(options);
   };
   const { equal } = await verifyRun(home, (await home.store.head("a"))!, { workers });
-  return { equal, options: asked[0]!, left: [...Deno.readDirSync(home.runDir("a"))].map(({ name }) => name) };
+  return {
+    equal,
+    options: asked[0]!,
+    left: [...Deno.readDirSync(home.runDir("a"))].map(({ name }) => name),
+  };
 }
 
-Deno.test("verify: its workers may be silent for its own limit, not the run's, and longer where the run allows more", async () => {
-  for (const [recorded, own] of [[1, NO_PROGRESS_S], [120, NO_PROGRESS_S], [86_400, 86_400]] as const) {
+Deno.test("verify allows silence up to its own limit, or a longer one of the run", async () => {
+  for (
+    const [recorded, own] of [[1, NO_PROGRESS_S], [120, NO_PROGRESS_S], [86_400, 86_400]] as const
+  ) {
     const { equal, options } = await verified(recorded);
     deepStrictEqual([equal, options.blocks.workers.no_progress_s], [true, own]);
   }
   strictEqual(NO_PROGRESS_S, 3600);
 });
 
-Deno.test("verify: it redoes on a trainer alone, in a directory of its own that is gone at the end", async () => {
+Deno.test("verify redoes on a separate trainer and removes its directory", async () => {
   const { options, left } = await verified(120);
   strictEqual(options.blocks.sampler.replicas, 0);
   deepStrictEqual(left.filter((name) => name.startsWith("verify")), []);
 });
 
-Deno.test("verify: where its workers cannot start, the error is theirs and the directory is gone too", async () => {
+Deno.test("verify removes its directory when its workers cannot start", async () => {
   const home = await freshFakeHome();
   await createFakeRun(home, "a");
   await executeFake(home, "a");
@@ -42,6 +50,26 @@ Deno.test("verify: where its workers cannot start, the error is theirs and the d
       throw new Error("no worker on purpose");
     },
   });
-  await rejects(verifyRun(home, (await home.store.head("a"))!, { workers }), /no worker on purpose/);
-  deepStrictEqual([...Deno.readDirSync(home.runDir("a"))].filter(({ name }) => name.startsWith("verify")), []);
+  await rejects(
+    verifyRun(home, (await home.store.head("a"))!, { workers }),
+    /no worker on purpose/,
+  );
+  deepStrictEqual(
+    [...Deno.readDirSync(home.runDir("a"))].filter(({ name }) => name.startsWith("verify")),
+    [],
+  );
+});
+
+Deno.test("verify of a run without a version asks for no worker and no environment", async () => {
+  const home = await freshFakeHome();
+  await createFakeRun(home, "a");
+  const workers = () => {
+    throw new Error("nobody is needed");
+  };
+  await rejects(
+    verifyRun(home, (await home.store.head("a"))!, { workers }),
+    /Cannot verify run 'a' because it has recorded no policy version yet/,
+  );
+  const left = [...Deno.readDirSync(home.runDir("a"))].map(({ name }) => name);
+  deepStrictEqual(left.filter((name) => name.startsWith("verify")), []);
 });

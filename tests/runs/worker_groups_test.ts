@@ -1,7 +1,7 @@
 import { match, ok } from "node:assert/strict";
 import { parseConfig } from "../../configs/mod.ts";
 import { ArtifactStore } from "../../engine/mod.ts";
-import { workerBlocks } from "../../runs/session.ts";
+import { workerBlocks } from "../../runs/worker_blocks.ts";
 import { WorkerGroups } from "../../runs/worker_groups.ts";
 import type { WorkersEvent } from "../../workers/mod.ts";
 import { Events, withHome } from "../workers/fixtures.ts";
@@ -19,8 +19,13 @@ Deno.test({
       const { config } = await parseConfig(text, { file: SMALL.pathname });
       const events = new Events<WorkersEvent>();
       const groups = new WorkerGroups({
-        ...{ run: "run", home, blocks: workerBlocks(config)!, artifacts: new ArtifactStore(`${home}/artifacts`) },
-        ...{ recorded: [], python: () => Promise.resolve(python), onEvent: events.push },
+        run: "run",
+        home,
+        blocks: workerBlocks(config)!,
+        artifacts: new ArtifactStore(`${home}/artifacts`),
+        recorded: [],
+        python: () => Promise.resolve(python),
+        onEvent: events.push,
       });
       groups.start({ epoch: 1 });
       try {

@@ -1,12 +1,28 @@
-/** What must hold in every history: seen at the store, which everybody must pass, and counted where bodies start. */
-import { attemptsFor, type Cause, type JournalRow, type Owner, type RunHead, type Store } from "../../engine/mod.ts";
+/**
+ * What must hold in every history: seen at the store, which everybody must pass, and counted where
+ * bodies start.
+ */
+import {
+  attemptsFor,
+  type Cause,
+  type JournalRow,
+  type Owner,
+  type RunHead,
+  type Store,
+} from "../../engine/mod.ts";
 import type { MemoryStore, SimulatedWorld } from "../../testing/mod.ts";
 import { ATTEMPTS_MAX } from "./workload.ts";
 
-/** An engine that asked whose the run is may act on the answer for so long: the answer is on its way to it. */
+/**
+ * An engine that asked whose the run is may act on the answer for so long: the answer is on its way
+ * to it.
+ */
 const LOOK_MS = 200;
 
-/** Who holds the run, and until when if no sign of life comes. By the world's own time, which does not jump. */
+/**
+ * Who holds the run, and until when if no sign of life comes. By the world's own time, which does
+ * not jump.
+ */
 type Held = { boot: string; until_ms: number };
 
 export class Audit {
@@ -28,7 +44,10 @@ export class Audit {
   over(owner: Owner): Store {
     return new Proxy(this.store as Store, {
       get: (store, call: keyof Store) => async (...args: unknown[]) => {
-        const answer = await (store[call] as (...args: unknown[]) => Promise<unknown>).apply(store, args);
+        const answer = await (store[call] as (...args: unknown[]) => Promise<unknown>).apply(
+          store,
+          args,
+        );
         this.#saw(call, { owner, args, answer });
         return answer;
       },
@@ -46,7 +65,10 @@ export class Audit {
     return count;
   }
 
-  /** An engine ends an agent: one that was superseded before it last asked whose the run is must not. */
+  /**
+   * An engine ends an agent: one that was superseded before it last asked whose the run is must
+   * not.
+   */
   destroys(boot: string): void {
     const superseded = this.#epochs.get(this.#epoch) !== boot;
     const knew = this.world.time_ms - (this.#looks.get(boot) ?? 0) > LOOK_MS;
@@ -66,17 +88,30 @@ export class Audit {
     this.operations.set(name, (this.operations.get(name) ?? 0) + 1);
   }
 
-  /** Where workers were not touched, an engine that dies or freezes costs no operation: the next one takes up what was begun. */
+  /**
+   * Where workers were not touched, an engine that dies or freezes costs no operation: the next one
+   * takes up what was begun.
+   */
   checkAdopted(): void {
     for (const [name, count] of this.operations) {
-      if (count > 1) this.#violated(`operation '${name}' was begun ${count} times although no worker was lost`);
+      if (count > 1) {
+        this.#violated(`operation '${name}' was begun ${count} times although no worker was lost`);
+      }
     }
   }
 
-  #saw(call: keyof Store, { owner, args, answer }: { owner: Owner; args: unknown[]; answer: unknown }): void {
+  #saw(
+    call: keyof Store,
+    { owner, args, answer }: { owner: Owner; args: unknown[]; answer: unknown },
+  ): void {
     if (call === "claim") {
       const { claimed, head } = answer as { claimed: boolean; head: RunHead };
-      if (claimed) this.#claimed(owner.boot_id, { head, lease_ms: (args[2] as { lease_ms: number }).lease_ms });
+      if (claimed) {
+        this.#claimed(owner.boot_id, {
+          head,
+          lease_ms: (args[2] as { lease_ms: number }).lease_ms,
+        });
+      }
       return;
     }
     if (call === "head") this.#looks.set(owner.boot_id, this.world.time_ms);
@@ -85,17 +120,25 @@ export class Audit {
     if (fenced !== false) return;
     const epoch = args[1] as number;
     const rightful = epoch === this.#epoch && this.#epochs.get(epoch) === owner.boot_id;
-    if (!rightful) this.#violated(`${owner.boot_id} wrote '${call}' as epoch ${epoch}, which is not its own`);
-    if (call === "renew") this.#held = { boot: owner.boot_id, until_ms: this.world.time_ms + (args[2] as number) };
+    if (!rightful) {
+      this.#violated(`${owner.boot_id} wrote '${call}' as epoch ${epoch}, which is not its own`);
+    }
+    if (call === "renew") {
+      this.#held = { boot: owner.boot_id, until_ms: this.world.time_ms + (args[2] as number) };
+    }
     if (call === "finish") this.#held = null;
   }
 
   #claimed(boot: string, { head, lease_ms }: { head: RunHead; lease_ms: number }): void {
-    if (head.epoch <= this.#epoch) this.#violated(`epoch ${head.epoch} came after epoch ${this.#epoch}`);
+    if (head.epoch <= this.#epoch) {
+      this.#violated(`epoch ${head.epoch} came after epoch ${this.#epoch}`);
+    }
     const held = this.#held;
     if (held && held.boot !== boot && held.until_ms > this.world.time_ms) {
       this.#violated(
-        `${boot} took the run from ${held.boot}, whose lease had ${held.until_ms - this.world.time_ms} ms left`,
+        `${boot} took the run from ${held.boot}, whose lease had ${
+          held.until_ms - this.world.time_ms
+        } ms left`,
       );
     }
     this.#epoch = head.epoch;
@@ -114,9 +157,12 @@ export class Audit {
     const results = new Set<string>();
     let epoch = 0;
     for (const row of rows) {
-      if (row.epoch < epoch) this.#violated(`row ${row.seq} of epoch ${row.epoch} came after epoch ${epoch}`);
+      if (row.epoch < epoch) {
+        this.#violated(`row ${row.seq} of epoch ${row.epoch} came after epoch ${epoch}`);
+      }
       epoch = row.epoch;
-      // Whoever gives a signal claims nothing: one that came before the first claim has no owner's epoch.
+      // Whoever gives a signal claims nothing: one that came before the first claim has no owner's
+      // epoch.
       const isEarly = row.kind === "signal" && epoch === 0;
       if (!this.#epochs.has(epoch) && !isEarly) {
         this.#violated(`row ${row.seq} has epoch ${epoch}, which nobody claimed`);
@@ -153,7 +199,9 @@ export function digestOf(rows: readonly JournalRow[]): Record<string, unknown> {
     } else if (row.kind === "round") {
       const { open_after_seq: _, ...rest } = value;
       digest[`round ${row.key}`] = rest;
-    } else if (row.kind === "note/worked" || row.kind === "note/output") digest[`${row.kind} ${row.key}`] = value;
+    } else if (row.kind === "note/worked" || row.kind === "note/output") {
+      digest[`${row.kind} ${row.key}`] = value;
+    }
   }
   return Object.fromEntries(Object.entries(digest).sort(([a], [b]) => a < b ? -1 : 1));
 }

@@ -1,4 +1,7 @@
-/** One history of engines on one store: which crash, freeze, lose calls, have their clocks set, and take over from each other. */
+/**
+ * One history of engines on one store: which crash, freeze, lose calls, have their clocks set, and
+ * take over from each other.
+ */
 import {
   ArtifactStore,
   type Clock,
@@ -10,7 +13,6 @@ import {
   stillOwns,
   WorkerLostError,
 } from "../../engine/mod.ts";
-import { randomStream } from "../../engine/random.ts";
 import {
   type CallFate,
   MemoryStore,
@@ -24,89 +26,22 @@ import { isRecorded } from "../../runs/recorded.ts";
 import { callOptions } from "../../workers/call.ts";
 import { type HostOptions, type WorkerGroup, Workers } from "../../workers/mod.ts";
 import { Audit, digestOf } from "./audit.ts";
+import { CALM, type Chaos, chaosOf, LEASE_MS, sparesWorkers } from "./chaos.ts";
 import { GROUPS, Machine } from "./machine.ts";
 import { type Operate, Operator, type Plan, planOf, SIGNAL, workload } from "./workload.ts";
 
 const RUN = "run";
-const LEASE_MS = 4000;
 /** Virtual time within which every history must have ended. */
 const LIMIT_MS = 1_800_000;
 /** Never written to: values of the workload are small. */
 const artifacts = new ArtifactStore("/nonexistent/simulated");
 
-type Blow = "kill" | "freeze" | "drain" | "jump" | "agent_kill" | "agent_freeze" | "rank_loss" | "cut" | "silence";
-const ENGINE_BLOWS: Blow[] = ["kill", "freeze", "freeze", "drain", "jump"];
-/** They cost no operation: the next engine takes up what was begun. */
-const SPARING_BLOWS: Blow[] = ["kill", "freeze", "jump", "cut"];
-const WORKER_BLOWS: Blow[] = ["rank_loss", "cut", "cut", "silence"];
-/** More of them without a completed operation and the workers are given up: a silent line costs the agent, as its death does. */
-const AGENT_BLOWS_MAX = 2;
-const COSTS_AGENT: Blow[] = ["agent_kill", "agent_freeze", "silence"];
-
-/** What goes wrong in a history. */
-type Chaos = {
-  hosts: number;
-  /** Operations go to workers over sockets; else they are done in the engine's process. */
-  workers: boolean;
-  /** Hosts of workers, apart from those of engines. */
-  worker_hosts: number;
-  /** Kills at the n-th append that arrives at the store: before it is carried out, or after. */
-  kills: { append: number; moment: "before" | "after" }[];
-  /** What happens to any host at a time. */
-  blows: { at_ms: number; kind: Blow; ms: number }[];
-  /** Shares of calls that are lost, and whose answers are; and of operations whose worker is. */
-  lost: number;
-  unanswered: number;
-  worker_lost: number;
-  latency_ms: [number, number];
+type History = {
+  digest: Record<string, unknown>;
+  outcome: Outcome | null;
+  audit: Audit;
+  events: number;
 };
-
-const CALM: Chaos = {
-  ...{
-    hosts: 1,
-    workers: false,
-    worker_hosts: 1,
-    kills: [],
-    blows: [],
-    lost: 0,
-    unanswered: 0,
-    worker_lost: 0,
-    latency_ms: [0, 2],
-  },
-};
-
-export function chaosOf(seed: number): Chaos {
-  const random = randomStream("chaos", seed);
-  const between = (low: number, high: number) => low + Math.floor(random() * (high - low + 1));
-  const some = <T>(max: number, make: () => T) => Array.from({ length: between(0, max) }, make);
-  const jumps = [3_600_000, -3_600_000, -86_400_000];
-  const blow = (kind: Blow) => {
-    const ms = kind === "jump" ? jumps[between(0, 2)]! : between(1, 4 * LEASE_MS);
-    return { at_ms: between(0, 15_000), kind, ms };
-  };
-  const workers = random() < 0.5;
-  const agentBlow = () => blow(random() < 0.5 ? "agent_kill" : "agent_freeze");
-  // In a part of the histories nothing but engines and sockets break: there no operation may be begun twice.
-  const spare = workers && random() < 0.4;
-  const kinds = spare ? SPARING_BLOWS : ENGINE_BLOWS;
-  const blows = some(4, () => blow(kinds[between(0, kinds.length - 1)]!));
-  if (workers && !spare) {
-    blows.push(...some(3, () => blow(WORKER_BLOWS[between(0, WORKER_BLOWS.length - 1)]!)));
-    blows.push(...some(AGENT_BLOWS_MAX, agentBlow));
-  }
-  const costly = blows.filter(({ kind }) => COSTS_AGENT.includes(kind)).slice(AGENT_BLOWS_MAX);
-  return {
-    ...{ workers, blows: blows.filter((blow) => !costly.includes(blow)), hosts: random() < 0.25 ? 1 : between(2, 3) },
-    kills: some(3, () => ({ append: between(1, 60), moment: random() < 0.5 ? "before" : "after" })),
-    lost: spare || random() < 0.5 ? 0 : random() * 0.05,
-    unanswered: spare || random() < 0.5 ? 0 : random() * 0.05,
-    worker_lost: spare || random() < 0.5 ? 0 : random() * 0.1,
-    latency_ms: [0, between(0, 40)],
-    worker_hosts: between(1, 2),
-  };
-}
-
-type History = { digest: Record<string, unknown>; outcome: Outcome | null; audit: Audit; events: number };
 
 type Telling = {
   trace?: (line: string) => void;
@@ -127,20 +62,12 @@ export async function tell(
   const stage = new Theatre({ world, audit, chaos, graph: definition.build({}) });
   stage.begin();
   const intime = await world.run({ ended: () => stage.outcome !== null, limit_ms: LIMIT_MS });
-  if (!intime || !stage.outcome) audit.violations.push(`the run did not end: ${world.events} events`);
+  if (!intime || !stage.outcome) {
+    audit.violations.push(`the run did not end: ${world.events} events`);
+  }
   audit.checkJournal();
   if (sparesWorkers(chaos)) audit.checkAdopted();
   return { digest: digestOf(store.rows(RUN)), outcome: stage.outcome, audit, events: world.events };
-}
-
-/**
- * Whether nothing ends a worker, or the engine's trust in it: a drained engine ends its workers, one
- * whose store is silent too. A task that only one of two hosts had when its engine died begins again.
- */
-function sparesWorkers({ workers, worker_hosts, blows, lost, unanswered }: Chaos): boolean {
-  const answered = lost === 0 && unanswered === 0;
-  const spared = blows.every(({ kind }) => SPARING_BLOWS.includes(kind));
-  return workers && worker_hosts === 1 && answered && spared;
 }
 
 /** What is wrong with the history of this seed; empty if nothing is. */
@@ -148,10 +75,17 @@ export async function judge(seed: number, telling: Telling = {}): Promise<string
   const plan = planOf(seed);
   const calm = await tell({ seed, plan, chaos: CALM });
   const stormy = await tell({ seed, plan, chaos: chaosOf(seed), ...telling });
-  const wrong = [...calm.audit.violations.map((what) => `undisturbed: ${what}`), ...stormy.audit.violations];
-  if (calm.outcome?.status !== "done") wrong.push(`undisturbed it ended ${JSON.stringify(calm.outcome)}`);
+  const wrong = [
+    ...calm.audit.violations.map((what) => `undisturbed: ${what}`),
+    ...stormy.audit.violations,
+  ];
+  if (calm.outcome?.status !== "done") {
+    wrong.push(`undisturbed it ended ${JSON.stringify(calm.outcome)}`);
+  }
   if (JSON.stringify(stormy.outcome) !== JSON.stringify(calm.outcome)) {
-    wrong.push(`it ended ${JSON.stringify(stormy.outcome)}, undisturbed ${JSON.stringify(calm.outcome)}`);
+    wrong.push(
+      `it ended ${JSON.stringify(stormy.outcome)}, undisturbed ${JSON.stringify(calm.outcome)}`,
+    );
   }
   for (const name of new Set([...Object.keys(calm.digest), ...Object.keys(stormy.digest)])) {
     const [a, b] = [JSON.stringify(calm.digest[name]), JSON.stringify(stormy.digest[name])];
@@ -174,14 +108,23 @@ class Theatre {
     const { world, audit, chaos } = options;
     const network = this.network = new SimulatedNetwork(world, chaos.latency_ms);
     const destroys = (engine: SimulatedProcess) => audit.destroys(engine.owner.boot_id);
-    this.machine = new Machine({ world, network, destroys, began: (...began) => audit.began(...began) });
+    this.machine = new Machine({
+      world,
+      network,
+      destroys,
+      began: (...began) => audit.began(...began),
+    });
   }
 
   begin(): void {
     const { world, chaos } = this.options;
     for (let host = 1; host <= chaos.hosts; host++) {
       this.#hosts.push(new Host(this, `engine-${host}`));
-      world.schedule(world.between(0, 100), `engine-${host} starts`, () => this.#hosts[host - 1]!.boot());
+      world.schedule(
+        world.between(0, 100),
+        `engine-${host} starts`,
+        () => this.#hosts[host - 1]!.boot(),
+      );
     }
     for (const { at_ms, kind, ms } of chaos.blows) {
       world.schedule(at_ms, `chaos: ${kind} ${ms}`, () => this.#strike(kind, ms));
@@ -254,11 +197,17 @@ class Host {
     const process = this.process = world.start(this.name);
     const { clock, owner } = process;
     const { latency_ms } = chaos;
-    const fate = (call: string, moment: "before" | "after") => this.theatre.fate(this, process, { call, moment });
+    const fate = (call: string, moment: "before" | "after") =>
+      this.theatre.fate(this, process, { call, moment });
     const store = new SimulatedStore(audit.over(owner), process, { latency_ms, fate });
     const crew = chaos.workers ? new Crew(this.theatre, { process, store }) : null;
     this.#engine = new Engine({
-      ...{ store, artifacts, clock, owner, lease_ms: LEASE_MS, slots: { sampler: 2 } },
+      store,
+      artifacts,
+      clock,
+      owner,
+      lease_ms: LEASE_MS,
+      slots: { sampler: 2 },
       backoff: { first_ms: 100, max_ms: 1000 },
       resources: [provide(Operator, crew ? crew.operate : this.#operate(process))],
       onEvent: (event) => {
@@ -293,17 +242,25 @@ class Host {
   }
 
   signal(): void {
-    this.process?.deliver("signal", () => void this.#engine!.signal(RUN, SIGNAL, 3).catch(() => {}));
+    this.process?.deliver(
+      "signal",
+      () => void this.#engine!.signal(RUN, SIGNAL, 3).catch(() => {}),
+    );
   }
 
-  async #serve(process: SimulatedProcess, { engine, crew }: { engine: Engine; crew: Crew | null }): Promise<void> {
+  async #serve(
+    process: SimulatedProcess,
+    { engine, crew }: { engine: Engine; crew: Crew | null },
+  ): Promise<void> {
     const { world, audit, graph } = this.theatre.options;
     for (;;) {
       this.#drain = new AbortController();
       try {
         const letGo = async () => await crew?.stop();
         const outcome = await engine.execute(RUN, graph, { drain: this.#drain.signal, letGo });
-        if (outcome.status !== "interrupted" && outcome.status !== "fenced") this.theatre.outcome = outcome;
+        if (outcome.status !== "interrupted" && outcome.status !== "fenced") {
+          this.theatre.outcome = outcome;
+        }
       } catch (error) {
         const usual = error instanceof RunOwnedError || error instanceof SimulatedOutage;
         if (!usual) audit.violations.push(`${this.name} saw ${error}`);
@@ -333,13 +290,20 @@ class Crew {
   #workers: Promise<Workers> | null = null;
   #groups = new Map<string, Promise<WorkerGroup>>();
 
-  constructor(readonly theatre: Theatre, readonly engine: { process: SimulatedProcess; store: SimulatedStore }) {}
+  constructor(
+    readonly theatre: Theatre,
+    readonly engine: { process: SimulatedProcess; store: SimulatedStore },
+  ) {}
 
   begin(epoch: number): void {
     const { process, store } = this.engine;
     const { network } = this.theatre;
     const workers = this.#workers = Workers.start({
-      ...{ run: RUN, epoch, attempt: epoch, home: "/nonexistent", clock: process.clock },
+      run: RUN,
+      epoch,
+      attempt: epoch,
+      home: "/nonexistent",
+      clock: process.clock,
       hosts: this.#hosts(),
       door: network.door(process),
       writeStates: () => Promise.resolve(),

@@ -29,11 +29,15 @@ export class Machine {
   /** As the engine in this process has it. */
   launcher(engine: SimulatedProcess, host: string): Launcher {
     return {
-      start: async ({ agentId, hubFile, logPath }) => {
+      start: async ({ agent_id, hub_file, log_path }) => {
         await engine.clock.sleep(this.options.world.between(1, 50));
-        const process = this.options.world.start(agentId);
+        const process = this.options.world.start(agent_id);
         const line = this.options.network.line(process);
-        const agent = new FakeAgent({ agentId, hubFile, logPath }, this.#script(host, process), line);
+        const agent = new FakeAgent(
+          { agent_id, hub_file, log_path },
+          this.#script(host, process),
+          line,
+        );
         agent.live(process.clock);
         agent.exited.then(() => process.kill());
         const running = { host, agent, process };
@@ -43,8 +47,8 @@ export class Machine {
       find: () => {
         const found = this.#living.findLast((running) => running.host === host);
         if (!found) return null;
-        const { agentId } = found.agent;
-        return { agentId, process: this.#told(engine, found), nonce: null };
+        const { agentId: agent_id } = found.agent;
+        return { agent_id, process: this.#told(engine, found), nonce: null };
       },
     };
   }
@@ -53,7 +57,11 @@ export class Machine {
     const { world, destroys } = this.options;
     const exited = new Promise<string>((resolve) =>
       process.onDeath(() =>
-        engine.schedule(world.between(1, 200), "sees that an agent ended", () => resolve("it ended"))
+        engine.schedule(
+          world.between(1, 200),
+          "sees that an agent ended",
+          () => resolve("it ended"),
+        )
       )
     );
     const destroy = async () => {

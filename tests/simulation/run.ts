@@ -1,6 +1,6 @@
 /**
- * Histories from seeds: `deno run -A tests/simulation/run.ts --seed 17 --trace`, `--seeds 1-5000`. The exit code is 1 if one of
- * them breaks a rule; its first line says how to tell it again.
+ * Histories from seeds: `deno run -A tests/simulation/run.ts --seed 17 --trace`, `--seeds 1-5000`.
+ * The exit code is 1 if one of them breaks a rule; its first line says how to tell it again.
  */
 import process from "node:process";
 import { parseArgs } from "node:util";
@@ -20,14 +20,17 @@ async function main(): Promise<number> {
     if (wrong.length > 0) broken++;
     if (wrong.length > 0) {
       console.log(
-        `seed ${seed} breaks ${wrong.length} rule(s): deno run -A tests/simulation/run.ts --seed ${seed} --trace`,
+        `seed ${seed} breaks ${wrong.length} rule(s): ` +
+          `deno run -A tests/simulation/run.ts --seed ${seed} --trace`,
       );
       for (const what of wrong.slice(0, SHOWN_MAX)) console.log(`  ${what}`);
     }
   }
   const { user, system } = process.cpuUsage();
   const [count, minutes] = [high! - low! + 1, (user + system) / 60_000_000];
-  console.log(`${count} seed(s), ${broken} broken, ${Math.round(count / minutes)} per minute of one core`);
+  console.log(
+    `${count} seed(s), ${broken} broken, ${Math.round(count / minutes)} per minute of one core`,
+  );
   return broken > 0 ? 1 : 0;
 }
 

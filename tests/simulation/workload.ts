@@ -1,4 +1,7 @@
-/** The graphs that are simulated: every construct of the engine, put together by a plan that is drawn from a seed. */
+/**
+ * The graphs that are simulated: every construct of the engine, put together by a plan that is
+ * drawn from a seed.
+ */
 import { z } from "zod";
 import {
   defineResource,
@@ -93,7 +96,9 @@ export function workload(plan: Plan, started: Started): Workload {
       const lists = r.map(stages.echo, r.stage(stages.draw, { round: r.index }), {}, {
         id: (list) => list[0] ?? "empty",
       });
-      const values = r.map(stages.each, r.flat(lists), { policy: r.carried("policy", { lag: plan.lag }) });
+      const values = r.map(stages.each, r.flat(lists), {
+        policy: r.carried("policy", { lag: plan.lag }),
+      });
       const folded = r.stage(stages.fold, { values, policy: r.carried("policy") });
       const slow = r.stage(stages.slow, { n: folded });
       const policy = r.when(
@@ -115,7 +120,10 @@ function stagesOf(plan: Plan, started: Started) {
   };
   const base = { version: 1, output: Value, attempts_max: ATTEMPTS_MAX, eager: plan.eager };
   const child = defineStage({
-    ...{ ...base, name: "child", input: N, runs_on: "sampler" },
+    ...base,
+    name: "child",
+    input: N,
+    runs_on: "sampler",
     run: async (args, ctx: RecordingContext) => {
       failSometimes(ctx);
       ctx.tally({ children: 1 });
@@ -123,25 +131,37 @@ function stagesOf(plan: Plan, started: Started) {
     },
   });
   const each = defineStage({
-    ...{ ...base, name: "each", input: Item },
+    ...base,
+    name: "each",
+    input: Item,
     run: async ({ item, policy }, ctx: RecordingContext) => {
       failSometimes(ctx);
       return policy + await work({ plan, child, started }, { n: item, ctx });
     },
   });
   const draw = defineStage({
-    ...{ ...base, name: "draw", output: Lists, input: Round },
+    ...base,
+    name: "draw",
+    output: Lists,
+    input: Round,
     run: ({ round }, ctx: RecordingContext) => {
       failSometimes(ctx);
-      return plan.lists.map((length, list) => Array.from({ length }, (_, place) => round * 100 + list * 10 + place));
+      return plan.lists.map((length, list) =>
+        Array.from({ length }, (_, place) => round * 100 + list * 10 + place)
+      );
     },
   });
   const echo = defineStage({
-    ...{ ...base, name: "echo", output: Numbers, input: List },
+    ...base,
+    name: "echo",
+    output: Numbers,
+    input: List,
     run: ({ item }, ctx: RecordingContext) => (failSometimes(ctx), item),
   });
   const fold = defineStage({
-    ...{ ...base, name: "fold", input: Fold },
+    ...base,
+    name: "fold",
+    input: Fold,
     runs_on: "trainer",
     run: async ({ values, policy }, ctx: RecordingContext) => {
       failSometimes(ctx);
@@ -150,7 +170,10 @@ function stagesOf(plan: Plan, started: Started) {
     },
   });
   const isLast = defineStage({
-    ...{ ...base, name: "is_last", output: Flag, input: Round },
+    ...base,
+    name: "is_last",
+    output: Flag,
+    input: Round,
     run: ({ round }, ctx: RecordingContext) => (started(ctx), round >= plan.until),
   });
   return { draw, each, echo, fold, isLast, ...slowStages(plan, started) };
@@ -168,7 +191,10 @@ async function work(
       return n + step;
     });
   }
-  const calls = Array.from({ length: plan.children }, (_, id) => ctx.call(child, { n: id }, { id }));
+  const calls = Array.from(
+    { length: plan.children },
+    (_, id) => ctx.call(child, { n: id }, { id }),
+  );
   ctx.tally({ worked: 1 });
   ctx.note("worked", ctx.key, { n });
   return (await Promise.all(calls)).reduce((a, b) => a + b, sum);
@@ -178,24 +204,36 @@ async function work(
 function slowStages(plan: Plan, started: Started) {
   const base = { version: 1, output: Value };
   const slow = defineStage({
-    ...{ ...base, name: "slow", input: N, timeout_ms: SLOW_LIMIT_MS + plan.sleep_ms },
+    ...base,
+    name: "slow",
+    input: N,
+    timeout_ms: SLOW_LIMIT_MS + plan.sleep_ms,
     attempts_max: { timeout: 20 }, // Time that a frozen engine missed counts too.
     run: async ({ n }, ctx: RecordingContext) => {
       started(ctx);
       if (plan.hangs && ctx.attempt === 1) await new Promise(() => {});
-      const [first, second] = [await ctx.now({ id: "a" }), plan.sleep_ms && await ctx.sleep(plan.sleep_ms)];
+      const [first, second] = [
+        await ctx.now({ id: "a" }),
+        plan.sleep_ms && await ctx.sleep(plan.sleep_ms),
+      ];
       return first > 0 && second !== null ? n + 1 : n;
     },
   });
   const waits = defineStage({
-    ...{ ...base, name: "waits", input: Config },
+    ...base,
+    name: "waits",
+    input: Config,
     run: async (_, ctx: RecordingContext) => {
       started(ctx);
       return await ctx.signalled(SIGNAL) as number;
     },
   });
   const task = defineStage({
-    ...{ ...base, name: "task", input: N, runs_on: "trainer", phase: "training" },
+    ...base,
+    name: "task",
+    input: N,
+    runs_on: "trainer",
+    phase: "training",
     run: async ({ n }, ctx: RecordingContext) => {
       started(ctx);
       const kept = await ctx.checkpoints() as { place: number; sum: number }[];

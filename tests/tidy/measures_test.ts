@@ -10,7 +10,8 @@ const PACKAGE = "workers/python/holdfast_worker";
 const TIDY: Record<string, string> = {
   "mod.ts": `export { a } from "./room/mod.ts";\nexport type * from "./room/mod.ts";\n`,
   "room/mod.ts": `export { a } from "./a.ts";\nexport * from "./types.ts";\n`,
-  "room/a.ts": `import type { T } from "./types.ts";\nimport { z } from "zod";\nexport const a: T = z.parse(1);\n`,
+  "room/a.ts":
+    `import type { T } from "./types.ts";\nimport { z } from "zod";\nexport const a: T = z.parse(1);\n`,
   "room/types.ts": `export type T = number;\n`,
   "room/deep/b.ts": `export const { b, c: [d] } = { b: 1, c: [2] };\n`,
   "tests/room/a_test.ts": `import { a } from "../../room/a.ts";\na;\n`,
@@ -29,7 +30,12 @@ const FOUND_AGAIN = "export const flow = 1;\nconst entry = `${import.meta.url}#f
 const body = (lines: number, line: string) => Array(lines).fill(line).join("\n");
 
 /** What each measure finds after one change to the tidy repository. */
-const FOUND: { measure: string; what: string; change: Record<string, string>; findings: string[] }[] = [
+const FOUND: {
+  measure: string;
+  what: string;
+  change: Record<string, string>;
+  findings: string[];
+}[] = [
   {
     measure: "files_in_import_cycles",
     what: "types that two files take from each other",
@@ -52,7 +58,10 @@ const FOUND: { measure: string; what: string; change: Record<string, string>; fi
     measure: "files_in_import_cycles",
     what: "Python modules, one of them inside a function",
     change: { [`${PACKAGE}/x/z.py`]: `def late():\n    from holdfast_worker.x import y\n` },
-    findings: [`${PACKAGE}/x/y.py with ${PACKAGE}/x/z.py`, `${PACKAGE}/x/z.py with ${PACKAGE}/x/y.py`],
+    findings: [
+      `${PACKAGE}/x/y.py with ${PACKAGE}/x/z.py`,
+      `${PACKAGE}/x/z.py with ${PACKAGE}/x/y.py`,
+    ],
   },
   {
     measure: "files_in_import_cycles",
@@ -62,7 +71,10 @@ const FOUND: { measure: string; what: string; change: Record<string, string>; fi
       [`${PACKAGE}/w/v.py`]: `from holdfast_worker.x import z\n`,
       "tests/python/test_v.py": "",
     },
-    findings: [`${PACKAGE}/w/v.py with ${PACKAGE}/x/__init__.py`, `${PACKAGE}/x/__init__.py with ${PACKAGE}/w/v.py`],
+    findings: [
+      `${PACKAGE}/w/v.py with ${PACKAGE}/x/__init__.py`,
+      `${PACKAGE}/x/__init__.py with ${PACKAGE}/w/v.py`,
+    ],
   },
   {
     measure: "python_rooms_in_import_cycles",
@@ -78,9 +90,14 @@ const FOUND: { measure: string; what: string; change: Record<string, string>; fi
     measure: "functions_over_70_lines",
     what: "71 lines, none of 70",
     change: {
-      "tests/room/a_test.ts": `import { a } from "../../room/a.ts";\nconst f = () => {\n${body(68, "a;")}\n};\n` +
-        `Deno.test("n", async function () {\n${body(69, "a;")}\n});\nclass K {\n  m() {\n${body(69, "f;")}\n  }\n}\n`,
-      [`${PACKAGE}/x/z.py`]: `@wraps\nasync def f():\n${body(69, "    pass")}\n\n\ndef g():\n${body(69, "    pass")}\n`,
+      "tests/room/a_test.ts":
+        `import { a } from "../../room/a.ts";\nconst f = () => {\n${body(68, "a;")}\n};\n` +
+        `Deno.test("n", async function () {\n${body(69, "a;")}\n});\nclass K {\n  m() {\n${
+          body(69, "f;")
+        }\n  }\n}\n`,
+      [`${PACKAGE}/x/z.py`]: `@wraps\nasync def f():\n${body(69, "    pass")}\n\n\ndef g():\n${
+        body(69, "    pass")
+      }\n`,
     },
     findings: [
       "tests/room/a_test.ts:72 a function in test(): 71 lines",
@@ -91,26 +108,36 @@ const FOUND: { measure: string; what: string; change: Record<string, string>; fi
   {
     measure: "files_over_400_lines",
     what: "401 lines, none of 400",
-    change: { "room/deep/b.ts": body(401, "1;") + "\n", [`${PACKAGE}/x/z.py`]: body(400, "1") + "\n" },
+    change: {
+      "room/deep/b.ts": body(401, "1;") + "\n",
+      [`${PACKAGE}/x/z.py`]: body(400, "1") + "\n",
+    },
     findings: ["room/deep/b.ts: 401 lines"],
   },
   {
     measure: "lines_over_100_columns",
     what: "101 columns, none of 100, whatever a character takes in memory",
-    change: { "room/types.ts": `// ${"x".repeat(98)}\n// ${"𝒳".repeat(97)}\nexport type T = number;\n` },
+    change: {
+      "room/types.ts": `// ${"x".repeat(98)}\n// ${"𝒳".repeat(97)}\nexport type T = number;\n`,
+    },
     findings: ["room/types.ts:1"],
   },
   {
     measure: "files_without_a_mirrored_test",
     what: "a test that is gone, one of another room, and no __init__.py",
-    change: { "tests/room/a_test.ts": "", "other/b.ts": "export {};\nconst b = 1;\n", [`${PACKAGE}/q.py`]: "" },
+    change: {
+      "tests/room/a_test.ts": "",
+      "other/b.ts": "export {};\nconst b = 1;\n",
+      [`${PACKAGE}/q.py`]: "",
+    },
     findings: ["other/b.ts", "room/a.ts", `${PACKAGE}/q.py`],
   },
   {
     measure: "exports_that_nothing_imports",
     what: "a constant that only its own file reads, and one that a room passes on to nobody",
     change: {
-      "room/deep/b.ts": `export const b = 1;\nexport const own = b;\nown;\n${FOUND_AGAIN}export function passed() {}\n`,
+      "room/deep/b.ts":
+        `export const b = 1;\nexport const own = b;\nown;\n${FOUND_AGAIN}export function passed() {}\n`,
       "tests/room/b_test.ts": `import { b } from "../../room/deep/b.ts";\nb;\n`,
       "room/mod.ts":
         `export { a } from "./a.ts";\nexport * from "./types.ts";\nexport { passed } from "./deep/b.ts";\n`,
@@ -121,16 +148,49 @@ const FOUND: { measure: string; what: string; change: Record<string, string>; fi
   {
     measure: "exports_that_nothing_imports",
     what: "a name that only `export *` hands on",
-    change: { "mod.ts": `export { a } from "./room/mod.ts";\n`, "room/a.ts": `export const a = 1;\n` },
+    change: {
+      "mod.ts": `export { a } from "./room/mod.ts";\n`,
+      "room/a.ts": `export const a = 1;\n`,
+    },
     findings: ["room/types.ts: T"],
   },
   {
     measure: "imports_past_a_mod",
     what: "a type of another room's file",
     change: {
-      "other/c.ts": `import type { T } from "../room/types.ts";\nimport { a } from "../room/mod.ts";\na as T;\n`,
+      "other/c.ts":
+        `import type { T } from "../room/types.ts";\nimport { a } from "../room/mod.ts";\na as T;\n`,
     },
     findings: ["other/c.ts imports room/types.ts"],
+  },
+  {
+    measure: "fields_in_camel_case",
+    what: "options and members of an interface, and nothing that is called",
+    change: {
+      "room/types.ts":
+        `export type T = { graceMs: number; grace_ms: number };\nexport interface U {\n  readonly logDir?: string;\n` +
+        `  onEvent?: T;\n  isLate: T;\n  nowMs: () => number;\n  startAll(): void;\n}\n`,
+    },
+    findings: ["room/types.ts:1 graceMs", "room/types.ts:3 logDir"],
+  },
+  {
+    measure: "spreads_of_literals",
+    what: "an object in an object and a list in a list, and no spread that does something",
+    change: {
+      "room/deep/b.ts": `export const b = { ...{ x: 1 } };\nconst list = [\n  ...[b],\n];\n` +
+        `f({ ...b, ...(list ? { b } : {}) }, [...list], ...[b]);\n`,
+    },
+    findings: ["room/deep/b.ts:1", "room/deep/b.ts:3"],
+  },
+  {
+    measure: "short_functions_called_once",
+    what: "a function and a method of eight lines, and none that is longer, exported or used twice",
+    change: {
+      "room/deep/b.ts": `export function b() {\n  once();\n  long();\n  twice();\n  twice();\n}\n` +
+        `function once() {\n${body(6, "  a;")}\n}\nfunction long() {\n${body(7, "  a;")}\n}\n` +
+        `function twice() {}\nclass K {\n  m() {\n    this.#n();\n  }\n  #n() {}\n}\n`,
+    },
+    findings: ["room/deep/b.ts:7 once", "room/deep/b.ts:29 n"],
   },
 ];
 
@@ -192,12 +252,19 @@ Deno.test("a file that the parser does not read whole is refused, never taken fo
 });
 
 Deno.test("a Python file that does not parse is an error", async () => {
-  await rejects(found("files_in_import_cycles", { [`${PACKAGE}/x/z.py`]: "def\n" }), /Cannot read the Python files/);
+  await rejects(
+    found("files_in_import_cycles", { [`${PACKAGE}/x/z.py`]: "def\n" }),
+    /Cannot read the Python files/,
+  );
 });
 
 Deno.test("entriesOf() names every export and every lint plugin of deno.json", () => {
   const lint = { plugins: ["./tests/lint/rooms.ts"] };
   deepStrictEqual(entriesOf({ exports: "./mod.ts", lint }), ["mod.ts", "tests/lint/rooms.ts"]);
   const several = { ".": "./mod.ts", "./testing": "./testing/mod.ts" };
-  deepStrictEqual(entriesOf({ exports: several, lint }), ["mod.ts", "testing/mod.ts", "tests/lint/rooms.ts"]);
+  deepStrictEqual(entriesOf({ exports: several, lint }), [
+    "mod.ts",
+    "testing/mod.ts",
+    "tests/lint/rooms.ts",
+  ]);
 });

@@ -1,6 +1,6 @@
 """
-What the measures read of Python files: paths on stdin, one a line; one JSON object a line on stdout, as `SourceModule`
-has it.
+What the measures read of Python files: paths on stdin, one a line; one JSON object a line on
+stdout, as `SourceModule` has it.
 """
 
 import ast
@@ -16,7 +16,10 @@ def spans(tree):
 
 
 def packages(dotted, package):
-    """Those around a module: an import runs them first, but for those that the importing module is in itself."""
+    """
+    Those around a module: an import runs them first, but for those that the importing module is in
+    itself.
+    """
     inside = f".{'.'.join(package)}."
     parts = dotted.split(".")
     around = [".".join(parts[:i]) for i in range(1, len(parts))]
@@ -24,7 +27,10 @@ def packages(dotted, package):
 
 
 def imported(tree, package):
-    """Dotted names: every module that an import may lead to, as `from a import b` may name the module `a.b`."""
+    """
+    Dotted names: every module that an import may lead to, as `from a import b` may name the module
+    `a.b`.
+    """
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:
@@ -46,4 +52,12 @@ for path in sys.stdin.read().split("\n"):
     parts = path.removesuffix(".py").split("/")
     package = parts if parts[-1] == "__init__" else parts[:-1]
     package = [part for part in package if part != "__init__"]
-    print(json.dumps({"path": path, "imports": sorted(set(imported(tree, package))), "functions": list(spans(tree))}))
+    print(
+        json.dumps(
+            {
+                "path": path,
+                "imports": sorted(set(imported(tree, package))),
+                "functions": list(spans(tree)),
+            }
+        )
+    )

@@ -10,7 +10,10 @@ const PYTHON_ROOTS = ["workers/python", "tests/python", "tests/algs", "."];
 const READER = fileURLToPath(new URL("./python_modules.py", import.meta.url));
 
 function sources(root: string, dir = ""): string[] {
-  const entries = [...Deno.readDirSync(`${root}/${dir}`)].toSorted((a, b) => (a.name < b.name ? -1 : 1));
+  const entries = [...Deno.readDirSync(`${root}/${dir}`)].toSorted((
+    a,
+    b,
+  ) => (a.name < b.name ? -1 : 1));
   return entries.flatMap(({ name, isDirectory }) => {
     if (isDirectory) return NOT_OURS.has(name) ? [] : sources(root, `${dir}${name}/`);
     return /\.(ts|py)$/.test(name) ? [`${dir}${name}`] : [];
@@ -29,12 +32,21 @@ function filesOf(dotted: string, texts: Map<string, string>): string[] {
 
 async function pythonModules(root: string, texts: Map<string, string>): Promise<SourceModule[]> {
   const python = await findPython();
-  const child = new Deno.Command(python.path, { args: [READER], cwd: root, stdin: "piped", stdout: "piped" }).spawn();
+  const child = new Deno.Command(python.path, {
+    args: [READER],
+    cwd: root,
+    stdin: "piped",
+    stdout: "piped",
+  }).spawn();
   const writer = child.stdin.getWriter();
-  await writer.write(new TextEncoder().encode([...texts.keys()].filter((path) => path.endsWith(".py")).join("\n")));
+  await writer.write(
+    new TextEncoder().encode([...texts.keys()].filter((path) => path.endsWith(".py")).join("\n")),
+  );
   await writer.close();
   const { success, stdout } = await child.output();
-  if (!success) throw new Error("Cannot read the Python files because the reader failed: it says why above");
+  if (!success) {
+    throw new Error("Cannot read the Python files because the reader failed: it says why above");
+  }
   return new TextDecoder().decode(stdout).split("\n").filter((line) => line !== "").map((line) => {
     const { path, imports, functions } = JSON.parse(line) as PythonModule;
     const files = imports.flatMap((dotted) => filesOf(dotted, texts));
@@ -45,6 +57,9 @@ async function pythonModules(root: string, texts: Map<string, string>): Promise<
       reexports: [],
       stars: [],
       functions,
+      camel_fields: [],
+      literal_spreads: [],
+      called_once: [],
       only_types: false,
     };
   });
@@ -52,7 +67,9 @@ async function pythonModules(root: string, texts: Map<string, string>): Promise<
 
 /** Reads every TypeScript and Python file under `root`. */
 export async function readTree(root: string, entries: string[]): Promise<Tree> {
-  const texts = new Map(sources(root).map((path) => [path, Deno.readTextFileSync(`${root}/${path}`)]));
+  const texts = new Map(
+    sources(root).map((path) => [path, Deno.readTextFileSync(`${root}/${path}`)]),
+  );
   const typescript = [...texts].filter(([path]) => path.endsWith(".ts")).map(([path, text]) =>
     typescriptModule(path, text)
   );

@@ -1,4 +1,7 @@
-/** What the measures read of one TypeScript file, by Deno's own parser: the one that lint plugins get. */
+/**
+ * What the measures read of one TypeScript file, by Deno's own parser: the one that lint plugins
+ * get.
+ */
 
 /** Names taken from another file of the repository; `all` where the whole module is taken. */
 type Import = { from: string; names: string[] | "all" };
@@ -16,6 +19,12 @@ export type SourceModule = {
   /** Files of `export * from`. */
   stars: string[];
   functions: FunctionSpan[];
+  /** Fields of object types that hold data and are spelled in camelCase: `NAME` with its line. */
+  camel_fields: { name: string; line: number }[];
+  /** Lines of `...{ a }` in an object and `...[a]` in a list: spreads that only save a line. */
+  literal_spreads: number[];
+  /** Private functions and methods that are named once, where they are called. */
+  called_once: FunctionSpan[];
   /** True if nothing of it is left at run time, so that nothing can be tested. */
   only_types: boolean;
 };
@@ -42,7 +51,9 @@ function bound(pattern: unknown): string[] {
     case "Identifier":
       return [node.name!];
     case "ObjectPattern":
-      return (node.properties as Record<string, unknown>[]).flatMap((each) => bound(each.value ?? each.argument));
+      return (node.properties as Record<string, unknown>[]).flatMap((each) =>
+        bound(each.value ?? each.argument)
+      );
     case "ArrayPattern":
       return (node.elements as unknown[]).flatMap(bound);
     case "AssignmentPattern":
@@ -93,7 +104,11 @@ function readStatement(module: SourceModule, statement: Node): void {
 
 /** Whether a statement of the top level leaves something to run. */
 function runs(statement: Node): boolean {
-  const node = statement as unknown as { type: string; exportKind?: string; declaration?: { type: string } | null };
+  const node = statement as unknown as {
+    type: string;
+    exportKind?: string;
+    declaration?: { type: string } | null;
+  };
   if (node.type === "ImportDeclaration" || TYPES_ONLY.has(node.type)) return false;
   if (node.type === "ExportNamedDeclaration" || node.type === "ExportAllDeclaration") {
     return node.declaration ? !TYPES_ONLY.has(node.declaration.type) : false;
@@ -102,27 +117,52 @@ function runs(statement: Node): boolean {
 }
 
 /**
- * Deno hands a lint plugin nothing past an empty statement (`;` alone), which the formatter removes. Such a file is refused, never
- * taken for a short one.
+ * Deno hands a lint plugin nothing past an empty statement (`;` alone), which the formatter
+ * removes. Such a file is refused, never taken for a short one.
  */
 function checkWhole(path: string, rest: string): void {
   const code = rest.replaceAll(/\/\*[^]*?\*\/|\/\/.*/g, "").trim();
   if (code === "") return;
-  throw new SyntaxError(`Cannot read '${path}' because the parser stops before '${code.slice(0, 40)}'. Fix: deno fmt`);
+  throw new SyntaxError(
+    `Cannot read '${path}' because the parser stops before '${code.slice(0, 40)}'. Fix: deno fmt`,
+  );
 }
 
-/** The name by which a reader finds a function: its own, or that of what it is assigned or handed to. */
+/**
+ * The name by which a reader finds a function: its own, or that of what it is assigned or handed
+ * to.
+ */
 function functionName(node: Node): string {
   const { id, parent } = node as unknown as {
     id?: Named | null;
-    parent?: { type: string; id?: Named; key?: Named; callee?: Named & { property?: Named; object?: Named } };
+    parent?: {
+      type: string;
+      id?: Named;
+      key?: Named;
+      callee?: Named & { property?: Named; object?: Named };
+    };
   };
   if (id) return nameOf(id);
   if (parent?.callee) return `a function in ${nameOf(parent.callee.property ?? parent.callee)}()`;
   return nameOf(parent?.id ?? parent?.key) || "a function";
 }
 
-/** Reads one file. `path` is the repository's, with forward slashes. Works under `deno test` alone, as lint plugins do. */
+/**
+ * Whether a field holds data and is spelled in camelCase. What is called (`onEvent`, `isRecorded`,
+ * `(x) => y`) is spelled as functions are.
+ */
+function isCamelData(
+  name: string,
+  annotation: { typeAnnotation: { type: string } } | undefined,
+): boolean {
+  const called = annotation?.typeAnnotation.type === "TSFunctionType" || /^(on|is)[A-Z]/.test(name);
+  return /^[a-z]+[A-Z]/.test(name) && !called;
+}
+
+/**
+ * Reads one file. `path` is the repository's, with forward slashes. Works under `deno test` alone,
+ * as lint plugins do.
+ */
 export function typescriptModule(path: string, source: string): SourceModule {
   const module: SourceModule = {
     path,
@@ -131,6 +171,9 @@ export function typescriptModule(path: string, source: string): SourceModule {
     reexports: [],
     stars: [],
     functions: [],
+    camel_fields: [],
+    literal_spreads: [],
+    called_once: [],
     only_types: true,
   };
   const lineAt = (offset: number) => source.slice(0, offset).split("\n").length;
@@ -138,6 +181,13 @@ export function typescriptModule(path: string, source: string): SourceModule {
     const from = resolved(path, specifier);
     if (from !== null) module.imports.push({ from, names: "all" });
   };
+  const lineSpan = (node: Node) => {
+    const line = lineAt(node.range[0]);
+    return { line, lines: lineAt(node.range[1]) - line + 1 };
+  };
+  const names = new Map<string, number>();
+  const count = (name: string) => void names.set(name, (names.get(name) ?? 0) + 1);
+  const hidden: FunctionSpan[] = [];
   let end = 0;
   const visitor = {
     Program(node: Deno.lint.Program) {
@@ -145,15 +195,41 @@ export function typescriptModule(path: string, source: string): SourceModule {
       for (const statement of node.body) readStatement(module, statement as Node);
       module.only_types = !node.body.some((statement) => runs(statement as Node));
     },
-    ImportExpression: (node: Deno.lint.ImportExpression) => importWhole((node.source as Named).value),
+    ImportExpression: (node: Deno.lint.ImportExpression) =>
+      importWhole((node.source as Named).value),
     TSImportType: (node: { argument?: { literal?: Named; value?: unknown } }) =>
       importWhole(node.argument?.literal?.value ?? node.argument?.value),
+    TSPropertySignature(node: Deno.lint.TSPropertySignature) {
+      const name = nameOf(node.key as Named);
+      if (isCamelData(name, node.typeAnnotation)) {
+        module.camel_fields.push({ name, line: lineAt(node.range[0]) });
+      }
+    },
     [FUNCTIONS](node: Node) {
-      const line = lineAt(node.range[0]);
-      module.functions.push({ name: functionName(node), line, lines: lineAt(node.range[1]) - line + 1 });
+      module.functions.push({ name: functionName(node), ...lineSpan(node) });
+    },
+    FunctionDeclaration(node: Deno.lint.FunctionDeclaration) {
+      if (node.parent.type === "Program") {
+        hidden.push({ name: nameOf(node.id!), ...lineSpan(node) });
+      }
+    },
+    MethodDefinition(node: Deno.lint.MethodDefinition) {
+      const { key } = node as unknown as { key: Named };
+      if (key.type === "PrivateIdentifier") hidden.push({ name: nameOf(key), ...lineSpan(node) });
+    },
+    Identifier: (node: Deno.lint.Identifier) => count(node.name),
+    PrivateIdentifier: (node: Deno.lint.PrivateIdentifier) => count(node.name),
+    SpreadElement(node: Deno.lint.SpreadElement) {
+      const { type } = node.argument;
+      const into = node.parent.type === "ObjectExpression" ? "ObjectExpression" : "ArrayExpression";
+      if (type === into && node.parent.type === into) {
+        module.literal_spreads.push(lineAt(node.range[0]));
+      }
     },
   } as Deno.lint.LintVisitor;
   Deno.lint.runPlugin({ name: "reader", rules: { read: { create: () => visitor } } }, path, source);
   checkWhole(path, source.slice(end));
+  // Named twice: where it stands, and where it is called.
+  module.called_once = hidden.filter(({ name }) => names.get(name) === 2);
   return module;
 }

@@ -25,22 +25,27 @@ Deno.test("ask() sends the arguments as they are and gives the answer of every r
   deepStrictEqual(blobs, []);
 });
 
-Deno.test("ask() refuses an answer that is not as declared, naming rank, operation and field", async () => {
+Deno.test("ask() refuses an undeclared answer and names rank, operation, field", async () => {
   const wrong = answering([CREATED, { dir: "d", digest: 7 }]);
   await rejects(ask(wrong, [trainerRole, "create_model"], args, CALL), (error) => {
     ok(error instanceof InfrastructureError);
-    ok(error.message.includes("rank 1 of the trainer answered to 'create_model' because digest is"));
+    ok(
+      error.message.includes("rank 1 of the trainer answered to 'create_model' because digest is"),
+    );
     return true;
   });
 });
 
-const save = (operator: Operator) => () => ask(operator, [trainerRole, "save"], { version: "v", dir: "d" }, CALL);
+const save = (operator: Operator) => () =>
+  ask(operator, [trainerRole, "save"], { version: "v", dir: "d" }, CALL);
 const SAVED = { version: "v", dir: "d", digest: "x", world_size: 1, files: [] };
 
 Deno.test("askResident() brings the version that is missing, once, and asks again", async () => {
   const brought: (string | null)[] = [];
   const bring = (held: string | null) => Promise.resolve(void brought.push(held));
-  const { answers } = await askResident(save(answering([{ not_resident: "w" }], [SAVED])), { bring });
+  const { answers } = await askResident(save(answering([{ not_resident: "w" }], [SAVED])), {
+    bring,
+  });
   deepStrictEqual([answers, brought], [[SAVED], ["w"]]);
   await askResident(save(answering([SAVED])), { bring });
   strictEqual(brought.length, 1, "it is resident");

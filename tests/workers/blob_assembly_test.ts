@@ -4,11 +4,24 @@ import { createHash } from "node:crypto";
 import { InfrastructureError } from "../../engine/mod.ts";
 import { BlobAssembly } from "../../workers/blob_assembly.ts";
 
-const declare = (data: Uint8Array) => ({ sha256: createHash("sha256").update(data).digest("hex"), bytes: data.length });
+const declare = (data: Uint8Array) => ({
+  sha256: createHash("sha256").update(data).digest("hex"),
+  bytes: data.length,
+});
 
-function add(blobs: BlobAssembly, data: Uint8Array, { chunk, blob = 0 }: { chunk: number; blob?: number }): void {
+function add(
+  blobs: BlobAssembly,
+  data: Uint8Array,
+  { chunk, blob = 0 }: { chunk: number; blob?: number },
+): void {
   for (let offset = 0; offset === 0 || offset < data.length; offset += chunk) {
-    blobs.add({ task: "t", blob, offset, total: data.length, data: data.slice(offset, offset + chunk) });
+    blobs.add({
+      task: "t",
+      blob,
+      offset,
+      total: data.length,
+      data: data.slice(offset, offset + chunk),
+    });
   }
 }
 

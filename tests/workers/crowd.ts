@@ -1,12 +1,13 @@
 /**
- * Strangers at a door: `crowd.ts PORT COUNT`. Opens COUNT sockets that say nothing, half a request, a request with a wrong
- * token, or one that is no upgrade; reads what comes and never closes one. Says `here` when all were let in or cut, and
- * `gone` when the other end has closed them all.
+ * Strangers at a door: `crowd.ts PORT COUNT`. Opens COUNT sockets that say nothing, half a request,
+ * a request with a wrong token, or one that is no upgrade; reads what comes and never closes one.
+ * Says `here` when all were let in or cut, and `gone` when the other end has closed them all.
  */
 const [port, count] = Deno.args.map(Number) as [number, number];
 
 const upgrade = "GET /agent HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n" +
-  "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nAuthorization: Bearer wrong\r\n\r\n";
+  "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n" +
+  "Authorization: Bearer wrong\r\n\r\n";
 const OPENINGS = ["", "GET /agent HT", upgrade, "GET / HTTP/1.1\r\nHost: h\r\n\r\n"];
 
 async function visit(opening: string): Promise<{ gone: Promise<void> }> {
@@ -24,7 +25,9 @@ async function untilClosed(socket: Deno.Conn): Promise<void> {
   }
 }
 
-const visits = await Promise.all(Array.from({ length: count }, (_, i) => visit(OPENINGS[i % OPENINGS.length]!)));
+const visits = await Promise.all(
+  Array.from({ length: count }, (_, i) => visit(OPENINGS[i % OPENINGS.length]!)),
+);
 console.log("here");
 await Promise.all(visits.map(({ gone }) => gone));
 console.log("gone");

@@ -32,7 +32,9 @@ Deno.test("parseFaults() reads whatever printFault() writes", () => {
     rank: fc.option(fc.nat(63)),
     event: fc.constantFrom(...FAULT_EVENTS),
     n: fc.integer({ min: 1, max: 1_000_000 }),
-  }, { noNullPrototype: true }).filter(({ kind, place }) => kind !== "oom" || !["engine", "agent"].includes(place));
+  }, { noNullPrototype: true }).filter(({ kind, place }) =>
+    kind !== "oom" || !["engine", "agent"].includes(place)
+  );
   fc.assert(fc.property(fc.array(fault), (faults) => {
     deepStrictEqual(parseFaults(faults.map(printFault).join(","), ROLES), faults);
   }));
@@ -43,7 +45,8 @@ Deno.test("the workers' half of the grammar knows the same kinds, places and eve
   const python = await Deno.readTextFile(
     new URL("../../workers/python/holdfast_worker/faults.py", import.meta.url),
   );
-  const tuple = (name: string) => JSON.parse(`[${new RegExp(`^${name} = \\((.*)\\)$`, "m").exec(python)![1]}]`);
+  const tuple = (name: string) =>
+    JSON.parse(`[${new RegExp(`^${name} = \\((.*)\\)$`, "m").exec(python)![1]}]`);
   deepStrictEqual(tuple("KINDS"), [...FAULT_KINDS]);
   match(python, /^PLACES = \("engine", "agent", \*ROLES\)$/m);
   deepStrictEqual([...FAULT_PLACES], ["engine", "agent"]);
@@ -53,9 +56,15 @@ Deno.test("the workers' half of the grammar knows the same kinds, places and eve
 Deno.test("parseFaults() says which part is wrong and what it may be", () => {
   const cases: [string, RegExp][] = [
     ["kill", /'kill' of HOLDFAST_FAULT because it is not of the form KIND:PLACE\[\.RANK\]@EVENT:N/],
-    ["maim:engine@append:1", /its kind is 'maim': it must be one of kill, stop, drop, disk_full, oom/],
+    [
+      "maim:engine@append:1",
+      /its kind is 'maim': it must be one of kill, stop, drop, disk_full, oom/,
+    ],
     ["oom:agent@op:1", /'agent' has no device whose memory could run out: use trainer or sampler/],
-    ["kill:moon@append:1", /its place is 'moon': it must be one of engine, agent, trainer, sampler/],
+    [
+      "kill:moon@append:1",
+      /its place is 'moon': it must be one of engine, agent, trainer, sampler/,
+    ],
     ["kill:trainer.x@op:1", /its rank is 'x': it must be a whole number from 0/],
     ["kill:engine@lunch:1", /its event is 'lunch': it must be one of append, frame, op/],
     ["kill:engine@append:0", /its count is '0': it must be a whole number from 1/],
@@ -71,7 +80,7 @@ Deno.test("parseFaults() says which part is wrong and what it may be", () => {
   }
 });
 
-Deno.test("Faults.at() fires at the Nth event of its name, once per run, with the marker written first", () =>
+Deno.test("Faults.at() fires once per run, at the Nth event, after writing its marker", () =>
   withDirectory((dir) => {
     const fired: string[] = [];
     const start = () =>
@@ -87,7 +96,10 @@ Deno.test("Faults.at() fires at the Nth event of its name, once per run, with th
     faults.at("append", "training");
     faults.at("frame", "other");
     faults.at("append", "training");
-    deepStrictEqual(fired, ["kill kill:engine@append:2", "stop kill:engine@append:2 stop:engine@frame:1"]);
+    deepStrictEqual(fired, [
+      "kill kill:engine@append:2",
+      "stop kill:engine@append:2 stop:engine@frame:1",
+    ]);
     const again = start(); // The process that comes back counts from 1 and passes its own grave.
     for (let i = 0; i < 3; i++) again.at("append", "training");
     strictEqual(fired.length, 2);
@@ -113,7 +125,10 @@ Deno.test("Faults: a fault without a rank is rank 0's, one with a rank is that r
 
 Deno.test("Faults: drop is a verdict for the caller, disk_full throws as a full disk would", () =>
   withDirectory((dir) => {
-    const faults = Faults.parse("drop:engine@frame:2,disk_full:engine@append:1", { dir, place: "engine" });
+    const faults = Faults.parse("drop:engine@frame:2,disk_full:engine@append:1", {
+      dir,
+      place: "engine",
+    });
     deepStrictEqual([1, 2, 3].map(() => faults.at("frame")), ["go", "drop", "go"]);
     throws(() => faults.at("append", "training"), { code: "infrastructure", retryable: false });
     strictEqual(faults.at("append", "training"), "go");
@@ -125,7 +140,9 @@ Deno.test("Faults writes every event as one JSON line when it is asked to", () =
     faults.at("append", "generation");
     faults.at("frame");
     faults.at("append", "training");
-    const lines = Deno.readTextFileSync(`${dir}/events`).trimEnd().split("\n").map((line) => JSON.parse(line));
+    const lines = Deno.readTextFileSync(`${dir}/events`).trimEnd().split("\n").map((line) =>
+      JSON.parse(line)
+    );
     deepStrictEqual(lines, [
       { place: "engine", rank: 0, event: "append", n: 1, phase: "generation" },
       { place: "engine", rank: 0, event: "frame", n: 1, phase: "other" },
@@ -133,7 +150,7 @@ Deno.test("Faults writes every event as one JSON line when it is asked to", () =
     ]);
   }));
 
-Deno.test("Faults: kill ends the process with SIGKILL at its event; the next process of the run passes it", () =>
+Deno.test("Faults: kill sends SIGKILL at its event; the run's next process passes it", () =>
   withDirectory(async (dir) => {
     const script = new URL("./faulty_child.ts", import.meta.url).pathname;
     const child = new Deno.Command(Deno.execPath(), {
@@ -142,7 +159,8 @@ Deno.test("Faults: kill ends the process with SIGKILL at its event; the next pro
     });
     const first = await child.output();
     deepStrictEqual([first.signal, new TextDecoder().decode(first.stdout)], ["SIGKILL", "1 2 "]);
-    strictEqual(Deno.readTextFileSync(`${dir}/events`).trimEnd().split("\n").length, 3); // The fatal event is listed.
+    // The fatal event is listed.
+    strictEqual(Deno.readTextFileSync(`${dir}/events`).trimEnd().split("\n").length, 3);
     const second = await child.output();
     deepStrictEqual([second.code, new TextDecoder().decode(second.stdout)], [0, "1 2 3 4 5 "]);
   }));

@@ -1,5 +1,10 @@
 import { fakeLauncher, type FakeScript } from "../../testing/mod.ts";
-import { type GroupSpec, Workers, type WorkersEvent, type WorkersOptions } from "../../workers/mod.ts";
+import {
+  type GroupSpec,
+  Workers,
+  type WorkersEvent,
+  type WorkersOptions,
+} from "../../workers/mod.ts";
 
 /** Keeps events, and waits for one without sleeping. */
 export class Events<E> {
@@ -61,7 +66,14 @@ export function withFakes(
 }
 
 export function groupSpec(spec: Partial<GroupSpec> = {}): GroupSpec {
-  const base = { group: "trainer", role: "trainer", ranks: 1, python: "python3", module: "echo_worker", spec: {} };
+  const base = {
+    group: "trainer",
+    role: "trainer",
+    ranks: 1,
+    python: "python3",
+    module: "echo_worker",
+    spec: {},
+  };
   return { ...base, ...spec };
 }
 

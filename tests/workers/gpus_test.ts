@@ -26,7 +26,12 @@ type Blocks = Pick<WorkerBlocks, "trainer" | "value_model" | "sampler">;
 
 /** The groups of these blocks, in the order of the table. */
 function planned(blocks: Blocks) {
-  const rest = { seed: 0, workers: WorkersConfig.parse({}), reward_processes: 1, allow_replan: true };
+  const rest = {
+    seed: 0,
+    workers: WorkersConfig.parse({}),
+    reward_processes: 1,
+    allow_replan: true,
+  };
   return [...plannedGroups({ ...rest, ...blocks }).values()];
 }
 
@@ -51,12 +56,15 @@ function places(
 Deno.test("visibleGpus() counts device files, and CUDA_VISIBLE_DEVICES has the last word", () => {
   deepStrictEqual(visibleGpus(machine(2)), ["0", "1"]);
   deepStrictEqual(visibleGpus(machine(0)), []);
-  deepStrictEqual(visibleGpus(machine(8, { CUDA_VISIBLE_DEVICES: "4, GPU-8932f937" })), ["4", "GPU-8932f937"]);
+  deepStrictEqual(visibleGpus(machine(8, { CUDA_VISIBLE_DEVICES: "4, GPU-8932f937" })), [
+    "4",
+    "GPU-8932f937",
+  ]);
   deepStrictEqual(visibleGpus(machine(8, { CUDA_VISIBLE_DEVICES: "2,-1,3" })), ["2"]);
   deepStrictEqual(visibleGpus({ env: {}, devices: ["dxg"] }), ["0"]);
 });
 
-Deno.test("onGpu(): auto is a GPU where one may be used, so hiding all of them picks the CPU's packages", () => {
+Deno.test("onGpu(): auto picks the CPU's packages if every GPU is hidden", () => {
   strictEqual(onGpu("auto", machine(1)), true);
   strictEqual(onGpu("auto", machine(1, { CUDA_VISIBLE_DEVICES: "" })), false);
   strictEqual(onGpu("cpu", machine(1)), false);
@@ -87,18 +95,27 @@ Deno.test("placeGpus(): samplers that compute on several GPUs each get that many
   throws(() => places({ sampler }, machine(1)), InvalidInputError);
 });
 
-Deno.test("placeGpus(): devices are places in CUDA_VISIBLE_DEVICES, and what one block names the other leaves", () => {
+Deno.test("placeGpus(): devices are places in CUDA_VISIBLE_DEVICES, each for one block", () => {
   const on = machine(8, { CUDA_VISIBLE_DEVICES: "4,5,6" });
-  deepStrictEqual(places({ sampler: { devices: [0] } }, on), { trainer: ["5"], samplers: [["4"]], sharing: [1, 1] });
+  deepStrictEqual(places({ sampler: { devices: [0] } }, on), {
+    trainer: ["5"],
+    samplers: [["4"]],
+    sharing: [1, 1],
+  });
   deepStrictEqual(places({ trainer: { devices: [2], ranks: 1 } }, on).samplers, [["4"]]);
 });
 
-Deno.test("placeGpus(): a value model takes what the trainer leaves, before the samplers; else it shares the trainer's", () => {
+Deno.test("placeGpus(): a value model comes after the trainer, before the samplers", () => {
   const trainer = TrainerConfig.parse({ engine: "deepspeed", ranks: 2 });
   const sampler = SamplerConfig.parse({ engine: "vllm" });
   const placed = (count: number, own: Record<string, unknown> = {}) => {
-    const found = placeGpus(planned({ trainer, value_model: ValueModelConfig.parse(own), sampler }), machine(count));
-    return [found.trainer, found.critic, ...samplersOf(found)].map((place) => place?.visible.join() ?? null);
+    const found = placeGpus(
+      planned({ trainer, value_model: ValueModelConfig.parse(own), sampler }),
+      machine(count),
+    );
+    return [found.trainer, found.critic, ...samplersOf(found)].map((place) =>
+      place?.visible.join() ?? null
+    );
   };
   deepStrictEqual(placed(5), ["0,1", "2,3", "4"]);
   deepStrictEqual(placed(4), ["0,1", "2,3", "0"]);
@@ -106,12 +123,18 @@ Deno.test("placeGpus(): a value model takes what the trainer leaves, before the 
   deepStrictEqual(placed(3, { ranks: 1 }), ["0,1", "2", "0"]);
   deepStrictEqual(placed(4, { devices: [0], ranks: 1 }), ["1,2", "0", "3"]);
   deepStrictEqual(placed(4, { device: "cpu" }), ["0,1", null, "2"]);
-  throws(() => placed(2, { ranks: 3 }), /Cannot place the value_model because value_model\.ranks is 3/);
+  throws(
+    () => placed(2, { ranks: 3 }),
+    /Cannot place the value_model because value_model\.ranks is 3/,
+  );
 });
 
-Deno.test("placeGpus() refuses devices that are not there, too few of them, and devices on the CPU", () => {
+Deno.test("placeGpus() refuses devices that are missing, too few or on the CPU", () => {
   for (
-    const trainer of [{ devices: [3] }, { ranks: 4 }, { devices: [1], ranks: 2 }, { device: "cpu", devices: [0] }]
+    const trainer of [{ devices: [3] }, { ranks: 4 }, { devices: [1], ranks: 2 }, {
+      device: "cpu",
+      devices: [0],
+    }]
   ) {
     throws(() => places({ trainer }, machine(3)), (error) => error instanceof InvalidInputError);
   }
@@ -126,7 +149,7 @@ Deno.test("placeGpus() places nothing where no GPU is seen or meant", () => {
   deepStrictEqual(places({ trainer: { device: "cpu", ranks: 2 } }, machine(1)).samplers, [["0"]]);
 });
 
-Deno.test("gpuEnv() numbers GPUs as nvidia-smi does, unless the user's numbers stand, and hides all from the CPU", () => {
+Deno.test("gpuEnv() numbers GPUs as nvidia-smi or the user does, and hides them on CPU", () => {
   const blocks = planned({ trainer: TrainerConfig.parse({}), sampler: SamplerConfig.parse({}) });
   const placed = (on: Machine) => placeGpus(blocks, on).trainer!;
   deepStrictEqual(gpuEnv("auto", placed(machine(1))), {

@@ -3,7 +3,7 @@ import { groupSpec } from "../../workers/mod.ts";
 
 const common = { name: "toy", module: "toy" };
 
-Deno.test("groupSpec() puts a group on its GPUs; one that asks for none sees what the engine sees", () => {
+Deno.test("groupSpec() hides GPUs from a CPU group, and nothing from one that needs none", () => {
   const group = {
     group: "toy",
     ranks: 1,
@@ -13,7 +13,11 @@ Deno.test("groupSpec() puts a group on its GPUs; one that asks for none sees wha
     gpus: null,
   };
   const started = {
-    ...{ group: "toy", role: "toy", module: "toy", ranks: 1, spec: {} },
+    group: "toy",
+    role: "toy",
+    module: "toy",
+    ranks: 1,
+    spec: {},
     python: "py",
   };
   deepStrictEqual(groupSpec(common, group, { python: "py" }), started);

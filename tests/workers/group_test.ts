@@ -13,7 +13,10 @@ import type { GroupSpec, Progress } from "../../workers/mod.ts";
 import { gate, groupSpec, withFakes } from "./fixtures.ts";
 
 const KEY = { key: "round/1/train", attempt: 1 };
-const trainer = (operations: FakeScript["operations"][string], more: Partial<FakeScript> = {}): FakeScript => ({
+const trainer = (
+  operations: FakeScript["operations"][string],
+  more: Partial<FakeScript> = {},
+): FakeScript => ({
   operations: { trainer: operations },
   ...more,
 });
@@ -38,7 +41,10 @@ Deno.test("WorkerGroup.call() gives every rank's output, rank 0's blobs and the 
 
 Deno.test("WorkerGroup.ready() tells what rank 0 says of itself", () =>
   withFakes(trainer({}, { info: { trainer: { device: "cpu" } } }), async ({ workers }) => {
-    deepStrictEqual(await workers.group(groupSpec()).ready(), { generation: 1, info: { device: "cpu" } });
+    deepStrictEqual(await workers.group(groupSpec()).ready(), {
+      generation: 1,
+      info: { device: "cpu" },
+    });
   }));
 
 Deno.test("WorkerGroup runs one operation at a time, in the order of the calls", () => {
@@ -80,12 +86,19 @@ Deno.test("WorkerGroup passes progress on", () => {
     },
   });
   return withFakes(script, async ({ workers }) => {
-    await workers.group(groupSpec()).call("train", null, { ...KEY, onProgress: (progress) => seen.push(progress) });
-    deepStrictEqual(seen.map(({ phase, done, total }) => [phase, done, total]), [["step", 1, 2], ["step", 2, 2]]);
+    await workers.group(groupSpec()).call("train", null, {
+      ...KEY,
+      onProgress: (progress) => seen.push(progress),
+    });
+    deepStrictEqual(seen.map(({ phase, done, total }) => [phase, done, total]), [["step", 1, 2], [
+      "step",
+      2,
+      2,
+    ]]);
   });
 });
 
-Deno.test("WorkerGroup keeps its generation after a failure that leaves every rank as it was", () => {
+Deno.test("WorkerGroup keeps its generation if a failure changed no rank", () => {
   const script = trainer({
     train: () => {
       throw new FakeFailure({ cause: "user_code", exception: "KeyError", message: "'answer'" });
@@ -102,12 +115,14 @@ Deno.test("WorkerGroup keeps its generation after a failure that leaves every ra
   });
 });
 
-Deno.test("WorkerGroup is replaced whole when a rank dies: the operation fails, the next runs on a new generation", () => {
+Deno.test("WorkerGroup is replaced whole when a rank dies", () => {
   const started = gate();
   const script = trainer({
     train: (_args, io) => {
       started.open();
-      return new Promise((_resolve, reject) => io.signal.addEventListener("abort", () => reject(io.signal.reason)));
+      return new Promise((_resolve, reject) =>
+        io.signal.addEventListener("abort", () => reject(io.signal.reason))
+      );
     },
     score: () => "fine",
   });
@@ -116,10 +131,16 @@ Deno.test("WorkerGroup is replaced whole when a rank dies: the operation fails, 
     const call = group.call("train", null, KEY);
     const next = group.call("score", null, KEY);
     await started.opened;
-    agents[0]!.failGroup("trainer", [{ rank: 1, cause: "signal", signal: "SIGKILL", message: "killed by SIGKILL" }]);
+    agents[0]!.failGroup("trainer", [{
+      rank: 1,
+      cause: "signal",
+      signal: "SIGKILL",
+      message: "killed by SIGKILL",
+    }]);
     await rejects(
       call,
-      (error: Error) => error instanceof WorkerLostError && error.retryable && /rank 1 failed/.test(error.message),
+      (error: Error) =>
+        error instanceof WorkerLostError && error.retryable && /rank 1 failed/.test(error.message),
     );
     strictEqual((await next).generation, 2);
     const replaced = events.all.find((event) => event.type === "replaced");
@@ -128,8 +149,9 @@ Deno.test("WorkerGroup is replaced whole when a rank dies: the operation fails, 
   });
 });
 
-Deno.test("WorkerGroup fails for good, with the root cause, when the third replacement comes to nothing", () => {
-  const failStart = () => [failureReport({ cause: "exit", exit_code: 7, message: "ended with exit code 7" })];
+Deno.test("WorkerGroup fails permanently with the root cause after three replacements", () => {
+  const failStart =
+    () => [failureReport({ cause: "exit", exit_code: 7, message: "ended with exit code 7" })];
   return withFakes(trainer({}, { failStart }), async ({ workers, agents }) => {
     const group = workers.group(groupSpec());
     const isRoot = (error: Error) =>
@@ -161,7 +183,7 @@ Deno.test("WorkerGroup gets its whole budget back with every completed operation
   });
 });
 
-Deno.test("WorkerGroup counts a failure once, although the agent tells it of the task and of the group", () => {
+Deno.test("WorkerGroup counts a failure of both the task and the group once", () => {
   const owned = gate();
   let asked = false;
   const report = { cause: "exit" as const, exit_code: 7, message: "ended with exit code 7" };
@@ -177,7 +199,9 @@ Deno.test("WorkerGroup counts a failure once, although the agent tells it of the
     const group = workers.group(groupSpec());
     await rejects(group.call("train", null, KEY), /exit code 7/);
     agents[0]!.failGroup("trainer", [report]);
-    agents[0]!.sendRaw(JSON.stringify({ type: "log", group: "trainer", rank: 0, line: "after it" }));
+    agents[0]!.sendRaw(
+      JSON.stringify({ type: "log", group: "trainer", rank: 0, line: "after it" }),
+    );
     await events.until((event) => event.type === "log");
     owned.open();
     strictEqual((await group.call("score", null, KEY)).generation, 2);
@@ -203,15 +227,22 @@ Deno.test("WorkerGroup: work that is lost before it was recorded gives no budget
     };
     await attempt();
     await attempt();
-    await rejects(group.ready(), /no\n {2}next.*\n {2}trainer was replaced 1 times without committed progress/);
+    await rejects(
+      group.ready(),
+      /no\n {2}next.*\n {2}trainer was replaced 1 times without committed progress/,
+    );
   });
 });
 
-Deno.test("WorkerGroup confirms once: the same again without progress ends it with the evidence", () => {
-  const failStart = () => [failureReport({ cause: "signal", signal: "SIGSEGV", message: "killed by SIGSEGV" })];
+Deno.test("WorkerGroup confirms a crash once, then ends with the evidence", () => {
+  const failStart =
+    () => [failureReport({ cause: "signal", signal: "SIGSEGV", message: "killed by SIGSEGV" })];
   return withFakes(trainer({}, { failStart }), async ({ workers, agents }) => {
     const group = workers.group(groupSpec());
-    await rejects(group.ready(), (error: Error) => error instanceof WorkerLostError && !error.retryable);
+    await rejects(
+      group.ready(),
+      (error: Error) => error instanceof WorkerLostError && !error.retryable,
+    );
     strictEqual(agents[0]!.received.filter(({ type }) => type === "start_group").length, 2);
   });
 });
@@ -237,20 +268,23 @@ Deno.test("WorkerGroup goes on without the device that broke, and ends where non
 });
 
 Deno.test("WorkerGroup does not start again after a failed import", () => {
-  const failStart = () => [failureReport({ cause: "import_error", message: "No module named 'torch'" })];
+  const failStart =
+    () => [failureReport({ cause: "import_error", message: "No module named 'torch'" })];
   return withFakes(trainer({}, { failStart }), async ({ workers, agents }) => {
     await rejects(workers.group(groupSpec()).ready(), /No module named 'torch'/);
     strictEqual(agents[0]!.received.filter(({ type }) => type === "start_group").length, 1);
   });
 });
 
-Deno.test("WorkerGroup.call() rejects with the signal's reason at once and tells the ranks; the next waits until they let go", () => {
+Deno.test("WorkerGroup.call() rejects when aborted; the next call waits for the ranks", () => {
   const started = gate();
   const order: string[] = [];
   const script = trainer({
     train: (_args, io) => {
       started.open();
-      return new Promise((resolve) => io.signal.addEventListener("abort", () => resolve(order.push("let go"))));
+      return new Promise((resolve) =>
+        io.signal.addEventListener("abort", () => resolve(order.push("let go")))
+      );
     },
     score: () => order.push("next"),
   });
@@ -287,7 +321,10 @@ Deno.test("WorkerGroup.call() that was aborted while it waited never reaches the
 Deno.test("WorkerGroup is replaced when ranks hold on to a cancelled operation for 8 s", () => {
   const clock = new ManualClock();
   const started = gate();
-  const script = trainer({ train: () => (started.open(), new Promise(() => {})), score: () => "fine" });
+  const script = trainer({
+    train: () => (started.open(), new Promise(() => {})),
+    score: () => "fine",
+  });
   return withFakes(script, async ({ workers, agents }) => {
     const group = workers.group(groupSpec());
     const stop = new AbortController();
@@ -299,17 +336,23 @@ Deno.test("WorkerGroup is replaced when ranks hold on to a cancelled operation f
     await clock.advance(8_000);
     clearInterval(beats);
     strictEqual((await group.call("score", null, KEY)).generation, 2);
-  }, { clock, silentMs: 60_000 });
+  }, { clock, silent_ms: 60_000 });
 });
 
 Deno.test("WorkerGroup.call() past timeout_ms fails as a timeout and replaces the group", () => {
   const clock = new ManualClock();
   const started = gate();
-  const script = trainer({ train: () => (started.open(), new Promise(() => {})), score: () => "fine" });
+  const script = trainer({
+    train: () => (started.open(), new Promise(() => {})),
+    score: () => "fine",
+  });
   return withFakes(script, async ({ workers }) => {
     const group = workers.group(groupSpec());
     const call = group.call("train", null, { ...KEY, timeout_ms: 3000 });
-    const failed = rejects(call, (error: Error) => error instanceof TimeoutError_ && /3000 ms/.test(error.message));
+    const failed = rejects(
+      call,
+      (error: Error) => error instanceof TimeoutError_ && /3000 ms/.test(error.message),
+    );
     await started.opened;
     await clock.advance(3000);
     await failed;
@@ -317,7 +360,7 @@ Deno.test("WorkerGroup.call() past timeout_ms fails as a timeout and replaces th
   }, { clock });
 });
 
-Deno.test("WorkerGroup.call() past no_progress_ms fails as no_progress, and progress moves the limit", () => {
+Deno.test("WorkerGroup.call() fails as no_progress, and progress moves the limit", () => {
   const clock = new ManualClock();
   let progress = (_done: number) => {};
   const started = gate();
@@ -331,7 +374,11 @@ Deno.test("WorkerGroup.call() past no_progress_ms fails as no_progress, and prog
   return withFakes(script, async ({ workers }) => {
     const heard = gate();
     const group = workers.group(groupSpec());
-    const call = group.call("train", null, { ...KEY, no_progress_ms: 1000, onProgress: heard.open });
+    const call = group.call("train", null, {
+      ...KEY,
+      no_progress_ms: 1000,
+      onProgress: heard.open,
+    });
     let over = false;
     const failed = rejects(call, NoProgressError).then(() => over = true);
     await started.opened;

@@ -4,7 +4,13 @@ import { hangError, type RankProgress, silentRank } from "../../workers/hangs.ts
 import type { RankState } from "../../workers/mod.ts";
 
 const state = (rank: number, process_state = "sleeping"): RankState => ({
-  ...{ rank, pid: 1, process_start: "0", state: "busy", exit_code: null, signal: null, process_state },
+  rank,
+  pid: 1,
+  process_start: "0",
+  state: "busy",
+  exit_code: null,
+  signal: null,
+  process_state,
 });
 const at = (rank: number, done: number, at_ms: number, phase = "micro_batch"): RankProgress => ({
   rank,
@@ -22,7 +28,7 @@ Deno.test("silentRank() is the one whose process stands still, whatever progress
   });
 });
 
-Deno.test("silentRank() is the only one that has told no progress, or the one behind all others", () => {
+Deno.test("silentRank() is the only one without progress, or the one behind all others", () => {
   deepStrictEqual(silentRank({ progress: [at(0, 1, 5), at(2, 1, 6)], ranks: RANKS })?.rank, 1);
   const behind = [at(0, 3, 9), at(1, 2, 5), at(2, 3, 8)];
   deepStrictEqual(silentRank({ progress: behind, ranks: RANKS }), {
@@ -32,22 +38,38 @@ Deno.test("silentRank() is the only one that has told no progress, or the one be
 });
 
 Deno.test("silentRank() is nobody where no one stands out", () => {
-  for (const progress of [[], [at(0, 2, 1), at(1, 2, 2), at(2, 2, 3)], [at(0, 2, 1), at(1, 2, 2), at(2, 3, 3)]]) {
+  for (
+    const progress of [[], [at(0, 2, 1), at(1, 2, 2), at(2, 2, 3)], [
+      at(0, 2, 1),
+      at(1, 2, 2),
+      at(2, 3, 3),
+    ]]
+  ) {
     deepStrictEqual(silentRank({ progress, ranks: RANKS }), null);
   }
   deepStrictEqual(silentRank({ progress: [at(0, 2, 1)], ranks: [state(0)] }), null);
 });
 
 Deno.test("hangError() names the rank that is waited for and where the evidence is", () => {
-  const place = { run: "r", group: "sampler/0", generation: 3, op: "train", logDir: "/l", limit_ms: 9 };
+  const place = {
+    run: "r",
+    group: "sampler/0",
+    generation: 3,
+    op: "train",
+    log_dir: "/l",
+    limit_ms: 9,
+  };
   const hang = { progress: [], ranks: [state(0), state(1, "stopped")] };
   const error = hangError("Cannot finish", { ...place, limit: "progress" }, hang);
   ok(error instanceof NoProgressError && error.retryable);
   match(
     error.message,
-    /^Cannot finish: rank 1 is waited for because its process is stopped\n {2}stacks of its ranks: \/l/,
+    /^Cannot finish: rank 1 is waited for because its process is stopped\n {2}stacks of .*: \/l/,
   );
-  const { failure, evidence } = error.facts as { failure: Record<string, unknown>; evidence: string };
+  const { failure, evidence } = error.facts as {
+    failure: Record<string, unknown>;
+    evidence: string;
+  };
   deepStrictEqual([failure.rank, failure.observed, failure.kind, failure.cause, evidence], [
     1,
     "silent_rank",
@@ -55,6 +77,9 @@ Deno.test("hangError() names the rank that is waited for and where the evidence 
     "no_progress",
     "/l/sampler_0.*gen3*",
   ]);
-  const late = hangError("Cannot finish", { ...place, limit: "time" }, { progress: [], ranks: RANKS });
+  const late = hangError("Cannot finish", { ...place, limit: "time" }, {
+    progress: [],
+    ranks: RANKS,
+  });
   ok(late instanceof TimeoutError_ && (late.facts.failure as { rank: null }).rank === null);
 });

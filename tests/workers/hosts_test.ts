@@ -65,6 +65,30 @@ Deno.test("hosts: stop() ends every agent, unless one tells of a higher epoch", 
   });
 });
 
+Deno.test("hosts: a group that lost one of its hosts ends what the other holds of it", () => {
+  const script = both((host) => ({ score: () => host }));
+  const recorded = () => new Promise<void>(() => {});
+  return withHosts(script, async ({ workers, one, two, next }) => {
+    await workers.group(BOTH).call("score", null, { ...KEY, recorded });
+    const coming = next();
+    one[0]!.exit();
+    const { workers: second } = await coming;
+    const group = second.group({ ...BOTH, ranks: 1, hosts: ["one"] });
+    await group.ready();
+    await second.group(SAMPLER).ready(); // Its host has read what was sent before.
+    const [task, stop] = ["release", "stop_group"].map((wanted) =>
+      two[0]!.received.filter(({ type, epoch }) => type === wanted && epoch === 2)
+    );
+    deepStrictEqual(task!.map((message) => message.type === "release" && message.task), [
+      "trainer/g1/t1.1",
+    ]);
+    deepStrictEqual(stop!.map((message) => message.type === "stop_group" && message.generation), [
+      1,
+    ]);
+    await workers.stop();
+  });
+});
+
 Deno.test("hosts: a group without room and a bad name are refused", async () => {
   await withHosts(both(() => ({})), async ({ workers }) => {
     throws(() => workers.group({ ...BOTH, ranks: 3 }), /the 3 ranks of trainer/);

@@ -9,21 +9,31 @@ async function launched(script: string) {
   const python = `${home}/python`;
   await Deno.writeTextFile(python, `#!/bin/sh\n${script}\n`, { mode: 0o755 });
   const nonce = ownNonce(await homeNonce(home), "run");
-  const places = { home, artifactsDir: `${home}/artifacts`, faultsDir: `${home}/faults` };
+  const places = { home, artifacts_dir: `${home}/artifacts`, faults_dir: `${home}/faults` };
   const launcher = localLauncher({ python, nonce, clock: systemClock, ...places });
-  return { home, agent: await launcher.start({ agentId: "a", hubFile: "", logPath: `${home}/logs/agent.log` }) };
+  return {
+    home,
+    agent: await launcher.start({
+      agent_id: "a",
+      hub_file: "",
+      log_path: `${home}/logs/agent.log`,
+    }),
+  };
 }
 
-Deno.test("localLauncher(): an agent that dies says its last words first, then its log's last lines and path", async () => {
-  const { home, agent } = await launched(`echo "Traceback:" >&2; echo "ImportError: no websockets" >&2; exit 1`);
+Deno.test("localLauncher(): a dead agent's last words come before its log", async () => {
+  const { home, agent } = await launched(
+    `echo "Traceback:" >&2; echo "ImportError: no websockets" >&2; exit 1`,
+  );
   strictEqual(
     await agent.exited,
-    `the agent ended with exit code 1: ImportError: no websockets\n  | Traceback:\n  | ImportError: no websockets\n` +
+    "the agent ended with exit code 1: ImportError: no websockets\n  | Traceback:\n" +
+      "  | ImportError: no websockets\n" +
       `  log: ${home}/logs/agent.log`,
   );
 });
 
-Deno.test("localLauncher(): destroy() ends the agent and what it started, and says by which signal", async () => {
+Deno.test("localLauncher(): destroy() ends the agent and what it started", async () => {
   const { agent } = await launched(`sleep 100 & exec sleep 100`);
   await agent.destroy();
   match(await agent.exited, /^the agent was killed by SIGKILL/);

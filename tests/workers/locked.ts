@@ -11,7 +11,9 @@ type Entry = { name: string; version: string; marker: string; hashes: number };
 /** The requirements of a locked file, each with the number of its hashes. */
 export async function entries(path: string): Promise<Entry[]> {
   const text = await Deno.readTextFile(`${ROOT}${path}.txt`);
-  const whole = text.replaceAll("\\\n", " ").split("\n").filter((line) => line !== "" && !/^\s*#/.test(line));
+  const whole = text.replaceAll("\\\n", " ").split("\n").filter((line) =>
+    line !== "" && !/^\s*#/.test(line)
+  );
   return whole.map((line) => {
     const [, name, version, rest] = /^([\w.-]+)==([\w.+]+)(.*)$/.exec(line) ?? [];
     ok(name && version, `${path}.txt: '${line}' is no exact version`);
@@ -20,7 +22,10 @@ export async function entries(path: string): Promise<Entry[]> {
   });
 }
 
-/** Names of packages with compiled code in the environments of these interpreters, each with the tag of its file there. */
+/**
+ * Names of packages with compiled code in the environments of these interpreters, each with the tag
+ * of its file there.
+ */
 export function compiledFor(pythons: readonly string[]): Map<string, string> {
   const found = new Map<string, string>();
   for (const python of pythons) {

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { asUvSettings, pipSettings } from "../../workers/pip_settings.ts";
 import { withHome } from "./fixtures.ts";
 
-Deno.test("pip's settings reach uv under its own names, unless the user's environment has them already", () => {
+Deno.test("pip's settings reach uv under uv's names, below the user's environment", () => {
   const settings = {
     "index-url": "https://user:secret@mirror/simple",
     "extra-index-url": "https://one/simple\nhttps://two/simple",
@@ -36,7 +36,7 @@ Deno.test("pip's settings reach uv under its own names, unless the user's enviro
   deepStrictEqual(asUvSettings({}, {}), { env: {}, args: [] });
 });
 
-Deno.test("pip's settings are read from its files and variables, and variables win over files, `install` over `global`", () =>
+Deno.test("pip's variables win over its files, and `install` over `global`", () =>
   withHome(async (home) => {
     const config = join(home, "pip.conf");
     await Deno.writeTextFile(
@@ -57,8 +57,13 @@ timeout = 30
     );
     const interpreter = join(home, "python");
     const cleared = `env -i PATH="$PATH" HOME='${home}' PIP_CONFIG_FILE='${config}' PIP_RETRIES=4`;
-    await Deno.writeTextFile(interpreter, `#!/bin/sh\nexec ${cleared} "$(command -v python3)" "$@"\n`, { mode: 0o755 });
-    const { "index-url": index, "extra-index-url": extra, timeout, retries, cert } = await pipSettings(interpreter);
+    await Deno.writeTextFile(
+      interpreter,
+      `#!/bin/sh\nexec ${cleared} "$(command -v python3)" "$@"\n`,
+      { mode: 0o755 },
+    );
+    const { "index-url": index, "extra-index-url": extra, timeout, retries, cert } =
+      await pipSettings(interpreter);
     deepStrictEqual([index, extra?.trim(), timeout, retries, cert], [
       "https://mirror/it's/simple",
       "https://one/simple\nhttps://two/simple",

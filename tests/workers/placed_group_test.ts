@@ -5,7 +5,7 @@ import type { Launcher } from "../../workers/mod.ts";
 import { gate, groupSpec } from "./fixtures.ts";
 import { BOTH, both, KEY, REWARD, withHosts } from "./two_fake_hosts.ts";
 
-Deno.test("PlacedGroup: the next engine adopts every host's agent, and what runs on both goes on", () => {
+Deno.test("PlacedGroup: the next engine adopts both agents and what runs on them", () => {
   const started = { one: gate(), two: gate() };
   const finish = gate();
   let runs = 0;

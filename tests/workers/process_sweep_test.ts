@@ -17,10 +17,16 @@ import { withHome } from "./fixtures.ts";
 
 function sleeper(nonce: Nonce): Deno.ChildProcess {
   const env = { [NONCE_VARIABLE]: nonceText(nonce) };
-  return new Deno.Command("sleep", { args: ["600"], env, detached: true, stdin: "null", stdout: "null" }).spawn();
+  return new Deno.Command("sleep", {
+    args: ["600"],
+    env,
+    detached: true,
+    stdin: "null",
+    stdout: "null",
+  }).spawn();
 }
 
-Deno.test("sweep() ends the carriers it is told to, in whatever session they are, and nobody else", async () => {
+Deno.test("sweep() ends only the chosen carriers, in whatever session they are", async () => {
   const home = crypto.randomUUID();
   const doomed = ownNonce(home, "run");
   const spared = ownNonce(home, "other");
@@ -54,11 +60,12 @@ Deno.test("a nonce tells the hosts of a run apart: each ends and keeps its own",
   }
 });
 
-Deno.test("leftBehind() is what earlier engines of the run left, and what dead engines left of other runs", () => {
+Deno.test("leftBehind() is what earlier engines of the run and dead engines left", () => {
   const own = ownNonce("h", "run");
   const isLeft = leftBehind(own);
-  const dead = { enginePid: 2 ** 22 - 1, engineStart: "1" };
-  const recycled = { enginePid: process.pid, engineStart: "1" }; // The pid lives, but it is another process.
+  const dead = { engine_pid: 2 ** 22 - 1, engine_start: "1" };
+  // The pid lives, but it is another process.
+  const recycled = { engine_pid: process.pid, engine_start: "1" };
   deepStrictEqual(
     {
       sameRun: isLeft(own),

@@ -7,7 +7,7 @@ import {
   protocolSchemaText,
 } from "../../workers/mod.ts";
 
-Deno.test("protocol.schema.json is what the zod declaration says now (else: deno run -A workers/protocol_schema.ts)", async () => {
+Deno.test("protocol.schema.json is current: deno run -A workers/protocol_schema.ts", async () => {
   strictEqual(await Deno.readTextFile(PROTOCOL_SCHEMA_URL), protocolSchemaText());
 });
 
@@ -16,5 +16,8 @@ Deno.test("protocolJsonSchema() has one branch for every message of both sides",
   const defs = protocolJsonSchema().$defs as Record<string, { oneOf: Branch[] }>;
   const types = (side: string) => defs[side]!.oneOf.map(({ properties }) => properties.type.const);
   deepStrictEqual(types("AgentMessage"), AgentMessage.options.map(({ shape }) => shape.type.value));
-  deepStrictEqual(types("EngineMessage"), EngineMessage.options.map(({ shape }) => shape.type.value));
+  deepStrictEqual(
+    types("EngineMessage"),
+    EngineMessage.options.map(({ shape }) => shape.type.value),
+  );
 });

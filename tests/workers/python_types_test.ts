@@ -13,7 +13,8 @@ Deno.test("Python's types are what the declarations say now (else: deno task sch
 
 Deno.test("every operation of every role has its arguments and its answer in Python", () => {
   const { types, answers } = pythonTypesTexts();
-  const pascal = (name: string) => name.split("_").map((part) => part[0]!.toUpperCase() + part.slice(1)).join("");
+  const pascal = (name: string) =>
+    name.split("_").map((part) => part[0]!.toUpperCase() + part.slice(1)).join("");
   for (const { name, operations } of ROLES) {
     match(types, new RegExp(`class ${pascal(name)}Spec\\(Whole\\)`));
     for (const op of Object.keys(operations)) {
@@ -36,6 +37,9 @@ Deno.test("pythonType() spells what JSON has, and asks for a name where an objec
     [z.unknown(), "Any"],
   ];
   for (const [schema, text] of spelled) strictEqual(pythonType(schema, PLACE), text);
-  throws(() => pythonType(z.strictObject({ a: z.string() }), PLACE), /Here\.field.*give its object a name/);
+  throws(
+    () => pythonType(z.strictObject({ a: z.string() }), PLACE),
+    /Here\.field.*give its object a name/,
+  );
   throws(() => pythonType(z.date(), PLACE), /Here\.field.*date/);
 });

@@ -28,20 +28,23 @@ async function admitted(hub: Hub): Promise<WebSocket> {
   return socket;
 }
 
-Deno.test("a crowd without the token holds few of the engine's descriptors, none for long, and keeps no agent out", () =>
+Deno.test("a crowd without the token holds few sockets and keeps no agent out", () =>
   withHome(async (home) => {
     const clock = new ManualClock();
     const hub = await Hub.start({ run: "r", epoch: 1, file: join(home, "hub.json"), clock });
     const before = descriptors();
     const script = new URL("./crowd.ts", import.meta.url).pathname;
     const args = ["run", "-A", "--quiet", "--no-check", script, new URL(hub.url).port, `${CROWD}`];
-    const crowd = new Deno.Command(Deno.execPath(), { args, stdin: "null", stdout: "piped" }).spawn();
+    const crowd = new Deno.Command(Deno.execPath(), { args, stdin: "null", stdout: "piped" })
+      .spawn();
     const reader = crowd.stdout.pipeThrough(new TextDecoderStream()).getReader();
     try {
       strictEqual((await reader.read()).value, "here\n");
-      const agent = await admitted(hub); // Sockets are taken in the order they came: the crowd was before.
+      // Sockets are taken in the order they came: the crowd was before.
+      const agent = await admitted(hub);
       const held = descriptors() - before;
-      ok(held <= STRANGERS_MAX + 2, `${held} sockets are held for ${CROWD} strangers`); // Both ends of the agent's.
+      // Two more: both ends of the agent's.
+      ok(held <= STRANGERS_MAX + 2, `${held} sockets are held for ${CROWD} strangers`);
       await clock.advance(STRANGER_MS);
       strictEqual((await reader.read()).value, "gone\n");
       strictEqual(descriptors() - before, 2);

@@ -28,21 +28,22 @@ function watched(clock: ManualClock) {
   };
   const over = new AbortController();
   const exited = new Promise<string>(() => {});
-  const options = { clock, silentMs: SILENT_MS, startMs: SILENT_MS, exited, signal: over.signal };
+  const options = { clock, silent_ms: SILENT_MS, start_ms: SILENT_MS, exited, signal: over.signal };
   return { link, over, end: watchAgent(link as unknown as AgentLink, options) };
 }
 
-Deno.test("watchAgent(): an engine that was frozen reads what it was sent before it gives an agent up", async () => {
+Deno.test("watchAgent(): a frozen engine reads its mail before it gives an agent up", async () => {
   const clock = new FrozenOnce(60_000);
   const { link, over, end } = watched(clock);
-  await clock.advance(65_000); // It wakes: its limit is long past, the agent's frames are not read yet.
+  // It wakes: its limit is long past, the agent's frames are not read yet.
+  await clock.advance(65_000);
   link.heard_ms = clock.monotonic();
   await clock.advance(4000);
   over.abort();
   strictEqual(await end, null);
 });
 
-Deno.test("watchAgent(): an agent that stays silent is given up, soon after the limit", async () => {
+Deno.test("watchAgent() gives a silent agent up soon after the limit", async () => {
   const clock = new ManualClock();
   const { end } = watched(clock);
   await clock.advance(SILENT_MS + 250);

@@ -1,5 +1,10 @@
 import { type FakeIO, fakeLauncher, type FakeScript } from "../../testing/mod.ts";
-import { type HostOptions, Workers, type WorkersEvent, type WorkersOptions } from "../../workers/mod.ts";
+import {
+  type HostOptions,
+  Workers,
+  type WorkersEvent,
+  type WorkersOptions,
+} from "../../workers/mod.ts";
 import { Events, groupSpec, withHome } from "./fixtures.ts";
 
 type Agents = ReturnType<typeof fakeLauncher>["agents"];

@@ -1,12 +1,17 @@
 import { deepStrictEqual, ok, rejects, strictEqual } from "node:assert/strict";
-import { FencedError, InfrastructureError, ManualClock, WorkerLostError } from "../../engine/mod.ts";
+import {
+  FencedError,
+  InfrastructureError,
+  ManualClock,
+  WorkerLostError,
+} from "../../engine/mod.ts";
 import { fakeLauncher } from "../../testing/mod.ts";
 import { type Launcher, readWorkerStates, Workers } from "../../workers/mod.ts";
 import { gate, groupSpec, withFakes, withHome } from "./fixtures.ts";
 
 const KEY = { key: "k", attempt: 1 };
 
-Deno.test("Workers: a socket that drops re-attaches, the task goes on and its result arrives once", () => {
+Deno.test("Workers: a dropped socket re-attaches and the result arrives once", () => {
   const started = gate();
   const finish = gate();
   let runs = 0;
@@ -47,21 +52,30 @@ Deno.test("Workers: blobs of a result that was cut off arrive whole after the re
     finish.open();
     await agents[0]!.connect();
     const { blobs } = await call;
-    deepStrictEqual([blobs.length, blobs[0]!.length, blobs[0]!.every((byte) => byte === 9)], [1, 3_000_000, true]);
+    deepStrictEqual([blobs.length, blobs[0]!.length, blobs[0]!.every((byte) => byte === 9)], [
+      1,
+      3_000_000,
+      true,
+    ]);
   });
 });
 
 Deno.test("Workers replaces an agent that ended, and its groups with it", () => {
   const started = gate();
   const script = {
-    operations: { trainer: { train: () => (started.open(), new Promise(() => {})), score: () => "fine" } },
+    operations: {
+      trainer: { train: () => (started.open(), new Promise(() => {})), score: () => "fine" },
+    },
   };
   return withFakes(script, async ({ workers, agents, events }) => {
     const group = workers.group(groupSpec());
     const call = group.call("train", null, KEY);
     await started.opened;
     agents[0]!.exit("the agent was killed by SIGKILL");
-    await rejects(call, (error: Error) => error instanceof WorkerLostError && /killed by SIGKILL/.test(error.message));
+    await rejects(
+      call,
+      (error: Error) => error instanceof WorkerLostError && /killed by SIGKILL/.test(error.message),
+    );
     deepStrictEqual((await group.call("score", null, KEY)).generation, 2);
     deepStrictEqual(agents.map(({ agentId }) => agentId), ["local-1", "local-2"]);
     ok(events.all.some((event) => event.type === "agent" && event.state === "lost"));
@@ -70,17 +84,21 @@ Deno.test("Workers replaces an agent that ended, and its groups with it", () => 
 
 Deno.test("Workers replaces an agent that is silent for 5 s, and for a moment more", () => {
   const clock = new ManualClock();
-  return withFakes({ operations: { trainer: { score: () => "fine" } } }, async ({ workers, agents, events }) => {
-    const group = workers.group(groupSpec());
-    await group.ready();
-    const lost = events.until((event) => event.type === "agent" && event.state === "lost");
-    await clock.advance(4999);
-    strictEqual(agents.length, 1);
-    await clock.advance(251);
-    const event = await lost;
-    ok(event.type === "agent" && /silent for 5250 ms/.test(event.reason ?? ""));
-    strictEqual((await group.call("score", null, KEY)).generation, 2);
-  }, { clock });
+  return withFakes(
+    { operations: { trainer: { score: () => "fine" } } },
+    async ({ workers, agents, events }) => {
+      const group = workers.group(groupSpec());
+      await group.ready();
+      const lost = events.until((event) => event.type === "agent" && event.state === "lost");
+      await clock.advance(4999);
+      strictEqual(agents.length, 1);
+      await clock.advance(251);
+      const event = await lost;
+      ok(event.type === "agent" && /silent for 5250 ms/.test(event.reason ?? ""));
+      strictEqual((await group.call("score", null, KEY)).generation, 2);
+    },
+    { clock },
+  );
 });
 
 Deno.test("Workers gives up when the agent is lost four times without a completed operation", () =>
@@ -112,7 +130,8 @@ Deno.test("Workers: `fenced` fails every call, and the agent is not shut down", 
       bench.agents[0]!.sendRaw(JSON.stringify({ type: "fenced", epoch: 9 }));
       await rejects(
         call,
-        (error: Error) => error instanceof FencedError && /epoch 9 owns it: this engine has 1/.test(error.message),
+        (error: Error) =>
+          error instanceof FencedError && /epoch 9 owns it: this engine has 1/.test(error.message),
       );
       await rejects(group.call("train", null, KEY), FencedError);
       await bench.workers.stop();
@@ -121,7 +140,10 @@ Deno.test("Workers: `fenced` fails every call, and the agent is not shut down", 
         false,
       );
       ok((await Deno.stat(`${bench.home}/runs/run/hub.json`)).isFile); // The new owner's by now.
-      deepStrictEqual(bench.events.all.filter(({ type }) => type === "fenced"), [{ type: "fenced", epoch: 9 }]);
+      deepStrictEqual(bench.events.all.filter(({ type }) => type === "fenced"), [{
+        type: "fenced",
+        epoch: 9,
+      }]);
     },
   );
 });
@@ -161,28 +183,39 @@ Deno.test("Workers.states() shows every rank, and readWorkerStates() the same fr
       pid: 1,
       state: "ready",
     });
-    const wanted = [rank("trainer", "trainer", 0), rank("trainer", "trainer", 1), rank("sampler/0", "sampler", 0)];
+    const wanted = [
+      rank("trainer", "trainer", 0),
+      rank("trainer", "trainer", 1),
+      rank("sampler/0", "sampler", 0),
+    ];
     deepStrictEqual(workers.states(), wanted);
     await workers.stop();
-    deepStrictEqual((await readWorkerStates(home, "run")).map(({ state }) => state), ["stopped", "stopped", "stopped"]);
+    deepStrictEqual((await readWorkerStates(home, "run")).map(({ state }) => state), [
+      "stopped",
+      "stopped",
+      "stopped",
+    ]);
     deepStrictEqual(await readWorkerStates(home, "another"), []);
   }));
 
 Deno.test("Workers: an agent that breaks the protocol three times is replaced", () =>
-  withFakes({ operations: { trainer: { score: () => "fine" } } }, async ({ workers, agents, events }) => {
-    const group = workers.group(groupSpec());
-    await group.ready();
-    for (let i = 0; i < 3; i++) {
-      agents[0]!.sendRaw("nonsense");
-      await agents[0]!.closed;
-      if (i < 2) await agents[0]!.connect();
-    }
-    const lost = await events.until((event) => event.type === "agent" && event.state === "lost");
-    ok(lost.type === "agent" && /broke the protocol/.test(lost.reason ?? ""));
-    strictEqual((await group.call("score", null, KEY)).generation, 2);
-  }));
+  withFakes(
+    { operations: { trainer: { score: () => "fine" } } },
+    async ({ workers, agents, events }) => {
+      const group = workers.group(groupSpec());
+      await group.ready();
+      for (let i = 0; i < 3; i++) {
+        agents[0]!.sendRaw("nonsense");
+        await agents[0]!.closed;
+        if (i < 2) await agents[0]!.connect();
+      }
+      const lost = await events.until((event) => event.type === "agent" && event.state === "lost");
+      ok(lost.type === "agent" && /broke the protocol/.test(lost.reason ?? ""));
+      strictEqual((await group.call("score", null, KEY)).generation, 2);
+    },
+  ));
 
-Deno.test("Workers.stop() leaves an agent alone that another engine took over while this one waited for its end", () =>
+Deno.test("Workers.stop() leaves an agent alone that another engine took over meanwhile", () =>
   withHome(async (home) => {
     const clock = new ManualClock();
     const { launcher, agents } = fakeLauncher({ operations: { trainer: {} } });
@@ -194,7 +227,15 @@ Deno.test("Workers.stop() leaves an agent alone that another engine took over wh
       destroy: () => Promise.resolve(void (destroyed = true)),
     });
     const owns = () => Promise.resolve(owned);
-    const workers = await Workers.start({ run: "run", epoch: 1, attempt: 1, home, launcher: { start }, owns, clock });
+    const workers = await Workers.start({
+      run: "run",
+      epoch: 1,
+      attempt: 1,
+      home,
+      launcher: { start },
+      owns,
+      clock,
+    });
     const group = workers.group(groupSpec());
     await group.ready();
     const stopping = workers.stop();
@@ -205,21 +246,26 @@ Deno.test("Workers.stop() leaves an agent alone that another engine took over wh
     strictEqual(destroyed, false);
   }));
 
-Deno.test("Workers.start() goes on when the store cannot say what is recorded of an agent's answers", () =>
+Deno.test("Workers.start() continues if the store cannot say which answers are recorded", () =>
   withHome(async (home) => {
-    const { launcher } = fakeLauncher({ operations: { trainer: { double: (n) => (n as number) * 2 } } });
+    const { launcher } = fakeLauncher({
+      operations: { trainer: { double: (n) => (n as number) * 2 } },
+    });
     const options = { run: "run", attempt: 1, home, launcher };
     const first = await Workers.start({ ...options, epoch: 1 });
     const recorded = () => new Promise<void>(() => {});
     await first.group(groupSpec()).call("double", 4, { key: "k", attempt: 1, recorded });
     const isRecorded = () => Promise.reject(new InfrastructureError("the store does not answer"));
     const second = await Workers.start({ ...options, epoch: 2, isRecorded });
-    deepStrictEqual((await second.group(groupSpec()).call("double", 5, { key: "l", attempt: 1 })).outputs, [10]);
+    deepStrictEqual(
+      (await second.group(groupSpec()).call("double", 5, { key: "l", attempt: 1 })).outputs,
+      [10],
+    );
     await second.stop();
     await first.stop();
   }));
 
-Deno.test("Workers: a host that is taken away is waited for until what it holds is saved, and costs no budget", () => {
+Deno.test("Workers saves what a reclaimed host holds, which costs no budget", () => {
   const saved = gate();
   let asked = 0;
   const onLeaving = () => (asked += 1, saved.opened);
@@ -233,7 +279,13 @@ Deno.test("Workers: a host that is taken away is waited for until what it holds 
     strictEqual((await group.call("score", null, { key: "k", attempt: 1 })).generation, 1);
     saved.open();
     const replaced = await events.until((event) => event.type === "replaced");
-    ok(replaced.type === "replaced" && !replaced.error.counted && /reclaimed/.test(replaced.error.message));
-    deepStrictEqual([(await group.call("score", null, { key: "k", attempt: 2 })).generation, asked], [2, 1]);
+    ok(
+      replaced.type === "replaced" && !replaced.error.counted &&
+        /reclaimed/.test(replaced.error.message),
+    );
+    deepStrictEqual(
+      [(await group.call("score", null, { key: "k", attempt: 2 })).generation, asked],
+      [2, 1],
+    );
   }, { onLeaving });
 });

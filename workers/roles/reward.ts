@@ -2,7 +2,7 @@ import { z } from "zod";
 import { defineRole, environmentOf, type Operations } from "./role.ts";
 import { Arguments, ArgumentsBeside, ArgumentsInline } from "../payload.ts";
 
-/** What the reward worker is started with. */
+/** The spec of the reward worker. */
 const RewardSpec = z.strictObject({
   processes: z.int().positive().describe("Processes that score at once."),
 });
@@ -19,7 +19,7 @@ const RewardProcess = z.strictObject({
 /** @internal */
 export type RewardProcess = z.infer<typeof RewardProcess>;
 
-/** A reward model, and how it is asked. */
+/** A reward model and its settings. */
 const RewardModelSettings = z.strictObject({
   path: z.string(),
   dtype: z.enum(["float32", "bfloat16"]),
@@ -41,7 +41,7 @@ const ModelItem = z.strictObject({
   token_ids: z.array(z.int()),
 });
 
-/** What one item was given, or why it has no score. */
+/** The score of one item, or why it has none. */
 const ScoredItem = z.strictObject({
   id: z.string(),
   outcome: z.enum(["ok", "none", "timeout", "error", "bad_return", "crash", "bad_answer"]).describe(
@@ -96,7 +96,12 @@ export const rewardRole = defineRole({
   rebuilt: "by_start",
   starts: "on_first_use",
   groups: ({ trainer, reward_processes: processes }) => [{
-    ...{ group: "reward", ranks: 1, spec: { processes }, gpus: null },
-    ...{ environment: environmentOf(trainer), python: trainer.python }, // A user's reward may import what trains.
+    group: "reward",
+    ranks: 1,
+    spec: { processes },
+    gpus: null,
+    // A user's reward may import what trains.
+    environment: environmentOf(trainer),
+    python: trainer.python,
   }],
 });

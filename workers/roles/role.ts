@@ -7,12 +7,12 @@ import type { TrainerConfig } from "../trainer_config.ts";
 import type { ValueModelConfig } from "../value_model_config.ts";
 import type { WorkersConfig } from "../workers_config.ts";
 
-/** What a moment of a run counts as in fault tests; design section 6 draws kill points by it. */
+/** The phases of a run that fault tests distinguish. */
 export type Phase = "generation" | "publication" | "training" | "checkpoint" | "other";
 
 /**
- * What a worker answers that does not hold the version an operation names: it has done nothing, and
- * holds this one, or none.
+ * The answer of a worker that does not hold the version an operation names. It did nothing, and
+ * holds this version or none.
  */
 export const NotResident = z.strictObject({ not_resident: z.string().nullable() });
 export type NotResident = z.infer<typeof NotResident>;
@@ -24,13 +24,13 @@ export type Operation = {
    * With `NotResident`: the operation names a version, and a worker that does not hold it says so.
    */
   output: z.ZodType;
-  /** What the run is doing meanwhile. Left out: nothing that fault tests tell apart. */
+  /** The phase of the run meanwhile. Omitted: none that fault tests distinguish. */
   phase?: Phase;
 };
 /** The operations of a role, by name. */
 export type Operations = Record<string, Operation>;
 
-/** What of a configuration decides which processes a run has. */
+/** The parts of a configuration that decide which processes a run has. */
 export type WorkerBlocks = {
   seed: number;
   workers: WorkersConfig;
@@ -54,7 +54,7 @@ export type PlannedGroup<Spec = Record<string, unknown>> = {
   /** The user's own interpreter; null: the managed environment's. */
   python: string | null;
   env?: Record<string, string>;
-  /** null: the group says nothing about GPUs, and sees what the engine sees. */
+  /** null: the group does not mention GPUs, and sees what the engine sees. */
   gpus: GpuNeeds | null;
 };
 
@@ -76,7 +76,7 @@ type Rebuilt<Ops extends Operations> =
   | "by_client"
   | { bring(ask: AskWorker<Ops>, args: Record<string, unknown>): Promise<unknown> }["bring"];
 
-/** What is said of a kind of worker process, once: all that the engine knows of it. */
+/** Declares a kind of worker process. The engine knows nothing else about it. */
 type Declaration<
   Name extends string,
   Ops extends Operations,
@@ -95,7 +95,7 @@ type Declaration<
    * types.
    */
   readonly parts?: Record<string, z.ZodType>;
-  /** Left out: with the run. */
+  /** Omitted: with the run. */
   readonly starts?: "with_the_run" | "on_first_use";
   /**
    * Of the configuration's block that has the role's name. null or left out: it needs the blocks
@@ -127,7 +127,7 @@ export type AnyRole = Role<string, any, any, any>;
 /**
  * Declares a role. Everything that the engine needs to know of it is here: `ROLES` lists them.
  *
- * @throws {TypeError} If what the declaration says of lost workers does not fit its operations.
+ * @throws {TypeError} If `rebuilt` does not fit the operations.
  */
 export function defineRole<
   Name extends string,
@@ -141,17 +141,30 @@ export function defineRole<
   );
   if (rebuilt === "by_start" && refuses !== undefined) {
     throw new TypeError(
-      `Cannot declare role '${name}' because '${refuses}' may answer not_resident and the role is rebuilt by_start: ` +
+      `Cannot declare role '${name}' because '${refuses}' may answer not_resident and the ` +
+        "role is rebuilt by_start: " +
         "say how a worker gets what the operation needs",
     );
   }
   if (typeof rebuilt === "function" && refuses === undefined) {
     throw new TypeError(
-      `Cannot declare role '${name}' because nothing asks for its rebuilding: give an operation's output NotResident, ` +
+      `Cannot declare role '${name}' because nothing asks for its rebuilding: give an ` +
+        "operation's output NotResident, " +
         "or say by_start",
     );
   }
   return { parts: {}, starts: "with_the_run", block: null, ...declaration };
+}
+
+/**
+ * The settings of a block that its processes receive: those of `schema`. The block's declaration
+ * lists them, so a new setting there reaches the worker.
+ */
+export function fieldsOf<Shape extends z.ZodRawShape>(
+  schema: z.ZodObject<Shape>,
+  block: z.infer<z.ZodObject<Shape>>,
+): z.infer<z.ZodObject<Shape>> {
+  return schema.strip().parse(block);
 }
 
 /** The environment that a block's processes run in. */
@@ -165,8 +178,8 @@ export function environmentOf(
 }
 
 /**
- * Threads that wait must not spin: workers share their cores with each other and with whatever
- * else runs. With two threads on two busy cores, spinning made vLLM up to six times slower.
+ * Waiting threads must not spin, because workers share their cores with other processes. With two
+ * threads on two busy cores, spinning made vLLM up to six times slower.
  */
 export function threadsEnv(threads: number): Record<string, string> {
   const count = String(threads);

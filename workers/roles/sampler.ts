@@ -1,24 +1,20 @@
 import { z } from "zod";
 import { Draw, Message, Row, Sampling, Slab } from "../../data/mod.ts";
 import { Publication } from "../model_files.ts";
-import { SamplerConfig } from "../sampler_config.ts";
-import { defineRole, environmentOf, NotResident, type Operations, type PlannedGroup, threadsEnv } from "./role.ts";
-
-const sampler = SamplerConfig.shape;
+import { type SamplerConfig, SamplerProcess } from "../sampler_config.ts";
+import {
+  defineRole,
+  environmentOf,
+  fieldsOf,
+  NotResident,
+  type Operations,
+  type PlannedGroup,
+  threadsEnv,
+} from "./role.ts";
 
 /** What a sampler is started with. */
 const SamplerSpec = z.strictObject({
-  ...{
-    engine: sampler.engine,
-    dtype: sampler.dtype,
-    threads: sampler.threads,
-    device: sampler.device,
-  },
-  ...{
-    max_model_len: sampler.max_model_len,
-    kv_cache_gib: sampler.kv_cache_gib,
-    vllm: sampler.vllm,
-  },
+  ...SamplerProcess.shape,
   seed: z.int(),
 });
 type SamplerSpec = z.infer<typeof SamplerSpec>;
@@ -76,7 +72,7 @@ export function samplerGroup(
   config: SamplerConfig,
   { seed, replica }: { seed: number; replica: number },
 ): PlannedGroup<SamplerSpec> {
-  const { engine, dtype, threads, device, max_model_len, kv_cache_gib, vllm, devices, python } = config;
+  const { engine, threads, device, devices, python } = config;
   const count = gpusOf(config);
   const each = {
     reason: `each needs ${count} GPUs`,
@@ -84,13 +80,11 @@ export function samplerGroup(
     fix: "Lower them",
   };
   return {
-    ...{
-      group: `sampler/${replica}`,
-      ranks: 1,
-      python,
-      environment: environmentOf({ engine, device }),
-    },
-    spec: { engine, dtype, threads, device, seed, max_model_len, kv_cache_gib, vllm },
+    group: `sampler/${replica}`,
+    ranks: 1,
+    python,
+    environment: environmentOf({ engine, device }),
+    spec: { ...fieldsOf(SamplerProcess, config), seed },
     env: threadsEnv(threads),
     gpus: { block: "sampler", device, devices, count, each },
   };
@@ -110,7 +104,8 @@ export const samplerRole = defineRole({
   spec: SamplerSpec,
   operations,
   parts: { Message, Row, Draw, Slab, Sampling, Publication, Probe },
-  rebuilt: "by_client", // `PolicySampler`: the publication of the wanted version, written again if it is gone.
+  // `PolicySampler` loads the publication of the wanted version, and writes it again if it is gone.
+  rebuilt: "by_client",
   groups: ({ sampler, seed }) =>
     Array.from(
       { length: sampler.replicas },

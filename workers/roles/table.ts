@@ -10,7 +10,7 @@ export const ROLES = [
   rewardRole,
 ];
 
-/** What an operation of a role is part of; `other` for those that nothing was declared of. */
+/** The phase of a role's operation; `other` if none is declared. */
 export function operationPhase(role: string, op: string, roles: readonly AnyRole[] = ROLES): Phase {
   return roles.find(({ name }) => name === role)?.operations[op]?.phase ?? "other";
 }
@@ -20,7 +20,11 @@ export function plannedGroups(
   blocks: WorkerBlocks,
   roles: readonly AnyRole[] = ROLES,
 ): Map<string, PlannedGroup & { role: AnyRole }> {
-  const planned = roles.filter(({ name, block }) => block === null || blocks.others?.[name] !== undefined)
-    .flatMap((role) => role.groups(blocks, blocks.others?.[role.name]).map((group) => ({ ...group, role })));
+  const planned = roles.filter(({ name, block }) =>
+    block === null || blocks.others?.[name] !== undefined
+  )
+    .flatMap((role) =>
+      role.groups(blocks, blocks.others?.[role.name]).map((group) => ({ ...group, role }))
+    );
   return new Map(planned.map((group) => [group.group, group]));
 }

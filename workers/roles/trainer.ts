@@ -13,24 +13,34 @@ import {
   StepCut,
 } from "../../data/mod.ts";
 import { onGpu } from "../gpus.ts";
-import { Checkpoint, FileEntry, Publication, PublicationBase, TensorEntry } from "../model_files.ts";
-import { Lora, Offload, TrainerConfig } from "../trainer_config.ts";
+import {
+  Checkpoint,
+  FileEntry,
+  Publication,
+  PublicationBase,
+  TensorEntry,
+} from "../model_files.ts";
+import { Lora, Offload, type TrainerConfig, TrainerProcess } from "../trainer_config.ts";
 import { valueTrainer } from "../value_model_config.ts";
-import { defineRole, environmentOf, NotResident, type Operations, type PlannedGroup, threadsEnv } from "./role.ts";
-
-const { engine, zero, dtype, gradient_checkpointing, threads, device, offload, ...trainer } = TrainerConfig.shape;
-const { logits_chunk_tokens, packing, dropout, lora } = trainer;
+import {
+  defineRole,
+  environmentOf,
+  fieldsOf,
+  NotResident,
+  type Operations,
+  type PlannedGroup,
+  threadsEnv,
+} from "./role.ts";
 
 /** What the ranks of a trainer are started with. */
 const TrainerSpec = z.strictObject({
-  ...{ engine, zero, dtype, gradient_checkpointing, threads, device, offload },
-  ...{ logits_chunk_tokens, packing, dropout, lora },
+  ...TrainerProcess.shape,
   seed: z.int(),
   head: ModelHead.nullable(),
 });
 type TrainerSpec = z.infer<typeof TrainerSpec>;
 
-/** Why no rank took a step, and where that came from as far as it is known. */
+/** Why no rank took a step, and where the problem came from, if known. */
 const SkippedStep = z.strictObject({
   cause: z.enum(["loss", "grad_norm"]).describe("What was not finite."),
   node: z.string().nullable().describe(
@@ -66,7 +76,8 @@ export type EvaluatedBatch = z.infer<typeof evaluatedBatchSchema>;
 export const EvaluatedBatch: typeof evaluatedBatchSchema = evaluatedBatchSchema;
 
 const ModelDigest = z.string().nullable().describe(
-  "Recorded digest of the directory's weights: weights with a different digest are rejected. null: unknown.",
+  "Recorded digest of the directory's weights: weights with a different digest are " +
+    "rejected. null: unknown.",
 );
 
 const operations = {
@@ -141,7 +152,8 @@ const operations = {
       micro_batch_tokens_max: z.int().positive(),
       ...StepCut.shape,
       mismatch: RatioBounds.nullable().describe(
-        "Range for measuring how far the policy is from the sampling policy. null: nothing is measured, as in a redo.",
+        "Range for measuring how far the policy is from the sampling policy. null: nothing " +
+          "is measured, as in a redo.",
       ),
       non_finite_max: z.int().positive().nullable().describe(
         "This many consecutive skipped steps fail. null: no limit, as in a redo.",
@@ -204,8 +216,8 @@ const operations = {
 } satisfies Operations;
 
 /**
- * What sets one trainer's group apart from another's: the policy's group is `trainer`, and ends in
- * a vocabulary. `block`: of the configuration.
+ * What distinguishes one trainer's group from another's. The policy's group is `trainer`, and its
+ * head is a vocabulary. `block`: of the configuration.
  */
 type TrainerGroupOptions = {
   seed: number;
@@ -214,39 +226,25 @@ type TrainerGroupOptions = {
   block?: string;
 };
 
-/**
- * A trainer's group. Its spec is whole: nothing that decides its numerics is left to a default of
- * the worker.
- */
+/** A trainer's group. Its spec is complete: no default of the worker affects the numerics. */
 export function trainerGroup(
   config: Omit<TrainerConfig, "optimizer">,
   { seed, group = "trainer", head = null, block = "trainer" }: TrainerGroupOptions,
 ): PlannedGroup<TrainerSpec> {
-  // A value model sees rows as they are, and is small beside its backbone: trained whole.
-  const {
-    engine,
-    zero,
-    dtype,
-    gradient_checkpointing,
-    threads,
-    device,
-    ranks,
-    devices,
-    python,
-    ...rest
-  } = head === "value" ? { ...config, ...PLAIN_NUMERICS } : config;
-  const { offload, logits_chunk_tokens, packing, dropout, lora } = rest;
+  // A value model's rows are padded and its head is small, so it is trained whole.
+  const settings = head === "value" ? { ...config, ...PLAIN_NUMERICS } : config;
+  const { engine, threads, device, ranks, devices, python } = settings;
   const each = {
     reason: `${block}.ranks is ${ranks}`,
     why: "NCCL wants one for each rank",
     fix: `Lower ${block}.ranks`,
   };
   return {
-    ...{ group, ranks, python, environment: environmentOf({ engine, device }) },
-    spec: {
-      ...{ engine, zero, dtype, gradient_checkpointing, threads, device, seed, head },
-      ...{ offload, logits_chunk_tokens, packing, dropout, lora },
-    },
+    group,
+    ranks,
+    python,
+    environment: environmentOf({ engine, device }),
+    spec: { ...fieldsOf(TrainerProcess, settings), seed, head },
     env: { ...threadsEnv(threads), ...(onGpu(device) ? {} : { DS_ACCELERATOR: "cpu" }) },
     gpus: { block, device, devices, count: ranks, each },
   };
@@ -262,27 +260,23 @@ export const trainerRole = defineRole({
   spec: TrainerSpec,
   operations,
   parts: {
-    ...{
-      ArtifactRef,
-      Chat,
-      RatioBounds,
-      Schedule,
-      Optimizer,
-      Lora,
-      Offload,
-      FileEntry,
-      TensorEntry,
-      Checkpoint,
-    },
-    ...{
-      PublicationBase,
-      Publication,
-      Numerics,
-      AlgorithmDescription,
-      SkippedStep,
-      StepRecord,
-      EvaluatedBatch,
-    },
+    ArtifactRef,
+    Chat,
+    RatioBounds,
+    Schedule,
+    Optimizer,
+    Lora,
+    Offload,
+    FileEntry,
+    TensorEntry,
+    Checkpoint,
+    PublicationBase,
+    Publication,
+    Numerics,
+    AlgorithmDescription,
+    SkippedStep,
+    StepRecord,
+    EvaluatedBatch,
     NumericsLora: Numerics.shape.lora.unwrap().unwrap(),
     NumericsOffload: Numerics.shape.offload.unwrap(),
   },
@@ -291,7 +285,10 @@ export const trainerRole = defineRole({
     trainerGroup(trainer, { seed, head }),
     ...(value_model
       ? [trainerGroup(valueTrainer(trainer, value_model), {
-        ...{ seed, group: "critic", head: "value", block: "value_model" },
+        seed,
+        group: "critic",
+        head: "value",
+        block: "value_model",
       })]
       : []),
   ],

@@ -34,7 +34,9 @@ def loss(x, c):
     clipped = ratio.clamp(1 - c.clip_low, 1 + c.clip_high)
     policy = -torch.minimum(ratio * x.advantage, clipped * x.advantage)
     if c.dual_clip is not None:
-        policy = torch.where(x.advantage < 0, torch.minimum(policy, -c.dual_clip * x.advantage), policy)
+        policy = torch.where(
+            x.advantage < 0, torch.minimum(policy, -c.dual_clip * x.advantage), policy
+        )
     if c.kl_coef > 0:
         d = x.ref_logp - x.logp
         policy = policy + c.kl_coef * (d.exp() - 1 - d)

@@ -7,10 +7,17 @@ import process from "node:process";
 import { z } from "zod";
 import { parseConfig } from "../../../configs/mod.ts";
 import { ArtifactStore, defineStage, Engine, graph, provide } from "../../../engine/mod.ts";
-import { workerBlocks } from "../../../runs/session.ts";
+import { workerBlocks } from "../../../runs/worker_blocks.ts";
 import { WorkerGroups } from "../../../runs/worker_groups.ts";
 import { MemoryStore } from "../../../testing/mod.ts";
-import { operationPhase, placeGpus, plannedGroups, pythonTypesTexts, ROLES, workersOf } from "../../../workers/mod.ts";
+import {
+  operationPhase,
+  placeGpus,
+  plannedGroups,
+  pythonTypesTexts,
+  ROLES,
+  workersOf,
+} from "../../../workers/mod.ts";
 import { parseFaults } from "../../../workers/faults.ts";
 import { withHome } from "../fixtures.ts";
 import { trackerRole } from "./tracker.ts";
@@ -31,7 +38,7 @@ async function blocksWith(tracker?: object) {
   return workerBlocks({ ...config, ...(tracker && { tracker }) }, TABLE)!;
 }
 
-Deno.test("a role has groups where a configuration has its block, on GPUs left by others", async () => {
+Deno.test("a role with a block has groups, on GPUs that others leave", async () => {
   const machine = { env: {}, devices: ["nvidia0", "nvidia1", "nvidia2", "nvidia3"] };
   const planned = plannedGroups(await blocksWith({ replicas: 2, scale: 3 }), TABLE);
   deepStrictEqual([...planned.keys()], [
@@ -80,7 +87,9 @@ const SEEN = [{ at: "town:3", label: null }, { at: "town:6", label: "cat" }];
 type Answer = { pid: number; seen: unknown };
 
 const follow = defineStage({
-  ...{ name: "follow", version: 1, runs_on: "tracker" },
+  name: "follow",
+  version: 1,
+  runs_on: "tracker",
   input: z.strictObject({ map: z.string(), after: z.unknown() }),
   output: z.strictObject({ pid: z.int(), seen: z.unknown() }),
   async run({ map }, ctx): Promise<Answer> {
@@ -90,7 +99,10 @@ const follow = defineStage({
   },
 });
 const kill = defineStage({
-  ...{ name: "kill", version: 1, input: z.strictObject({ pid: z.int() }), output: z.boolean() },
+  name: "kill",
+  version: 1,
+  input: z.strictObject({ pid: z.int() }),
+  output: z.boolean(),
   run: ({ pid }) => process.kill(pid, "SIGKILL"),
 });
 
@@ -109,14 +121,13 @@ async function withTracker(
     await Deno.writeTextFile(`${home}/tracker_types.py`, pythonTypesTexts(TABLE).types);
     const blocks = await blocksWith({ scale: 3, device: "cpu", path: `${PYTHON_TESTS}:${home}` });
     const groups = new WorkerGroups({
-      ...{
-        run: "run",
-        home,
-        blocks,
-        roles: TABLE,
-        artifacts: new ArtifactStore(`${home}/artifacts`),
-      },
-      ...{ recorded: [], python: () => Promise.resolve(python) },
+      run: "run",
+      home,
+      blocks,
+      roles: TABLE,
+      artifacts: new ArtifactStore(`${home}/artifacts`),
+      recorded: [],
+      python: () => Promise.resolve(python),
     });
     groups.start({ epoch: 1 });
     try {

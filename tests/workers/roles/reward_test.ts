@@ -4,7 +4,7 @@ import { rewardRole, SamplerConfig, TrainerConfig, WorkersConfig } from "../../.
 
 const shared = { json: "{}" };
 
-Deno.test("what the rewards' room says of a function and of a model is what the operations take", () => {
+Deno.test("the reward operations take what the rewards' room declares", () => {
   const { score, score_by_model } = rewardRole.operations;
   const [mine, judge] = scoringFunctions([
     RewardConfig.parse({ name: "python", source: "my.py:f", env: ["HF_TOKEN"], cpu_s: null }),
@@ -29,18 +29,21 @@ Deno.test("what the rewards' room says of a function and of a model is what the 
 
 Deno.test("the reward worker starts with its first use, in the trainer's environment", () => {
   const blocks = {
-    ...{
-      seed: 1,
-      workers: WorkersConfig.parse({}),
-      trainer: TrainerConfig.parse({ python: "/my/python" }),
-    },
-    ...{ sampler: SamplerConfig.parse({}), reward_processes: 3, allow_replan: true },
+    seed: 1,
+    workers: WorkersConfig.parse({}),
+    trainer: TrainerConfig.parse({ python: "/my/python" }),
+    sampler: SamplerConfig.parse({}),
+    reward_processes: 3,
+    allow_replan: true,
   };
   const [{ group, spec, python, gpus }] = rewardRole.groups(blocks, undefined as never) as [
     ReturnType<typeof rewardRole.groups>[number],
   ];
   deepStrictEqual({ group, spec, python, gpus }, {
-    ...{ group: "reward", spec: { processes: 3 }, python: "/my/python", gpus: null },
+    group: "reward",
+    spec: { processes: 3 },
+    python: "/my/python",
+    gpus: null,
   });
   strictEqual(rewardRole.starts, "on_first_use");
 });

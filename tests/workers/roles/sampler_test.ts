@@ -23,7 +23,8 @@ Deno.test("samplerGroup() names replicas and passes vLLM's cache and the length 
 });
 
 Deno.test("samplerGroup() asks for one GPU, or for as many as vLLM computes on", () => {
-  const count = (config: object) => samplerGroup(SamplerConfig.parse(config), { seed: 5, replica: 0 }).gpus!.count;
+  const count = (config: object) =>
+    samplerGroup(SamplerConfig.parse(config), { seed: 5, replica: 0 }).gpus!.count;
   strictEqual(count({ vllm: { tensor_parallel_size: 2 } }), 1);
   strictEqual(
     count({ engine: "vllm", vllm: { tensor_parallel_size: 2, pipeline_parallel_size: 3 } }),

@@ -9,7 +9,7 @@ import {
   WorkersConfig,
 } from "../../../workers/mod.ts";
 
-Deno.test("operationPhase() says what a role declares of an operation, and other of what nothing is declared of", () => {
+Deno.test("operationPhase() is what a role declares of an operation, else other", () => {
   const phases = [["sampler", "load"], ["trainer", "load"], ["trainer", "evaluate"], [
     "reward",
     "score",
@@ -18,10 +18,14 @@ Deno.test("operationPhase() says what a role declares of an operation, and other
   deepStrictEqual(phases, ["publication", "other", "training", "other", "other"]);
 });
 
-Deno.test("plannedGroups() has the groups of a run by name, in the order in which they get their GPUs", () => {
+Deno.test("plannedGroups() lists a run's groups in the order in which they get GPUs", () => {
   const blocks = {
-    ...{ seed: 1, workers: WorkersConfig.parse({}), trainer: TrainerConfig.parse({}) },
-    ...{ sampler: SamplerConfig.parse({ replicas: 2 }), reward_processes: 3, allow_replan: true },
+    seed: 1,
+    workers: WorkersConfig.parse({}),
+    trainer: TrainerConfig.parse({}),
+    sampler: SamplerConfig.parse({ replicas: 2 }),
+    reward_processes: 3,
+    allow_replan: true,
   };
   deepStrictEqual([...plannedGroups(blocks).keys()], [
     "trainer",

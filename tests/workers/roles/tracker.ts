@@ -38,16 +38,16 @@ export const trackerRole = defineRole({
   block: TrackerConfig,
   groups: (_, { replicas, device, scale, path }) =>
     Array.from({ length: replicas }, (_, i) => ({
-      ...{
-        group: `tracker/${i}`,
-        ranks: 1,
-        spec: { scale },
-        environment: "torch_cpu",
-        python: null,
-      },
+      group: `tracker/${i}`,
+      ranks: 1,
+      spec: { scale },
+      environment: "torch_cpu",
+      python: null,
       env: { PYTHONPATH: path },
       gpus: {
-        ...{ block: "tracker", device, count: 1 },
+        block: "tracker",
+        device,
+        count: 1,
         each: { reason: "each needs a GPU", why: "a map fills it", fix: "Lower tracker.replicas" },
       },
     })),

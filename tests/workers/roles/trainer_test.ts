@@ -2,9 +2,12 @@ import { deepStrictEqual, strictEqual } from "node:assert/strict";
 import { PLAIN_NUMERICS } from "../../../data/mod.ts";
 import { TrainerConfig, trainerGroup } from "../../../workers/mod.ts";
 
-Deno.test("trainerGroup() trains a value model whole and padded, whatever the policy's settings say", () => {
+Deno.test("trainerGroup() trains a value model whole and padded, whatever the policy's", () => {
   const config = TrainerConfig.parse({
-    ...{ logits_chunk_tokens: null, packing: true, dropout: 0.1, lora: { rank: 4 } },
+    logits_chunk_tokens: null,
+    packing: true,
+    dropout: 0.1,
+    lora: { rank: 4 },
     offload: { optimizer: true },
   });
   const { spec } = trainerGroup(config, { seed: 5, group: "critic", head: "value" });

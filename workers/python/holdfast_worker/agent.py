@@ -1,31 +1,32 @@
-"""The agent of one host: `python -m holdfast_worker.agent --hub-file PATH --agent-id ID`.
+"""
+The agent of one host: `python -m holdfast_worker.agent --hub-file PATH --agent-id ID`.
 
-It connects back to the engine's hub, starts and ends groups of ranks as told, and answers whatever a rank does, for it
-computes nothing itself and imports no torch. Exit codes: 0 told to end, 2 bad start, 3 the engine is gone.
+It connects back to the engine's hub, starts and ends groups of ranks as told, and answers whatever
+a rank does, for it computes nothing itself and imports no torch. Exit codes: 0 told to end, 2 bad
+start, 3 the engine is gone.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-import hashlib
 import os
 import platform
 import signal
 import socket
 import sys
 import uuid
-from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from holdfast_worker import __version__
+from holdfast_worker.agent_answers import Answers
 from holdfast_worker.agent_group import Group, Task
-from holdfast_worker.agent_link import UNSENDABLE, EngineGone, Link, Reliable, keep_own_log_small, log
+from holdfast_worker.agent_link import EngineGone, Link
+from holdfast_worker.agent_log import keep_own_log_small, log
 from holdfast_worker.failures import fitting, report
 from holdfast_worker.faults import phase_of
-from holdfast_worker.limits import ANSWER_BYTES_MAX, BLOBS_MAX, INLINE_BYTES_MAX
 from holdfast_worker.linux import PR_SET_CHILD_SUBREAPER, prctl
 from holdfast_worker.process_table import end_below
 from holdfast_worker.protocol import PROTOCOL_VERSION, ProtocolError, TooLarge
@@ -33,16 +34,6 @@ from holdfast_worker.protocol import PROTOCOL_VERSION, ProtocolError, TooLarge
 STOP_GRACE_S = 2.0
 FLUSH_S = 0.5
 PREEMPT_GRACE_S = 25.0  # Until an engine has said.
-
-
-@dataclass
-class Answer:
-    """What came of a task, and how it was sent last."""
-
-    task: Task
-    message: dict[str, Any]
-    blobs: list[bytes]
-    sent: Reliable
 
 
 class Agent:
@@ -54,15 +45,18 @@ class Agent:
         self._groups: dict[str, Group] = {}
         self._roles: dict[str, str] = {}
         self._running: dict[str, Task] = {}
-        # Until they are released: the engine may die before it has a row of them.
-        self._finished: dict[str, Answer] = {}
         self._replacing: set[asyncio.Task[None]] = set()
         self._ending = asyncio.Event()
         self._leaving = False
         self._preempt_grace_s = PREEMPT_GRACE_S
         self._link = Link(
-            hub_file, hello=self._hello, heartbeat=self._heartbeat, receive=self._receive, phase=self._phase
+            hub_file,
+            hello=self._hello,
+            heartbeat=self._heartbeat,
+            receive=self._receive,
+            phase=self._phase,
         )
+        self._answers = Answers(self._link)
 
     async def run(self) -> int:
         """Until the engine or a signal says so. Returns the exit code."""
@@ -93,8 +87,8 @@ class Agent:
 
     def _leave(self) -> None:
         """
-        A signal: the host is being taken away. The engine is told and may save what it needs; a second one ends at
-        once.
+        A signal: the host is being taken away. The engine is told and may save what it needs; a
+        second one ends at once.
         """
         grace_s = preempt_grace_s(self._preempt_grace_s)
         if self._leaving or grace_s == 0 or not self._groups:
@@ -110,13 +104,15 @@ class Agent:
         for group in self._groups.values():
             group.stop(STOP_GRACE_S)
         if self._groups:
-            await asyncio.wait([group.done for group in self._groups.values()], timeout=STOP_GRACE_S + 5)
+            await asyncio.wait(
+                [group.done for group in self._groups.values()], timeout=STOP_GRACE_S + 5
+            )
         await self._link.close(FLUSH_S)
 
     # What the line asks for.
 
     def _hello(self) -> dict[str, Any]:
-        states = [(answer.task, "finished") for answer in self._finished.values()]
+        states = [(task, "finished") for task in self._answers.tasks()]
         states += [(task, "running") for task in self._running.values()]
         return {
             "type": "hello",
@@ -133,7 +129,10 @@ class Agent:
         }
 
     def _heartbeat(self) -> dict[str, Any]:
-        return {"type": "heartbeat", "groups": [group.describe() for group in self._groups.values()]}
+        return {
+            "type": "heartbeat",
+            "groups": [group.describe() for group in self._groups.values()],
+        }
 
     def _phase(self) -> str:
         """Of the operation that runs; the first if there are several."""
@@ -160,25 +159,19 @@ class Agent:
             if verdict["verdict"] == "drop":
                 self._drop(verdict["task"])
             elif verdict["verdict"] != "keep":
-                self._deliver(verdict["task"])
+                self._answers.deliver(verdict["task"])
 
     def _drop(self, task_id: str) -> None:
-        if task_id in self._finished:
-            self._link.forget(self._finished.pop(task_id).sent)
+        if task_id in self._answers:
+            self._answers.drop(task_id)
         elif task_id in self._running:
             self._running[task_id].wanted = False
             self._cancel(task_id)
 
-    def _deliver(self, task_id: str) -> None:
-        """An answer that came before this engine, or since the hello, unless the line has it already."""
-        answer = self._finished.get(task_id)
-        if answer and not self._link.is_kept(answer.sent):
-            answer.sent = self._link.send(answer.message, answer.blobs)
-
     def _on_release(self, message: dict[str, Any]) -> None:
         if message["task"] in self._running:
             self._running[message["task"]].wanted = False
-        self._finished.pop(message["task"], None)
+        self._answers.release(message["task"])
 
     def _on_start_group(self, message: dict[str, Any]) -> None:
         old = self._groups.get(message["group"])
@@ -187,7 +180,9 @@ class Agent:
                 self.group_changed(old)
             return
         if old and old.generation > message["generation"]:
-            log(f"Ignored a start of {message['group']} generation {message['generation']}: it has {old.generation}")
+            log(
+                f"Ignored a start of {message['group']} generation {message['generation']}: it has {old.generation}"
+            )
             return
         self._roles[message["group"]] = message["role"]
         if old is None or old.done.done():
@@ -198,12 +193,17 @@ class Agent:
         replacing.add_done_callback(self._replacing.discard)
 
     async def _replace(self, message: dict[str, Any]) -> None:
-        """The old generation's processes are dead before the new one starts. It did not fail: the engine says it hangs.
-        Does nothing once a later wish has its generation: while this one waited, it may have come first."""
+        """
+        The old generation's processes are dead before the new one starts. It did not fail: the
+        engine says it hangs. Does nothing once a later wish has its generation: while this one
+        waited, it may have come first.
+        """
         if self._groups[message["group"]].state == "ready":
             await self._groups[message["group"]].ranks.write_stacks()
         generation = message["generation"]
-        while (current := self._groups[message["group"]]).generation < generation and not current.done.done():
+        while (
+            current := self._groups[message["group"]]
+        ).generation < generation and not current.done.done():
             current.stop(0)
             await asyncio.wait([current.done])
         if current.generation < generation and not self._ending.is_set():
@@ -222,16 +222,30 @@ class Agent:
             group.stop(message["grace_ms"] / 1000)
 
     def _on_task(self, message: dict[str, Any]) -> None:
-        fields = ("task", "group", "generation", "key", "attempt", "epoch", "op", "args", "args_hash")
+        fields = (
+            "task",
+            "group",
+            "generation",
+            "key",
+            "attempt",
+            "epoch",
+            "op",
+            "args",
+            "args_hash",
+        )
         task = Task(**{name: message[name] for name in fields})
-        if task.task in self._finished:
+        if task.task in self._answers:
             return  # Its answer was sent, and is sent again if the line has lost it.
         self._link.offer({"type": "accepted", "task": task.task})
         if task.task in self._running:
             return
         self._running[task.task] = task
         group = self._groups.get(task.group)
-        if group is None or group.generation != task.generation or group.state in ("failed", "stopped"):
+        if (
+            group is None
+            or group.generation != task.generation
+            or group.state in ("failed", "stopped")
+        ):
             has = f"generation {group.generation} ({group.state})" if group else "no such group"
             text = f"Cannot run '{task.op}' in {task.group} generation {task.generation}: this host has {has}"
             self.task_error(task, [report(0, cause="other", message=text)])
@@ -250,7 +264,14 @@ class Agent:
 
     def group_changed(self, group: Group) -> None:
         log(f"{group.name} generation {group.generation} is {group.state}")
-        self._link.send({"type": "group", **group.describe(), "info": group.info, "failures": fitting(group.failures)})
+        self._link.send(
+            {
+                "type": "group",
+                **group.describe(),
+                "info": group.info,
+                "failures": fitting(group.failures),
+            }
+        )
 
     def group_meets(self, group: Group, address: str, port: int) -> None:
         place = {"generation": group.generation, "address": address, "port": port}
@@ -260,45 +281,19 @@ class Agent:
         self._link.offer(message)
 
     def task_result(self, task: Task) -> None:
-        blobs = list(task.blobs)
-        outputs = [carried(output, blobs) for _, output in sorted(task.outputs.items())]
-        size = sum(map(len, blobs))
-        if len(blobs) > BLOBS_MAX or size > ANSWER_BYTES_MAX:
-            message = (
-                f"Cannot send the answer of '{task.op}' because it has {len(blobs)} blobs of "
-                f"{size} bytes together: the "
-                f"limit is {BLOBS_MAX} of {ANSWER_BYTES_MAX}. Fix: give it less at once"
-            )
-            self.task_error(task, [report(rank, cause="bad_data", message=message) for rank in task.outputs])
-            return
-        named = [{"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)} for data in blobs]
-        self._finish(task, {"type": "result", "task": task.task, "outputs": outputs, "blobs": named}, blobs)
+        self._running.pop(task.task, None)
+        self._answers.send_result(task)
 
     def task_error(self, task: Task, failures: list[dict[str, Any]]) -> None:
-        self._finish(task, {"type": "error", "task": task.task, "failures": fitting(failures)}, [])
-
-    def _finish(self, task: Task, message: dict[str, Any], blobs: list[bytes]) -> None:
         self._running.pop(task.task, None)
-        try:
-            sent = self._link.send(message, blobs)
-        except UNSENDABLE as error:  # Its own task fails, and by name: the line is everybody's.
-            failure = report(0, cause="other", message=f"Cannot send the answer of '{task.op}': {error}")
-            message, blobs = {"type": "error", "task": task.task, "failures": [failure]}, []
-            sent = self._link.send(message)
-        if task.wanted:
-            self._finished[task.task] = Answer(task, message, blobs, sent)
-
-
-def carried(output: str, blobs: list[bytes]) -> dict[str, Any]:
-    """An output as the protocol has it: what is too long for the result's message is added to the blobs."""
-    if len(output) <= INLINE_BYTES_MAX:
-        return {"json": output}
-    blobs.append(output.encode())
-    return {"blob": len(blobs) - 1}
+        self._answers.send_error(task, failures)
 
 
 def preempt_grace_s(configured: float) -> float:
-    """Seconds that a scheduler leaves between SIGTERM and the end: the environment's word, else the configuration's."""
+    """
+    Seconds that a scheduler leaves between SIGTERM and the end: the environment's word, else the
+    configuration's.
+    """
     try:
         return max(0.0, float(os.environ.get("HOLDFAST_PREEMPT_GRACE_S") or configured))
     except ValueError:
@@ -316,7 +311,10 @@ def packages() -> dict[str, str]:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m holdfast_worker.agent")
     parser.add_argument(
-        "--hub-file", type=Path, required=True, help="hub.json of the run: url, token, engine_boot, epoch"
+        "--hub-file",
+        type=Path,
+        required=True,
+        help="hub.json of the run: url, token, engine_boot, epoch",
     )
     parser.add_argument("--agent-id", required=True, help="this host's name in the run")
     arguments = parser.parse_args()

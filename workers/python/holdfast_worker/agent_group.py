@@ -10,7 +10,8 @@ from typing import Any, Protocol
 from holdfast_worker.agent_ranks import Item, Ranks
 from holdfast_worker.failures import ADDRESS_IN_USE, report, report_of_exit
 
-LAST_WORDS_S = 1.0  # After a first failure: one root makes many cascades, and all reports are needed to find it.
+# After a first failure: one root makes many cascades, and all reports are needed to find it.
+LAST_WORDS_S = 1.0
 CANCEL_GRACE_S = 5.0  # A cancelled operation that does not return by then costs the group its life.
 PORT_TRIES_MAX = 3
 # The worker says that its state is as before the operation.
@@ -48,12 +49,25 @@ class Task:
 
     def describe(self) -> dict[str, Any]:
         """The protocol's HeldTask, but for its state."""
-        told = ("task", "group", "generation", "key", "attempt", "epoch", "op", "args_hash", "cancelled")
+        told = (
+            "task",
+            "group",
+            "generation",
+            "key",
+            "attempt",
+            "epoch",
+            "op",
+            "args_hash",
+            "cancelled",
+        )
         return {name: getattr(self, name) for name in told}
 
 
 class Group:
-    """Started from a `start_group` message; lives in its own asyncio task until it has failed or was stopped."""
+    """
+    Started from a `start_group` message; lives in its own asyncio task until it has failed or was
+    stopped.
+    """
 
     def __init__(self, start: dict[str, Any], *, sink: Sink, agent_boot: str) -> None:
         self.name: str = start["group"]
@@ -69,7 +83,9 @@ class Group:
         self._ready: dict[int, dict[str, Any]] = {}
         self._reports: dict[int, dict[str, Any]] = {}
         self._timers: list[asyncio.TimerHandle] = []
-        self._window: asyncio.TimerHandle | None = None  # Open while the ranks' last words are waited for.
+        self._window: asyncio.TimerHandle | None = (
+            None  # Open while the ranks' last words are waited for.
+        )
         self.done = asyncio.create_task(self._live(), name=f"group {self.name} {self.generation}")
 
     # What the agent asks of a group. All return at once.
@@ -91,7 +107,12 @@ class Group:
     def describe_held(self) -> dict[str, Any]:
         """The protocol's HeldGroup."""
         start = self._start
-        return {**self.describe(), "role": start["role"], "spec_hash": start["spec_hash"], "info": self.info}
+        return {
+            **self.describe(),
+            "role": start["role"],
+            "spec_hash": start["spec_hash"],
+            "info": self.info,
+        }
 
     # A generation's life.
 
@@ -100,7 +121,9 @@ class Group:
             if await self._boot():
                 self._change("ready")
                 await self._serve()
-        except Exception as error:  # A fault of the agent itself must not leave ranks behind or a task unanswered.
+        except (
+            Exception
+        ) as error:  # A fault of the agent itself must not leave ranks behind or a task unanswered.
             failure = self._own_report(f"The agent failed: {error!r}")
             self._reports.setdefault(self.ranks.first, failure)
             await self._fail()
@@ -114,7 +137,9 @@ class Group:
         self._sink.group_changed(self)
 
     async def _boot(self) -> bool:
-        """Starts all ranks; on a taken rendezvous port once more on another. True if all are ready."""
+        """
+        Starts all ranks; on a taken rendezvous port once more on another. True if all are ready.
+        """
         # Ranks of other hosts were told of the first port.
         tries = PORT_TRIES_MAX if self.ranks.is_whole else 1
         for attempt in range(1, tries + 1):
@@ -129,7 +154,11 @@ class Group:
                 return True
             if ended == "stop":
                 return False
-            taken = any(ADDRESS_IN_USE.search(text) for item in self._reports.values() for text in _texts(item))
+            taken = any(
+                ADDRESS_IN_USE.search(text)
+                for item in self._reports.values()
+                for text in _texts(item)
+            )
             if not taken or attempt == tries:
                 break
             await self._kill()
@@ -145,7 +174,10 @@ class Group:
         return "failed"
 
     async def _until_ready(self) -> str:
-        """Takes news until all ranks are ready ("ready"), one has failed ("failed") or it is to stop ("stop")."""
+        """
+        Takes news until all ranks are ready ("ready"), one has failed ("failed") or it is to stop
+        ("stop").
+        """
         waiting: list[Task] = []
         while len(self._ready) < self.ranks.size:
             kind, value = await self._inbox.get()
@@ -179,7 +211,10 @@ class Group:
             self._reports[rank] = report(rank, cause="timeout", message=message)
 
     def _heard_failure(self, kind: str, value: Any) -> bool:
-        """Notes a rank's failure and opens the window for the others' reports. True if no rank is left to wait for."""
+        """
+        Notes a rank's failure and opens the window for the others' reports. True if no rank is left
+        to wait for.
+        """
         if kind == "exit":
             rank, process = value, self.ranks.of(value)
             exit_report = report_of_exit(rank, process.returncode or 0)
@@ -215,7 +250,13 @@ class Group:
 
     def _hand_out(self, task: Task) -> None:
         self._tasks[task.task] = task
-        message = {"type": "task", "task": task.task, "key": task.key, "attempt": task.attempt, "op": task.op}
+        message = {
+            "type": "task",
+            "task": task.task,
+            "key": task.key,
+            "attempt": task.attempt,
+            "op": task.op,
+        }
         self.ranks.send({**message, "args": task.args})
         for rank in self.ranks.processes:
             rank.state = "busy" if rank.state == "ready" else rank.state
@@ -231,7 +272,8 @@ class Group:
     def _report_stuck(self, task: Task) -> None:
         for rank in set(self.ranks.numbers) - set(task.outputs) - set(task.failures):
             message = (
-                f"Cannot cancel operation '{task.op}' of rank {rank}: it was still running after {CANCEL_GRACE_S} s"
+                f"Cannot cancel operation '{task.op}' of rank {rank}: "
+                f"it was still running after {CANCEL_GRACE_S} s"
             )
             self._reports[rank] = report(rank, cause="timeout", message=message)
 
@@ -239,7 +281,10 @@ class Group:
         self._window = self._window or self._after(LAST_WORDS_S, ("last_words", None))
 
     def _close_window(self) -> None:
-        """Its timer with it: it would close a later one too early, and a mild failure would end the group."""
+        """
+        Its timer with it: it would close a later one too early, and a mild failure would end the
+        group.
+        """
         if self._window:
             self._window.cancel()
         self._window = None
@@ -262,7 +307,10 @@ class Group:
         return False
 
     def _answered(self, task: Task) -> bool:
-        """Settles a task that all ranks answered. True if they did not agree: then their states differ, too."""
+        """
+        Settles a task that all ranks answered. True if they did not agree: then their states
+        differ, too.
+        """
         if len(task.outputs) + len(task.failures) < self.ranks.size:
             fatal = any(not _is_mild(failure) for failure in task.failures.values())
             if task.failures and (fatal or self.ranks.size > 1):
@@ -284,7 +332,10 @@ class Group:
     # Ends.
 
     async def _fail(self) -> None:
-        """Kills all ranks, answers every open task with what is known, and says that the group is gone."""
+        """
+        Kills all ranks, answers every open task with what is known, and says that the group is
+        gone.
+        """
         await self._kill()
         reports: dict[int, dict[str, Any]] = dict(self._reports)
         for task in self._tasks.values():

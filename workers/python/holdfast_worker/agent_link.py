@@ -1,10 +1,12 @@
-"""The agent's line to the hub: connects again for as long as the grace lasts, counts and resends what must arrive."""
+"""
+The agent's line to the hub: connects again for as long as the grace lasts, counts and resends what
+must arrive.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import json
-import sys
 import time
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterator
@@ -15,20 +17,37 @@ from typing import Any
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosedError, WebSocketException
 
+from holdfast_worker.agent_log import log
 from holdfast_worker.faults import Faults
 from holdfast_worker.limits import MESSAGE_BYTES_MAX
-from holdfast_worker.protocol import ProtocolError, TooLarge, blob_frames, decode_engine, encode_agent
-from holdfast_worker.rank_log import RotatingLog
+from holdfast_worker.protocol import (
+    ProtocolError,
+    TooLarge,
+    blob_frames,
+    decode_engine,
+    encode_agent,
+)
 
 HANDSHAKE_S = 10.0  # An engine that accepts connections is alive; it may be busy.
 RETRY_S = 0.1
-POLL_S = 0.5  # How often the hub's file is looked at while an engine, which may be frozen, holds the line.
+# How often the hub's file is looked at while an engine, which may be frozen, holds the line.
+POLL_S = 0.5
 DROPPABLE_MAX = 1_000
 # What an engine says that does not take what it was sent. Of a broken network come others.
-REFUSALS = {1002: "protocol error", 1003: "unsupported data", 1007: "invalid data", 1008: "refused", 1009: "too large"}
+REFUSALS = {
+    1002: "protocol error",
+    1003: "unsupported data",
+    1007: "invalid data",
+    1008: "refused",
+    1009: "too large",
+}
 REFUSALS_MAX = 3  # In a row: what waits to be sent would be refused for ever.
 DEFAULT_GRACE_S = 2.0
-UNSENDABLE = (TooLarge, ProtocolError, ValueError)  # What `send` raises for a message that the line cannot carry.
+UNSENDABLE = (
+    TooLarge,
+    ProtocolError,
+    ValueError,
+)  # What `send` raises for a message that the line cannot carry.
 ANSWERS = {"result", "error"}  # Of tasks. The agent keeps them for longer than the line does.
 COUNTED = {
     "hello",
@@ -55,7 +74,10 @@ class EngineGone(Exception):
 
 @dataclass
 class Reliable:
-    """A message that is kept until the engine has it durably. Its blobs precede it, complete, at every sending."""
+    """
+    A message that is kept until the engine has it durably. Its blobs precede it, complete, at every
+    sending.
+    """
 
     seq: int
     message: dict[str, Any]
@@ -69,7 +91,10 @@ class Reliable:
 
 
 class Link:
-    """`hello` makes the first message of every connection; `receive` gets each engine message once, in order."""
+    """
+    `hello` makes the first message of every connection; `receive` gets each engine message once, in
+    order.
+    """
 
     def __init__(
         self,
@@ -111,7 +136,10 @@ class Link:
         return item
 
     def offer(self, message: dict[str, Any]) -> None:
-        """May be lost: progress, heartbeats, acks. Goes out before reliable messages and between blobs' frames."""
+        """
+        May be lost: progress, heartbeats, acks. Goes out before reliable messages and between
+        blobs' frames.
+        """
         try:
             self._droppable.append((message["type"], encode_agent(message)))
         except UNSENDABLE as error:
@@ -139,7 +167,9 @@ class Link:
     async def close(self, timeout_s: float) -> None:
         """Waits until what is queued has left, or the time is over, and says goodbye."""
         deadline = time.monotonic() + timeout_s
-        while self._connection and time.monotonic() < deadline and (self._droppable or self._unsent()):
+        while (
+            self._connection and time.monotonic() < deadline and (self._droppable or self._unsent())
+        ):
             await asyncio.sleep(0.01)
         if self._connection:
             await asyncio.wait([asyncio.create_task(self._connection.close())], timeout=timeout_s)
@@ -168,18 +198,24 @@ class Link:
             await asyncio.sleep(RETRY_S)
 
     def _count_refusal(self, error: Exception) -> None:
-        """Ends an endless loop: an engine that closes the line because of a message, which is then sent again."""
+        """
+        Ends an endless loop: an engine that closes the line because of a message, which is then
+        sent again.
+        """
         closed = error.rcvd if isinstance(error, ConnectionClosedError) else None
         if closed is None or closed.code not in REFUSALS:
             return
         self._refusals += 1
         if self._refusals >= REFUSALS_MAX:
             what = f"{closed.code}, {REFUSALS[closed.code]}: {closed.reason or 'no reason'}"
-            raise ProtocolError(f"Cannot stay on the line because the engine closed it {self._refusals} times ({what})")
+            raise ProtocolError(
+                f"Cannot stay on the line because the engine closed it {self._refusals} times ({what})"
+            )
 
     async def _session_until_superseded(self) -> None:
         """
-        A session with one engine. It ends at once when another takes the run over: a frozen engine closes nothing.
+        A session with one engine. It ends at once when another takes the run over: a frozen engine
+        closes nothing.
         """
         await until_one_ends(self._session(), self._until_superseded())
 
@@ -194,7 +230,9 @@ class Link:
             except (OSError, ValueError):
                 continue  # No file, or one of an engine that was replaced: who is there stays.
             if hub["epoch"] > known:
-                raise Superseded(f"Epoch {hub['epoch']} has the run now, after {known}: going there")
+                raise Superseded(
+                    f"Epoch {hub['epoch']} has the run now, after {known}: going there"
+                )
 
     def _stamp(self) -> tuple[int, int]:
         status = self._hub_file.stat()
@@ -217,7 +255,8 @@ class Link:
             finally:
                 if self._connection is connection:
                     self._connection, self._seen_at = None, time.monotonic()
-                connection.transport.abort()  # Nothing to say any more, and a closing handshake may take seconds.
+                # Nothing to say any more, and a closing handshake may take seconds.
+                connection.transport.abort()
 
     def _read_hub(self) -> dict[str, Any]:
         """Before every connect: a new engine writes a new address and token."""
@@ -229,7 +268,9 @@ class Link:
         if missing:
             raise ValueError(f"Cannot use {self._hub_file} because it has no {', '.join(missing)}")
         if hub["epoch"] < self.epoch:
-            raise ValueError(f"{self._hub_file} is of epoch {hub['epoch']}, this agent has served {self.epoch}")
+            raise ValueError(
+                f"{self._hub_file} is of epoch {hub['epoch']}, this agent has served {self.epoch}"
+            )
         self.epoch = hub["epoch"]
         return hub
 
@@ -244,7 +285,9 @@ class Link:
             )
         if welcome["epoch"] < self.epoch:
             await connection.send(encode_agent({"type": "fenced", "epoch": self.epoch}))
-            raise ValueError(f"an engine of epoch {welcome['epoch']} was fenced: this agent has served {self.epoch}")
+            raise ValueError(
+                f"an engine of epoch {welcome['epoch']} was fenced: this agent has served {self.epoch}"
+            )
         if welcome["verdict"] == "drop":
             raise EngineGone("the engine has no use for this agent's work (verdict drop)")
         self._seen_at = time.monotonic()
@@ -261,7 +304,8 @@ class Link:
 
     def _begin_anew(self, engine_boot: str) -> None:
         """
-        For another engine: numbers count anew. It knows of the answers by the hello, and says which ones it wants.
+        For another engine: numbers count anew. It knows of the answers by the hello, and says which
+        ones it wants.
         """
         self.engine_boot, self._received_seq = engine_boot, 0
         kept = [item for item in self._outbox if item.message["type"] not in ANSWERS]
@@ -270,7 +314,9 @@ class Link:
             self.send(item.message)
 
     async def _converse(self, connection: ClientConnection, heartbeat_s: float) -> None:
-        await until_one_ends(self._read(connection), self._write(connection), self._beat(heartbeat_s))
+        await until_one_ends(
+            self._read(connection), self._write(connection), self._beat(heartbeat_s)
+        )
 
     async def _read(self, connection: ClientConnection) -> None:
         async for frame in connection:
@@ -327,14 +373,19 @@ class Link:
         self._outbox = left
 
     def _count(self, kind: str) -> None:
-        """Frames are a fault's events. Those that come with time (heartbeats, progress, acks) are not counted, or N
-        would be a time in disguise."""
+        """
+        Frames are a fault's events. Those that come with time (heartbeats, progress, acks) are not
+        counted, or N would be a time in disguise.
+        """
         if kind in COUNTED:
             self._faults.at("frame", self._phase())
 
 
 async def until_one_ends(*work: Coroutine[Any, Any, None]) -> None:
-    """Runs all at once until the first ends, raises what it raised, and leaves none of the others running."""
+    """
+    Runs all at once until the first ends, raises what it raised, and leaves none of the others
+    running.
+    """
     parts = [asyncio.create_task(part) for part in work]
     try:
         done, _ = await asyncio.wait(parts, return_when=asyncio.FIRST_COMPLETED)
@@ -344,22 +395,3 @@ async def until_one_ends(*work: Coroutine[Any, Any, None]) -> None:
         for part in parts:
             part.cancel()
         await asyncio.gather(*parts, return_exceptions=True)
-
-
-def log(text: str) -> None:
-    """Into the agent's own log."""
-    line = f"{time.strftime('%H:%M:%S')} {text}\n"
-    if _own_log:
-        _own_log[0].write(line.encode("utf-8", "replace"))
-    else:
-        print(line, end="", file=sys.stderr, flush=True)
-
-
-_own_log: list[RotatingLog] = []
-
-
-def keep_own_log_small() -> None:
-    """The parent of this process has opened its log, if it has one."""
-    path = Path("/proc/self/fd/2").resolve()
-    if path.is_file():
-        _own_log.append(RotatingLog(path, follow=(1, 2)))

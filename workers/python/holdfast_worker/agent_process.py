@@ -1,4 +1,7 @@
-"""One rank's process as the agent holds it: its environment, its start, its end and what the machine says of that."""
+"""
+One rank's process as the agent holds it: its environment, its start, its end and what the machine
+says of that.
+"""
 
 from __future__ import annotations
 
@@ -16,29 +19,51 @@ from typing import Any
 
 from holdfast_worker.channel import CHANNEL_VARIABLE, GUARD_VARIABLE, AsyncChannel
 from holdfast_worker.machine import kernel_lines, memory_kills
-from holdfast_worker.process_table import alive_in_group, carriers, descendants, process_start, process_state, reap
+from holdfast_worker.process_table import (
+    alive_in_group,
+    carriers,
+    descendants,
+    process_start,
+    process_state,
+    reap,
+)
 from holdfast_worker.rank_log import RankLog, RotatingLog
 
 PACKAGE_ROOT = str(Path(__file__).resolve().parent.parent)
-GROUP_VARIABLE = "HOLDFAST_GROUP"  # In every process of a generation, so that one that left the process group is found.
+# In every process of a generation, so that one that left the process group is found.
+GROUP_VARIABLE = "HOLDFAST_GROUP"
 SECRET_NAMES = re.compile(r"^(HOLDFAST_(HUB|TOKEN|STORE).*|DATABASE_URL|PG[A-Z]+)$")
 SECRET_VALUES = re.compile(r"^postgres(ql)?://", re.IGNORECASE)
-FOREIGN_NAMES = ("PYTHONHOME", "VIRTUAL_ENV", "__PYVENV_LAUNCHER__")  # The agent's own Python, not the rank's.
+FOREIGN_NAMES = (
+    "PYTHONHOME",
+    "VIRTUAL_ENV",
+    "__PYVENV_LAUNCHER__",
+)  # The agent's own Python, not the rank's.
 KILL_WAIT_S = 5.0
-# A killed process gives its GPU memory back before it is gone, which takes seconds where it holds much. The next one
-# must not start into what is still taken.
+# A killed process gives its GPU memory back before it is gone, which takes seconds where it holds
+# much. The next one must not start into what is still taken.
 DEAD_WAIT_S = 30.0
 LOG_END_S = 1.0  # All who could print are dead: this is for a process that has left its group.
 
 
-def rank_environment(base: Mapping[str, str], given: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
-    """What a rank sees: the agent's environment, then the message's, then the rank's place. Ranks run user code, so the
-    hub's token and database addresses stay behind."""
+def rank_environment(
+    base: Mapping[str, str], given: Mapping[str, str], own: Mapping[str, str]
+) -> dict[str, str]:
+    """
+    What a rank sees: the agent's environment, then the message's, then the rank's place. Ranks run
+    user code, so the hub's token and database addresses stay behind.
+    """
     env = {name: value for name, value in base.items() if name not in FOREIGN_NAMES}
     env.update(given)
     env = {n: v for n, v in env.items() if not SECRET_NAMES.match(n) and not SECRET_VALUES.match(v)}
     paths = [PACKAGE_ROOT, *filter(None, [env.get("PYTHONPATH")])]
-    return {**env, "PYTHONPATH": os.pathsep.join(paths), "PYTHONUNBUFFERED": "1", "PYTHONFAULTHANDLER": "1", **own}
+    return {
+        **env,
+        "PYTHONPATH": os.pathsep.join(paths),
+        "PYTHONUNBUFFERED": "1",
+        "PYTHONFAULTHANDLER": "1",
+        **own,
+    }
 
 
 class RankProcess:
@@ -59,7 +84,9 @@ class RankProcess:
         path = os.pathsep.join([str(Path(python).parent), env.get("PATH", os.defpath)])
         self._memory_kills = memory_kills()
         self._gpus = env.get("CUDA_VISIBLE_DEVICES")
-        guard, self._alive = os.pipe()  # Never written to: the guard wakes when this agent's end closes.
+        guard, self._alive = (
+            os.pipe()
+        )  # Never written to: the guard wakes when this agent's end closes.
         own = {"PATH": path, CHANNEL_VARIABLE: str(theirs.fileno()), GUARD_VARIABLE: str(guard)}
         try:
             with theirs:
@@ -84,8 +111,12 @@ class RankProcess:
         self.pid = self._popen.pid
         self.process_start = process_start(self.pid) or ""
 
-    async def attach(self, *, on_message: Callable[[Any], None], on_exit: Callable[[], None]) -> None:
-        """Reads the rank's channel and waits for its end. `on_exit` comes after the last message."""
+    async def attach(
+        self, *, on_message: Callable[[Any], None], on_exit: Callable[[], None]
+    ) -> None:
+        """
+        Reads the rank's channel and waits for its end. `on_exit` comes after the last message.
+        """
         self.channel = channel = await AsyncChannel.open(self._socket)
         loop, exited = asyncio.get_running_loop(), asyncio.Event()
 
@@ -100,13 +131,15 @@ class RankProcess:
             try:
                 while True:
                     on_message(await channel.receive())
-            except Exception as error:  # ChannelClosed, or bytes that are no message: the rank is of no use any more.
+            # ChannelClosed, or bytes that are no message: the rank is of no use any more.
+            except Exception as error:
                 self._last_words = str(error)
 
         async def follow() -> None:
             reader = asyncio.create_task(read())
             await exited.wait()
-            # A child that inherited the rank's end could hold the channel open forever, so the wait has a bound.
+            # A child that inherited the rank's end could hold the channel open forever, so the wait
+            # has a bound.
             await asyncio.wait([reader], timeout=0.5)
             reader.cancel()
             self.returncode, self.state = self._popen.returncode, "exited"
@@ -120,8 +153,14 @@ class RankProcess:
             self.channel.send(message)
 
     def write_stacks(self) -> None:
-        """Asks a rank that hangs where it is; the answer is in its log. A stopped process says nothing, so we do."""
-        if self.state in ("starting", "exited"):  # It may not listen yet, and would die of the signal.
+        """
+        Asks a rank that hangs where it is; the answer is in its log. A stopped process says
+        nothing, so we do.
+        """
+        if self.state in (
+            "starting",
+            "exited",
+        ):  # It may not listen yet, and would die of the signal.
             return
         self._log.write(
             f"\nholdfast: rank {self.rank} (pid {self.pid}) hangs in state {process_state(self.pid)}; stacks:\n"
@@ -132,10 +171,14 @@ class RankProcess:
             pass
 
     def kill(self) -> None:
-        """SIGKILL to the rank and all it started. At once; `wait_dead` waits until they are gone."""
+        """
+        SIGKILL to the rank and all it started. At once; `wait_dead` waits until they are gone.
+        """
         if self.state != "exited":
             self.killed_by_us = True
-        self._below.update(descendants(self.pid))  # While the rank lives: then they become children of this agent.
+        self._below.update(
+            descendants(self.pid)
+        )  # While the rank lives: then they become children of this agent.
         try:
             os.killpg(self.pid, signal.SIGKILL)
         except (ProcessLookupError, PermissionError):
@@ -149,7 +192,9 @@ class RankProcess:
     async def wait_dead(self) -> None:
         """Until no process of the rank's group is alive."""
         deadline = time.monotonic() + DEAD_WAIT_S
-        while time.monotonic() < deadline and (self._popen.poll() is None or alive_in_group(self.pid)):
+        while time.monotonic() < deadline and (
+            self._popen.poll() is None or alive_in_group(self.pid)
+        ):
             await asyncio.sleep(0.01)
         for child in (-self.pid, *self._below):
             reap(child)
@@ -190,7 +235,10 @@ class RankProcess:
         }
 
     def machine_evidence(self) -> dict[str, Any]:
-        """What the machine says of this process, if we may read it: the FailureReport's `kernel` and `oom_kills`."""
+        """
+        What the machine says of this process, if we may read it: the FailureReport's `kernel` and
+        `oom_kills`.
+        """
         since_s = int(self.process_start or 0) / os.sysconf("SC_CLK_TCK")
         kernel = kernel_lines(self.pid, since_s=since_s, gpus=self._gpus)
         now = memory_kills()

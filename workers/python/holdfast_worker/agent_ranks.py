@@ -1,4 +1,7 @@
-"""The rank processes of one generation of a group: started with one rendezvous, asked together, killed together."""
+"""
+The rank processes of one generation of a group: started with one rendezvous, asked together, killed
+together.
+"""
 
 from __future__ import annotations
 
@@ -54,12 +57,20 @@ class Ranks:
         for rank in self.numbers:
             try:
                 process = self._spawn(rank, place, address)
-            except OSError as error:  # No such Python, no disk for the log: the same for every rank.
+            except (
+                OSError
+            ) as error:  # No such Python, no disk for the log: the same for every rank.
                 message = f"Cannot start {self._start['python']}: {error}"
                 return report(rank, cause="import_error", message=message)
             self.processes.append(process)
             await _attach(process, tell)
-            process.send({"type": "start", "module": self._start["module"], "context": self._context(rank, place)})
+            process.send(
+                {
+                    "type": "start",
+                    "module": self._start["module"],
+                    "context": self._context(rank, place),
+                }
+            )
         return None
 
     @property
@@ -89,9 +100,14 @@ class Ranks:
             GROUP_VARIABLE: self._nonce,
         }
         name = f"{self._group.replace('/', '_')}.rank{rank}.gen{self._generation}.log"
-        given = flight_recorder.environment(self._log_dir, self._group, self._generation) | self._start["env"]
+        given = (
+            flight_recorder.environment(self._log_dir, self._group, self._generation)
+            | self._start["env"]
+        )
         env = rank_environment(os.environ, given, own)
-        return RankProcess(rank, python=self._start["python"], env=env, log_path=Path(self._log_dir) / name)
+        return RankProcess(
+            rank, python=self._start["python"], env=env, log_path=Path(self._log_dir) / name
+        )
 
     def _context(self, rank: int, place: tuple[str, int]) -> dict[str, Any]:
         """RankContext's fields."""
@@ -135,7 +151,9 @@ class Ranks:
         """Asks all to end and waits for so long; those that do not are left to `kill`."""
         self.send({"type": "shutdown"})
         deadline = asyncio.get_running_loop().time() + grace_s
-        while asyncio.get_running_loop().time() < deadline and any(p.state != "exited" for p in self.processes):
+        while asyncio.get_running_loop().time() < deadline and any(
+            p.state != "exited" for p in self.processes
+        ):
             await asyncio.sleep(0.01)
 
     async def kill(self) -> None:

@@ -1,7 +1,9 @@
-"""Length-prefixed MessagePack over a stream socket: how an agent and a rank, or a pool and its process, talk.
+"""
+Length-prefixed MessagePack over a stream socket: how an agent and a rank, or a pool and its
+process, talk.
 
-A frame is its length as a little-endian uint32, then one MessagePack value. The rank's end is plain blocking Python
-(any thread may send), the agent's end is asyncio.
+A frame is its length as a little-endian uint32, then one MessagePack value. The rank's end is plain
+blocking Python (any thread may send), the agent's end is asyncio.
 """
 
 from __future__ import annotations
@@ -19,7 +21,9 @@ FRAME_MAX = (1 << 30) + (1 << 16)  # The largest blob of an answer, and the word
 BIG_INTEGER = 1  # Extension type.
 UNICODE_ERRORS = "surrogatepass"  # Half a character, as JSON may hold and Python keep.
 CHANNEL_VARIABLE = "HOLDFAST_CHANNEL_FD"
-GUARD_VARIABLE = "HOLDFAST_GUARD_FD"  # The reading end of a pipe that the agent holds open while it lives.
+GUARD_VARIABLE = (
+    "HOLDFAST_GUARD_FD"  # The reading end of a pipe that the agent holds open while it lives.
+)
 
 
 class ChannelClosed(Exception):
@@ -30,7 +34,9 @@ def pack(message: Any) -> bytes:
     """One frame. Raises ValueError where a message has too many bytes or levels."""
     body = msgpack.packb(message, use_bin_type=True, default=_packed, unicode_errors=UNICODE_ERRORS)
     if len(body) > FRAME_MAX:
-        raise ValueError(f"Cannot send a message of {len(body)} bytes because the limit is {FRAME_MAX}")
+        raise ValueError(
+            f"Cannot send a message of {len(body)} bytes because the limit is {FRAME_MAX}"
+        )
     return HEADER.pack(len(body)) + body
 
 
@@ -118,7 +124,10 @@ class AsyncChannel:
         return cls(*await asyncio.open_unix_connection(sock=sock, limit=1 << 22))
 
     def send(self, message: Any) -> None:
-        """Never waits: what a rank is sent is small, and a rank that reads nothing is found by its missing progress."""
+        """
+        Never waits: what a rank is sent is small, and a rank that reads nothing is found by its
+        missing progress.
+        """
         if not self._writer.is_closing():
             self._writer.write(pack(message))
 

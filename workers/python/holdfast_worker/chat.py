@@ -1,9 +1,11 @@
-"""A model's chat template as a run uses it: what the model is asked with, and what it then has to write.
+"""
+A model's chat template as a run uses it: what the model is asked with, and what it then has to
+write.
 
-A template is asked twice: for the messages before an assistant's turn, ready for its first token, and for the
-conversation up to and with that turn. What the second has after the first is what the model writes: content and the
-end of the turn, which is a token of the template's own in many models (`<end_of_turn>`, `<|im_end|>`), not the
-tokenizer's end-of-sequence token.
+A template is asked twice: for the messages before an assistant's turn, ready for its first token,
+and for the conversation up to and with that turn. What the second has after the first is what the
+model writes: content and the end of the turn, which is a token of the template's own in many models
+(`<end_of_turn>`, `<|im_end|>`), not the tokenizer's end-of-sequence token.
 """
 
 from __future__ import annotations
@@ -22,7 +24,10 @@ SHOWN = 60
 
 @dataclass(frozen=True)
 class Turn:
-    """`asked`: all text before the assistant's turn, as it is sampled after; `written`: what the turn adds to it."""
+    """
+    `asked`: all text before the assistant's turn, as it is sampled after; `written`: what the turn
+    adds to it.
+    """
 
     asked: str
     written: str
@@ -48,10 +53,14 @@ class ChatFormat:
     @cached_property
     def end(self) -> tuple[str, int] | None:
         """
-        Text and id of the special token that the template writes first after what an assistant says; None if it writes
-        none, so that a turn ends with the tokenizer's end-of-sequence token.
+        Text and id of the special token that the template writes first after what an assistant
+        says; None if it writes none, so that a turn ends with the tokenizer's end-of-sequence
+        token.
         """
-        question, answer = {"role": "user", "content": PROBE}, {"role": "assistant", "content": PROBE}
+        question, answer = (
+            {"role": "user", "content": PROBE},
+            {"role": "assistant", "content": PROBE},
+        )
         rendered = self._render([question, answer], add_generation_prompt=False)
         after = rendered[rendered.rfind(PROBE) + len(PROBE) :]
         found = [(after.find(text), text) for text in self._special_tokens() if text in after]
@@ -62,13 +71,22 @@ class ChatFormat:
 
     def turns(self, messages: Sequence[Message], first: int) -> list[Turn]:
         """Every assistant turn from message number `first` on, in order."""
-        places = [place for place in range(first, len(messages)) if messages[place]["role"] == "assistant"]
+        places = [
+            place for place in range(first, len(messages)) if messages[place]["role"] == "assistant"
+        ]
         return [self._turn(messages[: place + 1]) for place in places]
 
     def _turn(self, messages: Sequence[Message]) -> Turn:
-        asked, whole = self.asked(messages[:-1]), self._render(messages, add_generation_prompt=False)
+        asked, whole = (
+            self.asked(messages[:-1]),
+            self._render(messages, add_generation_prompt=False),
+        )
         if not whole.startswith(asked):
-            same = next(place for place, both in enumerate(zip(asked + "\0", whole + "\1")) if both[0] != both[1])
+            same = next(
+                place
+                for place, both in enumerate(zip(asked + "\0", whole + "\1"))
+                if both[0] != both[1]
+            )
             raise BadDataError(
                 f"Cannot teach message {len(messages)} of a chat because the chat template asks for it with "
                 f"{asked[same:][:SHOWN]!r} where the whole conversation has {whole[same:][:SHOWN]!r}. Give completions "
@@ -82,14 +100,20 @@ class ChatFormat:
 
     def _special_tokens(self) -> set[str]:
         added = getattr(self.tokenizer, "added_tokens_decoder", {}).values()
-        return {*self.tokenizer.all_special_tokens, *(token.content for token in added if token.special)} - {""}
+        return {
+            *self.tokenizer.all_special_tokens,
+            *(token.content for token in added if token.special),
+        } - {""}
 
     def _render(self, messages: Sequence[Message], *, add_generation_prompt: bool) -> str:
         from jinja2 import TemplateError
 
         try:
             return self.tokenizer.apply_chat_template(
-                list(messages), tokenize=False, add_generation_prompt=add_generation_prompt, **self.arguments
+                list(messages),
+                tokenize=False,
+                add_generation_prompt=add_generation_prompt,
+                **self.arguments,
             )
         except (TemplateError, TypeError) as error:
             roles = ", ".join(message["role"] for message in messages)

@@ -1,4 +1,7 @@
-"""What went wrong on a rank, in the words of the protocol's FailureReport, and what kind of cause it was."""
+"""
+What went wrong on a rank, in the words of the protocol's FailureReport, and what kind of cause it
+was.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,8 @@ LOG_ERROR_CHARS_MAX = 500
 
 OUT_OF_MEMORY_NAMES = {"OutOfMemoryError", "MemoryError"}
 ADDRESS_IN_USE = re.compile(r"EADDRINUSE|address already in use", re.IGNORECASE)
-# Only a sieve, for the engine does not want whole logs: what a line means is judged in workers/causes.ts.
+# Only a sieve, for the engine does not want whole logs: what a line means is judged in
+# workers/causes.ts.
 LOOKS_LIKE_AN_ERROR = re.compile(
     r"error|exception|warn|fatal|fail|abort|terminate|timed? ?out|killed|memory|watchdog|died|"
     r"dead|lost|due to|no space",
@@ -53,7 +57,9 @@ def cause_of(error: BaseException, *, booting: bool = False) -> str:
     return "other"
 
 
-def report(rank: int, *, cause: str, message: str, log_path: str = "", **fields: Any) -> dict[str, Any]:
+def report(
+    rank: int, *, cause: str, message: str, log_path: str = "", **fields: Any
+) -> dict[str, Any]:
     """A FailureReport with every field."""
     return {
         "rank": rank,
@@ -73,13 +79,19 @@ def report(rank: int, *, cause: str, message: str, log_path: str = "", **fields:
     }
 
 
-def report_of_exception(rank: int, error: BaseException, *, booting: bool = False) -> dict[str, Any]:
+def report_of_exception(
+    rank: int, error: BaseException, *, booting: bool = False
+) -> dict[str, Any]:
     name = type(error).__name__[:NAME_CHARS_MAX]
     try:
         text = "".join(traceback.format_exception(type(error), error, error.__traceback__))
         message = str(error) or name
-    except Exception as of_error:  # User code's own: what it raises here must not hide that it failed.
-        text = message = f"{name}, whose text cannot be read ({type(of_error).__name__[:NAME_CHARS_MAX]})"
+    except (
+        Exception
+    ) as of_error:  # User code's own: what it raises here must not hide that it failed.
+        text = message = (
+            f"{name}, whose text cannot be read ({type(of_error).__name__[:NAME_CHARS_MAX]})"
+        )
     return report(
         rank,
         cause=cause_of(error, booting=booting),
@@ -91,7 +103,13 @@ def report_of_exception(rank: int, error: BaseException, *, booting: bool = Fals
 
 def fitting(reports: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Reports that a message has room for, of however many ranks. What goes first says least."""
-    for field, nothing in (("log_errors", []), ("log_tail", []), ("kernel", []), ("traceback", None), ("message", "")):
+    for field, nothing in (
+        ("log_errors", []),
+        ("log_tail", []),
+        ("kernel", []),
+        ("traceback", None),
+        ("message", ""),
+    ):
         if len(json.dumps(reports)) <= REPORTS_BYTES_MAX:
             break
         reports = [{**item, field: nothing} for item in reports]
@@ -99,10 +117,15 @@ def fitting(reports: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def report_of_exit(rank: int, returncode: int) -> dict[str, Any]:
-    """A rank ended without a word. `returncode` is negative for a signal, as subprocess gives it."""
+    """
+    A rank ended without a word. `returncode` is negative for a signal, as subprocess gives it.
+    """
     if returncode >= 0:
         return report(
-            rank, cause="exit", message=f"The process ended with exit code {returncode}", exit_code=returncode
+            rank,
+            cause="exit",
+            message=f"The process ended with exit code {returncode}",
+            exit_code=returncode,
         )
     name = signal_name(-returncode)
     return report(rank, cause="signal", message=f"The process was killed by {name}", signal=name)
@@ -117,8 +140,8 @@ def signal_name(number: int) -> str:
 
 def with_log(item: dict[str, Any], path: str) -> dict[str, Any]:
     """
-    A FailureReport with what its rank's log says: the last lines, and those before them that look like errors. The
-    error of a child that ran out of memory (vLLM's engine) stands only there.
+    A FailureReport with what its rank's log says: the last lines, and those before them that look
+    like errors. The error of a child that ran out of memory (vLLM's engine) stands only there.
     """
     tail = log_tail(path)
     before = _log_end(path, LOG_ERRORS_BYTES)[: -len(tail) or None]

@@ -1,8 +1,11 @@
-"""Faults on purpose: `HOLDFAST_FAULT=kill:trainer.1@op:17` makes a kill point an event, so that a failing seed repeats.
+"""
+Faults on purpose: `HOLDFAST_FAULT=kill:trainer.1@op:17` makes a kill point an event, so that a
+failing seed repeats.
 
-Grammar: `KIND:PLACE[.RANK]@EVENT:N[,...]`. N counts the events of one process from its start; without RANK a fault is
-rank 0's. It fires at most once per run: a marker in the run's faults directory is made durable before anything breaks.
-`HOLDFAST_EVENTS=FILE` writes every event as one JSON line {place, rank, event, n, phase}: kill tests draw from it.
+Grammar: `KIND:PLACE[.RANK]@EVENT:N[,...]`. N counts the events of one process from its start;
+without RANK a fault is rank 0's. It fires at most once per run: a marker in the run's faults
+directory is made durable before anything breaks. `HOLDFAST_EVENTS=FILE` writes every event as one
+JSON line {place, rank, event, n, phase}: kill tests draw from it.
 """
 
 from __future__ import annotations
@@ -22,7 +25,9 @@ from holdfast_worker.wire_types import PHASES, ROLES
 KINDS = ("kill", "stop", "drop", "disk_full", "oom")
 PLACES = ("engine", "agent", *ROLES)
 EVENTS = ("append", "frame", "op", "micro_batch")
-FAULT = re.compile(r"(?P<kind>\w+):(?P<place>\w+)(?:\.(?P<rank>\d+))?@(?P<event>\w+):(?P<n>[1-9]\d*)")
+FAULT = re.compile(
+    r"(?P<kind>\w+):(?P<place>\w+)(?:\.(?P<rank>\d+))?@(?P<event>\w+):(?P<n>[1-9]\d*)"
+)
 
 
 def phase_of(role: str, op: str) -> str:
@@ -45,25 +50,42 @@ def parse_faults(text: str) -> list[Fault]:
     faults = []
     for part in filter(None, (piece.strip() for piece in text.split(","))):
         match = FAULT.fullmatch(part)
-        known = match and match["kind"] in KINDS and match["place"] in PLACES and match["event"] in EVENTS
+        known = (
+            match
+            and match["kind"] in KINDS
+            and match["place"] in PLACES
+            and match["event"] in EVENTS
+        )
         if not match or not known:
             raise ValueError(
                 f"Cannot read HOLDFAST_FAULT '{part}': expected KIND:PLACE[.RANK]@EVENT:N with KIND of "
                 f"{', '.join(KINDS)}; PLACE of {', '.join(PLACES)}; EVENT of {', '.join(EVENTS)}; N from 1"
             )
         faults.append(
-            Fault(part, match["kind"], match["place"], int(match["rank"] or 0), match["event"], int(match["n"]))
+            Fault(
+                part,
+                match["kind"],
+                match["place"],
+                int(match["rank"] or 0),
+                match["event"],
+                int(match["n"]),
+            )
         )
     return faults
 
 
 def _signal_self(number: int) -> None:
     os.kill(os.getpid(), number)
-    time.sleep(0)  # A pending signal to the own process is delivered on the way out of the call at the latest.
+    time.sleep(
+        0
+    )  # A pending signal to the own process is delivered on the way out of the call at the latest.
 
 
 class Faults:
-    """The faults of one process. `at` is called at every event and costs nothing when neither variable is set."""
+    """
+    The faults of one process. `at` is called at every event and costs nothing when neither variable
+    is set.
+    """
 
     def __init__(
         self,
@@ -88,7 +110,9 @@ class Faults:
         self._lock = threading.Lock()
         for fault in self._mine:
             if self._directory is None:
-                raise ValueError(f"Cannot use HOLDFAST_FAULT '{fault.text}' because HOLDFAST_FAULTS_DIR is not set")
+                raise ValueError(
+                    f"Cannot use HOLDFAST_FAULT '{fault.text}' because HOLDFAST_FAULTS_DIR is not set"
+                )
             if fault.kind not in self._actions:
                 raise ValueError(
                     f"Cannot use HOLDFAST_FAULT '{fault.text}' because {place} has no fault of kind '{fault.kind}'"
@@ -114,7 +138,9 @@ class Faults:
         with self._lock:
             n = self._counts[event] = self._counts.get(event, 0) + 1
         if self._events_path:
-            self._record({"place": self._place, "rank": self._rank, "event": event, "n": n, "phase": phase})
+            self._record(
+                {"place": self._place, "rank": self._rank, "event": event, "n": n, "phase": phase}
+            )
         for fault in self._mine:
             if fault.event == event and fault.n == n and self._mark(fault):
                 self._actions[fault.kind]()
@@ -123,7 +149,9 @@ class Faults:
         line = json.dumps(entry, separators=(",", ":")) + "\n"
         fd = os.open(str(self._events_path), os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
         try:
-            os.write(fd, line.encode())  # One write to an appending descriptor: lines of several processes stay whole.
+            os.write(
+                fd, line.encode()
+            )  # One write to an appending descriptor: lines of several processes stay whole.
         finally:
             os.close(fd)
 

@@ -1,5 +1,8 @@
-"""NCCL's flight recorder: which collectives every rank has entered and left. torch keeps it in memory and writes it to
-a file when a collective times out, or when it is asked. Both names of each variable, as torch has renamed them."""
+"""
+NCCL's flight recorder: which collectives every rank has entered and left. torch keeps it in memory
+and writes it to a file when a collective times out, or when it is asked. Both names of each
+variable, as torch has renamed them.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,10 @@ ENTRIES = "2000"
 
 
 def prefix(log_dir: str, group: str, generation: int) -> str:
-    """Every rank's dump is this and its number. Next to the logs, so that all evidence is in one place."""
+    """
+    Every rank's dump is this and its number. Next to the logs, so that all evidence is in one
+    place.
+    """
     return str(Path(log_dir) / f"{group.replace('/', '_')}.gen{generation}.flight.rank")
 
 

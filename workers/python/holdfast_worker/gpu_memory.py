@@ -1,4 +1,7 @@
-"""GPU memory between operations: what a process keeps for later is gone for the others on the same GPU."""
+"""
+GPU memory between operations: what a process keeps for later is gone for the others on the same
+GPU.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,9 @@ import gc
 import os
 from typing import Any
 
-SHARING_VARIABLE = "HOLDFAST_GPU_SHARING"  # Processes of this run on this GPU, this one too; set by the engine.
+SHARING_VARIABLE = (
+    "HOLDFAST_GPU_SHARING"  # Processes of this run on this GPU, this one too; set by the engine.
+)
 
 
 def sharing() -> int:
@@ -15,14 +20,19 @@ def sharing() -> int:
 
 
 def drop_garbage(device: str) -> None:
-    """Frees what only cycles hold (DeepSpeed's engine, an error's frames), and gives the GPU's cached memory back."""
+    """
+    Frees what only cycles hold (DeepSpeed's engine, an error's frames), and gives the GPU's cached
+    memory back.
+    """
     gc.collect()
     if device != "cpu":
         _torch().cuda.empty_cache()
 
 
 def give_back(device: str) -> None:
-    """After an operation: gives cached memory back if another process of the run needs this GPU next."""
+    """
+    After an operation: gives cached memory back if another process of the run needs this GPU next.
+    """
     if device != "cpu" and sharing() > 1:
         _torch().cuda.empty_cache()
 

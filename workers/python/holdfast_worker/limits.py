@@ -1,5 +1,7 @@
-"""Sizes that both ends of the line hold to (`workers/limits.ts`). Whoever makes something larger learns it there: a
-frame that the engine refuses would end the line, and come again on the next."""
+"""
+Sizes that both ends of the line hold to (`workers/limits.ts`). Whoever makes something larger
+learns it there: a frame that the engine refuses would end the line, and come again on the next.
+"""
 
 from __future__ import annotations
 

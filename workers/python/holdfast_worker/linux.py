@@ -1,4 +1,6 @@
-"""The few system calls that Python has no names for. Each does nothing on other systems than Linux."""
+"""
+The few system calls that Python has no names for. Each does nothing on other systems than Linux.
+"""
 
 from __future__ import annotations
 

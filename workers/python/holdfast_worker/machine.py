@@ -1,5 +1,7 @@
-"""What the machine says of a process that failed: out-of-memory kills, and broken GPUs. Best effort: much of it is not
-ours to read everywhere."""
+"""
+What the machine says of a process that failed: out-of-memory kills, and broken GPUs. Best effort:
+much of it is not ours to read everywhere.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,10 @@ GPUS_DIRECTORY = "/proc/driver/nvidia/gpus"
 
 
 def memory_kills() -> int | None:
-    """Out-of-memory kills counted by this process's cgroup (version 2, then 1); None if it cannot be read."""
+    """
+    Out-of-memory kills counted by this process's cgroup (version 2, then 1); None if it cannot be
+    read.
+    """
     try:
         lines = Path("/proc/self/cgroup").read_text().splitlines()
     except OSError:
@@ -28,7 +33,10 @@ def memory_kills() -> int | None:
         else:
             continue
         # In a container the path may be the host's, and the root ours.
-        for file in [*(Path(f"{root}{path}") / name for root in roots), *(Path(root) / name for root in roots)]:
+        for file in [
+            *(Path(f"{root}{path}") / name for root in roots),
+            *(Path(root) / name for root in roots),
+        ]:
             try:
                 match = re.search(r"^oom_kill (\d+)$", file.read_text(), re.MULTILINE)
             except OSError:
@@ -39,12 +47,17 @@ def memory_kills() -> int | None:
 
 
 def kernel_lines(
-    pid: int, *, since_s: float, gpus: str | None, log: str = "/dev/kmsg", gpus_directory: str = GPUS_DIRECTORY
+    pid: int,
+    *,
+    since_s: float,
+    gpus: str | None,
+    log: str = "/dev/kmsg",
+    gpus_directory: str = GPUS_DIRECTORY,
 ) -> list[str]:
     """
-    The kernel log's lines about this process's out-of-memory kill, and about GPUs that it uses (`gpus`: its
-    CUDA_VISIBLE_DEVICES). `since_s` (after boot) keeps older processes of the same id out. Nothing if the log may not
-    be read.
+    The kernel log's lines about this process's out-of-memory kill, and about GPUs that it uses
+    (`gpus`: its CUDA_VISIBLE_DEVICES). `since_s` (after boot) keeps older processes of the same id
+    out. Nothing if the log may not be read.
     """
     try:
         fd = os.open(log, os.O_RDONLY | os.O_NONBLOCK)
@@ -52,7 +65,9 @@ def kernel_lines(
         return []
     found: list[str] = []
     try:
-        while record := os.read(fd, 8_192):  # One record each: "priority,sequence,microseconds,flags;text".
+        while record := os.read(
+            fd, 8_192
+        ):  # One record each: "priority,sequence,microseconds,flags;text".
             head, _, text = record.decode("utf-8", "replace").partition(";")
             line = text.splitlines()[0].strip() if text else ""
             if int(head.split(",")[2]) / 1e6 < since_s:
@@ -71,9 +86,15 @@ def kernel_lines(
 
 
 def gpu_number(pci: str, *, directory: str = GPUS_DIRECTORY) -> int | None:
-    """The number that nvidia-smi gives the GPU at this bus address: they are counted in the order of addresses."""
+    """
+    The number that nvidia-smi gives the GPU at this bus address: they are counted in the order of
+    addresses.
+    """
     try:
         addresses = sorted(name.lower() for name in os.listdir(directory))
     except OSError:
         return None
-    return next((number for number, address in enumerate(addresses) if address.startswith(pci.lower())), None)
+    return next(
+        (number for number, address in enumerate(addresses) if address.startswith(pci.lower())),
+        None,
+    )

@@ -1,7 +1,10 @@
-"""What a role's worker sees: where it runs (`RankContext`), and one operation's doors to the outside (`OperationIO`).
+"""
+What a role's worker sees: where it runs (`RankContext`), and one operation's doors to the outside
+(`OperationIO`).
 
-A worker module has a class `Worker(context)` with `boot() -> dict` (heavy imports; it returns the rank's info) and
-`operations: dict[str, Callable[[dict, OperationIO], dict]]`. Operations run one at a time on the process's main thread.
+A worker module has a class `Worker(context)` with `boot() -> dict` (heavy imports; it returns the
+rank's info) and `operations: dict[str, Callable[[dict, OperationIO], dict]]`. Operations run one at
+a time on the process's main thread.
 """
 
 from __future__ import annotations
@@ -24,11 +27,17 @@ PROGRESS_METRICS_MAX = 1_000
 
 
 class UserCodeError(Exception):
-    """Code that a user handed in (a reward, a loss, a reader) failed: a second try would fail the same way."""
+    """
+    Code that a user handed in (a reward, a loss, a reader) failed: a second try would fail the same
+    way.
+    """
 
 
 class BadDataError(Exception):
-    """An input is broken (a data row, a model directory, another hash): a second try would fail the same way."""
+    """
+    An input is broken (a data row, a model directory, another hash): a second try would fail the
+    same way.
+    """
 
 
 class TooLargeError(BadDataError):
@@ -36,7 +45,10 @@ class TooLargeError(BadDataError):
 
 
 class DiskFullError(Exception):
-    """A disk has no room for what was to be written. Nothing of it is left there, and the rank's state is as before."""
+    """
+    A disk has no room for what was to be written. Nothing of it is left there, and the rank's state
+    is as before.
+    """
 
 
 class Cancelled(Exception):
@@ -45,8 +57,11 @@ class Cancelled(Exception):
 
 @dataclass(frozen=True)
 class RankContext:
-    """One rank of one generation of a group. `master_addr:master_port` is the rendezvous, fresh in every generation:
-    rank 0 listens there (a TCPStore, or `init_method="env://"`), the others connect."""
+    """
+    One rank of one generation of a group. `master_addr:master_port` is the rendezvous, fresh in
+    every generation: rank 0 listens there (a TCPStore, or `init_method="env://"`), the others
+    connect.
+    """
 
     role: str
     group: str
@@ -63,14 +78,19 @@ class RankContext:
 
 @dataclass
 class OperationIO:
-    """One operation's input and output beside its arguments. The rank makes it; `OperationIO.alone()` is for tests."""
+    """
+    One operation's input and output beside its arguments. The rank makes it; `OperationIO.alone()`
+    is for tests.
+    """
 
     key: str
     attempt: int
     task: str
     artifacts_dir: str
     send_progress: Callable[[dict[str, Any]], None] = lambda message: None
-    happened: Callable[[str], None] = lambda event: None  # An event inside the operation; fault tests act on it.
+    happened: Callable[[str], None] = lambda event: (
+        None
+    )  # An event inside the operation; fault tests act on it.
     keep_blobs: bool = True  # Only rank 0's are delivered; other ranks' are counted and dropped.
     cancelled: threading.Event = field(default_factory=threading.Event)
     blobs: list[bytes] = field(default_factory=list)
@@ -82,11 +102,27 @@ class OperationIO:
 
     @classmethod
     def alone(cls, artifacts_dir: str = "", **fields: Any) -> OperationIO:
-        """An IO without a rank around it: `progress` goes to `send_progress` if given, blobs stay in `blobs`."""
-        return cls(**{"key": "alone", "attempt": 1, "task": "alone", "artifacts_dir": artifacts_dir, **fields})
+        """
+        An IO without a rank around it: `progress` goes to `send_progress` if given, blobs stay in
+        `blobs`.
+        """
+        return cls(
+            **{
+                "key": "alone",
+                "attempt": 1,
+                "task": "alone",
+                "artifacts_dir": artifacts_dir,
+                **fields,
+            }
+        )
 
-    def progress(self, phase: str, done: float, total: float | None = None, **metrics: float) -> None:
-        """Says how far the work is. From any thread, as often as you like: what comes too fast is dropped."""
+    def progress(
+        self, phase: str, done: float, total: float | None = None, **metrics: float
+    ) -> None:
+        """
+        Says how far the work is. From any thread, as often as you like: what comes too fast is
+        dropped.
+        """
         now = time.monotonic()
         with self._lock:
             last_phase, at = self._last
@@ -106,8 +142,8 @@ class OperationIO:
 
     def blob(self, data: bytes | bytearray | memoryview) -> int:
         """
-        Adds bytes to the result and returns their index. Delivered with it, from rank 0 only. Raises TooLargeError
-        where an answer holds no more.
+        Adds bytes to the result and returns their index. Delivered with it, from rank 0 only.
+        Raises TooLargeError where an answer holds no more.
         """
         self._blob_bytes += len(data)
         if len(self.blobs) >= BLOBS_MAX or self._blob_bytes > ANSWER_BYTES_MAX:
@@ -122,13 +158,19 @@ class OperationIO:
     def read_artifact(self, ref: Mapping[str, Any]) -> bytes:
         """The bytes of an artifact of this home, checked against their hash."""
         sha256 = ref["sha256"]
-        if not (isinstance(sha256, str) and len(sha256) == 64 and set(sha256) <= set("0123456789abcdef")):
-            raise BadDataError(f"Cannot read an artifact because its name is not a sha256: {sha256!r}")
+        if not (
+            isinstance(sha256, str) and len(sha256) == 64 and set(sha256) <= set("0123456789abcdef")
+        ):
+            raise BadDataError(
+                f"Cannot read an artifact because its name is not a sha256: {sha256!r}"
+            )
         path = Path(self.artifacts_dir) / sha256[:2] / sha256
         try:
             data = path.read_bytes()
         except FileNotFoundError:
-            raise BadDataError(f"Cannot read artifact {sha256} because {path} is not there") from None
+            raise BadDataError(
+                f"Cannot read artifact {sha256} because {path} is not there"
+            ) from None
         found = hashlib.sha256(data).hexdigest()
         if found != sha256 or len(data) != ref.get("bytes", len(data)):
             raise BadDataError(
@@ -138,9 +180,14 @@ class OperationIO:
 
     def read_given(self, given: Mapping[str, Any]) -> Any:
         """What the engine gives an operation as JSON: {json}, or {artifact} where it is long."""
-        return json.loads(given["json"] if "json" in given else self.read_artifact(given["artifact"]))
+        return json.loads(
+            given["json"] if "json" in given else self.read_artifact(given["artifact"])
+        )
 
     def check_cancelled(self) -> None:
-        """Raises `Cancelled` once the engine has asked for this task to end. Call it between pieces of work."""
+        """
+        Raises `Cancelled` once the engine has asked for this task to end. Call it between pieces of
+        work.
+        """
         if self.cancelled.is_set():
             raise Cancelled(f"Cannot continue with task {self.task} because it was cancelled")

@@ -1,4 +1,7 @@
-"""Who may read what a rank writes: its owner alone, but for models, which are as readable as the user's umask says."""
+"""
+Who may read what a rank writes: its owner alone, but for models, which are as readable as the
+user's umask says.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,9 @@ _users_umask: int | None = None  # Before this process kept its files to itself.
 
 
 def keep_private() -> None:
-    """From here on. By the umask, for libraries write as well: DeepSpeed's shards, NCCL's recordings."""
+    """
+    From here on. By the umask, for libraries write as well: DeepSpeed's shards, NCCL's recordings.
+    """
     global _users_umask  # noqa: PLW0603 (The umask is the process's.)
     found = os.umask(PRIVATE_UMASK)
     _users_umask = found if _users_umask is None else _users_umask

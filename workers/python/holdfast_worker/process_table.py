@@ -1,4 +1,6 @@
-"""What /proc says about processes. Everything is a snapshot: a process may be gone when it is read."""
+"""
+What /proc says about processes. Everything is a snapshot: a process may be gone when it is read.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,14 @@ def process_start(pid: int) -> str | None:
     return fields[19] if fields else None
 
 
-STATE_NAMES = {"R": "running", "S": "sleeping", "D": "waiting for the disk", "T": "stopped", "t": "traced", "Z": "dead"}
+STATE_NAMES = {
+    "R": "running",
+    "S": "sleeping",
+    "D": "waiting for the disk",
+    "T": "stopped",
+    "t": "traced",
+    "Z": "dead",
+}
 
 
 def process_state(pid: int) -> str:
@@ -28,7 +37,10 @@ def process_state(pid: int) -> str:
 
 
 def _stat(pid: int) -> list[str] | None:
-    """Fields of /proc/PID/stat from the state (field 3) on; the name before it may hold blanks and brackets."""
+    """
+    Fields of /proc/PID/stat from the state (field 3) on; the name before it may hold blanks and
+    brackets.
+    """
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -73,7 +85,9 @@ def process_tree() -> Tree:
 
 
 def descendants(pid: int, tree: Tree | None = None) -> list[int]:
-    """All processes below this one that have not been given a different parent, the nearest first."""
+    """
+    All processes below this one that have not been given a different parent, the nearest first.
+    """
     children = process_tree() if tree is None else tree
     found = list(children.get(pid, []))
     for child in found:  # Grows while it is walked.
@@ -82,8 +96,10 @@ def descendants(pid: int, tree: Tree | None = None) -> list[int]:
 
 
 def end_below(pid: int, *, spared: Collection[int] = (), within_s: float = END_BELOW_S) -> bool:
-    """Kills every process below this one, with its process group, until none is left: what was forked meanwhile is
-    found by the next pass. False if the time was over first."""
+    """
+    Kills every process below this one, with its process group, until none is left: what was forked
+    meanwhile is found by the next pass. False if the time was over first.
+    """
     deadline = time.monotonic() + within_s
     own_group = _group(pid)
     while True:
@@ -106,7 +122,10 @@ def kill_group(group: int) -> None:
 
 
 def reap(child: int) -> None:
-    """Takes the status of a child that has ended, or of all in a group (a negative id). Does nothing for others."""
+    """
+    Takes the status of a child that has ended, or of all in a group (a negative id). Does nothing
+    for others.
+    """
     try:
         while os.waitpid(child, os.WNOHANG)[0] != 0:
             pass

@@ -1,11 +1,14 @@
-"""From prompts and completions to token ids. The only place where training tokens are made from text.
+"""
+From prompts and completions to token ids. The only place where training tokens are made from text.
 
-A prompt is plain text or a list of chat messages `{"role", "content"}` (`data/prompt.ts`). Text is encoded as it is,
-with the special tokens that the tokenizer itself puts in front (Llama's begin-of-sequence). Messages are rendered by
-the model's chat template, which writes its own special tokens.
+A prompt is plain text or a list of chat messages `{"role", "content"}` (`data/prompt.ts`). Text is
+encoded as it is, with the special tokens that the tokenizer itself puts in front (Llama's
+begin-of-sequence). Messages are rendered by the model's chat template, which writes its own special
+tokens.
 
-`chat` is the record of how messages are rendered (`data/chat.ts`). Runs that were recorded before there was one have
-None: their assistant turns are the content and the tokenizer's end-of-sequence token, whatever the template writes.
+`chat` is the record of how messages are rendered (`data/chat.ts`). Runs that were recorded before
+there was one have None: their assistant turns are the content and the tokenizer's end-of-sequence
+token, whatever the template writes.
 """
 
 from __future__ import annotations
@@ -23,19 +26,28 @@ Encoded = tuple[list[int], list[int]]  # Tokens [T] and mask [T].
 
 
 def encode_prompt(tokenizer: Any, prompt: Prompt, chat: Chat = None) -> tuple[str, list[int]]:
-    """The text that the model is shown, and its tokens, ready for the first sampled token to follow."""
+    """
+    The text that the model is shown, and its tokens, ready for the first sampled token to follow.
+    """
     if isinstance(prompt, str):
         text, tokens = prompt, _encode_opening(tokenizer, prompt)
     else:
         text = chat_format(tokenizer, chat).asked(prompt)
         tokens = _encode(tokenizer, text)
     if not tokens:
-        raise BadDataError(f"Cannot encode a prompt because it has no tokens: current value is {prompt!r}")
+        raise BadDataError(
+            f"Cannot encode a prompt because it has no tokens: current value is {prompt!r}"
+        )
     return text, tokens
 
 
-def encode_supervised(tokenizer: Any, prompt: Prompt, completion: Prompt, chat: Chat = None) -> Encoded:
-    """Tokens and mask of a row that is one sequence: the mask is 1 on what the model would have sampled."""
+def encode_supervised(
+    tokenizer: Any, prompt: Prompt, completion: Prompt, chat: Chat = None
+) -> Encoded:
+    """
+    Tokens and mask of a row that is one sequence: the mask is 1 on what the model would have
+    sampled.
+    """
     sequences = encode_rows(tokenizer, prompt, completion, chat)
     if len(sequences) > 1:
         raise BadDataError(
@@ -46,14 +58,18 @@ def encode_supervised(tokenizer: Any, prompt: Prompt, completion: Prompt, chat: 
     return sequences[0]
 
 
-def encode_rows(tokenizer: Any, prompt: Prompt, completion: Prompt, chat: Chat = None) -> list[Encoded]:
+def encode_rows(
+    tokenizer: Any, prompt: Prompt, completion: Prompt, chat: Chat = None
+) -> list[Encoded]:
     """
-    The sequences of a supervised row: one, or where the chat template does not keep the turns before (drops thoughts,
-    say) one for each assistant turn, after what the model is shown there. Prompt and completion meet where the first
-    sampled token would stand: no token spans the border.
+    The sequences of a supervised row: one, or where the chat template does not keep the turns
+    before (drops thoughts, say) one for each assistant turn, after what the model is shown there.
+    Prompt and completion meet where the first sampled token would stand: no token spans the border.
     """
     if not isinstance(prompt, str) and chat is not None:
-        return _encode_chat(tokenizer, [*prompt, *_messages(completion)], {"first": len(prompt), "chat": chat})
+        return _encode_chat(
+            tokenizer, [*prompt, *_messages(completion)], {"first": len(prompt), "chat": chat}
+        )
     if isinstance(completion, str):
         tokens = encode_prompt(tokenizer, prompt, chat)[1]
         taught = [*_encode(tokenizer, completion), end_token(tokenizer)]
@@ -85,8 +101,12 @@ def chat_format(tokenizer: Any, chat: Chat) -> ChatFormat:
     return ChatFormat(tokenizer, (chat or {}).get("template_arguments"))
 
 
-def _encode_chat(tokenizer: Any, messages: Sequence[Mapping[str, Any]], how: dict[str, Any]) -> list[Encoded]:
-    """Every assistant turn of the completion is taught; what stands before and between is context."""
+def _encode_chat(
+    tokenizer: Any, messages: Sequence[Mapping[str, Any]], how: dict[str, Any]
+) -> list[Encoded]:
+    """
+    Every assistant turn of the completion is taught; what stands before and between is context.
+    """
     form = chat_format(tokenizer, how["chat"])
     turns = form.turns(messages, how["first"])
     if not turns:
@@ -104,7 +124,9 @@ def _encode_chat(tokenizer: Any, messages: Sequence[Mapping[str, Any]], how: dic
 
 
 def _append(tokenizer: Any, sequence: Encoded, part: dict[str, Any]) -> None:
-    """One more turn. `seen`: the text that the sequence has so far, which ends with the turn before."""
+    """
+    One more turn. `seen`: the text that the sequence has so far, which ends with the turn before.
+    """
     turn, seen, end = part["turn"], part["seen"], part["end"]
     before = end[0] if seen and end else ""
     context = turn.asked[len(seen) :]
@@ -118,7 +140,10 @@ def _append(tokenizer: Any, sequence: Encoded, part: dict[str, Any]) -> None:
 
 
 def _following(tokenizer: Any, before: str, text: str) -> list[int]:
-    """The tokens of a text after another one: some tokenizers put a space before what they take for a beginning."""
+    """
+    The tokens of a text after another one: some tokenizers put a space before what they take for a
+    beginning.
+    """
     own = _encode(tokenizer, before)
     both = _encode(tokenizer, before + text)
     return both[len(own) :] if both[: len(own)] == own else _encode(tokenizer, text)
@@ -127,7 +152,10 @@ def _following(tokenizer: Any, before: str, text: str) -> list[int]:
 def _encode_turns(
     tokenizer: Any, prompt: Sequence[Mapping[str, Any]], completion: Sequence[Mapping[str, Any]]
 ) -> Encoded:
-    """As it was before chats had a record: content and end-of-sequence token, where the template allows that."""
+    """
+    As it was before chats had a record: content and end-of-sequence token, where the template
+    allows that.
+    """
     messages, seen, end = [*prompt, *completion], "", end_token(tokenizer)
     form = ChatFormat(tokenizer)
     tokens: list[int] = []
@@ -152,11 +180,17 @@ def _encode_turns(
 
 
 def _nothing_taught() -> BadDataError:
-    return BadDataError("Cannot encode a supervised row because its completion has no message of role 'assistant'")
+    return BadDataError(
+        "Cannot encode a supervised row because its completion has no message of role 'assistant'"
+    )
 
 
 def _messages(completion: Prompt) -> Sequence[Mapping[str, Any]]:
-    return [{"role": "assistant", "content": completion}] if isinstance(completion, str) else completion
+    return (
+        [{"role": "assistant", "content": completion}]
+        if isinstance(completion, str)
+        else completion
+    )
 
 
 def _joined(completion: Sequence[Mapping[str, Any]]) -> str:
@@ -173,7 +207,10 @@ def _encode(tokenizer: Any, text: str) -> list[int]:
 
 
 def _encode_opening(tokenizer: Any, text: str) -> list[int]:
-    """With the tokenizer's own opening token, without an end-of-sequence token that some tokenizers append."""
+    """
+    With the tokenizer's own opening token, without an end-of-sequence token that some tokenizers
+    append.
+    """
     tokens = list(tokenizer.encode(text))
     plain = _encode(tokenizer, text)
     ends_by_itself = plain and plain[-1] == tokenizer.eos_token_id

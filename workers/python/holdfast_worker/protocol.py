@@ -1,6 +1,9 @@
-"""The messages between a host's agent and the engine's hub, checked with the schema made from `workers/protocol.ts`.
+"""
+The messages between a host's agent and the engine's hub, checked with the schema made from
+`workers/protocol.ts`.
 
-Control is JSON in text frames. Data is MessagePack in binary frames. Sizes are those of `workers/limits.ts`.
+Control is JSON in text frames. Data is MessagePack in binary frames. Sizes are those of
+`workers/limits.ts`.
 """
 
 from __future__ import annotations
@@ -22,7 +25,9 @@ Side = Literal["AgentMessage", "EngineMessage"]
 
 
 class ProtocolError(Exception):
-    """A message does not have the shape that both sides agreed on: the two are of different versions."""
+    """
+    A message does not have the shape that both sides agreed on: the two are of different versions.
+    """
 
 
 class TooLarge(Exception):
@@ -33,7 +38,9 @@ class TooLarge(Exception):
 def _validators(side: Side) -> dict[str, Draft202012Validator]:
     """One validator per message type: a union's own error would not say which branch was meant."""
     branches = SCHEMA["$defs"][side]["oneOf"]
-    return {branch["properties"]["type"]["const"]: Draft202012Validator(branch) for branch in branches}
+    return {
+        branch["properties"]["type"]["const"]: Draft202012Validator(branch) for branch in branches
+    }
 
 
 def check(side: Side, message: Any) -> dict[str, Any]:
@@ -53,7 +60,9 @@ def check(side: Side, message: Any) -> dict[str, Any]:
 def decode_engine(text: str | bytes) -> dict[str, Any]:
     """A control frame from the engine."""
     if isinstance(text, bytes):
-        raise ProtocolError(f"Cannot read a binary frame of {len(text)} bytes: the engine sends text frames only")
+        raise ProtocolError(
+            f"Cannot read a binary frame of {len(text)} bytes: the engine sends text frames only"
+        )
     try:
         message = json.loads(text)
     except ValueError as error:
@@ -77,4 +86,6 @@ def blob_frames(task: str, blob: int, data: bytes) -> Iterator[bytes]:
     view = memoryview(data)
     for offset in range(0, max(1, len(data)), BLOB_CHUNK):
         piece = {"task": task, "blob": blob, "offset": offset, "total": len(data)}
-        yield msgpack.packb({**piece, "data": bytes(view[offset : offset + BLOB_CHUNK])}, use_bin_type=True)
+        yield msgpack.packb(
+            {**piece, "data": bytes(view[offset : offset + BLOB_CHUNK])}, use_bin_type=True
+        )

@@ -1,7 +1,9 @@
-"""One process of a worker group: `python -m holdfast_worker.rank`, started by the agent.
+"""
+One process of a worker group: `python -m holdfast_worker.rank`, started by the agent.
 
-The main thread runs operations, one at a time. A reader thread takes messages from the agent, so that a cancel or the
-agent's death is seen while the main thread computes. Prints go to the log: the channel has its own descriptor.
+The main thread runs operations, one at a time. A reader thread takes messages from the agent, so
+that a cancel or the agent's death is seen while the main thread computes. Prints go to the log: the
+channel has its own descriptor.
 """
 
 from __future__ import annotations
@@ -33,10 +35,13 @@ def kill_own_group() -> None:
 
 
 def start_guard(fd: int, channel_fd: int) -> None:
-    """Forks a small process that waits for the agent's end of a pipe to close and then kills this process group.
+    """
+    Forks a small process that waits for the agent's end of a pipe to close and then kills this
+    process group.
 
-    It works when the rank is stopped, holds the GIL or is already dead. Must run before any thread starts. The pipe is
-    not the channel, so that a rank's death still closes the channel."""
+    It works when the rank is stopped, holds the GIL or is already dead. Must run before any thread
+    starts. The pipe is not the channel, so that a rank's death still closes the channel.
+    """
     if os.fork() != 0:
         os.close(fd)
         return
@@ -62,7 +67,9 @@ class Rank:
         self._faults = Faults.from_environment(
             self._context.role, self._context.rank, actions={"oom": raise_out_of_memory}
         )
-        self._tasks: queue.SimpleQueue[tuple[dict[str, Any], threading.Event] | None] = queue.SimpleQueue()
+        self._tasks: queue.SimpleQueue[tuple[dict[str, Any], threading.Event] | None] = (
+            queue.SimpleQueue()
+        )
         self._cancelled: dict[str, threading.Event] = {}
         self._worker: Any = None
 
@@ -72,12 +79,19 @@ class Rank:
             self._worker = importlib.import_module(self._module).Worker(self._context)
             info = self._worker.boot() or {}
             checked_info(info)
-        except BaseException as error:  # A SystemExit of user code is a failure too; it is reported, never swallowed.
+        except (
+            BaseException
+        ) as error:  # A SystemExit of user code is a failure too; it is reported, never swallowed.
             print_traceback(error)
             self._channel.send(
-                {"type": "error", "task": None, "failure": report_of_exception(self._context.rank, error, booting=True)}
+                {
+                    "type": "error",
+                    "task": None,
+                    "failure": report_of_exception(self._context.rank, error, booting=True),
+                }
             )
-            self._tasks.get()  # The agent collects the other ranks' reports and then ends this group.
+            # The agent collects the other ranks' reports and then ends this group.
+            self._tasks.get()
             return
         self._channel.send({"type": "ready", "info": info})
         while (item := self._tasks.get()) is not None:
@@ -90,7 +104,9 @@ class Rank:
         try:
             while True:
                 self._take(self._channel.receive())
-        except BaseException:  # Whatever ended the reading: without an agent this process must not live.
+        except (
+            BaseException
+        ):  # Whatever ended the reading: without an agent this process must not live.
             kill_own_group()
 
     def _take(self, message: dict[str, Any]) -> None:
@@ -111,7 +127,9 @@ class Rank:
             attempt=task["attempt"],
             task=task_id,
             artifacts_dir=self._context.artifacts_dir,
-            send_progress=lambda body: self._channel.send({"type": "progress", "task": task_id, **body}),
+            send_progress=lambda body: self._channel.send(
+                {"type": "progress", "task": task_id, **body}
+            ),
             happened=lambda event: self._faults.at(event, phase),
             keep_blobs=self._context.rank == 0,
             cancelled=cancelled,
@@ -120,7 +138,9 @@ class Rank:
         try:
             self._faults.at("op", phase)
             io.check_cancelled()
-            output = json.dumps(self._operation(op)(io.read_given(task["args"]), io), allow_nan=False)
+            output = json.dumps(
+                self._operation(op)(io.read_given(task["args"]), io), allow_nan=False
+            )
             if len(output) > ANSWER_BYTES_MAX:
                 raise TooLargeError(
                     f"Cannot answer '{op}' because its output has {len(output)} bytes: an answer holds at most "
@@ -138,7 +158,9 @@ class Rank:
             return
         for index, data in enumerate(io.blobs if self._context.rank == 0 else []):
             self._channel.send({"type": "blob", "task": task_id, "index": index, "data": data})
-        self._channel.send({"type": "result", "task": task_id, "output": output, "blobs": len(io.blobs)})
+        self._channel.send(
+            {"type": "result", "task": task_id, "output": output, "blobs": len(io.blobs)}
+        )
 
     def _operation(self, op: str) -> Any:
         operations = self._worker.operations
@@ -180,8 +202,12 @@ def main() -> None:
         os.setsid()  # Started by hand: `kill_own_group` must not reach the shell.
     start_guard(int(os.environ.pop(GUARD_VARIABLE)), fd)
     prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    prctl(PR_SET_CHILD_SUBREAPER, 1)  # What detaches itself stays below this process, and the agent finds it there.
-    faulthandler.register(signal.SIGUSR1, all_threads=True)  # Into the log, even while C code holds the GIL.
+    prctl(
+        PR_SET_CHILD_SUBREAPER, 1
+    )  # What detaches itself stays below this process, and the agent finds it there.
+    faulthandler.register(
+        signal.SIGUSR1, all_threads=True
+    )  # Into the log, even while C code holds the GIL.
     channel = Channel.from_fd(fd)
     try:
         Rank(channel, channel.receive()).run()
@@ -190,7 +216,9 @@ def main() -> None:
     sys.stdout.flush()
     sys.stderr.flush()
     end_below(os.getpid())
-    os._exit(0)  # DeepSpeed's and gloo's threads abort about half of ordinary exits after the result was handed over.
+    os._exit(
+        0
+    )  # DeepSpeed's and gloo's threads abort about half of ordinary exits after the result was handed over.
 
 
 if __name__ == "__main__":

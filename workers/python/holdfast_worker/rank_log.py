@@ -18,12 +18,17 @@ PIECE_BYTES = 64 * 1024
 
 class RotatingLog:
     """
-    A file that only its owner may read. One that is full becomes PATH.1 at the end of a line, where there is one.
-    `follow`: descriptors that are to lead to the newest file, too.
+    A file that only its owner may read. One that is full becomes PATH.1 at the end of a line, where
+    there is one. `follow`: descriptors that are to lead to the newest file, too.
     """
 
     def __init__(
-        self, path: Path, *, bytes_max: int = LOG_BYTES_MAX, kept: int = OLDER_KEPT, follow: tuple[int, ...] = ()
+        self,
+        path: Path,
+        *,
+        bytes_max: int = LOG_BYTES_MAX,
+        kept: int = OLDER_KEPT,
+        follow: tuple[int, ...] = (),
     ) -> None:
         self._path, self._bytes_max, self._kept, self._follow = path, bytes_max, kept, follow
         self._fd = self._open()
@@ -52,7 +57,10 @@ class RotatingLog:
             view = view[taken:]
 
     def _fits(self, data: bytes) -> int:
-        """How much of it still belongs here: whole lines; of one that no file could hold, what there is room for."""
+        """
+        How much of it still belongs here: whole lines; of one that no file could hold, what there
+        is room for.
+        """
         room = max(0, self._left)
         whole = data.rfind(b"\n", 0, room) + 1
         return whole or (room if room == self._bytes_max else 0)
@@ -84,8 +92,9 @@ def files_of(path: Path) -> Iterator[Path]:
 
 class RankLog:
     """
-    The log of a process that cannot keep it small itself. It gets `inlet`, the writing end of a pipe, which its parent
-    then closes; a thread puts what comes out into the file. A process that is quicker waits, as with any pipe.
+    The log of a process that cannot keep it small itself. It gets `inlet`, the writing end of a
+    pipe, which its parent then closes; a thread puts what comes out into the file. A process that
+    is quicker waits, as with any pipe.
     """
 
     def __init__(self, log: RotatingLog) -> None:
@@ -128,7 +137,10 @@ class RankLog:
                 self._log.write(text.encode("utf-8", "replace"))
 
     def close(self, timeout_s: float) -> None:
-        """Once the process is dead. A process that left its group may hold the pipe forever: nothing waits for it."""
+        """
+        Once the process is dead. A process that left its group may hold the pipe forever: nothing
+        waits for it.
+        """
         self._thread.join(timeout_s)
         if self._closed or self._thread.is_alive():
             self.drain()

@@ -1,5 +1,6 @@
 """
-The one place that removes directories. Everything else asks here: a test (tests/python/test_removal.py) sees to it.
+The one place that removes directories. Everything else asks here: a test
+(tests/python/test_removal.py) sees to it.
 """
 
 from __future__ import annotations
@@ -21,12 +22,13 @@ class RemovalRefused(Exception):
 
 def remove_tree(path: str | Path, *, home: str | Path, named: str) -> bool:
     """
-    Removes a file or a directory with all that is in it, following no link. False: it was not there.
+    Removes a file or a directory with all that is in it, following no link. False: it was not
+    there.
 
-    `home`: the tree that it must lie strictly inside. Its first-level folders (checkpoints, ...) may be links that
-    their owner made; below them none is followed. `named`: the pattern of the whole last name; only what we named
-    ourselves is ours to remove. Every directory on the way is held open, so that none can be swapped between the look
-    and the removal. Raises RemovalRefused.
+    `home`: the tree that it must lie strictly inside. Its first-level folders (checkpoints, ...)
+    may be links that their owner made; below them none is followed. `named`: the pattern of the
+    whole last name; only what we named ourselves is ours to remove. Every directory on the way is
+    held open, so that none can be swapped between the look and the removal. Raises RemovalRefused.
     """
     path = Path(os.path.abspath(path))
     if not os.path.lexists(path):
@@ -49,9 +51,9 @@ def remove_tree(path: str | Path, *, home: str | Path, named: str) -> bool:
 
 def replace_tree(target: str | Path, new: str | Path, *, home: str | Path, old: str) -> None:
     """
-    Moves the directory `new` to `target`, whose directory goes by the name `old` beside it and stays there. Raises
-    RemovalRefused, before anything is moved, if the target is no directory, or not strictly inside the home and free of
-    links on the way, as for `remove_tree`.
+    Moves the directory `new` to `target`, whose directory goes by the name `old` beside it and
+    stays there. Raises RemovalRefused, before anything is moved, if the target is no directory, or
+    not strictly inside the home and free of links on the way, as for `remove_tree`.
     """
     target = Path(os.path.abspath(target))
     with parent_of(target, home=home) as parent:
@@ -64,8 +66,9 @@ def replace_tree(target: str | Path, new: str | Path, *, home: str | Path, old: 
 @contextmanager
 def parent_of(path: str | Path, *, home: str | Path) -> Iterator[int]:
     """
-    A descriptor of the directory that holds `path`: what is done beside it stays there, whatever the names on the way
-    lead to by then. Raises RemovalRefused if it is not strictly inside `home`, or is reached through a link.
+    A descriptor of the directory that holds `path`: what is done beside it stays there, whatever
+    the names on the way lead to by then. Raises RemovalRefused if it is not strictly inside `home`,
+    or is reached through a link.
     """
     path = Path(os.path.abspath(path))
     parent = _open_parent(path, Path(os.path.abspath(home)), _inside(path, home))
@@ -76,7 +79,10 @@ def parent_of(path: str | Path, *, home: str | Path) -> Iterator[int]:
 
 
 def _inside(path: Path, home: str | Path) -> tuple[str, ...]:
-    """The names from `home` to `path`, of which there is at least one. Raises RemovalRefused if it lies elsewhere."""
+    """
+    The names from `home` to `path`, of which there is at least one. Raises RemovalRefused if it
+    lies elsewhere.
+    """
     try:
         parts = path.relative_to(os.path.abspath(home)).parts if str(home) else ()
     except ValueError:

@@ -1,5 +1,8 @@
-"""Where the ranks of a group find each other: on one address, that of the interface that was named. torch's own store
-listens on every address of the machine, whatever host it is told, and answers whoever connects."""
+"""
+Where the ranks of a group find each other: on one address, that of the interface that was named.
+torch's own store listens on every address of the machine, whatever host it is told, and answers
+whoever connects.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,10 @@ SIOCGIFADDR = 0x8915  # linux/sockios.h
 
 
 def interface_address(name: str | None) -> str:
-    """The IPv4 address of a network interface; of none the loopback's. Raises ValueError if it has none."""
+    """
+    The IPv4 address of a network interface; of none the loopback's. Raises ValueError if it has
+    none.
+    """
     if name is None or name == LOOPBACK_NAME:
         return LOOPBACK
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
@@ -43,7 +49,10 @@ def environment(interface: str | None, address: str) -> dict[str, str]:
 
 
 def free_port(address: str) -> int:
-    """A port that was free a moment ago. Binding it may still lose the race: then the group starts on another."""
+    """
+    A port that was free a moment ago. Binding it may still lose the race: then the group starts on
+    another.
+    """
     with socket.socket() as sock:
         sock.bind((address, 0))
         return sock.getsockname()[1]
@@ -78,10 +87,14 @@ def join_group(context: Any, *, backend: str, timeout: timedelta) -> None:
 
 
 def bind_stores_of_libraries() -> None:
-    """Those that torch makes of an address which a library gives it (`tcp://HOST:PORT`, `env://`)."""
+    """
+    Those that torch makes of an address which a library gives it (`tcp://HOST:PORT`, `env://`).
+    """
     from torch.distributed import rendezvous
 
     def made(*, multi_tenant: bool = False, **arguments: Any) -> Any:
-        return bound_store(**arguments)  # Several tenants of one port would need to find its first one's socket.
+        return bound_store(
+            **arguments
+        )  # Several tenants of one port would need to find its first one's socket.
 
     rendezvous.TCPStore = made

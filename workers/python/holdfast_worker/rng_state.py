@@ -18,7 +18,11 @@ def rng_state() -> dict[str, Any]:
     name, keys, position, has_gauss, cached = legacy
     state: dict[str, Any] = {
         "python": {"version": version, "internal": list(internal), "gauss": gauss},
-        "numpy": {"name": name, "keys": torch.as_tensor(keys.astype("int64")), "rest": [position, has_gauss, cached]},
+        "numpy": {
+            "name": name,
+            "keys": torch.as_tensor(keys.astype("int64")),
+            "rest": [position, has_gauss, cached],
+        },
         "torch": torch.get_rng_state(),
     }
     if torch.cuda.is_available() and torch.cuda.is_initialized():
@@ -30,7 +34,9 @@ def restore_rng_state(state: dict[str, Any]) -> None:
     """The counterpart of `rng_state`."""
     python, numbers = state["python"], state["numpy"]
     random.setstate((python["version"], tuple(python["internal"]), python["gauss"]))
-    numpy.random.set_state((numbers["name"], numbers["keys"].numpy().astype("uint32"), *numbers["rest"]))
+    numpy.random.set_state(
+        (numbers["name"], numbers["keys"].numpy().astype("uint32"), *numbers["rest"])
+    )
     torch.set_rng_state(state["torch"])
     if "cuda" in state and torch.cuda.is_available():
         torch.cuda.set_rng_state(state["cuda"])

@@ -1,8 +1,10 @@
-"""Weights on disk: tensors, manifests and digests of a plain Hugging Face directory, read without torch.
+"""
+Weights on disk: tensors, manifests and digests of a plain Hugging Face directory, read without
+torch.
 
-The digest is the one of the command line's contract: sha256 over the tensors sorted by name, of each: name, NUL,
-safetensors dtype, NUL, shape as JSON without spaces (`[2,3]`), NUL, little-endian bytes. Nothing else enters it, so
-equal weights have equal digests however they are cut into files.
+The digest is the one of the command line's contract: sha256 over the tensors sorted by name, of
+each: name, NUL, safetensors dtype, NUL, shape as JSON without spaces (`[2,3]`), NUL, little-endian
+bytes. Nothing else enters it, so equal weights have equal digests however they are cut into files.
 """
 
 from __future__ import annotations
@@ -19,11 +21,16 @@ from typing import Any
 
 from holdfast_worker import removal
 from holdfast_worker.operation import BadDataError
+from holdfast_worker.wire_types import FileEntry, TensorEntry
 
 INDEX_NAME = "model.safetensors.index.json"
 SINGLE_NAME = "model.safetensors"
-ADAPTER_NAME, ADAPTER_CONFIG_NAME = "adapter_model.safetensors", "adapter_config.json"  # Of a PEFT directory.
-BASE_NAME = "base_model.json"  # Ours, beside an adapter: path and digest of the model that it was trained beside.
+ADAPTER_NAME, ADAPTER_CONFIG_NAME = (
+    "adapter_model.safetensors",
+    "adapter_config.json",
+)  # Of a PEFT directory.
+# Ours, beside an adapter: path and digest of the model that it was trained beside.
+BASE_NAME = "base_model.json"
 CHUNK_BYTES = 1 << 24
 OLD = r"\..+\.\d+\.old"  # A directory whose place a new one has taken.
 HEADER_BYTES_MAX = 100_000_000  # The limit of the safetensors format itself.
@@ -48,16 +55,23 @@ def tensor_prefix(name: str, dtype: str, shape: Iterable[int]) -> bytes:
 
 
 def read_header(path: Path) -> tuple[dict[str, dict[str, Any]], int]:
-    """The header of a safetensors file (without `__metadata__`) and the offset of its first tensor byte."""
+    """
+    The header of a safetensors file (without `__metadata__`) and the offset of its first tensor
+    byte.
+    """
     with open(path, "rb") as file:
         head = file.read(8)
         size = struct.unpack("<Q", head)[0] if len(head) == 8 else 0
         if not 0 < size <= HEADER_BYTES_MAX:
-            raise BadDataError(f"Cannot read weights as '{path}' is not a safetensors file: write it again")
+            raise BadDataError(
+                f"Cannot read weights as '{path}' is not a safetensors file: write it again"
+            )
         try:
             header = json.loads(file.read(size))
         except ValueError as error:
-            raise BadDataError(f"Cannot read weights because the header of '{path}' is broken: {error}") from error
+            raise BadDataError(
+                f"Cannot read weights because the header of '{path}' is broken: {error}"
+            ) from error
     header.pop("__metadata__", None)
     return header, 8 + size
 
@@ -92,10 +106,16 @@ def locate_tensors(directory: str | Path) -> list[TensorLocation]:
         for name, entry in header.items():
             begin, end = (base + offset for offset in entry["data_offsets"])
             if end > length:
-                raise BadDataError(f"Cannot read tensor '{name}' as '{path}' is cut short: {length} bytes of {end}")
+                raise BadDataError(
+                    f"Cannot read tensor '{name}' as '{path}' is cut short: {length} bytes of {end}"
+                )
             if name in found:
-                raise BadDataError(f"Cannot read model '{directory}' because tensor '{name}' is there twice")
-            found[name] = TensorLocation(name, entry["dtype"], tuple(entry["shape"]), path, begin, end)
+                raise BadDataError(
+                    f"Cannot read model '{directory}' because tensor '{name}' is there twice"
+                )
+            found[name] = TensorLocation(
+                name, entry["dtype"], tuple(entry["shape"]), path, begin, end
+            )
     return [found[name] for name in sorted(found)]
 
 
@@ -107,14 +127,19 @@ def tensor_chunks(location: TensorLocation) -> Iterator[bytes]:
         while left > 0:
             chunk = file.read(min(left, CHUNK_BYTES))
             if not chunk:
-                raise BadDataError(f"Cannot read tensor '{location.name}' as '{location.file}' is cut short")
+                raise BadDataError(
+                    f"Cannot read tensor '{location.name}' as '{location.file}' is cut short"
+                )
             left -= len(chunk)
             yield chunk
 
 
-def manifest_of_directory(directory: str | Path) -> tuple[list[dict[str, Any]], str]:
-    """(tensors, digest): every tensor's {name, dtype, shape, sha256}, and the digest, from one reading."""
-    tensors: list[dict[str, Any]] = []
+def manifest_of_directory(directory: str | Path) -> tuple[list[TensorEntry], str]:
+    """
+    (tensors, digest): every tensor's {name, dtype, shape, sha256}, and the digest, from one
+    reading.
+    """
+    tensors: list[TensorEntry] = []
     digest = hashlib.sha256(_prefix_of_directory(Path(directory)))
     for location in locate_tensors(directory):
         digest.update(tensor_prefix(location.name, location.dtype, location.shape))
@@ -135,7 +160,8 @@ def manifest_of_directory(directory: str | Path) -> tuple[list[dict[str, Any]], 
 
 def adapter_prefix(base: dict[str, Any], alpha: float) -> bytes:
     """
-    What stands before an adapter's tensors in its digest: the model beside which they mean something, and their scale.
+    What stands before an adapter's tensors in its digest: the model beside which they mean
+    something, and their scale.
     """
     return f"adapter\0{base['digest']}\0{base['quantize'] or ''}\0{float(alpha)!r}\0".encode()
 
@@ -179,27 +205,40 @@ def tensor_bytes(tensor: Any) -> memoryview:
     return memoryview(flat.view(torch.uint8).numpy()) if flat.numel() else memoryview(b"")
 
 
-def manifest_of_tensors(tensors: dict[str, Any], *, prefix: bytes = b"") -> tuple[list[dict[str, Any]], str]:
+def manifest_of_tensors(
+    tensors: dict[str, Any], *, prefix: bytes = b""
+) -> tuple[list[TensorEntry], str]:
     """As `manifest_of_directory`, of torch tensors in memory by name."""
-    entries: list[dict[str, Any]] = []
+    entries: list[TensorEntry] = []
     digest = hashlib.sha256(prefix)
     for name in sorted(tensors):
         tensor = tensors[name]
         shape, dtype, data = list(tensor.shape), tensor_dtype(tensor), tensor_bytes(tensor)
         digest.update(tensor_prefix(name, dtype, shape))
         digest.update(data)
-        entries.append({"name": name, "dtype": dtype, "shape": shape, "sha256": hashlib.sha256(data).hexdigest()})
+        entries.append(
+            {
+                "name": name,
+                "dtype": dtype,
+                "shape": shape,
+                "sha256": hashlib.sha256(data).hexdigest(),
+            }
+        )
     return entries, digest.hexdigest()
 
 
-def file_entry(root: str | Path, path: str | Path) -> dict[str, Any]:
+def file_entry(root: str | Path, path: str | Path) -> FileEntry:
     """{path relative to `root`, sha256, bytes} of one file."""
     hasher, size = hashlib.sha256(), 0
     with open(path, "rb") as file:
         while chunk := file.read(CHUNK_BYTES):
             hasher.update(chunk)
             size += len(chunk)
-    return {"path": Path(path).relative_to(root).as_posix(), "sha256": hasher.hexdigest(), "bytes": size}
+    return {
+        "path": Path(path).relative_to(root).as_posix(),
+        "sha256": hasher.hexdigest(),
+        "bytes": size,
+    }
 
 
 def list_files(root: str | Path) -> list[Path]:
@@ -207,7 +246,7 @@ def list_files(root: str | Path) -> list[Path]:
     return sorted(path for path in Path(root).rglob("*") if path.is_file())
 
 
-def files_of_directory(root: str | Path) -> list[dict[str, Any]]:
+def files_of_directory(root: str | Path) -> list[FileEntry]:
     """A file entry for every file under `root`."""
     return [file_entry(root, path) for path in list_files(root)]
 
@@ -217,7 +256,9 @@ def verify_files(root: str | Path, files: Iterable[Mapping[str, Any]]) -> None:
     for expected in files:
         path = Path(root) / expected["path"]
         if not path.is_file():
-            raise BadDataError(f"Cannot open '{root}' because its file '{expected['path']}' is missing")
+            raise BadDataError(
+                f"Cannot open '{root}' because its file '{expected['path']}' is missing"
+            )
         actual = file_entry(root, path)
         if (actual["sha256"], actual["bytes"]) != (expected["sha256"], expected["bytes"]):
             raise BadDataError(
@@ -245,7 +286,9 @@ def fsync_tree(root: str | Path) -> None:
 
 
 def check_model_directory(directory: str | Path) -> dict[str, Any]:
-    """The model's config.json, after checking that the directory is a model. Errors say how to fix it."""
+    """
+    The model's config.json, after checking that the directory is a model. Errors say how to fix it.
+    """
     directory = Path(directory)
     if not directory.is_dir():
         what = "is a file, not a directory" if directory.exists() else "does not exist"
@@ -256,7 +299,9 @@ def check_model_directory(directory: str | Path) -> dict[str, Any]:
     missing = [] if (directory / "config.json").is_file() else ["config.json"]
     if not any((directory / name).is_file() for name in (SINGLE_NAME, INDEX_NAME)):
         missing.append(f"{SINGLE_NAME} (or {INDEX_NAME} with its shards)")
-    if not any((directory / name).is_file() for name in ("tokenizer.json", "tokenizer.model", "vocab.json")):
+    if not any(
+        (directory / name).is_file() for name in ("tokenizer.json", "tokenizer.model", "vocab.json")
+    ):
         missing.append("tokenizer.json")
     if missing:
         hint = "write the model with model.save_pretrained(dir) and tokenizer.save_pretrained(dir)"
@@ -267,11 +312,15 @@ def check_model_directory(directory: str | Path) -> dict[str, Any]:
                 "it holds an adapter: merge it into its base model with PEFT's merge_and_unload() "
                 "and name that directory"
             )
-        raise BadDataError(f"Cannot open model '{directory}' because it lacks {', '.join(missing)}: {hint}")
+        raise BadDataError(
+            f"Cannot open model '{directory}' because it lacks {', '.join(missing)}: {hint}"
+        )
     try:
         config = json.loads((directory / "config.json").read_text())
     except ValueError as error:
-        raise BadDataError(f"Cannot open model '{directory}' because its config.json is not JSON: {error}") from error
+        raise BadDataError(
+            f"Cannot open model '{directory}' because its config.json is not JSON: {error}"
+        ) from error
     if not config.get("architectures"):
         raise BadDataError(
             f"Cannot open model '{directory}' because its config.json names no architectures: add e.g. "
@@ -282,8 +331,8 @@ def check_model_directory(directory: str | Path) -> dict[str, Any]:
 
 def replace_directory(temporary: str | Path, target: str | Path, *, home: str | Path) -> None:
     """
-    Makes `temporary` durable and moves it to `target`, which readers see whole. An older `target` is removed, if it is
-    a directory inside `home`.
+    Makes `temporary` durable and moves it to `target`, which readers see whole. An older `target`
+    is removed, if it is a directory inside `home`.
     """
     temporary, target = Path(temporary), Path(target)
     fsync_tree(temporary)

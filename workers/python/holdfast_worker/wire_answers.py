@@ -1,4 +1,7 @@
-"""What operations answer. Generated from `workers/` by `deno task schema`; the engine checks every answer."""
+"""What operations answer; the engine checks every answer.
+
+Generated from `workers/` by `deno task schema`.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,10 @@ from holdfast_worker.wire_types import (
     Checkpoint,
     Publication,
 )
+
+
+class NotResident(TypedDict):
+    not_resident: str | None
 
 
 class Numerics(TypedDict):

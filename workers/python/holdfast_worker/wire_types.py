@@ -1,6 +1,8 @@
-"""What the engine sends: specs of groups and arguments of operations. Generated from `workers/` by `deno task schema`.
+"""What the engine sends: specs of groups and arguments of operations.
 
-They are whole: no field has a default here. Fields that are missing or unknown are refused.
+Generated from `workers/` by `deno task schema`.
+They are whole: no field has a default here. Fields that are missing, unknown or of another type
+are refused.
 """
 
 from __future__ import annotations
@@ -181,14 +183,14 @@ class TrainerSpec(Whole):
     engine: Literal["torch", "deepspeed"]
     zero: int
     dtype: Literal["float32", "bfloat16"]
-    gradient_checkpointing: bool
-    threads: int
-    device: Literal["auto", "cpu", "cuda"]
-    offload: Offload
     logits_chunk_tokens: int | None
     packing: bool
     dropout: float
     lora: Lora | None
+    offload: Offload
+    gradient_checkpointing: bool
+    threads: int
+    device: Literal["auto", "cpu", "cuda"]
     seed: int
     head: Literal["value", "score"] | None
 

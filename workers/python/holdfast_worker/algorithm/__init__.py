@@ -1,4 +1,7 @@
-"""Algorithms in Python: a user's file with `Config`, `credit`, `statistics` and `loss`, as a loss that trains."""
+"""
+Algorithms in Python: a user's file with `Config`, `credit`, `statistics` and `loss`, as a loss that
+trains.
+"""
 
 from holdfast_worker.algorithm.algorithm import Algorithm
 from holdfast_worker.algorithm.program import PythonProgram, program_of, recorded_program

@@ -12,8 +12,8 @@ from holdfast_worker.rng_state import untouched_randomness
 
 class Algorithm:
     """
-    A file with its settings. `recorded`: {file, source, settings}, as it is part of a recorded loss. `file` is what
-    errors call it.
+    A file with its settings. `recorded`: {file, source, settings}, as it is part of a recorded
+    loss. `file` is what errors call it.
     """
 
     def __init__(self, recorded: Mapping[str, Any]) -> None:
@@ -24,13 +24,17 @@ class Algorithm:
         self.settings = settings_json(self.config, self.file)
 
     def first_coef(self) -> dict[str, float]:
-        """The coefficients that change during a run, each with its first value: `coef(c)` of the file."""
+        """
+        The coefficients that change during a run, each with its first value: `coef(c)` of the file.
+        """
         if not self.code.has("coef"):
             return {}
         found = self.code.call("coef", self.config)
         coef = cast("Mapping[Any, Any]", found) if isinstance(found, Mapping) else None
         if coef is None or not all(isinstance(value, (int, float)) for value in coef.values()):
-            raise AlgorithmError(f"Cannot use what coef() of {self.file} returned: return numbers by name")
+            raise AlgorithmError(
+                f"Cannot use what coef() of {self.file} returned: return numbers by name"
+            )
         return {str(name): float(value) for name, value in coef.items()}
 
 

@@ -38,7 +38,10 @@ class Term:
         return torch.where(self.mask, self.value, 0.0).sum()
 
     def parts(self, sequences: list[int]) -> dict[int, float]:
-        """What each sequence, or pair, adds to the sum over the step, by place, in float64. Fillers add nothing."""
+        """
+        What each sequence, or pair, adds to the sum over the step, by place, in float64. Fillers
+        add nothing.
+        """
         values = torch.where(self.mask, self.value.detach().double(), 0.0)
         sums = (row_sum(values) if self.kind == "token" else values).tolist()
         places = sequences[::2] if self.kind == "pair" else sequences
@@ -47,7 +50,10 @@ class Term:
 
 @dataclass
 class Answer:
-    """The loss is the sum of `terms`. A metric is a term, or one number that is the same in every micro-batch."""
+    """
+    The loss is the sum of `terms`. A metric is a term, or one number that is the same in every
+    micro-batch.
+    """
 
     terms: list[Term]
     metrics: dict[str, Term | float]
@@ -56,18 +62,29 @@ class Answer:
 def read_answer(x: Inputs, returned: Any, what: str) -> Answer:
     """Checks the form of what `what` (`loss() of my.py`) returned."""
     if not isinstance(returned, Mapping) or "loss" not in returned:
-        kind = "a scalar" if isinstance(returned, Tensor) and returned.dim() == 0 else f"a {type(returned).__name__}"
-        raise AlgorithmError(f"Cannot use what {what} returned because it is {kind} without 'loss': {HOW}")
+        kind = (
+            "a scalar"
+            if isinstance(returned, Tensor) and returned.dim() == 0
+            else f"a {type(returned).__name__}"
+        )
+        raise AlgorithmError(
+            f"Cannot use what {what} returned because it is {kind} without 'loss': {HOW}"
+        )
     unknown = [str(key) for key in returned if key not in ("loss", "metrics")]
     if unknown:
         near = did_you_mean(unknown[0], ["loss", "metrics"])
-        raise AlgorithmError(f"Cannot use what {what} returned because it has '{unknown[0]}'{near}: {HOW}, and metrics")
+        raise AlgorithmError(
+            f"Cannot use what {what} returned because it has '{unknown[0]}'{near}: {HOW}, and metrics"
+        )
     loss = returned["loss"]
     terms = loss if isinstance(loss, list) else [loss]
     metrics = returned.get("metrics", {})
     return Answer(
         [_term(x, term, f"the loss that {what} returned") for term in terms],
-        {str(name): _metric(x, value, f"the metric '{name}' that {what} returned") for name, value in metrics.items()},
+        {
+            str(name): _metric(x, value, f"the metric '{name}' that {what} returned")
+            for name, value in metrics.items()
+        },
     )
 
 
@@ -75,9 +92,14 @@ def statistics_of(x: Inputs, returned: Any, what: str) -> dict[str, Term]:
     """What `statistics` returned: each to be summed over the step."""
     if not isinstance(returned, Mapping):
         kind = type(returned).__name__
-        raise AlgorithmError(f'Cannot use what {what} returned because it is a {kind}: return {{"w": tensor}}')
+        raise AlgorithmError(
+            f'Cannot use what {what} returned because it is a {kind}: return {{"w": tensor}}'
+        )
     named = {str(name): value for name, value in returned.items()}
-    return {name: _reduced(x, "sum", value, f"'{name}' that {what} returned") for name, value in named.items()}
+    return {
+        name: _reduced(x, "sum", value, f"'{name}' that {what} returned")
+        for name, value in named.items()
+    }
 
 
 def _term(x: Inputs, value: Any, what: str) -> Term:
@@ -109,7 +131,9 @@ def _metric(x: Inputs, value: Any, what: str) -> Term | float:
         value = value.item()
     if isinstance(value, (int, float)):
         return float(value)
-    raise AlgorithmError(f"Cannot use {what} because it is neither one number nor a tensor with its reduction: {HOW}")
+    raise AlgorithmError(
+        f"Cannot use {what} because it is neither one number nor a tensor with its reduction: {HOW}"
+    )
 
 
 def same_number(a: float, b: float) -> bool:

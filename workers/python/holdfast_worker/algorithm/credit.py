@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -13,16 +13,18 @@ from holdfast_worker.rng_state import untouched_randomness
 
 # Always there, and what is computed first where a file reads it or lists it in NEEDS.
 GIVEN = ("reward", "group", "stop", "length", "token_reward")
-NEEDS = ("old_logp", "ref_logp", "values", "bootstrap", "coef")
+Need = Literal["old_logp", "ref_logp", "values", "bootstrap", "coef"]
+NEEDS: tuple[Need, ...] = ("old_logp", "ref_logp", "values", "bootstrap", "coef")
 ASSIGNED = ("advantage", "returns", "coef", "metrics")
 HOW = 'return {"advantage": one number for each sequence, or a list of one array of length[i] numbers for each}'
 
 
 class Round:
     """
-    A round as `credit` sees it: N sequences at once, numpy, float64. [N]: `reward`, `group` (equal for the samples of a
-    prompt), `stop` (a list of texts), `length` (sampled tokens), `bootstrap`. [N][T], lists of arrays over the sampled
-    tokens: `token_reward` (None where there is none), `old_logp`, `ref_logp`, `values`. `coef`: a dict.
+    A round as `credit` sees it: N sequences at once, numpy, float64. [N]: `reward`, `group` (equal
+    for the samples of a prompt), `stop` (a list of texts), `length` (sampled tokens), `bootstrap`.
+    [N][T], lists of arrays over the sampled tokens: `token_reward` (None where there is none),
+    `old_logp`, `ref_logp`, `values`. `coef`: a dict.
     """
 
     def __init__(self, fields: Mapping[str, Any]) -> None:
@@ -37,7 +39,9 @@ class Round:
             raise AttributeError(name)
         if name not in GIVEN + NEEDS:
             near = did_you_mean(name, [*GIVEN, *NEEDS])
-            raise AttributeError(f"a round has no '{name}'{near}: there are {', '.join(GIVEN + NEEDS)}")
+            raise AttributeError(
+                f"a round has no '{name}'{near}: there are {', '.join(GIVEN + NEEDS)}"
+            )
         if name not in self._fields and name != "token_reward":
             raise AttributeError(
                 f"the round has no '{name}' as it was not read when the file was opened: list it, NEEDS = ['{name}']"
@@ -62,28 +66,41 @@ def read_round(content: Mapping[str, Any]) -> Round:
 
 
 def assign(algorithm: Algorithm, round_: Round) -> dict[str, Any]:
-    """{advantage: [N] or [N][T], returns?: [N][T], coef?, metrics?}, as JSON has it. Same input, same answer."""
+    """
+    {advantage: [N] or [N][T], returns?: [N][T], coef?, metrics?}, as JSON has it. Same input, same
+    answer.
+    """
     file = algorithm.file
     with untouched_randomness():
         returned = algorithm.code.call("credit", round_, algorithm.config)
     if not isinstance(returned, Mapping) or "advantage" not in returned:
-        raise AlgorithmError(f"Cannot use what credit() of {file} returned: it is a {type(returned).__name__}; {HOW}")
+        raise AlgorithmError(
+            f"Cannot use what credit() of {file} returned: it is a {type(returned).__name__}; {HOW}"
+        )
     unknown = [str(name) for name in returned if name not in ASSIGNED]
     if unknown:
         near = did_you_mean(unknown[0], list(ASSIGNED))
-        raise AlgorithmError(f"Cannot use '{unknown[0]}'{near} that credit() of {file} returned: {HOW}")
+        raise AlgorithmError(
+            f"Cannot use '{unknown[0]}'{near} that credit() of {file} returned: {HOW}"
+        )
     with telling_line(file, "read what credit() returned"):
         assigned = {"advantage": _numbers(algorithm, "advantage", returned["advantage"], round_)}
         if returned.get("returns") is not None:
             assigned["returns"] = _numbers(algorithm, "returns", returned["returns"], round_)
         for name in ("coef", "metrics"):
             if returned.get(name):
-                assigned[name] = {str(key): _finite(algorithm, key, value) for key, value in returned[name].items()}
+                assigned[name] = {
+                    str(key): _finite(algorithm, key, value)
+                    for key, value in returned[name].items()
+                }
     return assigned
 
 
-def needs_of(algorithm: Algorithm) -> list[str]:
-    """What credit must be given, by a try on a synthetic round with all of it, which also checks its answer."""
+def needs_of(algorithm: Algorithm) -> list[Need]:
+    """
+    What credit must be given, by a try on a synthetic round with all of it, which also checks its
+    answer.
+    """
     listed = algorithm.code.constant("NEEDS", [])
     for name in listed:
         if name not in NEEDS:
@@ -97,7 +114,10 @@ def needs_of(algorithm: Algorithm) -> list[str]:
 
 
 def synthetic_round(algorithm: Algorithm) -> Round:
-    """Groups of unequal size, none below the file's GROUP_MIN; sequences of unequal length; rewards that differ."""
+    """
+    Groups of unequal size, none below the file's GROUP_MIN; sequences of unequal length; rewards
+    that differ.
+    """
     least = max(2, group_min(algorithm))
     group = [0] * (least + 1) + [1] * least
     count = len(group)
@@ -147,16 +167,27 @@ def _numbers(algorithm: Algorithm, name: str, values: Any, round_: Round) -> lis
                 f"{lengths[i]} sampled tokens"
             )
     finite = lambda i, value: _finite(algorithm, f"{name} of sequence {i}", value)  # noqa: E731
-    return [[finite(i, one) for one in row] if isinstance(row, list) else finite(i, row) for i, row in enumerate(rows)]
+    return [
+        [finite(i, one) for one in row] if isinstance(row, list) else finite(i, row)
+        for i, row in enumerate(rows)
+    ]
 
 
 def _plain(value: Any) -> Any:
     """Lists and numbers of what numpy or torch hold."""
-    return value.tolist() if hasattr(value, "tolist") else list(value) if isinstance(value, tuple) else value
+    return (
+        value.tolist()
+        if hasattr(value, "tolist")
+        else list(value)
+        if isinstance(value, tuple)
+        else value
+    )
 
 
 def _finite(algorithm: Algorithm, name: str, value: Any) -> float:
     number = float(_plain(value))
     if not np.isfinite(number):
-        raise AlgorithmError(f"Cannot use {name} because credit() of {algorithm.file} assigned {number} to it")
+        raise AlgorithmError(
+            f"Cannot use {name} because credit() of {algorithm.file} assigned {number} to it"
+        )
     return number

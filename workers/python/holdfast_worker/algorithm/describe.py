@@ -11,13 +11,14 @@ from holdfast_worker.algorithm.algorithm import Algorithm
 from holdfast_worker.algorithm.credit import group_min, needs_of
 from holdfast_worker.algorithm.program import PythonProgram
 from holdfast_worker.algorithm.source import AlgorithmError
+from holdfast_worker.wire_answers import AlgorithmDescription
 
 
-def describe(recorded: Mapping[str, Any]) -> dict[str, Any]:
+def describe(recorded: Mapping[str, Any]) -> AlgorithmDescription:
     """
-    {settings, inputs, metrics, needs, group_min, coef, pairs, live_statistics, value_inputs}: the settings with their
-    defaults, what the loss reads, what credit reads (None: the file has no credit), what the value loss reads (None: it
-    has none).
+    {settings, inputs, metrics, needs, group_min, coef, pairs, live_statistics, value_inputs}: the
+    settings with their defaults, what the loss reads, what credit reads (None: the file has no
+    credit), what the value loss reads (None: it has none).
     """
     algorithm = Algorithm(recorded)
     loss = PythonProgram(algorithm)
@@ -37,7 +38,10 @@ def describe(recorded: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def main() -> int:
-    """`python -m holdfast_worker.algorithm.describe`: {file, source, settings} on stdin, the description on stdout."""
+    """
+    `python -m holdfast_worker.algorithm.describe`: {file, source, settings} on stdin, the
+    description on stdout.
+    """
     try:
         print(json.dumps(describe(json.load(sys.stdin))))
     except AlgorithmError as error:

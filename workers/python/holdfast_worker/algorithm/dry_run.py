@@ -39,7 +39,10 @@ class Found:
 
 
 def dry_run(program: AlgorithmLoss) -> Found:
-    """Runs the loss on the step as a whole and in pieces. Raises AlgorithmError where it cannot be trained on."""
+    """
+    Runs the loss on the step as a whole and in pieces. Raises AlgorithmError where it cannot be
+    trained on.
+    """
     step = SyntheticStep(program)
     whole = step.run(WHOLE, padding=0)
     other = sorted(step.read & LIVE - LIVE_OF[program.part])
@@ -55,10 +58,14 @@ def dry_run(program: AlgorithmLoss) -> Found:
             "because no gradient flows from it to the model: it must "
             f"depend on one of {', '.join(f'x.{name}' for name in sorted(LIVE_OF[program.part]))} without .detach()"
         )
-    if not whole.outcome.finite or not all(np.isfinite(gradient).all() for gradient in whole.gradients.values()):
+    if not whole.outcome.finite or not all(
+        np.isfinite(gradient).all() for gradient in whole.gradients.values()
+    ):
         culprit = whole.outcome.culprit
         place = f": first at {culprit.text}" if culprit else ": its gradient is not"
-        raise AlgorithmError(f"Cannot train on {program.part}() of {program.file} because it is not finite{place}")
+        raise AlgorithmError(
+            f"Cannot train on {program.part}() of {program.file} because it is not finite{place}"
+        )
     pieces = step.run(CUT, padding=PADDING)
     different = _differences(whole, pieces)
     if different:
@@ -81,7 +88,11 @@ def _differences(a: Outcome, b: Outcome) -> str:
         return "it"
     if not all(_near(a.gradients[name], b.gradients[name]) for name in a.gradients):
         return "its gradient"
-    other = [name for name, value in a.outcome.metrics.items() if not _near(value, b.outcome.metrics.get(name))]
+    other = [
+        name
+        for name, value in a.outcome.metrics.items()
+        if not _near(value, b.outcome.metrics.get(name))
+    ]
     return f"its metric '{other[0]}'" if other else ""
 
 
@@ -90,7 +101,10 @@ def _near(a: Any, b: Any) -> bool:
 
 
 class SyntheticStep:
-    """Numbers of a plausible size for every input, all masked positions NaN. It remembers what was read."""
+    """
+    Numbers of a plausible size for every input, all masked positions NaN. It remembers what was
+    read.
+    """
 
     def __init__(self, program: AlgorithmLoss) -> None:
         self.program = program
@@ -100,7 +114,9 @@ class SyntheticStep:
         random = np.random.default_rng(1)
         self.masks = [np.arange(length) > 0 for length in LENGTHS]
         self.masks[2][3] = False
-        self.values = {name: self._column(name, random) for name, kind in KINDS.items() if kind != "step"}
+        self.values = {
+            name: self._column(name, random) for name, kind in KINDS.items() if kind != "step"
+        }
 
     def has_pairs(self) -> bool:
         """Whether a call read or returned anything of pairs."""
@@ -112,18 +128,27 @@ class SyntheticStep:
         if name in spread:
             base = np.random.default_rng(2)
             return [
-                -0.2 - 2 * base.random(length) + spread[name] * (2 * random.random(length) - 1) for length in LENGTHS
+                -0.2 - 2 * base.random(length) + spread[name] * (2 * random.random(length) - 1)
+                for length in LENGTHS
             ]
         if name == "advantage":
-            return [np.full(length, value) for length, value in zip(LENGTHS, (1.3, -0.7, 0.4, -1.6, 0.9, -0.9))]
+            return [
+                np.full(length, value)
+                for length, value in zip(LENGTHS, (1.3, -0.7, 0.4, -1.6, 0.9, -0.9))
+            ]
         if name == "staleness":
             return [np.array([float(place % 3)]) for place in range(len(LENGTHS))]
         positive = name in ("entropy", "margin")
         sizes = LENGTHS if kind_of(name) == "token" else [1] * len(LENGTHS)
-        return [random.random(size) + 0.1 if positive else 2 * random.random(size) - 1 for size in sizes]
+        return [
+            random.random(size) + 0.1 if positive else 2 * random.random(size) - 1 for size in sizes
+        ]
 
     def run(self, cut: Sequence[Sequence[int]], *, padding: int) -> Outcome:
-        leaves = {name: [torch.tensor(row, requires_grad=True) for row in self.values[name]] for name in LIVE}
+        leaves = {
+            name: [torch.tensor(row, requires_grad=True) for row in self.values[name]]
+            for name in LIVE
+        }
         width = max(LENGTHS) + padding
         batches = [self._micro_batch(rows, width) for rows in cut]
         watched = Watched(self)
@@ -131,14 +156,19 @@ class SyntheticStep:
             watched,
             batches,
             counts=count_step(self.masks, GROUPS, pairs=True),
-            forward=lambda mb, need: {name: self._padded(mb.sequences, name, width, leaves[name]) for name in LIVE},
+            forward=lambda mb, need: {
+                name: self._padded(mb.sequences, name, width, leaves[name]) for name in LIVE
+            },
             backward=lambda loss, boundary: loss.backward() if loss.requires_grad else None,
             gather=lambda value: [value],
             world_size=1,
             coef=self.program.algorithm.first_coef(),
         )
         zero = lambda leaf: torch.zeros_like(leaf) if leaf.grad is None else leaf.grad  # noqa: E731
-        gradients = {name: np.concatenate([zero(leaf).numpy() for leaf in rows]) for name, rows in leaves.items()}
+        gradients = {
+            name: np.concatenate([zero(leaf).numpy() for leaf in rows])
+            for name, rows in leaves.items()
+        }
         return Outcome(outcome, gradients)
 
     def _micro_batch(self, rows: Sequence[int], width: int) -> MicroBatch:
@@ -154,7 +184,9 @@ class SyntheticStep:
     def _padded(self, rows: Sequence[int], name: str, width: int, values: Sequence[Any]) -> Tensor:
         """Token [B, width], sequence [B] or pair [B / 2]; NaN where there is nothing."""
         kind = kind_of(name)
-        full = torch.full((len(rows), width if kind == "token" else 1), torch.nan, dtype=torch.float64)
+        full = torch.full(
+            (len(rows), width if kind == "token" else 1), torch.nan, dtype=torch.float64
+        )
         for at, row in enumerate(rows):
             if row < 0:
                 continue

@@ -14,8 +14,9 @@ from holdfast_worker.loss.step import Culprit
 
 class FirstNotFinite(TorchFunctionMode):
     """
-    While entered, looks at the result of every torch operation that `file` calls on values of a micro-batch of
-    `sequences` (rows of `mask`). `culprit`: the first trained position where one is not finite, None while all are.
+    While entered, looks at the result of every torch operation that `file` calls on values of a
+    micro-batch of `sequences` (rows of `mask`). `culprit`: the first trained position where one is
+    not finite, None while all are.
     """
 
     def __init__(self, file: str, sequences: list[int], mask: Tensor) -> None:

@@ -1,4 +1,7 @@
-"""What an algorithm's `loss` and `statistics` are given: `x`, one micro-batch's inputs, and `s`, sums over the step."""
+"""
+What an algorithm's `loss` and `statistics` are given: `x`, one micro-batch's inputs, and `s`, sums
+over the step.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,8 @@ from torch import Tensor
 
 from holdfast_worker.algorithm.source import AlgorithmError, did_you_mean
 
-# What each input ranges over: token [B, T], sequence [B], pair [B / 2], step []. As `algs/language/inputs.ts` has it.
+# What each input ranges over: token [B, T], sequence [B], pair [B / 2], step []. As
+# `algs/language/inputs.ts` has it.
 KINDS = {
     "logp": "token",
     "entropy": "token",
@@ -37,20 +41,25 @@ def kind_of(name: str) -> str:
     return "step" if name.startswith("coef.") else KINDS[name]
 
 
-# Torch computes the last few numbers of a tensor by other instructions than the rest: rows that end with its widest
-# vectors give each token the same bits, regardless of its neighbours.
+# Torch computes the last few numbers of a tensor by other instructions than the rest: rows that end
+# with its widest vectors give each token the same bits, regardless of its neighbours.
 WIDTH = 64
 
 
 class Inputs:
     """
-    One micro-batch as a loss sees it: B sequences of T positions, padded. Every input is an attribute, read 0 where it
-    is masked, before any operation. `mask` [B, T] is true on trained tokens. Numbers of the step are tensors without
-    dimensions.
+    One micro-batch as a loss sees it: B sequences of T positions, padded. Every input is an
+    attribute, read 0 where it is masked, before any operation. `mask` [B, T] is true on trained
+    tokens. Numbers of the step are tensors without dimensions.
     """
 
     def __init__(
-        self, mask: Tensor, read: Callable[[str], Tensor], *, dtype: torch.dtype, old_is_current: bool = False
+        self,
+        mask: Tensor,
+        read: Callable[[str], Tensor],
+        *,
+        dtype: torch.dtype,
+        old_is_current: bool = False,
     ) -> None:
         self.mask = mask = widened(mask)
         self.coef = _Coefficients(self)
@@ -69,7 +78,9 @@ class Inputs:
             raise AttributeError(name)
         if name not in KINDS:
             near = did_you_mean(name, list(KINDS))
-            raise AttributeError(f"a loss has no input '{name}'{near}: there are {', '.join(KINDS)} and coef.NAME")
+            raise AttributeError(
+                f"a loss has no input '{name}'{near}: there are {', '.join(KINDS)} and coef.NAME"
+            )
         return self._input(name)
 
     def _input(self, name: str) -> Tensor:
@@ -138,7 +149,10 @@ class _Coefficients:
 
 
 class Sums:
-    """`s`: what `statistics` returned, summed over the whole step: float64 tensors without dimensions or gradient."""
+    """
+    `s`: what `statistics` returned, summed over the whole step: float64 tensors without dimensions
+    or gradient.
+    """
 
     def __init__(self, values: Mapping[str, float], device: Any) -> None:
         self._values = values
@@ -148,19 +162,32 @@ class Sums:
         if name.startswith("_"):
             raise AttributeError(name)
         if name not in self._values:
-            has = f"it returns {', '.join(self._values)}" if self._values else "there is no statistics(x, c)"
-            raise AttributeError(f"statistics has no '{name}'{did_you_mean(name, list(self._values))}: {has}")
+            has = (
+                f"it returns {', '.join(self._values)}"
+                if self._values
+                else "there is no statistics(x, c)"
+            )
+            raise AttributeError(
+                f"statistics has no '{name}'{did_you_mean(name, list(self._values))}: {has}"
+            )
         return torch.tensor(self._values[name], dtype=torch.float64, device=self._device)
 
     __getitem__ = __getattr__
 
 
 def masked(x: Inputs, value: Any, what: str) -> tuple[str, Tensor, Tensor]:
-    """(kind, value, mask) of an unreduced tensor. What has no such shape was reduced, or broadcast by mistake."""
+    """
+    (kind, value, mask) of an unreduced tensor. What has no such shape was reduced, or broadcast by
+    mistake.
+    """
     shapes = {tuple(mask.shape): kind for kind, mask in x._masks.items()}
     kind = shapes.get(tuple(value.shape)) if isinstance(value, Tensor) else None
     if kind is None:
-        found = f"a tensor of shape {list(value.shape)}" if isinstance(value, Tensor) else f"a {type(value).__name__}"
+        found = (
+            f"a tensor of shape {list(value.shape)}"
+            if isinstance(value, Tensor)
+            else f"a {type(value).__name__}"
+        )
         raise AlgorithmError(
             f"Cannot reduce {what} because it is {found}: return it unreduced, [B, T], [B] or [B / 2], which here are "
             f"{', '.join(str(list(shape)) for shape in shapes)}"

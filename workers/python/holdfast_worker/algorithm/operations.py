@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 from holdfast_worker.algorithm.algorithm import Algorithm
 from holdfast_worker.algorithm.credit import assign, read_round
 from holdfast_worker.algorithm.describe import describe
 from holdfast_worker.operation import OperationIO
+from holdfast_worker.wire_answers import TrainerCreditAnswer, TrainerOpenAlgorithmAnswer
 from holdfast_worker.wire_types import TrainerCredit, TrainerOpenAlgorithm
 
 ALGORITHMS_MAX = 4
-opened: dict[str, Algorithm] = {}  # By the sha256 of what was recorded: a run has one, a fork's parent another.
+opened: dict[
+    str, Algorithm
+] = {}  # By the sha256 of what was recorded: a run has one, a fork's parent another.
 
 
-def open_algorithm(args: TrainerOpenAlgorithm, io: OperationIO) -> dict[str, Any]:
+def open_algorithm(args: TrainerOpenAlgorithm, io: OperationIO) -> TrainerOpenAlgorithmAnswer:
     """Tries everything of a file and says what it reads."""
     return describe(json.loads(io.read_artifact(args.algorithm)))
 
 
-def credit(args: TrainerCredit, io: OperationIO) -> dict[str, Any]:
+def credit(args: TrainerCredit, io: OperationIO) -> TrainerCreditAnswer:
     """Blob 0: JSON of what the file's `credit` assigns to a round."""
     name = args.algorithm["sha256"]
     if name not in opened:

@@ -1,4 +1,7 @@
-"""An algorithm in Python as the trainer sees it: its parts, and the loss as a program that `run_step` can run."""
+"""
+An algorithm in Python as the trainer sees it: its parts, and the loss as a program that `run_step`
+can run.
+"""
 
 from __future__ import annotations
 
@@ -21,11 +24,14 @@ VERSION = 1
 
 class PythonProgram(AlgorithmLoss):
     """
-    One loss of a file. What it reads is found by a dry run on a synthetic step, which also checks it. With
-    `old_is_current` the batch serves one step of the version that sampled it: `old_logp` is then the detached `logp`.
+    One loss of a file. What it reads is found by a dry run on a synthetic step, which also checks
+    it. With `old_is_current` the batch serves one step of the version that sampled it: `old_logp`
+    is then the detached `logp`.
     """
 
-    def __init__(self, algorithm: Algorithm, part: str = "loss", old_is_current: bool = False) -> None:
+    def __init__(
+        self, algorithm: Algorithm, part: str = "loss", old_is_current: bool = False
+    ) -> None:
         super().__init__(algorithm, part)
         with untouched_randomness(), without_breakpoints():
             found = dry_run(self)
@@ -65,13 +71,17 @@ def program_of(recorded: Mapping[str, Any], *, old_is_current: bool = False) -> 
 def recorded_program(recorded: Mapping[str, Any], old_is_current: bool = False) -> PythonProgram:
     """The program of a recorded loss {version, python: {file, source, settings, part}}."""
     if recorded.get("version") != VERSION:
-        raise ValueError(f"Cannot read a loss in Python of version {recorded.get('version')!r}: this worker reads 1")
+        raise ValueError(
+            f"Cannot read a loss in Python of version {recorded.get('version')!r}: this worker reads 1"
+        )
     sys.breakpointhook = _nobody_to_ask
     return PythonProgram(Algorithm(recorded["python"]), recorded["python"]["part"], old_is_current)
 
 
 def _nobody_to_ask(*_: Any, **__: Any) -> None:
-    raise AlgorithmError("Cannot stop at a breakpoint() in a run: try the file with `loss try FILE --batch RUN/ROUND`")
+    raise AlgorithmError(
+        "Cannot stop at a breakpoint() in a run: try the file with `loss try FILE --batch RUN/ROUND`"
+    )
 
 
 @contextmanager

@@ -1,4 +1,7 @@
-"""A user's algorithm file: loaded from its recorded text, its settings checked, its errors told with file and line."""
+"""
+A user's algorithm file: loaded from its recorded text, its settings checked, its errors told with
+file and line.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,10 @@ _MISSING = dataclasses.MISSING
 
 
 class AlgorithmError(UserCodeError):
-    """An algorithm file that cannot be used. Its message names the file, and the line where there is one."""
+    """
+    An algorithm file that cannot be used. Its message names the file, and the line where there is
+    one.
+    """
 
 
 def did_you_mean(name: str, known: list[str]) -> str:
@@ -34,7 +40,10 @@ def did_you_mean(name: str, known: list[str]) -> str:
 
 @contextmanager
 def telling_line(file: str, doing: str) -> Iterator[None]:
-    """What the user's code raises becomes an AlgorithmError that names the last line of their file it went through."""
+    """
+    What the user's code raises becomes an AlgorithmError that names the last line of their file it
+    went through.
+    """
     try:
         yield
     except (AlgorithmError, BadDataError):
@@ -50,8 +59,12 @@ def telling_line(file: str, doing: str) -> Iterator[None]:
 def _place(file: str, error: Exception) -> str:
     if isinstance(error, SyntaxError) and error.filename == file:
         return f"{file}:{error.lineno} is no Python"
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
-    return f"{file}:{frames[-1].lineno} raised, at `{frames[-1].line}`" if frames else f"{file} raised"
+    frames = [
+        frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file
+    ]
+    return (
+        f"{file}:{frames[-1].lineno} raised, at `{frames[-1].line}`" if frames else f"{file} raised"
+    )
 
 
 class AlgorithmFile:
@@ -59,7 +72,12 @@ class AlgorithmFile:
 
     def __init__(self, text: str, file: str) -> None:
         self.file = file
-        linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)  # For tracebacks and pdb.
+        linecache.cache[file] = (
+            len(text),
+            None,
+            text.splitlines(keepends=True),
+            file,
+        )  # For tracebacks and pdb.
         name = f"holdfast_algorithm_{hashlib.sha256(text.encode()).hexdigest()[:16]}"
         self.module = types.ModuleType(name)
         self.module.__file__ = file
@@ -67,8 +85,12 @@ class AlgorithmFile:
         with telling_line(file, f"load {Path(file).name}"):
             exec(compile(text, file, "exec"), self.module.__dict__)
         if not self.has("loss"):
-            near = did_you_mean("loss", [key for key, value in vars(self.module).items() if callable(value)])
-            raise AlgorithmError(f"Cannot use {file} because it has no function loss(x, c, s){near}")
+            near = did_you_mean(
+                "loss", [key for key, value in vars(self.module).items() if callable(value)]
+            )
+            raise AlgorithmError(
+                f"Cannot use {file} because it has no function loss(x, c, s){near}"
+            )
 
     def has(self, name: str) -> bool:
         return callable(getattr(self.module, name, None))
@@ -104,22 +126,37 @@ class AlgorithmFile:
                     f"{did_you_mean(name, list(fields))}: {has}"
                 )
         for name, field in fields.items():
-            if name not in given and field.default is _MISSING and field.default_factory is _MISSING:
-                raise AlgorithmError(f"Cannot use {self.file} because the setting '{name}' has no default: give it")
+            if (
+                name not in given
+                and field.default is _MISSING
+                and field.default_factory is _MISSING
+            ):
+                raise AlgorithmError(
+                    f"Cannot use {self.file} because the setting '{name}' has no default: give it"
+                )
         with telling_line(self.file, "make Config()"):
             hints = typing.get_type_hints(Config)
-            return Config(**{name: self._fitted(name, value, hints.get(name)) for name, value in given.items()})
+            return Config(
+                **{
+                    name: self._fitted(name, value, hints.get(name))
+                    for name, value in given.items()
+                }
+            )
 
     def _fitted(self, name: str, value: Any, hint: Any) -> Any:
         fitted = _fit(value, hint)
         if fitted is _MISSING:
             wanted = hint.__name__ if isinstance(hint, type) else str(hint).replace("typing.", "")
-            raise AlgorithmError(f"Cannot use {self.file} with the setting '{name}' {value!r}: expected {wanted}")
+            raise AlgorithmError(
+                f"Cannot use {self.file} with the setting '{name}' {value!r}: expected {wanted}"
+            )
         return fitted
 
 
 def settings_json(config: Any, file: str) -> dict[str, Any]:
-    """All settings as they are recorded. Numbers that JSON does not have are refused here, by name."""
+    """
+    All settings as they are recorded. Numbers that JSON does not have are refused here, by name.
+    """
     settings = dataclasses.asdict(config)
     for name, value in settings.items():
         if isinstance(value, float) and not math.isfinite(value):
@@ -130,7 +167,10 @@ def settings_json(config: Any, file: str) -> dict[str, Any]:
 
 
 def _fit(value: Any, hint: Any) -> Any:
-    """The value as a field of this type has it, or _MISSING where it does not fit. Other types fit anything."""
+    """
+    The value as a field of this type has it, or _MISSING where it does not fit. Other types fit
+    anything.
+    """
     if typing.get_origin(hint) in (typing.Union, types.UnionType):
         fitted = (_fit(value, one) for one in typing.get_args(hint))
         return next((one for one in fitted if one is not _MISSING), _MISSING)

@@ -10,7 +10,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from holdfast_worker.algorithm.answer import REDUCTIONS, Answer, Term, read_answer, same_number, statistics_of
+from holdfast_worker.algorithm.answer import (
+    REDUCTIONS,
+    Answer,
+    Term,
+    read_answer,
+    same_number,
+    statistics_of,
+)
 from holdfast_worker.algorithm.first_not_finite import FirstNotFinite
 from holdfast_worker.algorithm.inputs import Inputs, Sums, kind_of, widened
 from holdfast_worker.algorithm.source import AlgorithmError
@@ -41,8 +48,8 @@ class CalledProgram(Protocol):
 
 class PythonStep:
     """
-    One rank's part of a step. `statistics` and `loss` of the file are called once for each micro-batch. Sums over the
-    step are added in float64 in batch order, whatever the cut.
+    One rank's part of a step. `statistics` and `loss` of the file are called once for each
+    micro-batch. Sums over the step are added in float64 in batch order, whatever the cut.
     """
 
     def __init__(
@@ -73,10 +80,14 @@ class PythonStep:
             for name, term in self._statistics(mb, forward, logp_current).items():
                 parts.setdefault(name, {}).update(term.parts(mb.sequences))
         everyone = self.gather(parts)
-        self.sums = {name: summed([rank.get(name, {}) for rank in everyone]) for name in sorted(parts)}
+        self.sums = {
+            name: summed([rank.get(name, {}) for rank in everyone]) for name in sorted(parts)
+        }
 
     @torch.no_grad()
-    def _statistics(self, mb: MicroBatch, forward: Forward, logp_current: str | None) -> dict[str, Term]:
+    def _statistics(
+        self, mb: MicroBatch, forward: Forward, logp_current: str | None
+    ) -> dict[str, Term]:
         need = set(self.program.statistics_live)
         live: dict[str, Tensor] = {}
         if need == {"logp"} and logp_current is not None:
@@ -87,14 +98,20 @@ class PythonStep:
 
     def _statistics_of(self, mb: MicroBatch, live: Mapping[str, Tensor]) -> dict[str, Term]:
         x = self._inputs(mb, live, torch.float64)
-        return statistics_of(x, self.program.call_statistics(x), f"statistics() of {self.program.file}")
+        return statistics_of(
+            x, self.program.call_statistics(x), f"statistics() of {self.program.file}"
+        )
 
     def share(self, mb: MicroBatch, live: Mapping[str, Tensor]) -> Tensor:
         """Also keeps what the micro-batch adds to the report."""
         x, answer = self._answer(mb, live)
         self._keep(mb, answer)
-        share = sum((term.share() / self._count(term.reduction) for term in answer.terms), torch.zeros(()))
-        if not share.requires_grad:  # It read nothing live of these sequences: its gradient is 0, not an error.
+        share = sum(
+            (term.share() / self._count(term.reduction) for term in answer.terms), torch.zeros(())
+        )
+        if (
+            not share.requires_grad
+        ):  # It read nothing live of these sequences: its gradient is 0, not an error.
             share = share + 0.0 * sum(x._trained(name, live[name]).sum() for name in sorted(live))
         return share
 
@@ -127,7 +144,9 @@ class PythonStep:
         name = REDUCTIONS[reduction]
         count = 1 if name is None else getattr(self.counts, name)
         if count == 0:
-            raise AlgorithmError(f"Cannot reduce by {reduction} because {name} of the step is 0: use another reduction")
+            raise AlgorithmError(
+                f"Cannot reduce by {reduction} because {name} of the step is 0: use another reduction"
+            )
         return count
 
     def _keep(self, mb: MicroBatch, answer: Answer) -> None:
@@ -146,10 +165,17 @@ class PythonStep:
                 )
 
     def loss_by_sequence(self) -> np.ndarray:
-        """What each row of this rank's only micro-batch, or each pair's first row, adds to the loss."""
+        """
+        What each row of this rank's only micro-batch, or each pair's first row, adds to the loss.
+        """
         (mb,) = self.micro_batches
-        parts = [(one, self._count(reduction)) for one, reduction in zip(self.loss_parts, self.reductions)]
-        return np.array([sum(one.get(place, 0.0) / count for one, count in parts) for place in mb.sequences])
+        parts = [
+            (one, self._count(reduction))
+            for one, reduction in zip(self.loss_parts, self.reductions)
+        ]
+        return np.array(
+            [sum(one.get(place, 0.0) / count for one, count in parts) for place in mb.sequences]
+        )
 
     def report(self, kept: Sequence[Mapping[str, Tensor]]) -> StepOutcome:
         """Loss and metrics over the whole step. Costs no forward and no call."""
@@ -162,7 +188,9 @@ class PythonStep:
             if isinstance(value, float):
                 metrics[name] = value
             else:
-                metrics[name] = summed([rank[1][name][1] for rank in everyone]) / self._count(value[0])
+                metrics[name] = summed([rank[1][name][1] for rank in everyone]) / self._count(
+                    value[0]
+                )
         finite = {name: value for name, value in sorted(metrics.items()) if math.isfinite(value)}
         return StepOutcome(loss, finite, True, None)
 
@@ -176,7 +204,9 @@ class PythonStep:
                 self._answer(mb, live)
             found += [] if watch.culprit is None else [watch.culprit]
         # Every value is finite, so a sum left the range of the type.
-        overflow = Culprit(0, f"a sum that {self.program.part}() of {self.program.file} asks for", None, None)
+        overflow = Culprit(
+            0, f"a sum that {self.program.part}() of {self.program.file} asks for", None, None
+        )
         return min(found, key=lambda one: one.node, default=overflow)
 
 

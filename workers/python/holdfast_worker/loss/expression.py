@@ -31,9 +31,9 @@ class Node:
 
 class LossExpression:
     """
-    A loss expression. `inputs` is what it reads; `live` and `columns` split what the model computes from what the
-    batch brings. With `old_is_current` the batch serves one step of the version that sampled it: `old_logp` is then
-    read as `logp.detach()` and needs no column.
+    A loss expression. `inputs` is what it reads; `live` and `columns` split what the model computes
+    from what the batch brings. With `old_is_current` the batch serves one step of the version that
+    sampled it: `old_logp` is then read as `logp.detach()` and needs no column.
     """
 
     def __init__(self, expression: Mapping[str, Any], old_is_current: bool = False) -> None:
@@ -51,23 +51,33 @@ class LossExpression:
         self.has_pairs = any(node.kind == "pair" for node in self.nodes)
         self.varies, self.grad = self._flows()
         if not self.grad[self.root]:
-            raise ValueError("Cannot train on this loss because no gradient flows from it to the model")
+            raise ValueError(
+                "Cannot train on this loss because no gradient flows from it to the model"
+            )
         self.statistics = self.sums_under(self._factors(self.root))
         self.live_statistics = any(self.varies[i] for i in self.statistics)
 
     def _flows(self) -> tuple[list[bool], list[bool]]:
-        """Per node: does its value depend on the live model; does gradient flow from it to the model."""
+        """
+        Per node: does its value depend on the live model; does gradient flow from it to the model.
+        """
         varies: list[bool] = []
         grad: list[bool] = []
         for node in self.nodes:
             live = node.op == "input" and node.name in LIVE
             varies.append(live or any(varies[arg] for arg in node.args))
             passing = node.args[1:] if node.op == "where" else node.args
-            grad.append(node.op not in STOPS and ((live and not node.frozen) or any(grad[arg] for arg in passing)))
+            grad.append(
+                node.op not in STOPS
+                and ((live and not node.frozen) or any(grad[arg] for arg in passing))
+            )
         return varies, grad
 
     def _factors(self, i: int) -> set[int]:
-        """Nodes below the loss whose value over the whole step is needed before its gradient can be taken."""
+        """
+        Nodes below the loss whose value over the whole step is needed before its gradient can be
+        taken.
+        """
         node = self.nodes[i]
         if not self.grad[i]:
             return set()
@@ -80,15 +90,19 @@ class LossExpression:
         if node.op == "div" and not self.grad[node.args[1]]:
             return {node.args[1]} | self._factors(node.args[0])
         if node.op == "mul" and not all(self.grad[arg] for arg in node.args):
-            return {arg for arg in node.args if not self.grad[arg]}.union(*(self._factors(arg) for arg in node.args))
+            return {arg for arg in node.args if not self.grad[arg]}.union(
+                *(self._factors(arg) for arg in node.args)
+            )
         raise ValueError(
             f"Cannot train on this loss because node {i} ({node.op}) is not linear in its sums over the step"
         )
 
-    def below(self, roots: Iterable[int], leaf: Callable[[int], bool] = lambda i: False) -> list[int]:
+    def below(
+        self, roots: Iterable[int], leaf: Callable[[int], bool] = lambda i: False
+    ) -> list[int]:
         """
-        The nodes that `roots` need, themselves included, in an order in which they can be computed. What a `leaf` reads
-        is left out.
+        The nodes that `roots` need, themselves included, in an order in which they can be computed.
+        What a `leaf` reads is left out.
         """
         seen: set[int] = set()
         stack = list(roots)

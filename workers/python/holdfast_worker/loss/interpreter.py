@@ -32,8 +32,8 @@ ELEMENTWISE: dict[str, Callable[..., Tensor]] = {
 
 class MicroBatchValues:
     """
-    Values of a program's nodes on one micro-batch: token [B, T], sequence [B], pair [B / 2]. `read(name)` gives a raw
-    input, `whole(node)` the value of a step node over the whole step.
+    Values of a program's nodes on one micro-batch: token [B, T], sequence [B], pair [B / 2].
+    `read(name)` gives a raw input, `whole(node)` the value of a step node over the whole step.
     """
 
     def __init__(
@@ -67,7 +67,9 @@ class MicroBatchValues:
         if node.op == "neg":
             return -self._share(node.args[0])
         if node.op in ("mul", "div"):
-            factor, other = node.args if not self.program.grad[node.args[0]] else reversed(node.args)
+            factor, other = (
+                node.args if not self.program.grad[node.args[0]] else reversed(node.args)
+            )
             share = self._share(other)
             return share * self.whole(factor) if node.op == "mul" else share / self.whole(factor)
         if node.op == "where":
@@ -101,16 +103,27 @@ class MicroBatchValues:
             return self._input(node)
         if node.op in ("perSequenceSum", "perSequenceMean"):
             sums = torch.where(self.masks["token"], self.memo[node.args[0]], 0.0).sum(-1)
-            return sums if node.op == "perSequenceSum" else sums / self.masks["token"].sum(-1).clamp(min=1)
+            return (
+                sums
+                if node.op == "perSequenceSum"
+                else sums / self.masks["token"].sum(-1).clamp(min=1)
+            )
         if node.op in ("chosen", "rejected"):
             return self.memo[node.args[0]][0 if node.op == "chosen" else 1 :: 2]
         args = [self._as(node, arg) for arg in node.args]
         if node.op == "clamp":
-            return args[0] if node.lo is None and node.hi is None else torch.clamp(args[0], node.lo, node.hi)
+            return (
+                args[0]
+                if node.lo is None and node.hi is None
+                else torch.clamp(args[0], node.lo, node.hi)
+            )
         return ELEMENTWISE[node.op](*args)
 
     def _input(self, node: Node) -> Tensor:
-        """Reads 0 where it is masked, before any operation: masked content can reach no value and no gradient."""
+        """
+        Reads 0 where it is masked, before any operation: masked content can reach no value and no
+        gradient.
+        """
         raw = self.read(node.name).to(self.dtype)
         value = torch.where(self.masks[node.kind], raw, 0.0)
         return value.detach() if node.frozen else value
@@ -121,12 +134,16 @@ class MicroBatchValues:
             return self._scalar(arg)
         value = self.memo[arg]
         if kind == "sequence" and node.kind == "token":
-            # Masked again: a gradient that is not finite at a masked token must not reach the sequence's value.
+            # Masked again: a gradient that is not finite at a masked token must not reach the
+            # sequence's value.
             return torch.where(self.masks["token"], value.unsqueeze(-1), 0.0)
         return value
 
     def first_not_finite(self) -> tuple[int, tuple[int, ...]] | None:
-        """The first node, in computing order, with a value that is not finite, and the place of that value."""
+        """
+        The first node, in computing order, with a value that is not finite, and the place of that
+        value.
+        """
         self.share()
         for i in sorted(self.memo):
             bad = ~torch.isfinite(self.memo[i]) & self.masks[self.program.nodes[i].kind]
@@ -137,7 +154,10 @@ class MicroBatchValues:
     def largest(self) -> tuple[float, int, tuple[int, ...]]:
         """The largest size of a value, the first node that has it, and its place there."""
         self.share()
-        sizes = {i: torch.where(self.masks[self.program.nodes[i].kind], self.memo[i].abs(), 0.0) for i in self.memo}
+        sizes = {
+            i: torch.where(self.masks[self.program.nodes[i].kind], self.memo[i].abs(), 0.0)
+            for i in self.memo
+        }
         node = max(sorted(sizes), key=lambda i: float(sizes[i].max()))
         place = torch.unravel_index(sizes[node].argmax(), sizes[node].shape)
         return float(sizes[node].max()), node, tuple(int(x) for x in place)

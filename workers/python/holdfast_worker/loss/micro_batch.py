@@ -13,33 +13,43 @@ from torch import Tensor
 
 @dataclass
 class MicroBatch:
-    """Whole sequences (or pairs: rows 2p and 2p + 1 are chosen and rejected), padded on the right."""
+    """
+    Whole sequences (or pairs: rows 2p and 2p + 1 are chosen and rejected), padded on the right.
+    """
 
     tokens: Tensor  # [B, T] int64
     mask: Tensor  # [B, T] bool, 1 on trained tokens; position t is the target
     columns: dict[str, Tensor]  # token inputs [B, T], sequence inputs [B], margin [B / 2]
     sequences: list[int]  # place of each row in the step's batch order; -1: an all-masked filler
     groups: list[int]  # group number of each row
-    lengths: list[int] = field(default_factory=list[int])  # tokens of each row without padding, where known
+    lengths: list[int] = field(
+        default_factory=list[int]
+    )  # tokens of each row without padding, where known
     # Of each row: the tokens that its group begins with and that are computed once.
     shared: list[int] = field(default_factory=list[int])
 
 
 @dataclass
 class Counts:
-    """Denominators of the whole step over all ranks. Sequences without a trained token count nowhere."""
+    """
+    Denominators of the whole step over all ranks. Sequences without a trained token count nowhere.
+    """
 
     n_tokens: int
     n_sequences: int
     n_groups: int
     n_pairs: int = 0
-    group_length: dict[int, int] = field(default_factory=dict[int, int])  # unmasked tokens of each group
+    group_length: dict[int, int] = field(
+        default_factory=dict[int, int]
+    )  # unmasked tokens of each group
 
 
-def count_step(masks: Iterable[Sequence[Any]], groups: Sequence[int], *, pairs: bool = False) -> Counts:
+def count_step(
+    masks: Iterable[Sequence[Any]], groups: Sequence[int], *, pairs: bool = False
+) -> Counts:
     """
-    Counts of one step from the masks [N][T] and group numbers [N] of all its sequences, in batch order. With `pairs`
-    they are chosen, rejected, chosen, ...
+    Counts of one step from the masks [N][T] and group numbers [N] of all its sequences, in batch
+    order. With `pairs` they are chosen, rejected, chosen, ...
     """
     lengths = [int(np.count_nonzero(np.asarray(mask))) for mask in masks]
     group_length: dict[int, int] = {}
@@ -54,10 +64,14 @@ def count_step(masks: Iterable[Sequence[Any]], groups: Sequence[int], *, pairs: 
     )
 
 
-def check_micro_batches(micro_batches: Sequence[MicroBatch], numbers: list[int], *, pairs: bool) -> None:
+def check_micro_batches(
+    micro_batches: Sequence[MicroBatch], numbers: list[int], *, pairs: bool
+) -> None:
     """What would hang or be silently wrong later. `numbers`: how many each rank brings."""
     if len(set(numbers)) != 1 or numbers[0] == 0:
-        raise ValueError(f"Cannot run a step because ranks bring different numbers of micro-batches: {numbers}")
+        raise ValueError(
+            f"Cannot run a step because ranks bring different numbers of micro-batches: {numbers}"
+        )
     if pairs and any(len(mb.sequences) % 2 for mb in micro_batches):
         raise ValueError(
             "Cannot run a step of pairs because a micro-batch has an odd number of rows: pairs are never cut"
@@ -69,10 +83,18 @@ def column(mb: MicroBatch, name: str, kind: str, counts: Counts) -> Tensor:
     if name == "length":
         return mb.mask.sum(-1)
     if name == "group_length":
-        return torch.tensor([counts.group_length.get(group, 0) for group in mb.groups], device=mb.mask.device)
+        return torch.tensor(
+            [counts.group_length.get(group, 0) for group in mb.groups], device=mb.mask.device
+        )
     if name == "margin" and name not in mb.columns:
         return torch.zeros(len(mb.sequences) // 2, device=mb.mask.device)
     if name not in mb.columns:
-        raise KeyError(f"Cannot compute the loss because it reads '{name}': current columns are {sorted(mb.columns)}")
+        raise KeyError(
+            f"Cannot compute the loss because it reads '{name}': current columns are {sorted(mb.columns)}"
+        )
     values = mb.columns[name]
-    return values.unsqueeze(-1).expand(mb.mask.shape) if kind == "token" and values.dim() == 1 else values
+    return (
+        values.unsqueeze(-1).expand(mb.mask.shape)
+        if kind == "token" and values.dim() == 1
+        else values
+    )

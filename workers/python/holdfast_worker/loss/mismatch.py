@@ -1,4 +1,7 @@
-"""How far the policy that is trained is from the one that sampled: measured in every step, whatever the loss reads."""
+"""
+How far the policy that is trained is from the one that sampled: measured in every step, whatever
+the loss reads.
+"""
 
 from __future__ import annotations
 
@@ -29,10 +32,10 @@ def mismatch(
     gather: Callable[[Any], list[Any]],
 ) -> dict[str, float]:
     """
-    The three means over the step's trained tokens, over all ranks; costs no forward. `live`: of each micro-batch, the
-    `logp` [B, T] that the step was taken with. `clip`: {low, high, ratio}; the ratio stays within [1 - low, 1 + high],
-    None is no bound, and `ratio` says whether a token has its own or its sequence's, exp(mean v). A mean that is not
-    finite is left out.
+    The three means over the step's trained tokens, over all ranks; costs no forward. `live`: of
+    each micro-batch, the `logp` [B, T] that the step was taken with. `clip`: {low, high, ratio};
+    the ratio stays within [1 - low, 1 + high], None is no bound, and `ratio` says whether a token
+    has its own or its sequence's, exp(mean v). A mean that is not finite is left out.
     """
     mine: dict[int, list[float]] = {}  # By place in the step: tokens, then the sums of NAMES.
     for mb, values in zip(micro_batches, live, strict=True):
@@ -45,7 +48,9 @@ def mismatch(
     everyone = {place: sums for rank in gather(mine) for place, sums in rank.items()}
     if not everyone:
         return {}
-    n_tokens, *sums = np.array([everyone[place] for place in sorted(everyone)], np.float64).sum(0).tolist()
+    n_tokens, *sums = (
+        np.array([everyone[place] for place in sorted(everyone)], np.float64).sum(0).tolist()
+    )
     means = {name: total / max(n_tokens, 1) for name, total in zip(NAMES, sums)}
     return {name: mean for name, mean in means.items() if math.isfinite(mean)}
 
@@ -55,7 +60,10 @@ def _float64(values: Tensor) -> np.ndarray:
 
 
 def _sums(v: np.ndarray, clip: Mapping[str, Any]) -> list[float]:
-    """Tokens of a sequence, and what it adds to each mean. They depend on the sequence alone, not on the cut."""
+    """
+    Tokens of a sequence, and what it adds to each mean. They depend on the sequence alone, not on
+    the cut.
+    """
     if len(v) == 0:
         return [0.0] * (1 + len(NAMES))
     with np.errstate(all="ignore"):
@@ -64,4 +72,9 @@ def _sums(v: np.ndarray, clip: Mapping[str, Any]) -> list[float]:
         low = -math.inf if clip["low"] is None else 1 - clip["low"]
         high = math.inf if clip["high"] is None else 1 + clip["high"]
         outside = (ratio < low) | (ratio > high)
-        return [float(len(v)), float(np.abs(v).sum()), float((token - 1 - v).sum()), float(outside.sum())]
+        return [
+            float(len(v)),
+            float(np.abs(v).sum()),
+            float((token - 1 - v).sum()),
+            float(outside.sum()),
+        ]

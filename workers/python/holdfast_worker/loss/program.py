@@ -18,7 +18,9 @@ from holdfast_worker.loss.step import Culprit, Forward, Gather, StepOutcome
 
 
 class ExpressionStep:
-    """One rank's part of a step: its micro-batches, and the same sequences as ragged float64 data."""
+    """
+    One rank's part of a step: its micro-batches, and the same sequences as ragged float64 data.
+    """
 
     def __init__(
         self,
@@ -35,12 +37,16 @@ class ExpressionStep:
         self.gather = gather
         check_micro_batches(micro_batches, gather(len(micro_batches)), pairs=program.has_pairs)
         self.masks = [mb.mask.cpu().numpy() for mb in micro_batches]
-        rows = [row for mb, mask in zip(micro_batches, self.masks) for row in zip(mb.sequences, mask)]
+        rows = [
+            row for mb, mask in zip(micro_batches, self.masks) for row in zip(mb.sequences, mask)
+        ]
         self.data = ragged(rows)
         self.data.inputs.update(self._known())
         for name in program.inputs & (program.columns | LENGTHS):
             kind = next(node.kind for node in program.nodes if node.name == name)
-            self.data.inputs[name] = self._flat([column(mb, name, kind, counts) for mb in micro_batches], kind)
+            self.data.inputs[name] = self._flat(
+                [column(mb, name, kind, counts) for mb in micro_batches], kind
+            )
         self.statistics = StepValues(program, self.data, gather)
 
     def resolve(self, forward: Forward, logp_current: str | None) -> None:
@@ -81,9 +87,13 @@ class ExpressionStep:
         with torch.no_grad():
             return self._live_flat([forward(mb, set(need)) for mb in self.micro_batches], need)
 
-    def _live_flat(self, live: Sequence[Mapping[str, Tensor]], need: Iterable[str]) -> dict[str, np.ndarray]:
+    def _live_flat(
+        self, live: Sequence[Mapping[str, Tensor]], need: Iterable[str]
+    ) -> dict[str, np.ndarray]:
         return {
-            name: self._flat([values[name] for values in live], "sequence" if name == "score" else "token")
+            name: self._flat(
+                [values[name] for values in live], "sequence" if name == "score" else "token"
+            )
             for name in sorted(need)
         }
 
@@ -94,7 +104,9 @@ class ExpressionStep:
         return MicroBatchValues(
             self.program,
             mb.mask,
-            read=lambda name: live[name] if name in LIVE else column(mb, name, kinds[name], self.counts),
+            read=lambda name: (
+                live[name] if name in LIVE else column(mb, name, kinds[name], self.counts)
+            ),
             whole=lambda i: float(self.statistics.value(i)),
             dtype=torch.float64 if double else torch.float32,
         )
@@ -108,7 +120,8 @@ class ExpressionStep:
                 found.append(self._place(mb, *bad))
         whole = self.statistics.first_not_finite()
         found += [] if whole is None else [whole]
-        if not found:  # Every value is finite, so the sum itself left the range of the type: mostly by this one.
+        # Every value is finite, so the sum itself left the range of the type: mostly by this one.
+        if not found:
             found = [self._largest(kept)]
         node, sequence, token = min(found, key=lambda bad: bad[0])
         return Culprit(node, self.program.describe(node), sequence, token)
@@ -119,12 +132,17 @@ class ExpressionStep:
         _, node, index = sizes[place]
         return self._place(self.micro_batches[place], node, index)
 
-    def _place(self, mb: MicroBatch, node: int, index: tuple[int, ...]) -> tuple[int, int, int | None]:
+    def _place(
+        self, mb: MicroBatch, node: int, index: tuple[int, ...]
+    ) -> tuple[int, int, int | None]:
         row = index[0] * (2 if self.program.nodes[node].kind == "pair" else 1)
         return node, mb.sequences[row], index[1] if len(index) > 1 else None
 
     def report(self, kept: Sequence[Mapping[str, Tensor]]) -> StepOutcome:
-        """Loss and metrics in float64, added in batch order: the same bits for every cut. Costs no forward."""
+        """
+        Loss and metrics in float64, added in batch order: the same bits for every cut. Costs no
+        forward.
+        """
         program = self.program
         self.data.inputs.update(self._live_flat(kept, program.live))
         values = StepValues(program, self.data, self.gather)
@@ -132,7 +150,8 @@ class ExpressionStep:
         roots = [program.root, *program.metrics.values()]
         values.resolve(program.sums_under(roots))
         metrics = {name: float(values.value(i)) for name, i in program.metrics.items()}
-        # A metric may be 0 / 0 in a step that is sound; it is left out rather than stopping the run.
+        # A metric may be 0 / 0 in a step that is sound; it is left out rather than stopping the
+        # run.
         finite = {name: value for name, value in metrics.items() if math.isfinite(value)}
         return StepOutcome(float(values.value(program.root)), finite, True, None)
 

@@ -40,8 +40,9 @@ ELEMENTWISE: dict[str, Callable[..., Value]] = {
 @dataclass
 class RaggedStep:
     """
-    One rank's sequences of a step, fillers left out: n unmasked tokens of S sequences, one after the other. Masked
-    tokens are not here at all. Values depend on the sequence alone, so they are the same bits however a step is cut.
+    One rank's sequences of a step, fillers left out: n unmasked tokens of S sequences, one after
+    the other. Masked tokens are not here at all. Values depend on the sequence alone, so they are
+    the same bits however a step is cut.
     """
 
     places: list[int]  # [S] place in the step's batch order
@@ -59,7 +60,10 @@ class RaggedStep:
         return np.array([tokens[start:end].sum() for start, end in self.spans], np.float64)
 
     def parts(self, kind: str, value: Value) -> dict[int, float]:
-        """What each sequence, or pair, adds to a sum over the step, by place. An empty sequence adds nothing."""
+        """
+        What each sequence, or pair, adds to a sum over the step, by place. An empty sequence adds
+        nothing.
+        """
         full = self.lengths > 0
         if kind == "token":
             sums = self.per_sequence(value)
@@ -72,9 +76,14 @@ class RaggedStep:
 
 
 class StepValues:
-    """Values of a program's nodes over one whole step. Sums over the step are resolved over all ranks, once."""
+    """
+    Values of a program's nodes over one whole step. Sums over the step are resolved over all ranks,
+    once.
+    """
 
-    def __init__(self, program: LossExpression, data: RaggedStep, gather: Callable[[Any], list[Any]]) -> None:
+    def __init__(
+        self, program: LossExpression, data: RaggedStep, gather: Callable[[Any], list[Any]]
+    ) -> None:
         self.program = program
         self.data = data
         self.gather = gather
@@ -82,16 +91,23 @@ class StepValues:
         self.sums: dict[int, float] = {}
 
     def resolve(self, sums: Sequence[int]) -> None:
-        """Computes the given `stepSum`s, and those below them first. All ranks call it with the same list."""
+        """
+        Computes the given `stepSum`s, and those below them first. All ranks call it with the same
+        list.
+        """
         nodes = self.program.nodes
         waiting = [i for i in self.program.sums_under(sums) if i not in self.sums]
         while waiting:
             ready = [i for i in waiting if not self._blocked(i)]
-            mine = {i: self.data.parts(nodes[nodes[i].args[0]].kind, self._spread(i)) for i in ready}
+            mine = {
+                i: self.data.parts(nodes[nodes[i].args[0]].kind, self._spread(i)) for i in ready
+            }
             everyone = self.gather(mine)
             for i in ready:
                 parts = {place: part for rank in everyone for place, part in rank[i].items()}
-                self.sums[i] = float(np.array([parts[place] for place in sorted(parts)], np.float64).sum())
+                self.sums[i] = float(
+                    np.array([parts[place] for place in sorted(parts)], np.float64).sum()
+                )
             waiting = [i for i in waiting if i not in self.sums]
 
     def _blocked(self, i: int) -> bool:
@@ -114,14 +130,20 @@ class StepValues:
         return i in self.memo or i in self.sums
 
     def first_not_finite(self) -> tuple[int, int | None, int | None] | None:
-        """(node, sequence, token) of the first value that is not finite among those computed so far."""
+        """
+        (node, sequence, token) of the first value that is not finite among those computed so far.
+        """
         for i in sorted(self.memo):
             bad = np.flatnonzero(~np.isfinite(self.memo[i]))
             kind = self.program.nodes[i].kind
             if len(bad) and kind == "step":
                 return i, None, None
             if len(bad) and kind == "token":
-                return i, self.data.places[self.data.owner[bad[0]]], int(self.data.positions[bad[0]])
+                return (
+                    i,
+                    self.data.places[self.data.owner[bad[0]]],
+                    int(self.data.positions[bad[0]]),
+                )
             if len(bad):
                 return i, self.data.places[bad[0] * (2 if kind == "pair" else 1)], None
         return None
@@ -141,7 +163,11 @@ class StepValues:
             return self.memo[node.args[0]][0 if node.op == "chosen" else 1 :: 2]
         args = [self._as(node, arg) for arg in node.args]
         if node.op == "clamp":
-            return np.clip(args[0], -np.inf if node.lo is None else node.lo, np.inf if node.hi is None else node.hi)
+            return np.clip(
+                args[0],
+                -np.inf if node.lo is None else node.lo,
+                np.inf if node.hi is None else node.hi,
+            )
         return ELEMENTWISE[node.op](*args)
 
     def _as(self, node: Node, arg: int) -> Value:

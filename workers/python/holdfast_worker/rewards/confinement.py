@@ -63,11 +63,16 @@ def confine(code: RewardCode, *, channel_fd: int) -> bool:
     _fork_below(channel_fd)
     if isolated:
         _mount_proc()
-        _fork_below(channel_fd)  # The first process of a namespace ignores most signals: user code is not it.
+        _fork_below(
+            channel_fd
+        )  # The first process of a namespace ignores most signals: user code is not it.
         if os.getuid() != 0:
-            linux.drop_capabilities()  # Those that the user namespace gave: with them /proc could be taken off again.
+            # Those that the user namespace gave: with them /proc could be taken off again.
+            linux.drop_capabilities()
     os.setsid()  # So that `kill(0, ...)` reaches nobody else.
-    linux.prctl(linux.PR_SET_CHILD_SUBREAPER, 1)  # What a call leaves behind is below its process, and is found there.
+    linux.prctl(
+        linux.PR_SET_CHILD_SUBREAPER, 1
+    )  # What a call leaves behind is below its process, and is found there.
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, STDIN)
     os.close(null)
@@ -97,8 +102,10 @@ def _mount_proc() -> None:
 
 
 def _fork_below(channel_fd: int) -> None:
-    """Returns in the child. The parent stays until the child has ended, or the pool has closed our standard input; it
-    ends what is left below it and takes over the child's exit code."""
+    """
+    Returns in the child. The parent stays until the child has ended, or the pool has closed our
+    standard input; it ends what is left below it and takes over the child's exit code.
+    """
     child = os.fork()
     if child == 0:
         linux.prctl(linux.PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -122,7 +129,11 @@ def _watch(child: int) -> int:
     while True:
         pid, status = os.waitpid(-1, os.WNOHANG)
         if pid == child:
-            return os.WEXITSTATUS(status) if os.WIFEXITED(status) else SIGNAL_EXIT + os.WTERMSIG(status)
+            return (
+                os.WEXITSTATUS(status)
+                if os.WIFEXITED(status)
+                else SIGNAL_EXIT + os.WTERMSIG(status)
+            )
         if pid != 0:
             continue  # An orphan.
         events = dict(poll.poll())
@@ -132,7 +143,9 @@ def _watch(child: int) -> int:
 
 
 def _limit(code: RewardCode) -> None:
-    """@see RewardCode. Memory is what is written to, not what is reserved: CUDA reserves more than any machine has."""
+    """
+    @see RewardCode. Memory is what is written to, not what is reserved: CUDA reserves more than any machine has.
+    """
     try:
         Path("/proc/self/oom_score_adj").write_text(str(OOM_SCORE_MAX))
     except OSError:

@@ -41,8 +41,10 @@ class Exchange:
         return not self._poll.poll(0)
 
     def ask(self, message: dict[str, Any], timeout_s: float) -> dict[str, Any]:
-        """The answer, without its nonce. `timeout_s` is for all of it, from the first byte of the request to the last
-        of the answer. Raises Silent, BadAnswer, ChannelClosed."""
+        """
+        The answer, without its nonce. `timeout_s` is for all of it, from the first byte of the
+        request to the last of the answer. Raises Silent, BadAnswer, ChannelClosed.
+        """
         deadline = time.monotonic() + timeout_s
         nonce = secrets.token_hex(16)
         self._send(pack({**message, "nonce": nonce}), deadline)
@@ -52,7 +54,9 @@ class Exchange:
         answer = _unpacked(self._receive(length, deadline))
         if answer.pop("nonce", None) != nonce:
             raise BadAnswer("it is not the answer to this call")
-        if not self.is_idle() and self._sock.recv(1, socket.MSG_PEEK):  # Nothing: it has ended since.
+        if not self.is_idle() and self._sock.recv(
+            1, socket.MSG_PEEK
+        ):  # Nothing: it has ended since.
             raise BadAnswer("more came than the answer")
         return answer
 

@@ -1,5 +1,7 @@
-"""A pool of processes for one reward function: a call that takes too long, crashes or prints costs one process and one
-sample, never the pool. Nothing is shared with the caller but a channel."""
+"""
+A pool of processes for one reward function: a call that takes too long, crashes or prints costs one
+process and one sample, never the pool. Nothing is shared with the caller but a channel.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,8 @@ from holdfast_worker.rewards.pool_process import Item, PoolProcess, Result
 from holdfast_worker.rewards.reward_code import RewardCode
 from holdfast_worker.wire_answers import ScoredItem
 
-# A second throw is an answer; what ends a process may have been started by the previous call. Others are at the first.
+# A second throw is an answer; what ends a process may have been started by the previous call.
+# Others are at the first.
 TRIES = {"error": 2, "crash": 2, "bad_answer": 2}
 WATCH_S = 0.1
 BOUND_S = 0.25
@@ -45,7 +48,11 @@ class RewardPool:
         return loaded
 
     def score(
-        self, items: list[Item], *, timeout_ms: float, between: Callable[[int], None] = lambda done: None
+        self,
+        items: list[Item],
+        *,
+        timeout_ms: float,
+        between: Callable[[int], None] = lambda done: None,
     ) -> list[ScoredItem]:
         """Results in the order of `items`. `between(done)` is called regularly; what it raises ends
         the work.
@@ -53,17 +60,23 @@ class RewardPool:
         Raises UserCodeError if the function cannot be imported, or if its first calls all take too
         long.
         """
-        self.load(lambda _: between(0))  # A function that cannot be imported is one error, not one for every sample.
+        self.load(
+            lambda _: between(0)
+        )  # A function that cannot be imported is one error, not one for every sample.
         work = [lambda stop, item=item: self._scored(stop, item, timeout_ms) for item in items]
         results = self._run(work, between)
-        return [ScoredItem(id=item["id"], **result) for item, result in zip(items, results, strict=True)]
+        return [
+            ScoredItem(id=item["id"], **result) for item, result in zip(items, results, strict=True)
+        ]
 
     def close(self) -> None:
         for process in self._all:
             process.end()
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    def _run(self, work: list[Callable[[threading.Event], T]], between: Callable[[int], None]) -> list[T]:
+    def _run(
+        self, work: list[Callable[[threading.Event], T]], between: Callable[[int], None]
+    ) -> list[T]:
         stop = threading.Event()
         futures = [self._threads.submit(part, stop) for part in work]
         try:

@@ -29,8 +29,25 @@ STDERR = 2
 
 # What every reward inherits of our environment. docs/rewards.md says so.
 INHERITED = {
-    *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TMPDIR", "XDG_CACHE_HOME"),
-    *("LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE"),
+    *(
+        "PATH",
+        "HOME",
+        "USER",
+        "LOGNAME",
+        "SHELL",
+        "LANG",
+        "LANGUAGE",
+        "TZ",
+        "TMPDIR",
+        "XDG_CACHE_HOME",
+    ),
+    *(
+        "LD_LIBRARY_PATH",
+        "CUDA_VISIBLE_DEVICES",
+        "SSL_CERT_FILE",
+        "SSL_CERT_DIR",
+        "REQUESTS_CA_BUNDLE",
+    ),
     *("HF_HOME", "HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE", "TOKENIZERS_PARALLELISM"),
     *("HOLDFAST_NONCE", "HOLDFAST_GROUP"),  # A later engine finds leftover processes by these.
 }
@@ -53,8 +70,10 @@ class PoolProcess:
         self._stopped_for: str | None = None
 
     def load(self) -> dict[str, Any]:
-        """Imports the function: {needs: columns that it takes of a row, isolated}. Raises UserCodeError with the user's
-        frames if that fails."""
+        """
+        Imports the function: {needs: columns that it takes of a row, isolated}. Raises
+        UserCodeError with the user's frames if that fails.
+        """
         if self._exchange and not self._exchange.is_idle():
             self.end()  # It has died, or received an unrequested write: this call is not to blame.
         if self._loaded:
@@ -87,9 +106,15 @@ class PoolProcess:
         except Silent:
             outcome, text = "timeout", f"no answer after {timeout_ms:g} ms: the process was killed"
         except BadAnswer as error:
-            outcome, text = "bad_answer", f"the process wrote to its answer's channel itself: {error}"
+            outcome, text = (
+                "bad_answer",
+                f"the process wrote to its answer's channel itself: {error}",
+            )
         except ChannelClosed:
-            outcome, text = "crash", f"the process ended during the call: {self._stopped_for or self._fate()}"
+            outcome, text = (
+                "crash",
+                f"the process ended during the call: {self._stopped_for or self._fate()}",
+            )
         self.end()
         ms = (time.monotonic() - started) * 1000
         return {"outcome": outcome, "score": None, "metrics": {}, "error": text, "ms": ms}
@@ -97,7 +122,9 @@ class PoolProcess:
     def bound(self, tree: Tree) -> None:
         """Ends the process if it has started too many. From any thread."""
         popen, count = self._popen, self._code.processes_max
-        if popen and len(descendants(popen.pid, tree)) > count + 2:  # Itself, and a namespace's first process.
+        if (
+            popen and len(descendants(popen.pid, tree)) > count + 2
+        ):  # Itself, and a namespace's first process.
             self._stopped_for = f"it had started more than {count} processes (processes_max)"
             self.interrupt()
 
@@ -110,7 +137,10 @@ class PoolProcess:
             end_below(popen.pid)
 
     def end(self) -> None:
-        """Ends the process and all that it started; the next call starts a new one. For the thread that uses it."""
+        """
+        Ends the process and all that it started; the next call starts a new one. For the thread
+        that uses it.
+        """
         if self._popen is None or self._exchange is None or self._output is None:
             return
         end_below(self._popen.pid)
@@ -132,7 +162,10 @@ class PoolProcess:
             return self._exchange
         ours, theirs = socket.socketpair()
         with theirs:
-            env = {**reward_environment(os.environ, self._code.env), CHANNEL_VARIABLE: str(theirs.fileno())}
+            env = {
+                **reward_environment(os.environ, self._code.env),
+                CHANNEL_VARIABLE: str(theirs.fileno()),
+            }
             self._popen = subprocess.Popen(
                 [sys.executable, "-m", "holdfast_worker.rewards.process", self._code.to_json()],
                 env=env,
@@ -157,7 +190,11 @@ class PoolProcess:
         number = -code if code < 0 else code - SIGNAL_EXIT
         if number not in set(signal.Signals):
             return f"exit code {code}"
-        more = f": it used more than {self._code.cpu_s:g} s of CPU time (cpu_s)" if number == signal.SIGXCPU else ""
+        more = (
+            f": it used more than {self._code.cpu_s:g} s of CPU time (cpu_s)"
+            if number == signal.SIGXCPU
+            else ""
+        )
         return f"killed by {signal.Signals(number).name}{more}"
 
 
@@ -165,13 +202,19 @@ def reward_environment(base: Mapping[str, str], names: tuple[str, ...]) -> dict[
     """The part of our environment that user code sees: what it needs, and what the reward's
     settings name.
     """
-    kept = {n: v for n, v in base.items() if n in INHERITED or n in names or n.startswith(INHERITED_PREFIXES)}
+    kept = {
+        n: v
+        for n, v in base.items()
+        if n in INHERITED or n in names or n.startswith(INHERITED_PREFIXES)
+    }
     return {**kept, "PYTHONUNBUFFERED": "1"}  # What it printed is in the log when it is killed.
 
 
 def _checked(answer: dict[str, Any]) -> Result:
     """A call's answer, checked: user code can reach whatever writes it."""
-    outcome, score, metrics, error = (answer.get(name) for name in ("outcome", "score", "metrics", "error"))
+    outcome, score, metrics, error = (
+        answer.get(name) for name in ("outcome", "score", "metrics", "error")
+    )
     numbers = {"score": score} if outcome == "ok" else {}
     numbers |= metrics if isinstance(metrics, dict) else {"metrics": None}
     said = outcome == "ok" if error is None else outcome in UNSCORED and isinstance(error, str)
@@ -179,7 +222,12 @@ def _checked(answer: dict[str, Any]) -> Result:
         raise BadAnswer("it is no result")
     if not all(isinstance(name, str) for name in numbers):
         raise BadAnswer("it is no result")
-    return {"outcome": outcome, "score": score if outcome == "ok" else None, "metrics": metrics, "error": error}
+    return {
+        "outcome": outcome,
+        "score": score if outcome == "ok" else None,
+        "metrics": metrics,
+        "error": error,
+    }
 
 
 class _Output:
@@ -189,7 +237,9 @@ class _Output:
         assert popen.stdout
         self._pipe = popen.stdout
         self._left = OUTPUT_BYTES_MAX
-        self._thread = threading.Thread(target=self._copy, name=f"holdfast-output-{popen.pid}", daemon=True)
+        self._thread = threading.Thread(
+            target=self._copy, name=f"holdfast-output-{popen.pid}", daemon=True
+        )
         self._thread.start()
 
     def begin_call(self) -> None:
@@ -208,5 +258,6 @@ class _Output:
                 os.write(STDERR, kept)
                 if self._left <= 0:
                     os.write(
-                        STDERR, f"\n[a reward call prints more than {OUTPUT_BYTES_MAX} bytes: left out]\n".encode()
+                        STDERR,
+                        f"\n[a reward call prints more than {OUTPUT_BYTES_MAX} bytes: left out]\n".encode(),
                     )

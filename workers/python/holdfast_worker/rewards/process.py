@@ -1,7 +1,8 @@
-"""One process of the reward pool: `python -m holdfast_worker.rewards.process REWARD_CODE_AS_JSON`.
+"""
+One process of the reward pool: `python -m holdfast_worker.rewards.process REWARD_CODE_AS_JSON`.
 
-Imports a user's function and calls it on its main thread (graders that set alarms need that). What the user's code
-prints goes to the log: the channel has its own descriptor.
+Imports a user's function and calls it on its main thread (graders that set alarms need that). What
+the user's code prints goes to the log: the channel has its own descriptor.
 """
 
 from __future__ import annotations
@@ -32,7 +33,11 @@ METRICS_MAX = 100
 NAME_CHARS_MAX = 200
 GIVEN = ("prompt", "completion", "row", "tokens")
 NOTHING_TO_GRADE_BY = "it returned None: there is nothing to grade by"
-OWN_FRAMES = (str(Path(__file__).resolve().parent), str(Path(asyncio.__file__).parent), "<frozen importlib")
+OWN_FRAMES = (
+    str(Path(__file__).resolve().parent),
+    str(Path(asyncio.__file__).parent),
+    "<frozen importlib",
+)
 
 
 class BadReturn(Exception):
@@ -67,7 +72,10 @@ def _load_file(path: Path) -> Any:
 
 @dataclass(frozen=True)
 class Parameters:
-    """What a function takes by name: of a sample (`GIVEN`), and columns of its row, of which some have a default."""
+    """
+    What a function takes by name: of a sample (`GIVEN`), and columns of its row, of which some have
+    a default.
+    """
 
     given: tuple[str, ...]
     columns: tuple[str, ...]
@@ -77,12 +85,18 @@ class Parameters:
     def of(cls, function: Callable[..., Any]) -> Parameters:
         every = inspect.signature(function).parameters.values()
         takes_all = any(one.kind is one.VAR_KEYWORD for one in every)
-        by_place = [one.name for one in every if one.kind is one.POSITIONAL_ONLY and one.default is one.empty]
+        by_place = [
+            one.name
+            for one in every
+            if one.kind is one.POSITIONAL_ONLY and one.default is one.empty
+        ]
         if by_place:
             raise TypeError(
                 f"Cannot call it because it takes {by_place[0]!r} by its place only: arguments are given by name"
             )
-        by_name = [one for one in every if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)]
+        by_name = [
+            one for one in every if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)
+        ]
         names = {one.name for one in by_name}
         columns = [one for one in by_name if one.name not in GIVEN]
         return cls(
@@ -94,7 +108,9 @@ class Parameters:
     def accepted(self, item: dict[str, Any]) -> dict[str, Any]:
         """The keyword arguments for a sample."""
         row = item.get("row") or {}
-        return {name: item.get(name) for name in self.given} | {name: row[name] for name in self.columns if name in row}
+        return {name: item.get(name) for name in self.given} | {
+            name: row[name] for name in self.columns if name in row
+        }
 
 
 def checked(returned: Any) -> tuple[float | None, dict[str, float]]:
@@ -106,15 +122,23 @@ def checked(returned: Any) -> tuple[float | None, dict[str, float]]:
     if not isinstance(returned, dict):
         return _number("score", returned), {}
     if "score" not in returned:
-        raise BadReturn(f"returned a dict without 'score': its keys are {sorted(map(str, returned))}")
+        raise BadReturn(
+            f"returned a dict without 'score': its keys are {sorted(map(str, returned))}"
+        )
     inner = returned.get("metrics") or {}
     if not isinstance(inner, dict):
-        raise BadReturn(f"returned metrics that are a {type(inner).__name__}: expected a dict of numbers")
+        raise BadReturn(
+            f"returned metrics that are a {type(inner).__name__}: expected a dict of numbers"
+        )
     more = {**returned, **inner}
     if len(more) > METRICS_MAX:
         raise BadReturn(f"returned {len(more)} numbers: expected at most {METRICS_MAX}")
     named = {printable(str(key), NAME_CHARS_MAX): value for key, value in more.items()}
-    metrics = {name: _number(name, value) for name, value in named.items() if name not in ("score", "metrics")}
+    metrics = {
+        name: _number(name, value)
+        for name, value in named.items()
+        if name not in ("score", "metrics")
+    }
     return _number("score", returned["score"]), metrics
 
 
@@ -125,11 +149,15 @@ def _number(name: str, value: Any) -> float:
         except (RuntimeError, ValueError, TypeError):
             pass
     if not isinstance(value, (int, float)):  # bool is an int: a grader may say True.
-        raise BadReturn(f"returned {name} {value!r:.200}, a {type(value).__name__}: expected a number")
+        raise BadReturn(
+            f"returned {name} {value!r:.200}, a {type(value).__name__}: expected a number"
+        )
     try:
         number = float(value)
     except OverflowError:
-        raise BadReturn(f"returned {name}, an integer that no float can hold: expected a finite number") from None
+        raise BadReturn(
+            f"returned {name}, an integer that no float can hold: expected a finite number"
+        ) from None
     if not math.isfinite(number):
         raise BadReturn(f"returned {name} {number}: expected a finite number")
     return number
@@ -171,7 +199,9 @@ class Process:
             message = self._channel.receive()
             answer = handlers[message["type"]](message)
             if _getpid() != self._pid:
-                _exit(0)  # A child that the user's code forked and that returned as if it were its parent.
+                _exit(
+                    0
+                )  # A child that the user's code forked and that returned as if it were its parent.
             is_clear = self._clear_up(keep=message["type"] == "load")
             self._channel.send({**answer, "nonce": message["nonce"]})
             if not is_clear:
@@ -181,7 +211,9 @@ class Process:
         try:
             self._function = load_function(self._code.function)
             self._parameters = Parameters.of(self._function)
-        except BaseException as error:  # User code runs at import: whatever it raises is the answer.
+        except (
+            BaseException
+        ) as error:  # User code runs at import: whatever it raises is the answer.
             return {"error": user_traceback(error)}
         return {"error": None, "needs": list(self._parameters.needs), "isolated": self._isolated}
 
@@ -230,7 +262,9 @@ class Process:
         used = resource.getrusage(resource.RUSAGE_SELF)
         _, hard = resource.getrlimit(resource.RLIMIT_CPU)
         soft = math.ceil(used.ru_utime + used.ru_stime + self._code.cpu_s)
-        resource.setrlimit(resource.RLIMIT_CPU, (soft if hard == resource.RLIM_INFINITY else min(soft, hard), hard))
+        resource.setrlimit(
+            resource.RLIMIT_CPU, (soft if hard == resource.RLIM_INFINITY else min(soft, hard), hard)
+        )
 
     def _clear_up(self, *, keep: bool) -> bool:
         """Removes what a call leaves behind, its directory and its processes, before the next one.

@@ -1,4 +1,6 @@
-"""A trained reward model as a reward: read once, asked in batches, the same bits for the same samples."""
+"""
+A trained reward model as a reward: read once, asked in batches, the same bits for the same samples.
+"""
 
 from __future__ import annotations
 
@@ -36,15 +38,22 @@ class RewardModel:
         require_head(path)
         self.tokenizer = source.tokenizer
         ends_by_template = settings["turn_end"] == "template"
-        self.chat = {"template_arguments": settings["template_arguments"]} if ends_by_template else None
+        self.chat = (
+            {"template_arguments": settings["template_arguments"]} if ends_by_template else None
+        )
         self.ends = end_tokens(self.tokenizer, path)
-        self.model = source.open_model(settings["dtype"]).to(self.device).eval().requires_grad_(False)
+        self.model = (
+            source.open_model(settings["dtype"]).to(self.device).eval().requires_grad_(False)
+        )
         self.tokens_max: int = settings["batch_tokens_max"]
 
-    def score(self, items: Sequence[Item], between: Callable[[int], None] = lambda done: None) -> list[Result]:
+    def score(
+        self, items: Sequence[Item], between: Callable[[int], None] = lambda done: None
+    ) -> list[Result]:
         """
-        One result per item {id, prompt, completion, token_ids?}, in order. Which samples share a batch follows from the
-        items alone. `between(done)` is called after each batch; what it raises ends the work.
+        One result per item {id, prompt, completion, token_ids?}, in order. Which samples share a
+        batch follows from the items alone. `between(done)` is called after each batch; what it
+        raises ends the work.
         """
         from holdfast_worker.trainer.batch import cut
 
@@ -75,7 +84,9 @@ class RewardModel:
         """
         prompt, text = item["prompt"], item["completion"]
         end = turn_end(self.tokenizer, prompt, self.chat)
-        sampled = self._spelled(item.get("token_ids") or [], {"text": text, "ends": self.ends | {end}})
+        sampled = self._spelled(
+            item.get("token_ids") or [], {"text": text, "ends": self.ends | {end}}
+        )
         if sampled is None:
             tokens = encode_supervised(self.tokenizer, prompt, text, self.chat)[0]
         else:
@@ -109,7 +120,9 @@ class RewardModel:
 
 def require_head(path: str) -> None:
     """A language model would get a head of zeros, and every sample the same score."""
-    heads = [tensor.shape for tensor in weights.locate_tensors(path) if tensor.name == "score.weight"]
+    heads = [
+        tensor.shape for tensor in weights.locate_tensors(path) if tensor.name == "score.weight"
+    ]
     if not heads:
         raise BadDataError(
             f"Cannot score with '{path}' "
@@ -126,7 +139,12 @@ def require_head(path: str) -> None:
 def _scored(item: Item, score: float, ms: float) -> Result:
     if math.isfinite(score):
         return _result(item, "ok", score=score, ms=ms)
-    return _result(item, "bad_return", error=f"the reward model's score is {score}: expected a finite number", ms=ms)
+    return _result(
+        item,
+        "bad_return",
+        error=f"the reward model's score is {score}: expected a finite number",
+        ms=ms,
+    )
 
 
 def _result(
@@ -137,4 +155,11 @@ def _result(
     error: str | None = None,
     ms: float = 0.0,
 ) -> Result:
-    return {"id": item["id"], "outcome": outcome, "score": score, "metrics": {}, "error": error, "ms": ms}
+    return {
+        "id": item["id"],
+        "outcome": outcome,
+        "score": score,
+        "metrics": {},
+        "error": error,
+        "ms": ms,
+    }

@@ -1,7 +1,9 @@
-"""A reward function tried alone, as the pool would run it, or a reward model.
+"""
+A reward function tried alone, as the pool would run it, or a reward model.
 
-`python -m holdfast_worker.rewards.try_function path.py:fn --process JSON [--timeout-ms N]`, or with a DIRECTORY alone,
-reads items as JSON lines {id, prompt, completion, row, tokens?} and writes one result with its time for each.
+`python -m holdfast_worker.rewards.try_function path.py:fn --process JSON [--timeout-ms N]`, or with
+a DIRECTORY alone, reads items as JSON lines {id, prompt, completion, row, tokens?} and writes one
+result with its time for each.
 """
 
 from __future__ import annotations
@@ -21,7 +23,9 @@ from holdfast_worker.wire_types import RewardModelSettings
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m holdfast_worker.rewards.try_function")
     parser.add_argument("function", help="path.py:function, or a reward model's directory")
-    parser.add_argument("--process", type=json.loads, help="what its process may use, as JSON: RewardCode's fields")
+    parser.add_argument(
+        "--process", type=json.loads, help="what its process may use, as JSON: RewardCode's fields"
+    )
     parser.add_argument("--timeout-ms", type=float, default=10_000)
     arguments = parser.parse_args()
     model = pool = None
@@ -34,7 +38,11 @@ def main() -> int:
             if not line.strip():
                 continue
             item = {"id": str(number), **json.loads(line)}
-            for result in model.score([item]) if model else pool.score([item], timeout_ms=arguments.timeout_ms):
+            for result in (
+                model.score([item])
+                if model
+                else pool.score([item], timeout_ms=arguments.timeout_ms)
+            ):
                 print(json.dumps(result), flush=True)
     except (UserCodeError, BadDataError) as error:
         print(error, file=sys.stderr)

@@ -42,7 +42,11 @@ class Worker:
         """Calls the function for each item."""
         items = whole_items(io.read_given(args.shared), args.items)
         pool = self._pool(RewardCode.of(args.function, args.process))
-        return {"results": pool.score(items, timeout_ms=args.timeout_ms, between=telling(io, len(items)))}
+        return {
+            "results": pool.score(
+                items, timeout_ms=args.timeout_ms, between=telling(io, len(items))
+            )
+        }
 
     def score_by_model(self, args: RewardScoreByModel, io: OperationIO) -> RewardScoreByModelAnswer:
         """Asks the model about all items."""
@@ -68,7 +72,9 @@ class Worker:
             pool.close()
 
 
-def whole_items(shared: dict[str, Any], items: Sequence[FunctionItem] | Sequence[ModelItem]) -> list[dict[str, Any]]:
+def whole_items(
+    shared: dict[str, Any], items: Sequence[FunctionItem] | Sequence[ModelItem]
+) -> list[dict[str, Any]]:
     """Each item with what all of them have in common, which travels once."""
     return [{**shared, **item} for item in items]
 

@@ -1,4 +1,6 @@
-"""Publications that are adapters: the base model is opened once, and only the adapter is replaced."""
+"""
+Publications that are adapters: the base model is opened once, and only the adapter is replaced.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,9 @@ from typing import Any
 from holdfast_worker import weights
 from holdfast_worker.operation import BadDataError
 
-PEFT_NAME = ".default"  # What PEFT puts into the names of the one adapter in a model; files leave it out.
+PEFT_NAME = (
+    ".default"  # What PEFT puts into the names of the one adapter in a model; files leave it out.
+)
 NOISE_STD = 0.02
 # What vLLM takes as max_lora_rank.
 VLLM_RANKS = (8, 16, 32, 64, 128, 256, 320, 512)
@@ -42,8 +46,14 @@ def with_adapter(model: Any, directory: str, *, noise: Any = None) -> Any:
             "set trainer.lora.publish: merged"
         ) from error
     if noise is None:
-        return PeftModel.from_pretrained(model, directory, autocast_adapter_dtype=False).to(model.dtype).eval()
-    adapted = get_peft_model(model, LoraConfig.from_pretrained(directory), autocast_adapter_dtype=False)
+        return (
+            PeftModel.from_pretrained(model, directory, autocast_adapter_dtype=False)
+            .to(model.dtype)
+            .eval()
+        )
+    adapted = get_peft_model(
+        model, LoraConfig.from_pretrained(directory), autocast_adapter_dtype=False
+    )
     for tensor in tensors_by_file_name(adapted).values():
         noise(tensor)
     return adapted.to(model.dtype).eval()
@@ -52,7 +62,9 @@ def with_adapter(model: Any, directory: str, *, noise: Any = None) -> Any:
 def tensors_by_file_name(adapted: Any) -> dict[str, Any]:
     """The adapter's own tensors, by the names that they have in a PEFT directory."""
     state = adapted.state_dict(keep_vars=True)
-    return {name.replace(PEFT_NAME, ""): tensor for name, tensor in state.items() if ".lora_" in name}
+    return {
+        name.replace(PEFT_NAME, ""): tensor for name, tensor in state.items() if ".lora_" in name
+    }
 
 
 def write_noise(directory: str, target: str, seed: int) -> None:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import Tensor
+
+from holdfast_worker.wire_types import Sampling
 
 REFUSED = float("-inf")
 
 
-def log_distribution(logits: Tensor, sampling: dict[str, Any]) -> Tensor:
-    """log pi [B, V] float32: logits divided by the temperature, then top-k, then top-p of what is left, renormalised.
+def log_distribution(logits: Tensor, sampling: Sampling) -> Tensor:
+    """
+    log pi [B, V] float32: logits divided by the temperature, then top-k, then top-p of what is
+    left, renormalised.
 
-    Tokens as likely as the k-th stay in. Temperature 0 is greedy, its log-probabilities are at temperature 1.
+    Tokens as likely as the k-th stay in. Temperature 0 is greedy, its log-probabilities are at
+    temperature 1.
     """
     scaled = logits.float()
     temperature = sampling["temperature"]
@@ -30,7 +33,10 @@ def log_distribution(logits: Tensor, sampling: dict[str, Any]) -> Tensor:
 
 
 def _nucleus(scaled: Tensor, top_p: float) -> Tensor:
-    """Keeps the likeliest tokens up to the first with which their sum reaches `top_p`; ties by token id."""
+    """
+    Keeps the likeliest tokens up to the first with which their sum reaches `top_p`; ties by token
+    id.
+    """
     ordered, order = torch.sort(scaled, dim=-1, descending=True, stable=True)
     probability = torch.softmax(ordered, dim=-1)
     before = torch.cumsum(probability, dim=-1, dtype=torch.float64) - probability
@@ -38,11 +44,12 @@ def _nucleus(scaled: Tensor, top_p: float) -> Tensor:
     return scaled.masked_fill(refused, REFUSED)
 
 
-def choose(logits: Tensor, uniform: Tensor, sampling: dict[str, Any]) -> tuple[Tensor, Tensor]:
-    """(tokens [B] int64, log-probabilities [B] float32). `uniform`: [B] float64 in [0, 1 - 2**-52].
+def choose(logits: Tensor, uniform: Tensor, sampling: Sampling) -> tuple[Tensor, Tensor]:
+    """
+    (tokens [B] int64, log-probabilities [B] float32). `uniform`: [B] float64 in [0, 1 - 2**-52].
 
-    The token is the first whose cumulated probability exceeds uniform * total: the sum is float64, so a token of
-    probability 0 is never taken and the last one is always reached.
+    The token is the first whose cumulated probability exceeds uniform * total: the sum is float64,
+    so a token of probability 0 is never taken and the last one is always reached.
     """
     logp = log_distribution(logits, sampling)
     if sampling["temperature"] == 0:
@@ -50,6 +57,7 @@ def choose(logits: Tensor, uniform: Tensor, sampling: dict[str, Any]) -> tuple[T
     else:
         cumulated = torch.cumsum(torch.exp(logp), dim=-1, dtype=torch.float64)
         target = uniform[:, None] * cumulated[:, -1:]
-        # Not-a-number logits would point past the end; they are refused by name once the slab is done.
+        # Not-a-number logits would point past the end; they are refused by name once the slab is
+        # done.
         tokens = torch.searchsorted(cumulated, target, right=True).clamp_(max=logp.shape[-1] - 1)
     return tokens.squeeze(-1), logp.gather(-1, tokens).squeeze(-1)

@@ -1,8 +1,11 @@
-"""One more token for every row: the model's own weights and kernels in its own order, without the Python around them.
+"""
+One more token for every row: the model's own weights and kernels in its own order, without the
+Python around them.
 
-A small model spends a good part of a decoding step between kernels: module calls, masks, keyword checks. This walks the
-layers of Llama-shaped models by hand. It is used only where it gives the bits of the model's own forward, which is
-tried when a model is opened, and it keeps no copy of any weight.
+A small model spends a good part of a decoding step between kernels: module calls, masks, keyword
+checks. This walks the layers of Llama-shaped models by hand. It is used only where it gives the
+bits of the model's own forward, which is tried when a model is opened, and it keeps no copy of any
+weight.
 """
 
 from __future__ import annotations
@@ -29,7 +32,9 @@ class _Layer:
     mlp: Any
     before: tuple[Tensor, float]  # weight and epsilon of the norm before attention
     between: tuple[Tensor, float]
-    projections: tuple[tuple[Tensor, Tensor | None], ...]  # query, key, value, output, gate, up, down
+    projections: tuple[
+        tuple[Tensor, Tensor | None], ...
+    ]  # query, key, value, output, gate, up, down
 
 
 class Decoder:
@@ -45,7 +50,10 @@ class Decoder:
         self.head = _linear_of(model.lm_head)
 
     def forward(self, ids: Tensor, position: Tensor, cache: Any, mask: Tensor | None) -> Tensor:
-        """Logits [B, V] after `ids` [B, 1] at `position` [B, 1]. `mask`: [B, T] 1 on real tokens; None: no padding."""
+        """
+        Logits [B, V] after `ids` [B, 1] at `position` [B, 1]. `mask`: [B, T] 1 on real tokens;
+        None: no padding.
+        """
         hidden = functional.embedding(ids, self.embedding)
         if mask is not None:
             mask = create_causal_mask(self.config, hidden, mask, cache, position)
@@ -56,12 +64,18 @@ class Decoder:
             shape = (*normed.shape[:-1], -1, layer.attention.head_dim)
             q = _turned(functional.linear(normed, *query).view(shape).transpose(1, 2), cos, sin)
             k = _turned(functional.linear(normed, *key).view(shape).transpose(1, 2), cos, sin)
-            keys, values = cache.layers[place].update(k, functional.linear(normed, *value).view(shape).transpose(1, 2))
+            keys, values = cache.layers[place].update(
+                k, functional.linear(normed, *value).view(shape).transpose(1, 2)
+            )
             scaling = layer.attention.scaling
-            seen, _ = sdpa_attention_forward(layer.attention, q, keys, values, mask, scaling=scaling)
+            seen, _ = sdpa_attention_forward(
+                layer.attention, q, keys, values, mask, scaling=scaling
+            )
             hidden = hidden + functional.linear(seen.reshape(*hidden.shape[:-1], -1), *output)
             normed = _normed(hidden, layer.between)
-            wide = layer.mlp.act_fn(functional.linear(normed, *gate)) * functional.linear(normed, *up)
+            wide = layer.mlp.act_fn(functional.linear(normed, *gate)) * functional.linear(
+                normed, *up
+            )
             hidden = hidden + functional.linear(wide, *down)
         return functional.linear(_normed(hidden, self.norm), *self.head)[:, -1]
 
@@ -82,7 +96,9 @@ def _layer(layer: Any) -> _Layer:
         mlp,
         _norm_of(layer.input_layernorm),
         _norm_of(layer.post_attention_layernorm),
-        tuple(_linear_of(linear) for linear in (*linears, mlp.gate_proj, mlp.up_proj, mlp.down_proj)),
+        tuple(
+            _linear_of(linear) for linear in (*linears, mlp.gate_proj, mlp.up_proj, mlp.down_proj)
+        ),
     )
 
 
@@ -103,8 +119,12 @@ def decoder_of(model: Any) -> Decoder | None:
     """A decoder that was tested to have this model's own bits; None if there is none."""
     if type(model).__name__ not in ARCHITECTURES or model.config._attn_implementation != "sdpa":
         return None
-    linears = (part for name, part in model.named_modules() if name.endswith("_proj") or name == "lm_head")
-    if any(type(linear) is not nn.Linear for linear in linears):  # An adapter wraps it and changes its output.
+    linears = (
+        part for name, part in model.named_modules() if name.endswith("_proj") or name == "lm_head"
+    )
+    if any(
+        type(linear) is not nn.Linear for linear in linears
+    ):  # An adapter wraps it and changes its output.
         return None
     decoder = Decoder(model)
     return decoder if all(_agrees(decoder, model, padded) for padded in (False, True)) else None
@@ -119,12 +139,23 @@ def _agrees(decoder: Decoder, model: Any, padded: bool) -> bool:
     mask[0, 0] = 0 if padded else 1
     caches = [new_cache(model.config, 2) for _ in range(2)]
     for cache in caches:
-        model(input_ids=ids, attention_mask=mask, position_ids=positions(mask), past_key_values=cache, use_cache=True)
+        model(
+            input_ids=ids,
+            attention_mask=mask,
+            position_ids=positions(mask),
+            past_key_values=cache,
+            use_cache=True,
+        )
     for _ in range(2):
         mask = torch.cat([mask, mask.new_ones(4, 1)], dim=-1)
         given, last = mask if padded else None, ids[:, -1:]
         position = mask.sum(-1, keepdim=True) - 1
-        how = {"attention_mask": given, "position_ids": position, "past_key_values": caches[0], "use_cache": True}
+        how = {
+            "attention_mask": given,
+            "position_ids": position,
+            "past_key_values": caches[0],
+            "use_cache": True,
+        }
         expected = model(input_ids=last, **how).logits[:, -1]
         if not torch.equal(decoder.forward(last, position, caches[1], given), expected):
             return False

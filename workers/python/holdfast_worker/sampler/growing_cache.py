@@ -21,7 +21,9 @@ class GrowingLayer(DynamicLayer):
         self.ahead = ahead
         self.room: tuple[Tensor, Tensor] | None = None
 
-    def update(self, key_states: Tensor, value_states: Tensor, *_: Any, **__: Any) -> tuple[Tensor, Tensor]:
+    def update(
+        self, key_states: Tensor, value_states: Tensor, *_: Any, **__: Any
+    ) -> tuple[Tensor, Tensor]:
         if not self.is_initialized:
             self.lazy_initialization(key_states, value_states)
         length = self.get_seq_length()
@@ -38,7 +40,10 @@ class GrowingLayer(DynamicLayer):
         # Grows by a quarter each time, so that long completions copy a bounded number of times.
         capacity = end + max(self.ahead, end // 4)
         batch, heads, _, width = like.shape
-        room = like.new_empty((batch, heads, capacity, width)), like.new_empty((batch, heads, capacity, width))
+        room = (
+            like.new_empty((batch, heads, capacity, width)),
+            like.new_empty((batch, heads, capacity, width)),
+        )
         if length:
             room[0][:, :, :length] = self.keys
             room[1][:, :, :length] = self.values
@@ -54,10 +59,14 @@ class GrowingLayer(DynamicLayer):
 
 
 def new_cache(config: Any, tokens_max: int) -> Cache:
-    """What the library makes for the model, with growing layers in place of its concatenating ones."""
+    """
+    What the library makes for the model, with growing layers in place of its concatenating ones.
+    """
     ahead = min(tokens_max, BLOCK_TOKENS)
     cache = DynamicCache(config=config)
-    cache.layers = [GrowingLayer(ahead) if type(layer) is DynamicLayer else layer for layer in cache.layers]
+    cache.layers = [
+        GrowingLayer(ahead) if type(layer) is DynamicLayer else layer for layer in cache.layers
+    ]
     return cache
 
 

@@ -1,9 +1,12 @@
-"""Publications: reading one with its hashes checked, and the proof that its weights reached the kernels."""
+"""
+Publications: reading one with its hashes checked, and the proof that its weights reached the
+kernels.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -13,7 +16,8 @@ from holdfast_worker import weights
 from holdfast_worker.operation import BadDataError
 from holdfast_worker.sampler.engine import Engine
 from holdfast_worker.sampler.randomness import uniforms
-from holdfast_worker.wire_types import Publication
+from holdfast_worker.wire_answers import Probe
+from holdfast_worker.wire_types import Publication, TensorEntry
 
 PROBE_SEQUENCES = 8
 PROBE_TOKENS = 32
@@ -46,13 +50,13 @@ def read_tensors(publication: Publication) -> Iterator[tuple[str, Any]]:
         )
 
 
-def _check(directory: str, entry: Mapping[str, Any], tensor: Any) -> None:
+def _check(directory: str, entry: TensorEntry, tensor: Any) -> None:
     found = {
         "dtype": weights.tensor_dtype(tensor),
         "shape": list(tensor.shape),
         "sha256": hashlib.sha256(weights.tensor_bytes(tensor)).hexdigest(),
     }
-    recorded = {key: entry[key] for key in found}
+    recorded = {"dtype": entry["dtype"], "shape": entry["shape"], "sha256": entry["sha256"]}
     if found != recorded:
         raise BadDataError(
             f"Cannot load publication '{directory}' because tensor '{entry['name']}' is not the recorded one: "
@@ -67,15 +71,20 @@ def probe_sequences(vocabulary: int, length_max: int) -> list[list[int]]:
     return (uniforms(PROBE_SEED, rows, first=0, count=count) * vocabulary).astype(np.int64).tolist()
 
 
-def probe_record(logp: np.ndarray) -> dict[str, Any]:
-    """`Probe` of workers/roles/sampler.ts."""
+def probe_record(logp: np.ndarray) -> Probe:
     values = np.ascontiguousarray(logp, dtype="<f4")
-    return {"logp": [float(value) for value in values], "sha256": hashlib.sha256(values.tobytes()).hexdigest()}
+    return {
+        "logp": [float(value) for value in values],
+        "sha256": hashlib.sha256(values.tobytes()).hexdigest(),
+    }
 
 
 @dataclass(frozen=True)
 class Proof:
-    """What the probes said of the weights in the engine. `short`: of the first fixed sequence, `long`: of all eight."""
+    """
+    What the probes said of the weights in the engine. `short`: of the first fixed sequence, `long`:
+    of all eight.
+    """
 
     digest: str | None
     short: np.ndarray
@@ -95,11 +104,13 @@ def take_proof(engine: Engine, digest: str | None) -> Proof:
 
 
 def prove(engine: Engine, publication: Publication, previous: Proof) -> Proof:
-    """The proof of the publication just loaded, after `previous` (the noise, at first).
+    """
+    The proof of the publication just loaded, after `previous` (the noise, at first).
 
-    Other weights must give another probe: on the first sequence, else on all positions of eight, else a cold load
-    decides. An update can be too small to be seen, so only a cold load that differs from what is resident (by more than
-    the engine's starts differ among themselves) fails the publication.
+    Other weights must give another probe: on the first sequence, else on all positions of eight,
+    else a cold load decides. An update can be too small to be seen, so only a cold load that
+    differs from what is resident (by more than the engine's starts differ among themselves) fails
+    the publication.
     """
     proof = take_proof(engine, publication["digest"])
     changed = previous.digest != publication["digest"]
@@ -114,7 +125,9 @@ def prove(engine: Engine, publication: Publication, previous: Proof) -> Proof:
             f"as it was at digest {previous.digest}, a cold load of '{publication['dir']}' is off by up to "
             f"{off:.3g}. Replace this sampler"
         )
-    return take_proof(engine, publication["digest"])  # The cold load may be what is in the engine now.
+    return take_proof(
+        engine, publication["digest"]
+    )  # The cold load may be what is in the engine now.
 
 
 def _differ(left: np.ndarray, right: np.ndarray) -> bool:

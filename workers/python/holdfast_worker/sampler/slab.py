@@ -1,12 +1,16 @@
-"""One slab as it is recorded: MessagePack of `GeneratedSlab` (`data/trajectory.ts`), keys exactly as there."""
+"""
+One slab as it is recorded: MessagePack of `GeneratedSlab` (`data/trajectory.ts`), keys exactly as
+there.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import msgpack
 import numpy as np
+
+from holdfast_worker.wire_types import Sampling
 
 
 @dataclass(frozen=True)
@@ -39,7 +43,7 @@ class PromptGroup:
     completions: list[Completion] = field(default_factory=list)
 
 
-def pack_slab(slab: str, groups: list[PromptGroup], *, version: str, sampling: dict[str, Any]) -> bytes:
+def pack_slab(slab: str, groups: list[PromptGroup], *, version: str, sampling: Sampling) -> bytes:
     """The bytes of one slab; the same groups give the same bytes."""
     packed = [
         {
@@ -47,17 +51,22 @@ def pack_slab(slab: str, groups: list[PromptGroup], *, version: str, sampling: d
             "row_id": group.row_id,
             "prompt_text": group.prompt_text,
             "trajectories": [
-                _trajectory(sample, completion, {"prompt": group.prompt, "version": version})
+                _trajectory(sample, completion, prompt=group.prompt, version=version)
                 for sample, completion in enumerate(group.completions)
             ],
         }
         for group in groups
     ]
-    return msgpack.packb({"slab": slab, "version": version, "sampling": sampling, "groups": packed}, use_bin_type=True)
+    return msgpack.packb(
+        {"slab": slab, "version": version, "sampling": sampling, "groups": packed},
+        use_bin_type=True,
+    )
 
 
-def _trajectory(sample: int, completion: Completion, context: dict[str, Any]) -> dict[str, Any]:
-    prompt = np.asarray(context["prompt"], dtype="<i4")
+def _trajectory(
+    sample: int, completion: Completion, *, prompt: list[int], version: str
+) -> dict[str, object]:
+    tokens = np.asarray(prompt, dtype="<i4")
     start, end = len(prompt), len(prompt) + len(completion.tokens)
     mask = np.zeros(end, dtype=np.uint8)
     mask[start:] = 1
@@ -65,10 +74,10 @@ def _trajectory(sample: int, completion: Completion, context: dict[str, Any]) ->
     logp[start:] = completion.logp
     return {
         "sample": sample,
-        "tokens": np.concatenate([prompt, completion.tokens.astype("<i4")]).tobytes(),
+        "tokens": np.concatenate([tokens, completion.tokens.astype("<i4")]).tobytes(),
         "action_mask": mask.tobytes(),
         "behaviour_logp": logp.tobytes(),
-        "versions": [{"version": context["version"], "start": start, "end": end}],
+        "versions": [{"version": version, "start": start, "end": end}],
         "stop": completion.stop,
         "text": completion.text,
     }

@@ -21,14 +21,25 @@ def end_tokens(tokenizer: Any, model_path: str) -> frozenset[int]:
 
 
 def turn_ends(tokenizer: Any, prompts: Sequence[Prompt], chat: Chat) -> frozenset[int]:
-    """What ends the model's turn in these prompts' chats beside that, by the chat template; empty: there are none."""
+    """
+    What ends the model's turn in these prompts' chats beside that, by the chat template; empty:
+    there are none.
+    """
     chats = [prompt for prompt in prompts if not isinstance(prompt, str)]
-    return frozenset({turn_end(tokenizer, chats[0], chat)}) if chats and chat is not None else frozenset()
+    return (
+        frozenset({turn_end(tokenizer, chats[0], chat)})
+        if chats and chat is not None
+        else frozenset()
+    )
 
 
 def decode(tokenizer: Any, tokens: Sequence[int]) -> str:
-    """Text of tokens, special tokens included, nothing cleaned up: what was sampled is what is shown."""
-    return tokenizer.decode(list(tokens), skip_special_tokens=False, clean_up_tokenization_spaces=False)
+    """
+    Text of tokens, special tokens included, nothing cleaned up: what was sampled is what is shown.
+    """
+    return tokenizer.decode(
+        list(tokens), skip_special_tokens=False, clean_up_tokenization_spaces=False
+    )
 
 
 class Ending:
@@ -38,11 +49,15 @@ class Ending:
         self.tokenizer = tokenizer
         self.ends = ends
         self.stop = [text for text in stop if text]
-        # A token holds at least one byte: these cover any stop string, with room for the bytes of a cut character.
+        # A token holds at least one byte: these cover any stop string, with room for the bytes of a
+        # cut character.
         self.window = max((len(text.encode()) for text in self.stop), default=0) + 8
 
     def hits_stop(self, tokens: Sequence[int]) -> bool:
-        """Whether the text of these tokens has a stop string. Looks at the tail first: it runs after every token."""
+        """
+        Whether the text of these tokens has a stop string. Looks at the tail first: it runs after
+        every token.
+        """
         if not self.stop:
             return False
         tail = decode(self.tokenizer, tokens[-self.window :])

@@ -22,12 +22,12 @@ import numpy as np
 from holdfast_worker.gpu_memory import sharing
 from holdfast_worker.operation import BadDataError
 from holdfast_worker.sampler.adapters import vllm_rank, write_noise
-from holdfast_worker.sampler.engine import Watch
+from holdfast_worker.sampler.engine import EngineInfo, Watch
 from holdfast_worker.sampler.publication import read_tensors
 from holdfast_worker.sampler.randomness import request_seed
 from holdfast_worker.sampler.slab import Completion, SampleRequest
 from holdfast_worker.sampler.stopping import Ending, end_tokens
-from holdfast_worker.wire_types import Publication, SamplerSpec
+from holdfast_worker.wire_types import Publication, SamplerSpec, Sampling
 
 POLL_S = 0.2  # How often a running slab checks whether it was cancelled.
 EXTENSION = "holdfast_worker.sampler.vllm_extension.PublicationExtension"
@@ -45,9 +45,11 @@ RESERVED = frozenset(
     }
 )
 GIB = 1 << 30
-SHARED_FRACTION = 0.4  # Of a GPU that several processes share, for all their caches; the rest is weights and training.
-# What two starts on one GPU may differ by in a log-probability: compilation and tuning choose kernels again. On CPU
-# starts were measured to agree bit for bit. A step of bfloat16 is 0.06 at a logit of 8 to 16.
+# Of a GPU that several processes share, for all their caches; the rest is weights and training.
+SHARED_FRACTION = 0.4
+# What two starts on one GPU may differ by in a log-probability: compilation and tuning choose
+# kernels again. On CPU starts were measured to agree bit for bit. A step of bfloat16 is 0.06 at a
+# logit of 8 to 16.
 COLD_TOLERANCE_GPU = {"float32": 1e-3, "bfloat16": 0.25}
 
 Answer = TypeVar("Answer")
@@ -60,7 +62,9 @@ def gpu_bytes() -> int:
     return current_platform.get_device_total_memory()
 
 
-def memory_arguments(spec: SamplerSpec, *, total_bytes: int | None, processes: int) -> dict[str, Any]:
+def memory_arguments(
+    spec: SamplerSpec, *, total_bytes: int | None, processes: int
+) -> dict[str, Any]:
     """vLLM's arguments for its key-value cache. `total_bytes`: of the GPU, None on CPU.
     `processes`: on that GPU. With a given size, vLLM does not measure the GPU's free memory,
     which fails if a trainer allocates or frees memory meanwhile.
@@ -70,12 +74,17 @@ def memory_arguments(spec: SamplerSpec, *, total_bytes: int | None, processes: i
         return {}  # The user's own, whole.
     gib = spec.kv_cache_gib
     if total_bytes is None:
-        return {"kv_cache_memory_bytes": int((gib or 1) * GIB)}  # Without it vLLM takes most of the machine.
+        return {
+            "kv_cache_memory_bytes": int((gib or 1) * GIB)
+        }  # Without it vLLM takes most of the machine.
     if gib is None and processes == 1:
         return {}
     size = int(gib * GIB) if gib is not None else int(SHARED_FRACTION / processes * total_bytes)
     # Only checked against what is free at the start.
-    return {"kv_cache_memory_bytes": size, "gpu_memory_utilization": min(max(size / total_bytes, 0.01), 0.9)}
+    return {
+        "kv_cache_memory_bytes": size,
+        "gpu_memory_utilization": min(max(size / total_bytes, 0.01), 0.9),
+    }
 
 
 class VllmEngine:
@@ -94,21 +103,26 @@ class VllmEngine:
         self.model_path = ""
         self.requests = 0  # Ever made, for their names.
         self.adapter: Any = None  # The one that requests are answered with.
-        self.adapter_rank: int | None = None  # What the engine was started for; None: publications are whole models.
+        self.adapter_rank: int | None = (
+            None  # What the engine was started for; None: publications are whole models.
+        )
         self.adapters = 0  # Ever taken.
         self.loop = asyncio.new_event_loop()
 
-    def boot(self) -> dict[str, Any]:
+    def boot(self) -> EngineInfo:
         options = self.spec.vllm
         refused = sorted(RESERVED & set(options))
         if refused:
-            raise BadDataError(f"Cannot start vLLM as `sampler.vllm` sets {refused}: these are the sampler's own")
+            raise BadDataError(
+                f"Cannot start vLLM as `sampler.vllm` sets {refused}: these are the sampler's own"
+            )
         threads = str(self.spec.threads)
         package_root = str(Path(__file__).resolve().parents[2])
         defaults = {
             "VLLM_CPU_OMP_THREADS_BIND": "nobind",  # Other workers share these cores.
             "VLLM_WORKER_MULTIPROC_METHOD": "spawn",
-            "VLLM_USE_FLASHINFER_SAMPLER": "0",  # It reports no log-probabilities, and compiles at startup.
+            # It reports no log-probabilities, and compiles at startup.
+            "VLLM_USE_FLASHINFER_SAMPLER": "0",
             "VLLM_NO_USAGE_STATS": "1",
             "VLLM_LOGGING_LEVEL": "WARNING",
             "HF_HUB_OFFLINE": "1",
@@ -136,7 +150,10 @@ class VllmEngine:
         if not self.on_cpu:
             self.cold_tolerance = COLD_TOLERANCE_GPU[self.spec.dtype]
         threading.Thread(target=self.loop.run_forever, name="vllm", daemon=True).start()
-        return {"device": device, "packages": {"torch": torch.__version__, "vllm": vllm.__version__}}
+        return {
+            "device": device,
+            "packages": {"torch": torch.__version__, "vllm": vllm.__version__},
+        }
 
     def open_noise(self, model_path: str) -> None:
         self.close()
@@ -144,7 +161,9 @@ class VllmEngine:
         self._start(model_path, "dummy")
 
     def open_adapter(self, publication: Publication) -> None:
-        """vLLM takes adapters request by request: until the first publication there is one of noise."""
+        """
+        vLLM takes adapters request by request: until the first publication there is one of noise.
+        """
         self.close()
         assert "base" in publication
         self.model_path, self.adapter = publication["base"]["dir"], None
@@ -164,17 +183,25 @@ class VllmEngine:
     def _start(self, directory: str, load_format: str) -> None:
         from vllm.engine.arg_utils import AsyncEngineArgs
 
-        lora = {"enable_lora": True, "max_lora_rank": self.adapter_rank, "max_loras": 1, "max_cpu_loras": 1}
+        lora = {
+            "enable_lora": True,
+            "max_lora_rank": self.adapter_rank,
+            "max_loras": 1,
+            "max_cpu_loras": 1,
+        }
 
         arguments: dict[str, Any] = {
             "enforce_eager": self.on_cpu,  # Compiling costs more than it saves there.
-            "enable_prefix_caching": True,  # A group's samples share their prompt; dropped at every publication.
+            # A group's samples share their prompt; dropped at every publication.
+            "enable_prefix_caching": True,
             "disable_log_stats": True,
             "seed": self.spec.seed % 2**31,
             "dtype": self.spec.dtype,
             "max_model_len": self.spec.max_model_len,
             "generation_config": "vllm",  # No sampling defaults out of the model's directory.
-            **memory_arguments(self.spec, total_bytes=None if self.on_cpu else gpu_bytes(), processes=sharing()),
+            **memory_arguments(
+                self.spec, total_bytes=None if self.on_cpu else gpu_bytes(), processes=sharing()
+            ),
             **self.spec.vllm,
             **(lora if self.adapter_rank else {}),
             "model": directory,
@@ -194,8 +221,13 @@ class VllmEngine:
 
         return AsyncLLM.from_engine_args(arguments)
 
-    def _call(self, work: Coroutine[Any, Any, Answer], check: Callable[[], None] = lambda: None) -> Answer:
-        """Runs `work` on the loop's thread and waits. `check` raises to give up: the work is then cancelled."""
+    def _call(
+        self, work: Coroutine[Any, Any, Answer], check: Callable[[], None] = lambda: None
+    ) -> Answer:
+        """
+        Runs `work` on the loop's thread and waits. `check` raises to give up: the work is then
+        cancelled.
+        """
         from vllm.v1.engine.exceptions import EngineDeadError
 
         future = asyncio.run_coroutine_threadsafe(work, self.loop)
@@ -209,7 +241,11 @@ class VllmEngine:
                     check()
         except EngineDeadError as error:
             # Nothing in this process can be repaired: it ends, so that the group is replaced.
-            print(f"Cannot continue sampling because vLLM's engine process died: {error}", file=sys.stderr, flush=True)
+            print(
+                f"Cannot continue sampling because vLLM's engine process died: {error}",
+                file=sys.stderr,
+                flush=True,
+            )
             os._exit(70)
         except BaseException:
             future.cancel()
@@ -222,13 +258,17 @@ class VllmEngine:
         if self.adapter_rank:
             count = self._take_adapter(publication)
         else:
-            counts = await self.llm.collective_rpc("holdfast_replace", kwargs={"publication": publication, **options})
+            counts = await self.llm.collective_rpc(
+                "holdfast_replace", kwargs={"publication": publication, **options}
+            )
             count = counts[0]
         for _ in range(RESET_TRIES_MAX):
             if await self.llm.reset_prefix_cache():
                 return count
             await asyncio.sleep(RESET_WAIT_S)
-        raise RuntimeError("Cannot publish because vLLM kept its prefix cache: a request holds the old version's keys")
+        raise RuntimeError(
+            "Cannot publish because vLLM kept its prefix cache: a request holds the old version's keys"
+        )
 
     def _take_adapter(self, publication: Publication) -> int:
         count = sum(1 for _ in read_tensors(publication))  # Each is hashed.
@@ -236,7 +276,10 @@ class VllmEngine:
         return count
 
     def _answer_with(self, name: str, directory: str) -> None:
-        """Names the adapter of all requests from here on; vLLM reads it with the first, which is the probe."""
+        """
+        Names the adapter of all requests from here on; vLLM reads it with the first, which is the
+        probe.
+        """
         from vllm.lora.request import LoRARequest
 
         self.adapters += 1  # An id always means one adapter.
@@ -244,7 +287,9 @@ class VllmEngine:
 
     def probe(self, sequences: Sequence[Sequence[int]]) -> np.ndarray:
         # One after the other: what shares a batch changes bits.
-        return np.concatenate([self._call(self._probe_one(list(sequence))) for sequence in sequences])
+        return np.concatenate(
+            [self._call(self._probe_one(list(sequence))) for sequence in sequences]
+        )
 
     async def _probe_one(self, tokens: list[int]) -> np.ndarray:
         from vllm import SamplingParams
@@ -252,10 +297,14 @@ class VllmEngine:
         params = SamplingParams(max_tokens=1, temperature=0, prompt_logprobs=0, detokenize=False)
         output = await self._finish(tokens, params)
         entries = output.prompt_logprobs[1:]
-        return np.array([entry[token].logprob for entry, token in zip(entries, tokens[1:])], dtype=np.float32)
+        return np.array(
+            [entry[token].logprob for entry, token in zip(entries, tokens[1:])], dtype=np.float32
+        )
 
     def cold_probe(self, directory: str, sequences: Sequence[Sequence[int]]) -> np.ndarray:
-        """Restarts on `directory`: two engines may not fit on one device. The cold engine then stays."""
+        """
+        Restarts on `directory`: two engines may not fit on one device. The cold engine then stays.
+        """
         self.close()
         self._start(self.model_path if self.adapter_rank else directory, "auto")
         return self.probe(sequences)
@@ -263,7 +312,7 @@ class VllmEngine:
     def sample(
         self,
         requests: Sequence[SampleRequest],
-        sampling: dict[str, Any],
+        sampling: Sampling,
         *,
         seed: int,
         watch: Watch,
@@ -279,7 +328,8 @@ class VllmEngine:
             try:
                 return list(await asyncio.gather(*tasks))
             finally:
-                for task in tasks:  # Cancels those still running after one has failed; it has no effect on the others.
+                # Cancels those still running after one has failed; it has no effect on the others.
+                for task in tasks:
                     task.cancel()
 
         def check() -> None:
@@ -308,14 +358,21 @@ class VllmEngine:
         output = (await self._finish(request.prompt, params)).outputs[0]
         tokens = list(output.token_ids)
         if output.finish_reason not in ("stop", "length"):
-            raise RuntimeError(f"Cannot finish draw {request.draw} because vLLM ended it with '{output.finish_reason}'")
-        logp = np.array([entry[token].logprob for entry, token in zip(output.logprobs, tokens)], dtype=np.float32)
+            raise RuntimeError(
+                f"Cannot finish draw {request.draw} because vLLM ended it with '{output.finish_reason}'"
+            )
+        logp = np.array(
+            [entry[token].logprob for entry, token in zip(output.logprobs, tokens)],
+            dtype=np.float32,
+        )
         if len(logp) != len(tokens) or not np.isfinite(logp).all():
             raise BadDataError(
                 f"Cannot sample draw {request.draw} because a log-probability is not finite or not there"
             )
         how["sampled"][0] += len(tokens)
-        return Completion(np.array(tokens, dtype=np.int32), logp, output.finish_reason, ending.text(tokens))
+        return Completion(
+            np.array(tokens, dtype=np.int32), logp, output.finish_reason, ending.text(tokens)
+        )
 
     async def _finish(self, tokens: list[int], params: Any) -> Any:
         from vllm.sampling_params import RequestOutputKind
@@ -323,7 +380,9 @@ class VllmEngine:
         params.output_kind = RequestOutputKind.FINAL_ONLY
         self.requests += 1
         name = f"h{self.requests}"
-        async for output in self.llm.generate({"prompt_token_ids": tokens}, params, name, lora_request=self.adapter):
+        async for output in self.llm.generate(
+            {"prompt_token_ids": tokens}, params, name, lora_request=self.adapter
+        ):
             final = output
         return final
 

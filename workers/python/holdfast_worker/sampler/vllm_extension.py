@@ -1,7 +1,9 @@
-"""What runs inside vLLM's own worker processes: weights replaced in place. Injected as `worker_extension_cls`.
+"""
+What runs inside vLLM's own worker processes: weights replaced in place. Injected as
+`worker_extension_cls`.
 
-Both of vLLM's model runners (0.32 has two on GPU) answer `get_model` and reload from an iterator layer by layer,
-keeping the storage that captured CUDA graphs read.
+Both of vLLM's model runners (0.32 has two on GPU) answer `get_model` and reload from an iterator
+layer by layer, keeping the storage that captured CUDA graphs read.
 """
 
 from __future__ import annotations
@@ -18,13 +20,18 @@ bind_stores_of_libraries()  # Each of vLLM's workers imports this before it join
 
 
 class PublicationExtension:
-    """A base class that vLLM adds to its worker, so none of its names may be one of the worker's."""
+    """
+    A base class that vLLM adds to its worker, so none of its names may be one of the worker's.
+    """
 
     model_runner: Any
     reload_weights: Callable[..., None]
 
     def holdfast_replace(self, publication: Publication) -> int:
-        """Replaces all weights by a publication's and returns how many tensors were handed over, hashes checked."""
+        """
+        Replaces all weights by a publication's and returns how many tensors were handed over,
+        hashes checked.
+        """
         model = self.model_runner.get_model()
         expected = {name for name, _ in model.named_parameters()}
         handed: list[str] = []
@@ -44,12 +51,16 @@ class PublicationExtension:
         self._publication_repack(model)
         return len(handed)
 
-    def _publication_tensors(self, publication: Publication, handed: list[str]) -> Iterator[tuple[str, Any]]:
+    def _publication_tensors(
+        self, publication: Publication, handed: list[str]
+    ) -> Iterator[tuple[str, Any]]:
         for name, tensor in read_tensors(publication):
             handed.append(name)
             yield name, tensor
 
-    def _publication_reload(self, model: Any, tensors: Iterator[tuple[str, Any]]) -> set[str] | None:
+    def _publication_reload(
+        self, model: Any, tensors: Iterator[tuple[str, Any]]
+    ) -> set[str] | None:
         """vLLM's own reload. It only warns about parameters that received nothing, so the loaded
         names are captured here.
         """
@@ -68,7 +79,10 @@ class PublicationExtension:
         return loaded[0]
 
     def _publication_repack(self, model: Any) -> None:
-        """On CPU a tied head computes from a packed copy that vLLM 0.32's reload leaves stale; elsewhere a no-op."""
+        """
+        On CPU a tied head computes from a packed copy that vLLM 0.32's reload leaves stale;
+        elsewhere a no-op.
+        """
         from vllm.model_executor.layers.vocab_parallel_embedding import VocabParallelEmbedding
 
         for module in model.modules():

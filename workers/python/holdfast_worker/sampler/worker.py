@@ -3,19 +3,32 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from typing import Any
+from typing import cast
 
 from holdfast_worker import weights
 from holdfast_worker.operation import BadDataError, OperationIO, RankContext
 from holdfast_worker.prompts import encode_prompt
 from holdfast_worker.sampler import publication as publications
 from holdfast_worker.sampler.adapters import check_base
-from holdfast_worker.sampler.engine import Engine, Watch
+from holdfast_worker.sampler.engine import Engine, EngineInfo, Watch
 from holdfast_worker.sampler.slab import PromptGroup, SampleRequest, pack_slab
 from holdfast_worker.sampler.stopping import turn_ends
-from holdfast_worker.wire import typed
-from holdfast_worker.wire_types import Draw, Publication, SamplerGenerate, SamplerLoad, SamplerProbe, SamplerSpec
+from holdfast_worker.wire import RankOperation, typed
+from holdfast_worker.wire_answers import (
+    NotResident,
+    SamplerGenerateAnswer,
+    SamplerLoadAnswer,
+    SamplerProbeAnswer,
+)
+from holdfast_worker.wire_types import (
+    Draw,
+    Publication,
+    SamplerGenerate,
+    SamplerLoad,
+    SamplerProbe,
+    SamplerSpec,
+    Sampling,
+)
 
 SAMPLING = (
     "temperature",
@@ -28,16 +41,19 @@ SAMPLING = (
 
 def make_engine(spec: SamplerSpec) -> Engine:
     """The engine named by the group's spec."""
-    name = spec.engine
-    if name == "huggingface":
+    if spec.engine == "huggingface":
         from holdfast_worker.sampler.huggingface import HuggingFaceEngine
 
         return HuggingFaceEngine(spec)
-    if name == "vllm":
-        from holdfast_worker.sampler.vllm_engine import VllmEngine
+    from holdfast_worker.sampler.vllm_engine import VllmEngine
 
-        return VllmEngine(spec)
-    raise BadDataError(f"Cannot start a sampler because its engine is '{name}': use huggingface or vllm")
+    return VllmEngine(spec)
+
+
+class SamplerInfo(EngineInfo):
+    """What a sampler is, as its group says."""
+
+    repeats: str
 
 
 class Worker:
@@ -45,27 +61,43 @@ class Worker:
 
     def __init__(self, context: RankContext) -> None:
         self.engine = make_engine(SamplerSpec.of(context.spec))
-        self.opened: str | None = None  # The model, or adapter's base, whose publications the engine accepts.
-        self.version: str | None = None  # The resident version; None from the first byte of a load until its proof.
-        self.proof: publications.Proof | None = None  # Of what is in the engine now; None: not known.
-        self.loaded: dict[str, Any] | None = None  # The answer that the resident version's load gave.
-        self.operations: dict[str, Callable[[dict[str, Any], OperationIO], dict[str, Any]]] = {
+        self.opened: str | None = (
+            None  # The model, or adapter's base, whose publications the engine accepts.
+        )
+        self.version: str | None = (
+            None  # The resident version; None from the first byte of a load until its proof.
+        )
+        self.proof: publications.Proof | None = (
+            None  # Of what is in the engine now; None: not known.
+        )
+        # The answer that the resident version's load gave.
+        self.loaded: SamplerLoadAnswer | None = None
+        self.operations: dict[str, RankOperation] = {
             "load": typed(SamplerLoad, self.load),
             "generate": typed(SamplerGenerate, self.generate),
             "probe": typed(SamplerProbe, self.probe),
         }
 
-    def boot(self) -> dict[str, Any]:
+    def boot(self) -> SamplerInfo:
         """Imports the engine. The model comes with `load`."""
         return {**self.engine.boot(), "repeats": self.engine.repeats}
 
-    def load(self, args: SamplerLoad, io: OperationIO) -> dict[str, Any]:
-        """Prepares (files checked, architecture open), transfers, proves, commits. Safe to run twice."""
+    def load(self, args: SamplerLoad, io: OperationIO) -> SamplerLoadAnswer:
+        """
+        Prepares (files checked, architecture open), transfers, proves, commits. Safe to run twice.
+        """
         started = time.monotonic()
         version, publication = args.version, args.publication
         if publication["version"] != version:
-            raise BadDataError(f"Cannot load version {version} because the publication is of {publication['version']}")
-        if self.loaded and self.version == version and self.proof and self.proof.digest == publication["digest"]:
+            raise BadDataError(
+                f"Cannot load version {version} because the publication is of {publication['version']}"
+            )
+        if (
+            self.loaded
+            and self.version == version
+            and self.proof
+            and self.proof.digest == publication["digest"]
+        ):
             return self.loaded
         io.progress("load", 0, 3)
         weights.verify_files(publication["dir"], publication["files"])
@@ -82,16 +114,23 @@ class Worker:
         self.loaded = {
             "version": version,
             "probe": publications.probe_record(proof.short),
-            "previous_probe": publications.probe_record(previous.short) if previous_version else None,
+            "previous_probe": publications.probe_record(previous.short)
+            if previous_version
+            else None,
             "tensors_loaded": count,
             "seconds": time.monotonic() - started,
         }
         return self.loaded
 
     def _open(self, model_path: str, publication: Publication) -> str:
-        """The architecture, or an adapter's base model, for publications of this kind. What is open now, as text."""
+        """
+        The architecture, or an adapter's base model, for publications of this kind. What is open
+        now, as text.
+        """
         base = publication.get("base")
-        wanted = f"model {model_path}" if base is None else f"adapter of {base['dir']} {base['digest']}"
+        wanted = (
+            f"model {model_path}" if base is None else f"adapter of {base['dir']} {base['digest']}"
+        )
         if self.opened == wanted:
             return wanted
         self.version = self.proof = self.loaded = self.opened = None
@@ -104,16 +143,21 @@ class Worker:
         self.opened = wanted
         return wanted
 
-    def generate(self, args: SamplerGenerate, io: OperationIO) -> dict[str, Any]:
+    def generate(
+        self, args: SamplerGenerate, io: OperationIO
+    ) -> SamplerGenerateAnswer | NotResident:
         """Samples one slab at exactly the requested version; its bytes are blob 0."""
         version = args.version
         if self.version is None or self.version != version:
             return {"not_resident": self.version}
         started = time.monotonic()
-        sampling = {name: args.sampling[name] for name in SAMPLING}
+        sampling = cast("Sampling", {name: args.sampling[name] for name in SAMPLING})
         draws = args.slab["draws"]
         groups = [self._group(draw) for draw in draws]
-        prompts, chat = [draw["row"]["prompt"] for draw in draws], draws[0].get("chat")  # All are of one split.
+        prompts, chat = (
+            [draw["row"]["prompt"] for draw in draws],
+            draws[0].get("chat"),
+        )  # All are of one split.
         ends = turn_ends(self.engine.tokenizer, prompts, chat)
         requests = [
             SampleRequest(group.draw, sample, group.prompt)
@@ -124,7 +168,9 @@ class Worker:
             progress=lambda tokens, total: io.progress("generate", tokens, total),
             check=io.check_cancelled,
         )
-        completions = iter(self.engine.sample(requests, sampling, seed=args.seed, watch=watch, ends=ends))
+        completions = iter(
+            self.engine.sample(requests, sampling, seed=args.seed, watch=watch, ends=ends)
+        )
         for group in groups:
             group.completions = [next(completions) for _ in range(args.samples_per_prompt)]
         io.blob(pack_slab(args.slab["id"], groups, version=version, sampling=sampling))
@@ -132,7 +178,9 @@ class Worker:
             "version": version,
             "groups": len(groups),
             "samples": len(requests),
-            "tokens": sum(len(completion.tokens) for group in groups for completion in group.completions),
+            "tokens": sum(
+                len(completion.tokens) for group in groups for completion in group.completions
+            ),
             "prompt_tokens": sum(len(request.prompt) for request in requests),
             "seconds": time.monotonic() - started,
         }
@@ -152,7 +200,7 @@ class Worker:
             )
         return PromptGroup(draw["draw"], row["row_id"], text, tokens)
 
-    def probe(self, args: SamplerProbe, io: OperationIO) -> dict[str, Any]:
+    def probe(self, args: SamplerProbe, io: OperationIO) -> SamplerProbeAnswer:
         """The probe of the weights in the engine, taken now."""
         if self.opened is None:
             raise BadDataError("Cannot probe because no model is open: load a version first")

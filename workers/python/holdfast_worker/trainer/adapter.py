@@ -1,4 +1,7 @@
-"""Low-rank adapters (LoRA, by PEFT) beside frozen weights: how they are made, merged, told apart and written."""
+"""
+Low-rank adapters (LoRA, by PEFT) beside frozen weights: how they are made, merged, told apart and
+written.
+"""
 
 from __future__ import annotations
 
@@ -13,17 +16,24 @@ from holdfast_worker.trainer.model_source import ModelSource
 
 PEFT_NAME = "default"  # Of the one adapter in the model; files leave it out.
 PREFIX = "base_model.model."  # What PEFT puts before the names of the model that it wraps.
-OF_MODEL = {"config.json", "generation_config.json"}  # Files of a model directory that an adapter's has not.
+OF_MODEL = {
+    "config.json",
+    "generation_config.json",
+}  # Files of a model directory that an adapter's has not.
 
 
-def adapted_source(lora: Mapping[str, Any], *, seed: int, path: Path, saved: Path | None, engine: Any) -> ModelSource:
+def adapted_source(
+    lora: Mapping[str, Any], *, seed: int, path: Path, saved: Path | None, engine: Any
+) -> ModelSource:
     """
-    The base model in `path` with the adapter that a checkpoint holds in `saved`, or a new one. On every rank; the base
-    must be the one that the checkpoint was trained beside, to the bit.
+    The base model in `path` with the adapter that a checkpoint holds in `saved`, or a new one. On
+    every rank; the base must be the one that the checkpoint was trained beside, to the bit.
     """
     source = ModelSource(path)
     digest = engine.gather(weights.digest_of_directory(path) if engine.rank == 0 else "")[0]
-    recorded = digest if saved is None else json.loads((saved / weights.BASE_NAME).read_text())["digest"]
+    recorded = (
+        digest if saved is None else json.loads((saved / weights.BASE_NAME).read_text())["digest"]
+    )
     if recorded != digest:
         raise BadDataError(
             f"Cannot load adapter '{saved}' "
@@ -35,10 +45,19 @@ def adapted_source(lora: Mapping[str, Any], *, seed: int, path: Path, saved: Pat
 
 
 class Adapter:
-    """`lora`: rank, alpha, dropout, targets, quantize. `saved`: the PEFT directory to begin with; None: a new one."""
+    """
+    `lora`: rank, alpha, dropout, targets, quantize. `saved`: the PEFT directory to begin with;
+    None: a new one.
+    """
 
     def __init__(
-        self, lora: Mapping[str, Any], *, seed: int, base: Path, base_digest: str, saved: Path | None = None
+        self,
+        lora: Mapping[str, Any],
+        *,
+        seed: int,
+        base: Path,
+        base_digest: str,
+        saved: Path | None = None,
     ) -> None:
         self.lora = lora
         self.seed = seed
@@ -49,8 +68,8 @@ class Adapter:
 
     def add_to(self, model: Any, dtype: str) -> Any:
         """
-        `model` as PEFT wraps it, its own weights frozen. One half of each adapter begins as zero, the other follows
-        from the seed: the same bits on every rank and at every load.
+        `model` as PEFT wraps it, its own weights frozen. One half of each adapter begins as zero,
+        the other follows from the seed: the same bits on every rank and at every load.
         """
         import torch
         from peft import LoraConfig, get_peft_model
@@ -101,7 +120,9 @@ class Adapter:
         own = {_file_name(name): p for name, p in adapted.named_parameters() if p.requires_grad}
         if saved.keys() != own.keys():
             odd = min(saved.keys() ^ own.keys())
-            raise BadDataError(f"Cannot load adapter '{directory}' as '{odd}' is not in both it and trainer.lora")
+            raise BadDataError(
+                f"Cannot load adapter '{directory}' as '{odd}' is not in both it and trainer.lora"
+            )
         with torch.no_grad():
             for name, parameter in own.items():
                 parameter.copy_(saved[name])
@@ -112,10 +133,17 @@ class Adapter:
 
     def tensors(self, found: dict[str, Any]) -> dict[str, Any]:
         """Of `found`, named as in the wrapped model, the adapter's, named as in its file."""
-        return {_file_name(name): tensor.contiguous() for name, tensor in found.items() if ".lora_" in name}
+        return {
+            _file_name(name): tensor.contiguous()
+            for name, tensor in found.items()
+            if ".lora_" in name
+        }
 
     def digest(self, tensors: dict[str, Any]) -> str:
-        """Of the policy, whatever form it is written in: the base's digest, then the adapter's tensors."""
+        """
+        Of the policy, whatever form it is written in: the base's digest, then the adapter's
+        tensors.
+        """
         prefix = weights.adapter_prefix(self._identity(), self.lora["alpha"])
         return weights.manifest_of_tensors(tensors, prefix=prefix)[1]
 
@@ -124,8 +152,8 @@ class Adapter:
 
     def merged(self, adapted: Any, found: dict[str, Any], dtype: str) -> dict[str, Any]:
         """
-        The model's own tensors with the adapter in them, computed in float32 and then cast. `found`: all of the wrapped
-        model's, whole. The base itself is not touched.
+        The model's own tensors with the adapter in them, computed in float32 and then cast.
+        `found`: all of the wrapped model's, whole. The base itself is not touched.
         """
         import torch
 
@@ -138,7 +166,10 @@ class Adapter:
             product = b @ a * (self.lora["alpha"] / self.lora["rank"])
             added = base + (product.T if layer.fan_in_fan_out else product)
             whole[weight] = added.to(target)
-        plain = {name.removeprefix(PREFIX).replace(".base_layer.", "."): tensor for name, tensor in whole.items()}
+        plain = {
+            name.removeprefix(PREFIX).replace(".base_layer.", "."): tensor
+            for name, tensor in whole.items()
+        }
         return {name: tensor for name, tensor in plain.items() if not _of_quantization(name)}
 
     def _float32(self, layer: Any, weight: Any) -> Any:
@@ -147,9 +178,13 @@ class Adapter:
         import bitsandbytes
 
         packed = layer.get_base_layer().weight  # It was read whole: ZeRO cuts no weights of 4 bits.
-        return bitsandbytes.functional.dequantize_4bit(packed.data, packed.quant_state).float().cpu()
+        return (
+            bitsandbytes.functional.dequantize_4bit(packed.data, packed.quant_state).float().cpu()
+        )
 
-    def write(self, directory: Path, *, adapted: Any, tensors: dict[str, Any], files: dict[str, bytes]) -> None:
+    def write(
+        self, directory: Path, *, adapted: Any, tensors: dict[str, Any], files: dict[str, bytes]
+    ) -> None:
         """A PEFT directory, with the tokenizer beside it. `tensors`: named as in its file."""
         from safetensors.torch import save_file
 
@@ -158,15 +193,26 @@ class Adapter:
             if name not in OF_MODEL:
                 (directory / name).write_bytes(data)
         config = {**adapted.peft_config[PEFT_NAME].to_dict(), "inference_mode": True}
-        sorted_config = {name: sorted(value) if isinstance(value, set) else value for name, value in config.items()}
+        sorted_config = {
+            name: sorted(value) if isinstance(value, set) else value
+            for name, value in config.items()
+        }
         _write_json(directory / weights.ADAPTER_CONFIG_NAME, sorted_config)
         _write_json(directory / weights.BASE_NAME, self._identity())
-        save_file(dict(sorted(tensors.items())), directory / weights.ADAPTER_NAME, metadata={"format": "pt"})
+        save_file(
+            dict(sorted(tensors.items())),
+            directory / weights.ADAPTER_NAME,
+            metadata={"format": "pt"},
+        )
 
 
 def _layers(adapted: Any) -> dict[str, Any]:
     """The layers that have an adapter, by name."""
-    return {name: layer for name, layer in adapted.named_modules() if len(getattr(layer, "lora_A", ())) > 0}
+    return {
+        name: layer
+        for name, layer in adapted.named_modules()
+        if len(getattr(layer, "lora_A", ())) > 0
+    }
 
 
 def _file_name(name: str) -> str:

@@ -47,10 +47,15 @@ def _supervised_sequences(batch: dict[str, Any], tokenizer: Any) -> list[Sequenc
     sequences = []
     for place, row in enumerate(batch["rows"]):
         if row.get("completion") is None:
-            raise BadDataError(f"Cannot train on row '{row['row_id']}' because it has no completion")
+            raise BadDataError(
+                f"Cannot train on row '{row['row_id']}' because it has no completion"
+            )
         with _row_named(row):
             encoded = encode_rows(tokenizer, row["prompt"], row["completion"], batch.get("chat"))
-        sequences.extend(SequenceData(np.asarray(tokens, np.int32), _mask(mask), place) for tokens, mask in encoded)
+        sequences.extend(
+            SequenceData(np.asarray(tokens, np.int32), _mask(mask), place)
+            for tokens, mask in encoded
+        )
     return sequences
 
 
@@ -63,13 +68,20 @@ def _row_named(row: dict[str, Any]) -> Iterator[None]:
         raise BadDataError(f"Cannot train on row '{row['row_id']}': {error}") from error
 
 
-def _pair_sequences(batch: dict[str, Any], read: ReadArtifact, tokenizer: Any) -> list[SequenceData]:
-    """Chosen, rejected, chosen, ...; a pair is a group. Both sides of a pair have the same prompt tokens."""
+def _pair_sequences(
+    batch: dict[str, Any], read: ReadArtifact, tokenizer: Any
+) -> list[SequenceData]:
+    """
+    Chosen, rejected, chosen, ...; a pair is a group. Both sides of a pair have the same prompt
+    tokens.
+    """
     sequences = []
     for place, pair in enumerate(batch["pairs"]):
         for side in ("chosen", "rejected"):
             with _row_named(pair):
-                tokens, mask = encode_supervised(tokenizer, pair["prompt"], pair[side], batch.get("chat"))
+                tokens, mask = encode_supervised(
+                    tokenizer, pair["prompt"], pair[side], batch.get("chat")
+                )
             if len(tokens) > tokenizer.model_max_length:
                 raise BadDataError(
                     f"Cannot train on row '{pair['row_id']}' "
@@ -97,7 +109,9 @@ def _trajectory_sequences(batch: dict[str, Any], read: ReadArtifact) -> list[Seq
                 f"Cannot train on group {place} because slab {key} holds draw {group['draw']} at {ref['index']}: "
                 f"the batch names draw {ref['draw']}"
             )
-        sequences.extend(_from_trajectory(group["trajectories"][sample], place) for sample in ref["samples"])
+        sequences.extend(
+            _from_trajectory(group["trajectories"][sample], place) for sample in ref["samples"]
+        )
     _add_columns(batch, sequences, read)
     return sequences
 
@@ -150,14 +164,16 @@ def _spread(name: str, value: Any, length: int) -> np.ndarray:
         with np.errstate(over="ignore"):  # What does not fit is infinite, and the step names it.
             return np.full(length, value, np.float32)
     if len(value) != length:
-        raise BadDataError(f"Cannot read column '{name}' as a sequence of {length} tokens has {len(value)} values")
+        raise BadDataError(
+            f"Cannot read column '{name}' as a sequence of {length} tokens has {len(value)} values"
+        )
     return value
 
 
 def updates_of(batch: dict[str, Any], sequences: list[SequenceData]) -> list[Update]:
     """
-    The batch's optimizer steps. Each lists its sequences in batch order, whatever order its groups are named in,
-    without those that are masked: no forward is spent on them.
+    The batch's optimizer steps. Each lists its sequences in batch order, whatever order its groups
+    are named in, without those that are masked: no forward is spent on them.
     """
     masked = set(batch.get("masked", ()))
     members: dict[int, list[int]] = {}
@@ -177,10 +193,11 @@ def updates_of(batch: dict[str, Any], sequences: list[SequenceData]) -> list[Upd
 
 def cut(lengths: Sequence[int], *, tokens_max: int, world_size: int) -> list[list[list[int]]]:
     """
-    Micro-batches of every rank [world][m][rows], as places in `lengths`: equally many on each rank, a filler is [].
-    Whole sequences, sorted by length (ties by place), are taken greedily while rows * longest <= tokens_max; a longer
-    sequence stands alone. Micro-batch i goes to rank i % world_size, so that ranks get similar lengths. The limit is
-    lowered where it would leave a rank without work.
+    Micro-batches of every rank [world][m][rows], as places in `lengths`: equally many on each rank,
+    a filler is []. Whole sequences, sorted by length (ties by place), are taken greedily while rows
+    * longest <= tokens_max; a longer sequence stands alone. Micro-batch i goes to rank i %
+    world_size, so that ranks get similar lengths. The limit is lowered where it would leave a rank
+    without work.
     """
     order = sorted(range(len(lengths)), key=lambda place: (lengths[place], place))
     limit = limit_of(sum(lengths), tokens_max, world_size)
@@ -206,7 +223,13 @@ def dealt(pieces: list[list[Any]], world_size: int) -> list[list[list[Any]]]:
 
 
 def cut_pairs(lengths: Sequence[int], *, tokens_max: int, world_size: int) -> list[list[list[int]]]:
-    """`cut` for sequences that stand in pairs: 2p and 2p + 1 stay together, each as long as the longer one."""
+    """
+    `cut` for sequences that stand in pairs: 2p and 2p + 1 stay together, each as long as the longer
+    one.
+    """
     longer = [max(both) for both in zip(lengths[::2], lengths[1::2], strict=True)]
     ranks = cut(longer, tokens_max=tokens_max // 2, world_size=world_size)
-    return [[[place for pair in piece for place in (2 * pair, 2 * pair + 1)] for piece in rank] for rank in ranks]
+    return [
+        [[place for pair in piece for place in (2 * pair, 2 * pair + 1)] for piece in rank]
+        for rank in ranks
+    ]

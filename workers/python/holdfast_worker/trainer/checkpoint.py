@@ -1,22 +1,25 @@
-"""A checkpoint: DIR/hf, a plain Hugging Face directory, and DIR/state, what training needs to continue bit for bit.
+"""
+A checkpoint: DIR/hf, a plain Hugging Face directory, and DIR/state, what training needs to continue
+bit for bit.
 
-Nothing here decides that a checkpoint exists. Every rank answers with the hashes of the files it wrote, and the engine
-commits their union in its journal: readers see a whole checkpoint or none.
+Nothing here decides that a checkpoint exists. Every rank answers with the hashes of the files it
+wrote, and the engine commits their union in its journal: readers see a whole checkpoint or none.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
 from holdfast_worker import private_files, weights
 from holdfast_worker.operation import BadDataError
 from holdfast_worker.trainer import disk_room
 from holdfast_worker.trainer.engine import TrainingEngine
+from holdfast_worker.wire_answers import Numerics
+from holdfast_worker.wire_types import Checkpoint, Optimizer, Publication
 
 STATE_RECORD = "trainer.json"
 UNFINISHED = r"\..+\.tmp"  # A publication that is being written.
@@ -25,10 +28,23 @@ CHECKPOINT = r"\d{6,}-[0-9a-f]{12}-[0-9a-z-]+"
 MUST_MATCH = ("engine", "zero", "dtype", "lora")  # Another number of ranks is converted.
 
 
-def write_hf(engine: TrainingEngine, source: Any, *, directory: Path, dtype: str, form: str = "merged") -> str | None:
+class StateRecord(TypedDict):
+    """What a checkpoint says of itself, beside the bytes that training continues with."""
+
+    version: str
+    steps_done: int
+    optimizer: Optimizer
+    numerics: Numerics
+    skipped: NotRequired[int]  # Steps in a row, up to now; left out: none.
+
+
+def write_hf(
+    engine: TrainingEngine, source: Any, *, directory: Path, dtype: str, form: str = "merged"
+) -> str | None:
     """
-    All ranks join in gathering the weights; rank 0 writes them. `form`: of a model that is trained by an adapter,
-    merged into one model or the adapter alone; its digest, the same for both, is what is returned.
+    All ranks join in gathering the weights; rank 0 writes them. `form`: of a model that is trained
+    by an adapter, merged into one model or the adapter alone; its digest, the same for both, is
+    what is returned.
     """
     adapter = source.adapter
     alone = adapter is not None and form == "adapter"
@@ -47,36 +63,58 @@ def write_hf(engine: TrainingEngine, source: Any, *, directory: Path, dtype: str
 
 
 def publish(
-    engine: TrainingEngine, source: Any, *, target: Path, home: str, dtype: str, form: str = "merged"
-) -> dict[str, Any]:
-    """Writes the weights as `target`, there whole or not at all. Returns {digest, tensors, files} on every rank."""
+    engine: TrainingEngine,
+    source: Any,
+    *,
+    target: Path,
+    home: str,
+    dtype: str,
+    version: str,
+    form: str = "merged",
+) -> Publication:
+    """
+    Writes the weights as `target`, there whole or not at all. Returns the same on every rank.
+    """
     temporary = target.with_name(f".{target.name}.tmp")
     with disk_room.leaving_nothing_behind(temporary, home=home, named=UNFINISHED):
         if engine.rank == 0:
             weights.clear_directory(temporary, home=home, named=UNFINISHED)
         disk_room.require_room(engine, target, disk_room.weights_bytes(engine, source, form))
         of_adapter = write_hf(engine, source, directory=temporary, dtype=dtype, form=form)
-        publication = None
+        publication: Publication | None = None
         if engine.rank == 0:
             with ThreadPoolExecutor(1) as beside:  # Hashing holds no lock of the interpreter.
                 files = beside.submit(weights.files_of_directory, temporary)
                 tensors, digest = weights.manifest_of_directory(temporary)
-            publication = {"digest": of_adapter or digest, "tensors": tensors, "files": files.result()}
+            publication = {
+                "version": version,
+                "dir": str(target),
+                "digest": of_adapter or digest,
+                "tensors": tensors,
+                "files": files.result(),
+            }
             if source.adapter is not None and form == "adapter":
-                publication["base"] = {"dir": str(source.adapter.base), "digest": source.adapter.base_digest}
+                publication["base"] = {
+                    "dir": str(source.adapter.base),
+                    "digest": source.adapter.base_digest,
+                }
             weights.replace_directory(temporary, target, home=home)
     return engine.gather(publication)[0]
 
 
-def save(engine: TrainingEngine, source: Any, *, directory: Path, home: str, record: dict[str, Any]) -> dict[str, Any]:
-    """Writes DIR/hf and DIR/state. Returns {digest, files}: the files that this rank wrote, durable."""
+def save(
+    engine: TrainingEngine, source: Any, *, directory: Path, home: str, record: StateRecord
+) -> Checkpoint:
+    """Writes DIR/hf and DIR/state. Returns the files that this rank wrote, durable."""
     with disk_room.leaving_nothing_behind(directory, home=home, named=CHECKPOINT):
         if engine.rank == 0:  # The rest of an attempt that was never committed goes.
             weights.clear_directory(directory, home=home, named=CHECKPOINT)
         return _save(engine, source, directory=directory, record=record)
 
 
-def _save(engine: TrainingEngine, source: Any, *, directory: Path, record: dict[str, Any]) -> dict[str, Any]:
+def _save(
+    engine: TrainingEngine, source: Any, *, directory: Path, record: StateRecord
+) -> Checkpoint:
     import torch
 
     from holdfast_worker.rng_state import rng_state
@@ -85,9 +123,17 @@ def _save(engine: TrainingEngine, source: Any, *, directory: Path, record: dict[
     if engine.rank == 0:
         state.mkdir()
     form = "merged" if source.adapter is None else "adapter"
-    own_bytes = disk_room.weights_bytes(engine, source, form) + engine.state_bytes() + disk_room.BESIDE_TENSORS_BYTES
-    disk_room.require_room(engine, directory, own_bytes)  # Nobody writes before the directory is there.
-    write_hf(engine, source, directory=directory / "hf", dtype=record["numerics"]["dtype"], form=form)
+    own_bytes = (
+        disk_room.weights_bytes(engine, source, form)
+        + engine.state_bytes()
+        + disk_room.BESIDE_TENSORS_BYTES
+    )
+    disk_room.require_room(
+        engine, directory, own_bytes
+    )  # Nobody writes before the directory is there.
+    write_hf(
+        engine, source, directory=directory / "hf", dtype=record["numerics"]["dtype"], form=form
+    )
     engine.save_state(state)
     torch.save(rng_state(), state / f"rng_rank_{engine.rank}_.pt")
     if engine.rank == 0:
@@ -102,26 +148,35 @@ def _save(engine: TrainingEngine, source: Any, *, directory: Path, record: dict[
                 weights.fsync_path(path)
         weights.fsync_path(directory.parent)
     digest = weights.digest_of_directory(directory / "hf") if engine.rank == 0 else ""
-    return {"digest": engine.gather(digest)[0], "files": [weights.file_entry(directory, path) for path in mine]}
+    return {
+        "version": record["version"],
+        "dir": str(directory),
+        "world_size": engine.world_size,
+        "digest": engine.gather(digest)[0],
+        "files": [weights.file_entry(directory, path) for path in mine],
+    }
 
 
 def writer_of(path: Path) -> int:
     """
-    The rank that wrote a file of a checkpoint. DeepSpeed names shards `[bf16_]zero_pp_rank_3_mp_rank_00_...pt`, we name
-    ours `rng_rank_3_.pt`; everything else is rank 0's.
+    The rank that wrote a file of a checkpoint. DeepSpeed names shards
+    `[bf16_]zero_pp_rank_3_mp_rank_00_...pt`, we name ours `rng_rank_3_.pt`; everything else is rank
+    0's.
     """
     found = re.match(r"(?:.*_)?(?:zero_pp|rng)_rank_(\d+)_", path.name)
     return int(found[1]) if found else 0
 
 
-def verify(engine: TrainingEngine, checkpoint: Mapping[str, Any]) -> None:
+def verify(engine: TrainingEngine, checkpoint: Checkpoint) -> None:
     """
-    Checks every file's hash before anything is read: DeepSpeed and torch load a flipped bit without a word. Ranks share
-    the files out, and all raise if one finds a bad file.
+    Checks every file's hash before anything is read: DeepSpeed and torch load a flipped bit without
+    a word. Ranks share the files out, and all raise if one finds a bad file.
     """
     complaint = None
     try:
-        weights.verify_files(checkpoint["dir"], checkpoint["files"][engine.rank :: engine.world_size])
+        weights.verify_files(
+            checkpoint["dir"], checkpoint["files"][engine.rank :: engine.world_size]
+        )
     except BadDataError as error:
         complaint = str(error)
     complaints = [text for text in engine.gather(complaint) if text is not None]
@@ -129,9 +184,9 @@ def verify(engine: TrainingEngine, checkpoint: Mapping[str, Any]) -> None:
         raise BadDataError(complaints[0])
 
 
-def read_record(directory: Path, expected: dict[str, Any]) -> dict[str, Any]:
+def read_record(directory: Path, expected: Numerics) -> StateRecord:
     """The saved record, after checking that this trainer can continue from it."""
-    record = json.loads((directory / "state" / STATE_RECORD).read_text())
+    record: StateRecord = json.loads((directory / "state" / STATE_RECORD).read_text())
     saved = record["numerics"]
     keys = [key for key in MUST_MATCH if saved.get(key) != expected.get(key)]
     differs = [f"{key} is {expected.get(key)}, saved {saved.get(key)}" for key in keys]
@@ -145,8 +200,8 @@ def read_record(directory: Path, expected: dict[str, Any]) -> dict[str, Any]:
 
 def restore_rng(engine: TrainingEngine, directory: Path, *, world_size: int) -> None:
     """
-    This rank's random generators; a rank more than the `world_size` that saved begins with those of an older one.
-    (DeepSpeed keeps only rank 0's on ZeRO 0 to 2.)
+    This rank's random generators; a rank more than the `world_size` that saved begins with those of
+    an older one. (DeepSpeed keeps only rank 0's on ZeRO 0 to 2.)
     """
     import torch
 

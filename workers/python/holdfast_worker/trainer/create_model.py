@@ -1,4 +1,6 @@
-"""Small randomly initialised models with a character tokenizer, for the quickstart and for tests."""
+"""
+Small randomly initialised models with a character tokenizer, for the quickstart and for tests.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,8 @@ SPECIAL_TOKENS = (PAD, EOS, UNKNOWN, *ROLES)
 # Spelled as byte-level BPE spells them: Ġ is the space, Ċ the new line.
 CHARACTERS = string.digits + string.ascii_letters + "ĠĊ" + string.punctuation
 
-# A turn is its role's token, the text and the end-of-sequence token, so a completion ends as a plain text does.
+# A turn is its role's token, the text and the end-of-sequence token, so a completion ends as a
+# plain text does.
 CHAT_TEMPLATE = (
     "{% for message in messages %}"
     "{{ '<' + message['role'] + '>' + message['content'] + '<eos>' }}"
@@ -43,8 +46,9 @@ RECIPES: dict[str, dict[str, Any]] = {
 
 def character_tokenizer() -> Any:
     """
-    One token per character: a byte-level BPE without merges. Byte-level, as transformers 5 opens the tokenizer of every
-    model of type qwen2 as Qwen2Tokenizer, whatever its tokenizer.json says, and would drop spaces otherwise.
+    One token per character: a byte-level BPE without merges. Byte-level, as transformers 5 opens
+    the tokenizer of every model of type qwen2 as Qwen2Tokenizer, whatever its tokenizer.json says,
+    and would drop spaces otherwise.
     """
     from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
     from transformers import PreTrainedTokenizerFast
@@ -53,7 +57,9 @@ def character_tokenizer() -> Any:
     tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=[], unk_token=UNKNOWN))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
     tokenizer.decoder = decoders.ByteLevel()
-    tokenizer.add_special_tokens([AddedToken(token, special=True, normalized=False) for token in SPECIAL_TOKENS])
+    tokenizer.add_special_tokens(
+        [AddedToken(token, special=True, normalized=False) for token in SPECIAL_TOKENS]
+    )
     return PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,
         pad_token=PAD,
@@ -69,8 +75,8 @@ def character_tokenizer() -> Any:
 
 def create_model(recipe: str, *, seed: int, directory: str, home: str) -> str:
     """
-    Writes a model directory and returns the digest of its weights: float32, the same bits for the same seed and
-    package versions. An existing directory inside `home` is replaced whole.
+    Writes a model directory and returns the digest of its weights: float32, the same bits for the
+    same seed and package versions. An existing directory inside `home` is replaced whole.
     """
     import torch
     from transformers import GenerationConfig, Qwen2Config, Qwen2ForCausalLM
@@ -99,7 +105,10 @@ def create_model(recipe: str, *, seed: int, directory: str, home: str) -> str:
 
 
 def add_chat_template(directory: Path) -> None:
-    """Also writes the template into tokenizer_config.json, where tools older than chat_template.jinja look for it."""
+    """
+    Also writes the template into tokenizer_config.json, where tools older than chat_template.jinja
+    look for it.
+    """
     path = directory / "tokenizer_config.json"
     config = json.loads(path.read_text())
     config.setdefault("chat_template", CHAT_TEMPLATE)

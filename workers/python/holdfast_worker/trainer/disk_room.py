@@ -1,4 +1,7 @@
-"""Room on the disk for what the trainer is about to write. A full disk is reported before the first byte."""
+"""
+Room on the disk for what the trainer is about to write. A full disk is reported before the first
+byte.
+"""
 
 from __future__ import annotations
 
@@ -16,14 +19,17 @@ from holdfast_worker.trainer.engine import TrainingEngine
 
 BESIDE_TENSORS_BYTES = 1 << 20  # Of one rank: random generators, headers, names, shapes.
 FIX = "Free space on it, keep fewer checkpoints (checkpoints.keep_last), or move the home to a different disk (--home)"
-# torch writes through C++ streams, which do not keep the system's word: see `no_space` in workers/causes.ts.
-FULL = re.compile(r"No space left on device|Disk quota exceeded|basic_ios::clear: iostream error|\. unexpected pos")
+# torch writes through C++ streams, which do not keep the system's word: see `no_space` in
+# workers/causes.ts.
+FULL = re.compile(
+    r"No space left on device|Disk quota exceeded|basic_ios::clear: iostream error|\. unexpected pos"
+)
 
 
 def weights_bytes(engine: TrainingEngine, source: Any, form: str = "merged") -> int:
     """
-    About what this rank writes of a Hugging Face directory, or with `form` adapter of a PEFT directory: the tensors in
-    memory, and the files beside them.
+    About what this rank writes of a Hugging Face directory, or with `form` adapter of a PEFT
+    directory: the tensors in memory, and the files beside them.
     """
     if engine.rank != 0:
         return 0
@@ -32,7 +38,9 @@ def weights_bytes(engine: TrainingEngine, source: Any, form: str = "merged") -> 
 
 
 def module_bytes(module: Any) -> int:
-    """Bytes of a model's tensors, also of those that ZeRO 3 has cut up. A shared one counts once."""
+    """
+    Bytes of a model's tensors, also of those that ZeRO 3 has cut up. A shared one counts once.
+    """
     return _bytes((*module.parameters(), *module.buffers()))
 
 
@@ -43,13 +51,16 @@ def trained_bytes(module: Any) -> int:
 
 
 def _bytes(tensors: Iterable[Any]) -> int:
-    return sum(getattr(tensor, "ds_numel", tensor.numel()) * tensor.element_size() for tensor in tensors)
+    return sum(
+        getattr(tensor, "ds_numel", tensor.numel()) * tensor.element_size() for tensor in tensors
+    )
 
 
 def require_room(engine: TrainingEngine, directory: Path, own_bytes: int) -> None:
     """
-    Raises DiskFullError on every rank if what all ranks together write, `own_bytes` of it this one, does not fit. All
-    go by rank 0's number of free bytes, for all must come to the same. Also the barrier.
+    Raises DiskFullError on every rank if what all ranks together write, `own_bytes` of it this one,
+    does not fit. All go by rank 0's number of free bytes, for all must come to the same. Also the
+    barrier.
     """
     parts = engine.gather((own_bytes, free_bytes(directory)))
     needed, free = sum(own for own, _ in parts), parts[0][1]
@@ -67,14 +78,16 @@ def free_bytes(directory: Path) -> int:
             return shutil.disk_usage(place).free
         except FileNotFoundError:
             continue
-    raise FileNotFoundError(f"Cannot tell the free bytes of '{directory}' because no directory above it exists")
+    raise FileNotFoundError(
+        f"Cannot tell the free bytes of '{directory}' because no directory above it exists"
+    )
 
 
 @contextmanager
 def leaving_nothing_behind(directory: Path, *, home: str, named: str) -> Iterator[None]:
     """
-    Where the disk is or runs full, what was written of `directory` is removed, and the error names it. `home`, `named`:
-    as of `remove_tree`; what may not be removed stays.
+    Where the disk is or runs full, what was written of `directory` is removed, and the error names
+    it. `home`, `named`: as of `remove_tree`; what may not be removed stays.
     """
     try:
         yield
@@ -91,13 +104,19 @@ def leaving_nothing_behind(directory: Path, *, home: str, named: str) -> Iterato
 
 
 def _remove(directory: Path, *, home: str, named: str) -> None:
-    """The disk's error is what matters, whatever becomes of this. All ranks come here: one removes what another has."""
+    """
+    The disk's error is what matters, whatever becomes of this. All ranks come here: one removes
+    what another has.
+    """
     with suppress(OSError, RemovalRefused):
         remove_tree(directory, home=home, named=named)
 
 
 def _is_disk_full(error: BaseException | None) -> bool:
-    """Also if it came while an error of a full disk was handled: torch closes its file and fails at that."""
+    """
+    Also if it came while an error of a full disk was handled: torch closes its file and fails at
+    that.
+    """
     while error is not None:
         if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
             return True

@@ -11,7 +11,8 @@ from holdfast_worker.wire_types import Optimizer, TrainerSpec
 
 class NonFiniteError(BadDataError):
     """
-    Too many steps in a row were skipped, as their loss or gradient norm was not finite. Redoing them gives the same.
+    Too many steps in a row were skipped, as their loss or gradient norm was not finite. Redoing
+    them gives the same.
     """
 
     code = "non_finite"
@@ -28,21 +29,31 @@ class TrainingEngine(Protocol):
     world_size: int
     device: str
     model: Any  # What `policy_forward` calls.
-    module: Any  # The model as transformers made it, for the names that a file gives to its tensors.
+    module: (
+        Any  # The model as transformers made it, for the names that a file gives to its tensors.
+    )
 
-    def open(self, source: Any, *, optimizer: Optimizer, state: Path | None, world_size: int) -> None:
-        """Takes the source's model, with fresh optimizer state or the one that `world_size` ranks saved as `state`."""
+    def open(
+        self, source: Any, *, optimizer: Optimizer, state: Path | None, world_size: int
+    ) -> None:
+        """
+        Takes the source's model, with fresh optimizer state or the one that `world_size` ranks
+        saved as `state`.
+        """
 
     def change(self, optimizer: Optimizer) -> None:
-        """Steps from here on with these settings: a fork may train with settings different from its prefix's."""
+        """
+        Steps from here on with these settings: a fork may train with settings different from its
+        prefix's.
+        """
 
     def backward(self, loss: Any, boundary: bool) -> None:
         """Accumulates gradients. `boundary` on the last micro-batch of an optimizer step."""
 
     def step(self, lr: float) -> float | None:
         """
-        Clips, steps, clears. Returns the norm before clipping; None if it is not finite: then no rank stepped, and
-        weights and optimizer state have the bits that they had.
+        Clips, steps, clears. Returns the norm before clipping; None if it is not finite: then no
+        rank stepped, and weights and optimizer state have the bits that they had.
         """
 
     def gather(self, value: Any) -> list[Any]:
@@ -50,19 +61,25 @@ class TrainingEngine(Protocol):
 
     def full_weights(self, names: list[str] | None = None) -> dict[str, Any]:
         """
-        The module's tensors of these names, None: all that a model file holds. Whole, on the CPU, in the trainer's
-        dtype. Empty except on rank 0.
+        The module's tensors of these names, None: all that a model file holds. Whole, on the CPU,
+        in the trainer's dtype. Empty except on rank 0.
         """
 
     def state_bytes(self) -> int:
         """About how many bytes `save_state` writes on this rank. Not collective."""
 
     def save_state(self, directory: Path) -> None:
-        """Writes this rank's part of optimizer state (and what belongs to it) under `directory`, which exists."""
+        """
+        Writes this rank's part of optimizer state (and what belongs to it) under `directory`, which
+        exists.
+        """
 
 
 def parameter_groups(model: Any, optimizer: Optimizer) -> list[dict[str, Any]]:
-    """AdamW's parameter groups: weight decay acts on matrices, not on biases and norms. Empty groups are left out."""
+    """
+    AdamW's parameter groups: weight decay acts on matrices, not on biases and norms. Empty groups
+    are left out.
+    """
     trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
     if optimizer["weight_decay"] == 0:
         return [{"params": trained, "weight_decay": 0.0}]
@@ -79,7 +96,10 @@ def adamw_settings(optimizer: Optimizer) -> dict[str, Any]:
 
 
 def change_settings(groups: list[dict[str, Any]], optimizer: Optimizer) -> None:
-    """Other settings for an AdamW with state. Which parameters are decayed is part of that state's layout."""
+    """
+    Other settings for an AdamW with state. Which parameters are decayed is part of that state's
+    layout.
+    """
     decays = any(group["weight_decay"] for group in groups)
     if decays != (optimizer["weight_decay"] != 0):
         raise BadDataError(

@@ -1,4 +1,7 @@
-"""DeepSpeed ZeRO 0 to 3 on any number of ranks: gloo on CPU, NCCL on GPU. No launcher: the agent starts ranks."""
+"""
+DeepSpeed ZeRO 0 to 3 on any number of ranks: gloo on CPU, NCCL on GPU. No launcher: the agent
+starts ranks.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,9 @@ from holdfast_worker.trainer.opening import open_trained
 from holdfast_worker.trainer.universal import TAG, undo_sharing, universal
 from holdfast_worker.wire_types import Optimizer, TrainerSpec
 
-COLLECTIVE_TIMEOUT = timedelta(hours=2)  # The engine's no-progress limit ends a hang; this is only the last resort.
+COLLECTIVE_TIMEOUT = timedelta(
+    hours=2
+)  # The engine's no-progress limit ends a hang; this is only the last resort.
 BUCKET_GPU = 50_000_000
 BUCKET_CPU_MIN, BUCKET_CPU_MAX = 100_000, 5_000_000
 
@@ -36,15 +41,18 @@ def prepare_environment(context: Any, device: str) -> None:
         MASTER_ADDR=context.master_addr,
         MASTER_PORT=str(context.master_port),
     )
-    os.environ["DS_ACCELERATOR"] = "cpu" if device == "cpu" else "cuda"  # Else DeepSpeed would look for itself.
+    os.environ["DS_ACCELERATOR"] = (
+        "cpu" if device == "cpu" else "cuda"
+    )  # Else DeepSpeed would look for itself.
     # Sums inside the switch come in no fixed order.
     os.environ.setdefault("NCCL_NVLS_ENABLE", "0")
 
 
 def forget_zero_3() -> None:
     """
-    Two places of 0.19.8 that outlive an engine and hold its module for good, and by it the optimizer's state: the stack
-    of modules that run, and a cache on a class that is keyed by the engine's parts.
+    Two places of 0.19.8 that outlive an engine and hold its module for good, and by it the
+    optimizer's state: the stack of modules that run, and a cache on a class that is keyed by the
+    engine's parts.
     """
     from deepspeed.runtime.zero.parameter_offload import FWD_MODULE_STACK
     from deepspeed.runtime.zero.partitioned_param_coordinator import PartitionedParameterCoordinator
@@ -57,7 +65,10 @@ def forget_zero_3() -> None:
 
 
 class DeepSpeedEngine:
-    """One rank of a ZeRO group. Norm, clip and the skip of a non-finite step are DeepSpeed's, but on stage 0."""
+    """
+    One rank of a ZeRO group. Norm, clip and the skip of a non-finite step are DeepSpeed's, but on
+    stage 0.
+    """
 
     def __init__(self, spec: TrainerSpec, *, context: Any, device: str) -> None:
         import deepspeed
@@ -68,17 +79,28 @@ class DeepSpeedEngine:
         self.stage = spec.zero
         self.model: Any = None
         self.module: Any = None
-        if device == "cpu":  # Serves only inference, and would be compiled here by every rank at once.
+        if (
+            device == "cpu"
+        ):  # Serves only inference, and would be compiled here by every rank at once.
             deepspeed.ops.__compatible_ops__["deepspeed_shm_comm"] = False
         backend = "gloo" if device == "cpu" else "nccl"
         join_group(context, backend=backend, timeout=COLLECTIVE_TIMEOUT)
         deepspeed.init_distributed(  # Takes up the group that is there.
-            dist_backend=backend, auto_mpi_discovery=False, timeout=COLLECTIVE_TIMEOUT, verbose=False
+            dist_backend=backend,
+            auto_mpi_discovery=False,
+            timeout=COLLECTIVE_TIMEOUT,
+            verbose=False,
         )
         # Python objects go over gloo: NCCL would send them through the GPU.
-        self.objects = None if backend == "gloo" else dist.new_group(backend="gloo", timeout=COLLECTIVE_TIMEOUT)
+        self.objects = (
+            None
+            if backend == "gloo"
+            else dist.new_group(backend="gloo", timeout=COLLECTIVE_TIMEOUT)
+        )
 
-    def open(self, source: ModelSource, *, optimizer: Optimizer, state: Path | None, world_size: int) -> None:
+    def open(
+        self, source: ModelSource, *, optimizer: Optimizer, state: Path | None, world_size: int
+    ) -> None:
         import deepspeed
 
         # Without ZeRO every rank has all of the state: any number of ranks reads it.
@@ -102,13 +124,23 @@ class DeepSpeedEngine:
             self._undo_first_step()
         if state is None:
             return
-        with universal(state, engine=self, home=self.home) if convert else nullcontext(state) as directory:
-            path, _ = self.model.load_checkpoint(str(directory), tag=TAG, load_module_strict=not self.adapts)
+        with (
+            universal(state, engine=self, home=self.home)
+            if convert
+            else nullcontext(state) as directory
+        ):
+            path, _ = self.model.load_checkpoint(
+                str(directory), tag=TAG, load_module_strict=not self.adapts
+            )
         if path is None:
-            raise RuntimeError(f"Cannot load '{state}' because DeepSpeed found no checkpoint with tag '{TAG}' in it")
+            raise RuntimeError(
+                f"Cannot load '{state}' because DeepSpeed found no checkpoint with tag '{TAG}' in it"
+            )
         if convert:
             undo_sharing(self.model.optimizer.optimizer, decays=decays)
-        self.change(optimizer)  # What is asked for now, not what was saved with the state, the clip too.
+        self.change(
+            optimizer
+        )  # What is asked for now, not what was saved with the state, the clip too.
 
     def change(self, optimizer: Optimizer) -> None:
         change_settings(self.model.optimizer.param_groups, optimizer)
@@ -117,7 +149,10 @@ class DeepSpeedEngine:
             self.model.optimizer.clip_grad = self.clip or 0.0
 
     def _forget(self) -> None:
-        """Frees the old model: its hooks and cycles would keep it, and its optimizer's state, beside the new one."""
+        """
+        Frees the old model: its hooks and cycles would keep it, and its optimizer's state, beside
+        the new one.
+        """
         if self.model is not None:
             self.model.destroy()
             forget_zero_3()
@@ -125,26 +160,40 @@ class DeepSpeedEngine:
         drop_garbage(self.device)
 
     def _partition(self, module: Any, config: dict[str, Any]) -> None:
-        """Parameter by parameter. DeepSpeed itself would first move the whole model to every rank's device."""
+        """
+        Parameter by parameter. DeepSpeed itself would first move the whole model to every rank's
+        device.
+        """
         import deepspeed
 
-        deepspeed.zero.Init(module=module, config_dict_or_path=config, dtype=getattr(torch, self.spec.dtype))
+        deepspeed.zero.Init(
+            module=module, config_dict_or_path=config, dtype=getattr(torch, self.spec.dtype)
+        )
         for buffer in module.buffers():
             buffer.data = buffer.data.to(self.device)
 
     def _config(self, parameters: int) -> dict[str, Any]:
         """
-        Buckets on CPU are small: the default of 5e8 faults in 2 GB per reduction. No communication overlaps with
-        computation and nothing is reordered, so that the same batch gives the same bits.
+        Buckets on CPU are small: the default of 5e8 faults in 2 GB per reduction. No communication
+        overlaps with computation and nothing is reordered, so that the same batch gives the same
+        bits.
         """
-        bucket = BUCKET_GPU if self.device != "cpu" else min(max(parameters // 8, BUCKET_CPU_MIN), BUCKET_CPU_MAX)
+        bucket = (
+            BUCKET_GPU
+            if self.device != "cpu"
+            else min(max(parameters // 8, BUCKET_CPU_MIN), BUCKET_CPU_MAX)
+        )
         return {
             "train_batch_size": self.world_size,
             "train_micro_batch_size_per_gpu": 1,
             "gradient_accumulation_steps": 1,
             "gradient_clipping": self.clip or 0.0 if self.stage > 0 else 0.0,
             # bfloat16 sums lose bits over many micro-batches; stage 0 has no other.
-            "data_types": {"grad_accum_dtype": "fp32" if self.stage > 0 or self.spec.dtype == "float32" else None},
+            "data_types": {
+                "grad_accum_dtype": "fp32"
+                if self.stage > 0 or self.spec.dtype == "float32"
+                else None
+            },
             "bf16": {"enabled": self.spec.dtype == "bfloat16"},
             "zero_force_ds_cpu_optimizer": False,
             "zero_optimization": {
@@ -162,7 +211,9 @@ class DeepSpeedEngine:
         }
 
     def _offloaded(self) -> dict[str, Any]:
-        """What is in host memory, pinned if there is a GPU to copy to. AdamW is torch's there too."""
+        """
+        What is in host memory, pinned if there is a GPU to copy to. AdamW is torch's there too.
+        """
         offload = self.spec.offload
         place = {"device": "cpu", "pin_memory": self.device != "cpu"}
         return {
@@ -173,8 +224,8 @@ class DeepSpeedEngine:
     def _undo_first_step(self) -> None:
         """
         Stage 0 in bfloat16 makes the optimizer's state by a step with zero gradients (0.19.8,
-        fp16/unfused_optimizer.py): it decays the weights and leaves Adam's step count, hence its bias correction, one
-        too high.
+        fp16/unfused_optimizer.py): it decays the weights and leaves Adam's step count, hence its
+        bias correction, one too high.
         """
         wrapper = self.model.optimizer
         wrapper.optimizer.state.clear()
@@ -191,15 +242,18 @@ class DeepSpeedEngine:
             group["lr"] = lr
         if self.stage == 0:
             return self._step_unsharded()
-        self.model.step()  # Where the norm is not finite it steps on no rank and drops the gradients.
+        # Where the norm is not finite it steps on no rank and drops the gradients.
+        self.model.step()
         return float(self.model.get_global_grad_norm()) if self.model.was_step_applied() else None
 
     def _step_unsharded(self) -> float | None:
         """
-        Without ZeRO DeepSpeed tells no norm in float32, and in bfloat16 one of bfloat16 precision (off by 1 %).
-        Gradients are already averaged here.
+        Without ZeRO DeepSpeed tells no norm in float32, and in bfloat16 one of bfloat16 precision
+        (off by 1 %). Gradients are already averaged here.
         """
-        parameters = [parameter for parameter in self.module.parameters() if parameter.grad is not None]
+        parameters = [
+            parameter for parameter in self.module.parameters() if parameter.grad is not None
+        ]
         norm = torch.nn.utils.get_total_norm([parameter.grad.float() for parameter in parameters])
         grad_norm = norm.item()
         if not math.isfinite(grad_norm):
@@ -250,8 +304,8 @@ class DeepSpeedEngine:
 
     def state_bytes(self) -> int:
         """
-        Float32 weights and two moments of each, cut among the ranks by ZeRO; and rank 0's copy of the model. Too much
-        before the first step, which makes the moments.
+        Float32 weights and two moments of each, cut among the ranks by ZeRO; and rank 0's copy of
+        the model. Too much before the first step, which makes the moments.
         """
         trained = [parameter for parameter in self.module.parameters() if parameter.requires_grad]
         parameters = sum(getattr(parameter, "ds_numel", parameter.numel()) for parameter in trained)
@@ -263,7 +317,11 @@ class DeepSpeedEngine:
 
     def save_state(self, directory: Path) -> None:
         # Frozen weights are in the base model's directory.
-        self.model.save_checkpoint(str(directory), tag=TAG, save_latest=False, exclude_frozen_parameters=self.adapts)
+        self.model.save_checkpoint(
+            str(directory), tag=TAG, save_latest=False, exclude_frozen_parameters=self.adapts
+        )
         if self.rank == 0:
-            for script in directory.glob("zero_to_*.py"):  # Not state: hf/ beside it has the whole weights already.
+            for script in directory.glob(
+                "zero_to_*.py"
+            ):  # Not state: hf/ beside it has the whole weights already.
                 script.unlink()

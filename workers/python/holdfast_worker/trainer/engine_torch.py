@@ -1,4 +1,7 @@
-"""Plain torch on one rank. In bfloat16 it keeps what DeepSpeed keeps: float32 weights and float32 gradient sums."""
+"""
+Plain torch on one rank. In bfloat16 it keeps what DeepSpeed keeps: float32 weights and float32
+gradient sums.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,10 @@ STATE_NAME = "torch_state.pt"
 
 
 class TorchEngine:
-    """One process, AdamW. `masters` are the float32 weights that the optimizer steps; in float32 the model's own."""
+    """
+    One process, AdamW. `masters` are the float32 weights that the optimizer steps; in float32 the
+    model's own.
+    """
 
     rank = 0
     world_size = 1
@@ -37,13 +43,17 @@ class TorchEngine:
         self.parameters: list[Any] = []
         self.masters: list[Any] = []
 
-    def open(self, source: ModelSource, *, optimizer: Optimizer, state: Path | None, world_size: int = 1) -> None:
+    def open(
+        self, source: ModelSource, *, optimizer: Optimizer, state: Path | None, world_size: int = 1
+    ) -> None:
         self._forget()  # The old model goes before the new one comes.
         drop_garbage(self.device)
         model = open_trained(source, self.spec, device=self.device).to(self.device)
         self.parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
         self.mixed = any(parameter.dtype != torch.float32 for parameter in self.parameters)
-        self.masters = [p.detach().float().clone() for p in self.parameters] if self.mixed else self.parameters
+        self.masters = (
+            [p.detach().float().clone() for p in self.parameters] if self.mixed else self.parameters
+        )
         master_of = dict(zip(map(id, self.parameters), self.masters))
         groups = parameter_groups(model, optimizer)
         for group in groups:
@@ -55,10 +65,12 @@ class TorchEngine:
         self.model = self.module = model
 
     def _load_state(self, directory: Path, optimizer: Optimizer) -> None:
-        # By way of the CPU: on the GPU the file's tensors would lie beside their copies, three times the weights.
+        # By way of the CPU: on the GPU the file's tensors would lie beside their copies, three
+        # times the weights.
         saved = torch.load(directory / STATE_NAME, map_location="cpu", weights_only=True)
         settings = [
-            {key: value for key, value in group.items() if key != "params"} for group in self.optimizer.param_groups
+            {key: value for key, value in group.items() if key != "params"}
+            for group in self.optimizer.param_groups
         ]
         self.optimizer.load_state_dict(saved["optimizer"])
         for group, wanted in zip(self.optimizer.param_groups, settings):
@@ -77,7 +89,10 @@ class TorchEngine:
             self._move_gradients()
 
     def _move_gradients(self) -> None:
-        """Adds the model's gradients to the float32 sums, so that no bit is lost over many micro-batches."""
+        """
+        Adds the model's gradients to the float32 sums, so that no bit is lost over many
+        micro-batches.
+        """
         for parameter, master in zip(self.parameters, self.masters):
             if parameter.grad is None:
                 continue
@@ -121,5 +136,9 @@ class TorchEngine:
         return sum(tensor.nbytes for tensor in (*state, *(self.masters if self.mixed else ())))
 
     def save_state(self, directory: Path) -> None:
-        masters = list(self.masters) if self.mixed else None  # In float32 the model directory has them.
-        torch.save({"optimizer": self.optimizer.state_dict(), "masters": masters}, directory / STATE_NAME)
+        masters = (
+            list(self.masters) if self.mixed else None
+        )  # In float32 the model directory has them.
+        torch.save(
+            {"optimizer": self.optimizer.state_dict(), "masters": masters}, directory / STATE_NAME
+        )

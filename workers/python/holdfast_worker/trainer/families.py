@@ -1,6 +1,7 @@
 """
-Families: rows of a micro-batch that begin with the same tokens, none of them trained. The samples of a prompt are one,
-the two sides of a preference are one. Packed, a family is its common beginning once and each row's rest behind it.
+Families: rows of a micro-batch that begin with the same tokens, none of them trained. The samples
+of a prompt are one, the two sides of a preference are one. Packed, a family is its common beginning
+once and each row's rest behind it.
 """
 
 from __future__ import annotations
@@ -16,13 +17,16 @@ from torch.nn.attention.bias import causal_lower_right
 
 from holdfast_worker.trainer.batch import SequenceData, dealt, limit_of
 
-# Kernel(query, key, value, mask) of [B, heads, T, size] -> [B, T, heads, size]; a mask of None is causal.
+# Kernel(query, key, value, mask) of [B, heads, T, size] -> [B, T, heads, size]; a mask of None is
+# causal.
 Kernel = Callable[[Tensor, Tensor, Tensor, Any], Tensor]
 
 
 @dataclass(frozen=True)
 class Family:
-    """`rows`: places of its sequences, in order. `shared`: tokens that all begin with, computed once."""
+    """
+    `rows`: places of its sequences, in order. `shared`: tokens that all begin with, computed once.
+    """
 
     rows: tuple[int, ...]
     shared: int
@@ -48,7 +52,9 @@ def families_of(sequences: Sequence[SequenceData]) -> list[Family]:
     members: dict[int, list[int]] = {}
     for place, sequence in enumerate(sequences):
         members.setdefault(sequence.group, []).append(place)
-    return [Family(tuple(rows), _shared([sequences[row] for row in rows])) for rows in members.values()]
+    return [
+        Family(tuple(rows), _shared([sequences[row] for row in rows])) for rows in members.values()
+    ]
 
 
 def _shared(rows: Sequence[SequenceData]) -> int:
@@ -73,13 +79,17 @@ def cut_packed(
     whole: bool = False,
 ) -> list[list[list[Family]]]:
     """
-    Micro-batches of every rank, as `cut` makes them of rows, each a list of families of at most `tokens_max` tokens
-    together. A family that is larger is parted, unless it must stay `whole`; then it stands alone, as a longer row
-    does.
+    Micro-batches of every rank, as `cut` makes them of rows, each a list of families of at most
+    `tokens_max` tokens together. A family that is larger is parted, unless it must stay `whole`;
+    then it stands alone, as a longer row does.
     """
     total = sum(family.tokens(lengths) for family in families)
     limit = limit_of(total, tokens_max, world_size)
-    units = [part for family in families for part in ([family] if whole else family.parts(lengths, limit))]
+    units = [
+        part
+        for family in families
+        for part in ([family] if whole else family.parts(lengths, limit))
+    ]
     units.sort(key=lambda unit: (unit.tokens(lengths), unit.rows[0]))
     pieces: list[list[Family]] = []
     held = 0
@@ -96,27 +106,39 @@ def cut_packed(
 
 class PackedFamilies:
     """
-    How packed families stand in one row and attend. B rows of at most T tokens, F families, L packed tokens; `lengths`,
-    `groups` and `shared` [B] are of the rows, neighbours of one group are a family.
+    How packed families stand in one row and attend. B rows of at most T tokens, F families, L
+    packed tokens; `lengths`, `groups` and `shared` [B] are of the rows, neighbours of one group are
+    a family.
     """
 
-    def __init__(self, lengths: Sequence[int], groups: Sequence[int], shared: Sequence[int]) -> None:
+    def __init__(
+        self, lengths: Sequence[int], groups: Sequence[int], shared: Sequence[int]
+    ) -> None:
         self.lengths, self.shared = list(lengths), list(shared)
-        self.is_first = [row == 0 or groups[row] != groups[row - 1] for row in range(len(lengths))]  # [B] of its family
+        self.is_first = [
+            row == 0 or groups[row] != groups[row - 1] for row in range(len(lengths))
+        ]  # [B] of its family
         width = max(lengths)
-        self.where = np.zeros((len(lengths), width), np.int64)  # [B, T] place of each token in the packed row
+        self.where = np.zeros(
+            (len(lengths), width), np.int64
+        )  # [B, T] place of each token in the packed row
         tokens, first, at = [], 0, 0  # `tokens`: of each row, those that stand behind all before it
         for row, (length, is_first) in enumerate(zip(lengths, self.is_first)):
             first = row if is_first else first
             own = np.arange(0 if is_first else shared[row], length)
             places = np.concatenate([self.where[first, : own[0]], at + np.arange(len(own))])
-            # Behind a row's end stands its last token again: no token of the row sees it, and it is no other row's.
+            # Behind a row's end stands its last token again: no token of the row sees it, and it is
+            # no other row's.
             self.where[row] = np.pad(places, (0, width - length), "edge")
             tokens.append(own)
             at += len(own)
         rows = np.repeat(np.arange(len(lengths)), [len(own) for own in tokens])
-        self.positions = torch.from_numpy(np.concatenate(tokens))  # [L] of each packed token in its sequence
-        self.kept = torch.from_numpy(rows * width) + self.positions  # [L] its place in the flat rows
+        self.positions = torch.from_numpy(
+            np.concatenate(tokens)
+        )  # [L] of each packed token in its sequence
+        self.kept = (
+            torch.from_numpy(rows * width) + self.positions
+        )  # [L] its place in the flat rows
 
     def to(self, device: Any) -> PackedFamilies:
         """Everything that attention reads, on the device."""
@@ -124,17 +146,25 @@ class PackedFamilies:
         firsts = np.flatnonzero(self.is_first)  # [F]
         heads = shared[firsts]
         wide, long = int(heads.max()), int((lengths - shared).max())
-        head = np.minimum(np.arange(wide), np.maximum(heads - 1, 0)[:, None])  # [F, P] tokens of the first row
-        rest = np.minimum(shared[:, None] + np.arange(long), lengths[:, None] - 1)  # [B, C] tokens of each row
+        head = np.minimum(
+            np.arange(wide), np.maximum(heads - 1, 0)[:, None]
+        )  # [F, P] tokens of the first row
+        rest = np.minimum(
+            shared[:, None] + np.arange(long), lengths[:, None] - 1
+        )  # [B, C] tokens of each row
         # [L] where a packed token's answer is among both, one after another
         answers = np.zeros(len(self.kept), np.int64)
         for family, row in enumerate(firsts):
             answers[self.where[row, : shared[row]]] = family * wide + np.arange(shared[row])
         for row, (length, own) in enumerate(zip(lengths, shared)):
-            answers[self.where[row, own:length]] = heads.size * wide + row * long + np.arange(length - own)
+            answers[self.where[row, own:length]] = (
+                heads.size * wide + row * long + np.arange(length - own)
+            )
         rows = np.arange(len(lengths))[:, None]
         found = (self.where[firsts[:, None], head], self.where[rows, rest], self.where, answers)
-        self.head, self.rest, self.row, self.answers = (torch.from_numpy(part).to(device) for part in found)
+        self.head, self.rest, self.row, self.answers = (
+            torch.from_numpy(part).to(device) for part in found
+        )
         # [B, C]; filled up likewise, so that each sees a key
         self.positions_of_rest = torch.from_numpy(rest).to(device)
         self.kept, self.positions = self.kept.to(device), self.positions.to(device)
@@ -143,22 +173,29 @@ class PackedFamilies:
 
     def attend(self, kernel: Kernel, *parts: Tensor, window: int | None) -> Tensor:
         """
-        [1, L, heads, size] from query, key and value [1, heads, L, size]: a row sees its family's beginning and itself.
-        On a CPU all rows at once, under a mask. Elsewhere row by row without one, as torch's flash attention takes
-        none.
+        [1, L, heads, size] from query, key and value [1, heads, L, size]: a row sees its family's
+        beginning and itself. On a CPU all rows at once, under a mask. Elsewhere row by row without
+        one, as torch's flash attention takes none.
         """
         if parts[0].device.type != "cpu":
             return self.attend_in_turn(kernel, *parts, window=window)
 
         def taken(part: Tensor, places: Tensor) -> Tensor:
-            flat = part.transpose(1, 2)[0].flatten(1)  # [L, heads * size]: rows that are copied whole
+            flat = part.transpose(1, 2)[0].flatten(
+                1
+            )  # [L, heads * size]: rows that are copied whole
             found = flat.index_select(0, places.flatten())
             return found.view(*places.shape, -1, part.shape[-1]).transpose(1, 2)
 
         query, key, value = parts
         mask = band(self.head.shape[1], window, query.device)
         heads = kernel(*(taken(part, self.head) for part in parts), mask)
-        rests = kernel(taken(query, self.rest), taken(key, self.row), taken(value, self.row), self._mask(window))
+        rests = kernel(
+            taken(query, self.rest),
+            taken(key, self.row),
+            taken(value, self.row),
+            self._mask(window),
+        )
         both = torch.cat([heads.flatten(0, 1), rests.flatten(0, 1)])
         return both.index_select(0, self.answers)[None]
 
@@ -179,21 +216,29 @@ class PackedFamilies:
             own = here(length - shared)
             key, value = (torch.cat(both, dim=2) for both in zip(head[1:], own[1:]))
             whole = band(length, window, key.device)
-            mask = causal_lower_right(length - shared, length) if whole is None else whole[:, :, shared:]
+            mask = (
+                causal_lower_right(length - shared, length)
+                if whole is None
+                else whole[:, :, shared:]
+            )
             answers.append(kernel(own[0], key, value, mask))
         return torch.cat(answers, dim=1)
 
     def _mask(self, window: int | None) -> Tensor:
         """[B, 1, C, T] what a token of a rest sees of its row; made once for all layers."""
         if window not in self.masks:
-            back = self.positions_of_rest[:, :, None] - torch.arange(self.row.shape[1], device=self.row.device)
+            back = self.positions_of_rest[:, :, None] - torch.arange(
+                self.row.shape[1], device=self.row.device
+            )
             seen = back >= 0 if window is None else (back >= 0) & (back < window)
             self.masks[window] = seen[:, None]
         return self.masks[window]
 
 
 def band(length: int, window: int | None, device: Any) -> Tensor | None:
-    """[1, 1, T, T] what a sliding window lets a token see; None where it is all that comes before it."""
+    """
+    [1, 1, T, T] what a sliding window lets a token see; None where it is all that comes before it.
+    """
     if window is None or length <= window:
         return None
     places = torch.arange(length, device=device)

@@ -1,4 +1,7 @@
-"""The live inputs of a loss: log-probabilities and entropy of the policy, in float32, aligned to their targets."""
+"""
+The live inputs of a loss: log-probabilities and entropy of the policy, in float32, aligned to their
+targets.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,9 @@ class Rows(Protocol):
 
     tokens: Tensor  # [B, T] int64, right padded
     mask: Tensor  # [B, T] bool
-    lengths: Sequence[int]  # [B] tokens without padding; this and the rest are read only where rows are packed
+    lengths: Sequence[
+        int
+    ]  # [B] tokens without padding; this and the rest are read only where rows are packed
     groups: Sequence[int]  # [B]
     shared: Sequence[int]  # [B] tokens that a row's family begins with; left empty: none
 
@@ -32,9 +37,10 @@ def policy_forward(
     packed: bool = False,
 ) -> dict[str, Tensor]:
     """
-    `logp` and, if needed, `entropy`, both [B, T] float32 of the logits divided by the temperature. Position t belongs
-    to the target tokens[:, t]. More than `chunk_tokens` targets are computed chunk by chunk; null: never. `packed`: as
-    one row of all sequences, each family's beginning once; the answer is spread over the padded rows again.
+    `logp` and, if needed, `entropy`, both [B, T] float32 of the logits divided by the temperature.
+    Position t belongs to the target tokens[:, t]. More than `chunk_tokens` targets are computed
+    chunk by chunk; null: never. `packed`: as one row of all sequences, each family's beginning
+    once; the answer is spread over the padded rows again.
     """
     inputs, targets, spread = (_packed if packed else _padded)(rows)
     how = {"temperature": temperature, "entropy": "entropy" in need}
@@ -42,7 +48,10 @@ def policy_forward(
         values = values_in_chunks(model, inputs, targets, chunk=chunk_tokens, **how)
     else:
         logits = model(**inputs).logits  # [B, K, V]
-        values = [value.view_as(targets) for value in target_values(logits.flatten(0, 1), targets.flatten(), **how)]
+        values = [
+            value.view_as(targets)
+            for value in target_values(logits.flatten(0, 1), targets.flatten(), **how)
+        ]
     return {name: spread(value) for name, value in zip(("logp", "entropy"), values)}
 
 
@@ -51,24 +60,32 @@ Inputs = tuple[dict[str, Any], Tensor, Callable[[Tensor], Tensor]]
 
 def _padded(rows: Rows) -> Inputs:
     """
-    The model's arguments, the targets [B, K] that it is asked about, and what puts values [B, K] at their places in
-    [B, T]. Columns in which no row is trained are 0 and cost no logits. There is no attention mask: rows are padded on
-    the right and the model is causal, so padding is never seen from a trained position.
+    The model's arguments, the targets [B, K] that it is asked about, and what puts values [B, K] at
+    their places in [B, T]. Columns in which no row is trained are 0 and cost no logits. There is no
+    attention mask: rows are padded on the right and the model is causal, so padding is never seen
+    from a trained position.
     """
     tokens, mask = rows.tokens, rows.mask
     trained = mask.any(0)
     trained[0] = False
     places = trained.nonzero()[:, 0]  # [K] columns with a trained target
-    if places.numel() == 0:  # A filler: it still runs, as ZeRO-3 hangs where ranks run different forwards.
+    if (
+        places.numel() == 0
+    ):  # A filler: it still runs, as ZeRO-3 hangs where ranks run different forwards.
         places = torch.ones(1, dtype=torch.long, device=tokens.device)
     inputs = {"input_ids": tokens, "use_cache": False, "logits_to_keep": places - 1}
     # Untrained positions of these columns hold whatever the model says there.
-    return inputs, tokens[:, places], lambda values: values.new_zeros(mask.shape).index_copy(1, places, values)
+    return (
+        inputs,
+        tokens[:, places],
+        lambda values: values.new_zeros(mask.shape).index_copy(1, places, values),
+    )
 
 
 def _packed(rows: Rows) -> Inputs:
     """
-    As `_padded`, for one row: of its tokens only those before a trained one are asked, once for each that follows.
+    As `_padded`, for one row: of its tokens only those before a trained one are asked, once for
+    each that follows.
     """
     row = packed_row(rows)
     trained = rows.mask.clone()

@@ -1,9 +1,12 @@
-"""Models that say one number per position in place of a vocabulary: value models (`value`) and reward models (`score`).
+"""
+Models that say one number per position in place of a vocabulary: value models (`value`) and reward
+models (`score`).
 
-Both are transformers' token classifier with one label: the backbone of a causal model and a linear head named `score`.
-A value model is saved as what it is, so `AutoModelForTokenClassification` opens it. A reward model has no bias, and
-its directory names the architecture's sequence classifier, whose tensors have the same names: with
-`AutoModelForSequenceClassification` its logit is that of the last token.
+Both are transformers' token classifier with one label: the backbone of a causal model and a linear
+head named `score`. A value model is saved as what it is, so `AutoModelForTokenClassification` opens
+it. A reward model has no bias, and its directory names the architecture's sequence classifier,
+whose tensors have the same names: with `AutoModelForSequenceClassification` its logit is that of
+the last token.
 """
 
 from __future__ import annotations
@@ -19,7 +22,10 @@ from holdfast_worker.operation import BadDataError
 
 
 class ScalarHead(torch.nn.Linear):
-    """[B, T, H] -> [B, T, 1] float32, whatever the type of the weights: a value in bfloat16 would have 8 bits."""
+    """
+    [B, T, H] -> [B, T, 1] float32, whatever the type of the weights: a value in bfloat16 would have
+    8 bits.
+    """
 
     def forward(self, hidden: Tensor) -> Tensor:
         bias = None if self.bias is None else self.bias.float()
@@ -28,14 +34,17 @@ class ScalarHead(torch.nn.Linear):
 
 def open_with_head(path: Path, head: str, *, config: Any, **options: Any) -> Any:
     """
-    The model of a directory with a head. One that the directory does not have is zero: the same bits on every rank and
-    whenever it is opened again, and the first values say nothing instead of something wrong.
+    The model of a directory with a head. One that the directory does not have is zero: the same
+    bits on every rank and whenever it is opened again, and the first values say nothing instead of
+    something wrong.
     """
     from transformers import AutoModelForTokenClassification
 
     config.num_labels = 1
     config.classifier_dropout = 0.0  # Where it is missing, transformers takes 0.1.
-    config.token_classification_bias = head == "value"  # Of a reward it would cancel in every comparison.
+    config.token_classification_bias = (
+        head == "value"
+    )  # Of a reward it would cancel in every comparison.
     model, found = AutoModelForTokenClassification.from_pretrained(
         path, config=config, output_loading_info=True, **options
     )
@@ -47,7 +56,9 @@ def open_with_head(path: Path, head: str, *, config: Any, **options: Any) -> Any
     own = {f"score.{name}" for name, _ in model.score.named_parameters()}
     missing = set(found["missing_keys"])
     if missing - own:
-        raise BadDataError(f"Cannot open model '{path}' because it lacks tensors: {sorted(missing - own)[:4]}")
+        raise BadDataError(
+            f"Cannot open model '{path}' because it lacks tensors: {sorted(missing - own)[:4]}"
+        )
     with torch.no_grad():
         for name, parameter in model.score.named_parameters():
             if f"score.{name}" in missing:
@@ -63,7 +74,9 @@ def config_with_head(config: dict[str, Any], head: str, *, model: Any) -> dict[s
 
 
 def _architecture(head: str, model: Any) -> str:
-    from transformers.models.auto.modeling_auto import MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING as CLASSIFIERS
+    from transformers.models.auto.modeling_auto import (
+        MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING as CLASSIFIERS,
+    )
 
     if head == "score" and type(model.config) in CLASSIFIERS:
         return CLASSIFIERS[type(model.config)].__name__
@@ -71,12 +84,20 @@ def _architecture(head: str, model: Any) -> str:
 
 
 def numbers_after(model: Any, tokens: Tensor) -> Tensor:
-    """[B, T] float32: what the head says after each token, having seen it. Rows are padded on the right."""
+    """
+    [B, T] float32: what the head says after each token, having seen it. Rows are padded on the
+    right.
+    """
     return model(input_ids=tokens, use_cache=False).logits[..., 0]
 
 
-def value_forward(model: Any, rows: Any, *, need: set[str], temperature: float) -> dict[str, Tensor]:
-    """`values` [B, T]: V of what stands before the target, as position t belongs to the target tokens[:, t]."""
+def value_forward(
+    model: Any, rows: Any, *, need: set[str], temperature: float
+) -> dict[str, Tensor]:
+    """
+    `values` [B, T]: V of what stands before the target, as position t belongs to the target
+    tokens[:, t].
+    """
     return {"values": values_before(numbers_after(model, rows.tokens))}
 
 
@@ -85,13 +106,20 @@ def values_before(after: Tensor) -> Tensor:
     return functional.pad(after[:, :-1], (1, 0))
 
 
-def score_forward(model: Any, rows: Any, *, need: set[str], temperature: float) -> dict[str, Tensor]:
+def score_forward(
+    model: Any, rows: Any, *, need: set[str], temperature: float
+) -> dict[str, Tensor]:
     """`score` [B]: what the head says after the last trained token."""
     return {"score": at_last(numbers_after(model, rows.tokens), rows.mask)}
 
 
 def at_last(after: Tensor, mask: Tensor) -> Tensor:
-    """[B, T], [B, T] -> [B]: the number at the last place that the mask names, of the first if it names none."""
+    """
+    [B, T], [B, T] -> [B]: the number at the last place that the mask names, of the first if it
+    names none.
+    """
     places = torch.arange(after.shape[1], device=after.device)
     last = (places * mask).argmax(-1, keepdim=True)
-    return torch.where(places == last, after, 0.0).sum(-1)  # Not `gather`: its gradient on CUDA adds in no fixed order.
+    return torch.where(places == last, after, 0.0).sum(
+        -1
+    )  # Not `gather`: its gradient on CUDA adds in no fixed order.

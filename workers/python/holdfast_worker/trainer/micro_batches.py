@@ -38,8 +38,8 @@ def micro_batch(
     shared: Sequence[int] = (),
 ) -> MicroBatch:
     """
-    One MicroBatch. `rows`: places in `sequences`; none makes a filler of one all-masked row, or pair. `shared`: of each
-    row, where rows of a group are computed as a family.
+    One MicroBatch. `rows`: places in `sequences`; none makes a filler of one all-masked row, or
+    pair. `shared`: of each row, where rows of a group are computed as a family.
     """
     chosen = [sequences[place] for place in rows]
     filler = [-1, -1] if pairs else [-1]
@@ -47,7 +47,10 @@ def micro_batch(
     width = max([2, *(len(sequence.tokens) for sequence in chosen)])
     tokens = np.zeros((height, width), np.int64)
     mask = np.zeros((height, width), bool)
-    values = {name: np.zeros((height, width), np.float32) for name in columns - SEQUENCE_INPUTS - PAIR_INPUTS}
+    values = {
+        name: np.zeros((height, width), np.float32)
+        for name in columns - SEQUENCE_INPUTS - PAIR_INPUTS
+    }
     for row, sequence in enumerate(chosen):
         length = len(sequence.tokens)
         tokens[row, :length] = sequence.tokens
@@ -58,7 +61,9 @@ def micro_batch(
     fields = {name: move(column) for name, column in values.items()}
     for name in columns & (SEQUENCE_INPUTS | PAIR_INPUTS):
         numbers = [sequence.sequence_columns[name] for sequence in chosen] or [0.0] * height
-        fields[name] = torch.tensor(numbers[:: 2 if name in PAIR_INPUTS else 1], dtype=torch.float32, device=device)
+        fields[name] = torch.tensor(
+            numbers[:: 2 if name in PAIR_INPUTS else 1], dtype=torch.float32, device=device
+        )
     return MicroBatch(
         tokens=move(tokens),
         mask=move(mask),

@@ -7,6 +7,7 @@ from typing import Any
 
 from holdfast_worker import weights
 from holdfast_worker.operation import BadDataError
+from holdfast_worker.wire_types import TensorEntry
 
 Seen = list[tuple[str, int, int, int]]
 SHOWN = 12  # Hexadecimal digits of a digest in a message.
@@ -14,15 +15,19 @@ SHOWN = 12  # Hexadecimal digits of a digest in a message.
 
 class ModelDigests:
     """
-    Digests of model directories, each read once in a process: a start hashes its base model anyway, and what is opened
-    then was hashed a moment ago. A directory whose weight files have other names, sizes, times or inodes is read again.
+    Digests of model directories, each read once in a process: a start hashes its base model anyway,
+    and what is opened then was hashed a moment ago. A directory whose weight files have other
+    names, sizes, times or inodes is read again.
     """
 
     def __init__(self) -> None:
         self.known: dict[str, tuple[Seen, str]] = {}
 
-    def of(self, directory: str | Path, *, manifest: list[dict[str, Any]] | None = None) -> str:
-        """The digest of the weights. `manifest` receives their tensors, which are then read in any case."""
+    def of(self, directory: str | Path, *, manifest: list[TensorEntry] | None = None) -> str:
+        """
+        The digest of the weights. `manifest` receives their tensors, which are then read in any
+        case.
+        """
         seen = _seen(directory)
         known = self.known.get(str(directory))
         if manifest is None and known is not None and known[0] == seen:
@@ -35,7 +40,8 @@ class ModelDigests:
 
     def check(self, directory: str | Path, recorded: str | None, engine: Any) -> None:
         """
-        Raises BadDataError on every rank if the weights that rank 0 reads are not the recorded ones. None: not known.
+        Raises BadDataError on every rank if the weights that rank 0 reads are not the recorded
+        ones. None: not known.
         """
         if recorded is None:
             return

@@ -1,4 +1,6 @@
-"""A model directory as the trainer opens it, and as it writes it again: same files, other weights."""
+"""
+A model directory as the trainer opens it, and as it writes it again: same files, other weights.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +12,27 @@ from holdfast_worker import weights
 from holdfast_worker.operation import BadDataError
 
 SHARD_BYTES_MAX = "5GB"
-COPIED_BYTES_MAX = 256 << 20  # Of one file beside the weights; the largest tokenizers have about 35 MB.
-WEIGHT_SUFFIXES = {".safetensors", ".bin", ".pt", ".pth", ".h5", ".msgpack", ".gguf", ".onnx", ".lock"}
+COPIED_BYTES_MAX = (
+    256 << 20
+)  # Of one file beside the weights; the largest tokenizers have about 35 MB.
+WEIGHT_SUFFIXES = {
+    ".safetensors",
+    ".bin",
+    ".pt",
+    ".pth",
+    ".h5",
+    ".msgpack",
+    ".gguf",
+    ".onnx",
+    ".lock",
+}
 
 
 class ModelSource:
     """
-    Everything of a model directory but its weights, kept in memory so that a publication reads nothing. `head`: what
-    stands in place of the vocabulary (`heads.py`), whether the directory has it or not; None: a language model.
+    Everything of a model directory but its weights, kept in memory so that a publication reads
+    nothing. `head`: what stands in place of the vocabulary (`heads.py`), whether the directory has
+    it or not; None: a language model.
     """
 
     def __init__(self, path: str | Path, *, head: str | None = None) -> None:
@@ -42,9 +57,9 @@ class ModelSource:
 
     def open_model(self, dtype: str, *, dropout: float = 0.0, **options: Any) -> Any:
         """
-        The model with its weights in `dtype`, in training mode, every dropout as given. Every parameter is copied once:
-        those of a memory-mapped file stand at odd addresses, and where a vector loop starts can change the last bit of
-        a product. `options` go to transformers.
+        The model with its weights in `dtype`, in training mode, every dropout as given. Every
+        parameter is copied once: those of a memory-mapped file stand at odd addresses, and where a
+        vector loop starts can change the last bit of a product. `options` go to transformers.
         """
         import torch
         from transformers import AutoConfig, AutoModelForCausalLM
@@ -55,7 +70,12 @@ class ModelSource:
         set_dropout(config, dropout)
         # A mixture's grouped kernels count with histc, which has no deterministic version on CUDA.
         config._experts_implementation = "eager"
-        options = {"config": config, "dtype": getattr(torch, dtype), "local_files_only": True, **options}
+        options = {
+            "config": config,
+            "dtype": getattr(torch, dtype),
+            "local_files_only": True,
+            **options,
+        }
         try:
             if self.head is None:
                 model = AutoModelForCausalLM.from_pretrained(self.path, **options)
@@ -69,18 +89,28 @@ class ModelSource:
         return model.train()
 
     def write(self, directory: Path, *, model: Any, tensors: dict[str, Any], dtype: str) -> None:
-        """Writes a plain Hugging Face directory. `tensors`: as `saved_names` names them, on the CPU."""
+        """
+        Writes a plain Hugging Face directory. `tensors`: as `saved_names` names them, on the CPU.
+        """
         from safetensors.torch import save_file
 
         directory.mkdir(parents=True, exist_ok=True)
         for name, data in self.files.items():
-            (directory / name).write_bytes(self._config(data, model, dtype) if name == "config.json" else data)
+            (directory / name).write_bytes(
+                self._config(data, model, dtype) if name == "config.json" else data
+            )
         tensors = to_file_names(model, tensors)
         shards, index = split_shards(tensors)
         for name, members in shards.items():
-            save_file({member: tensors[member] for member in members}, directory / name, metadata={"format": "pt"})
+            save_file(
+                {member: tensors[member] for member in members},
+                directory / name,
+                metadata={"format": "pt"},
+            )
         if index is not None:
-            (directory / weights.INDEX_NAME).write_text(json.dumps(index, indent=2, sort_keys=True) + "\n")
+            (directory / weights.INDEX_NAME).write_text(
+                json.dumps(index, indent=2, sort_keys=True) + "\n"
+            )
 
     def _config(self, data: bytes, model: Any, dtype: str) -> bytes:
         from holdfast_worker.trainer.heads import config_with_head
@@ -99,7 +129,8 @@ def _is_weights(file: Path) -> bool:
 
 def set_dropout(config: Any, probability: float) -> None:
     """
-    Every dropout of a model's configuration. 0 but in supervised training: log-probabilities must not depend on chance.
+    Every dropout of a model's configuration. 0 but in supervised training: log-probabilities must
+    not depend on chance.
     """
     for part in (config, getattr(config, "text_config", None)):
         for name, value in list(vars(part).items()) if part is not None else []:
@@ -109,8 +140,8 @@ def set_dropout(config: Any, probability: float) -> None:
 
 def saved_names(model: Any) -> list[str]:
     """
-    The tensors of a model that a file holds: parameters, each shared one once under its first name (no second copy of a
-    tied output head), then the buffers that belong to the state.
+    The tensors of a model that a file holds: parameters, each shared one once under its first name
+    (no second copy of a tied output head), then the buffers that belong to the state.
     """
     unsaved = set(getattr(model, "_keys_to_ignore_on_save", None) or ())
     parameters = [name for name, _ in model.named_parameters()]
@@ -120,12 +151,18 @@ def saved_names(model: Any) -> list[str]:
 
 
 def to_file_names(model: Any, tensors: dict[str, Any]) -> dict[str, Any]:
-    """Undoes the renaming and fusing that transformers 5 does on load for some architectures (experts)."""
+    """
+    Undoes the renaming and fusing that transformers 5 does on load for some architectures
+    (experts).
+    """
     try:
         from transformers.core_model_loading import revert_weight_conversion
     except ImportError:  # transformers 4: names in memory are names in files.
         return tensors
-    return {name: tensor.contiguous() for name, tensor in revert_weight_conversion(model, tensors).items()}
+    return {
+        name: tensor.contiguous()
+        for name, tensor in revert_weight_conversion(model, tensors).items()
+    }
 
 
 def split_shards(tensors: dict[str, Any]) -> tuple[dict[str, list[str]], dict[str, Any] | None]:
@@ -137,4 +174,7 @@ def split_shards(tensors: dict[str, Any]) -> tuple[dict[str, list[str]], dict[st
     )
     if not split.is_sharded:
         return split.filename_to_tensors, None
-    return split.filename_to_tensors, {"metadata": split.metadata, "weight_map": split.tensor_to_filename}
+    return split.filename_to_tensors, {
+        "metadata": split.metadata,
+        "weight_map": split.tensor_to_filename,
+    }

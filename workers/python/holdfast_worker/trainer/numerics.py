@@ -1,4 +1,7 @@
-"""What can change the bits of an optimizer step, set once at boot and told to the engine, which records it."""
+"""
+What can change the bits of an optimizer step, set once at boot and told to the engine, which
+records it.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,8 @@ import hashlib
 import os
 import random
 from importlib import metadata
-from typing import Any
 
+from holdfast_worker.wire_answers import Numerics, NumericsLora
 from holdfast_worker.wire_types import Lora, TrainerSpec
 
 PACKAGES = ("torch", "transformers", "safetensors", "numpy", "deepspeed")
@@ -19,7 +22,9 @@ def choose_device(wanted: str, rank: int) -> str:
     import torch
 
     if wanted not in ("auto", "cpu", "cuda"):
-        raise ValueError(f"Cannot choose a device because trainer.device is '{wanted}': use auto, cpu or cuda")
+        raise ValueError(
+            f"Cannot choose a device because trainer.device is '{wanted}': use auto, cpu or cuda"
+        )
     if wanted == "cuda" and not torch.cuda.is_available():
         raise RuntimeError(
             f"Cannot use trainer.device cuda because torch {torch.__version__} sees no GPU: "
@@ -43,7 +48,10 @@ def has_dropout(spec: TrainerSpec) -> bool:
 
 
 def step_seed(seed: int, *, number: int, rank: int) -> int:
-    """Of the dropout of one step on one rank: a redo of the step draws the same, and no two draw alike."""
+    """
+    Of the dropout of one step on one rank: a redo of the step draws the same, and no two draw
+    alike.
+    """
     text = f"dropout {seed} {number} {rank}".encode()
     return int.from_bytes(hashlib.sha256(text).digest()[:8], "big") >> 1
 
@@ -57,7 +65,10 @@ def check_adapter(spec: TrainerSpec) -> None:
         raise ValueError(
             f"Cannot start a trainer with trainer.lora because its model has a {spec.head} head: train it whole"
         )
-    needed = {"peft": "trainer.lora", **({"bitsandbytes": "trainer.lora.quantize"} if lora["quantize"] else {})}
+    needed = {
+        "peft": "trainer.lora",
+        **({"bitsandbytes": "trainer.lora.quantize"} if lora["quantize"] else {}),
+    }
     for package, setting in needed.items():
         if not _installed((package,)):
             raise ValueError(
@@ -78,7 +89,10 @@ def prepare_environment(threads: int) -> None:
 
 
 def make_deterministic(device: str, *, threads: int, seed: int) -> None:
-    """Fixed threads, deterministic kernels, fixed seeds. Where torch has no such kernel, the operation raises."""
+    """
+    Fixed threads, deterministic kernels, fixed seeds. Where torch has no such kernel, the operation
+    raises.
+    """
     import numpy
     import torch
 
@@ -113,7 +127,10 @@ def _installed(names: tuple[str, ...]) -> dict[str, str]:
 
 
 def device_kind(device: str) -> str:
-    """The device as far as it decides which kernels run: `cpu` with its vector width, or the GPU's name."""
+    """
+    The device as far as it decides which kernels run: `cpu` with its vector width, or the GPU's
+    name.
+    """
     import torch
 
     if device == "cpu":
@@ -121,7 +138,7 @@ def device_kind(device: str) -> str:
     return torch.cuda.get_device_name(device)
 
 
-def describe(spec: TrainerSpec, *, device: str, world_size: int) -> dict[str, Any]:
+def describe(spec: TrainerSpec, *, device: str, world_size: int) -> Numerics:
     """The `Numerics` record. The micro-batch cut comes with each `train`; until then it is 0."""
     deepspeed = spec.engine == "deepspeed"
     packages = package_versions()
@@ -140,11 +157,18 @@ def describe(spec: TrainerSpec, *, device: str, world_size: int) -> dict[str, An
         "logits_chunk_tokens": spec.logits_chunk_tokens,
         "packing": spec.packing,
         "dropout": spec.dropout,
-        "offload": spec.offload,
+        "offload": {**spec.offload},
         "lora": _shape_of(spec.lora, spec.seed) if spec.lora else None,
     }
 
 
-def _shape_of(lora: Lora, seed: int) -> dict[str, Any]:
+def _shape_of(lora: Lora, seed: int) -> NumericsLora:
     """What decides an adapter's bits: `publish` only says how it is written."""
-    return {name: value for name, value in lora.items() if name != "publish"} | {"seed": seed}
+    return {
+        "rank": lora["rank"],
+        "alpha": lora["alpha"],
+        "dropout": lora["dropout"],
+        "targets": lora["targets"],
+        "quantize": lora["quantize"],
+        "seed": seed,
+    }

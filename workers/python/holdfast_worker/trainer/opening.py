@@ -21,7 +21,10 @@ def open_trained(source: ModelSource, spec: TrainerSpec, *, device: str) -> Any:
 
 
 def quantized(dtype: str, device: str) -> dict[str, Any]:
-    """transformers' arguments for weights of 4 bits, as QLoRA has them: normal floats, scales quantized once more."""
+    """
+    transformers' arguments for weights of 4 bits, as QLoRA has them: normal floats, scales
+    quantized once more.
+    """
     import torch
     from transformers import BitsAndBytesConfig
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypedDict
 
 import msgpack
 import torch
@@ -16,18 +16,28 @@ from holdfast_worker.algorithm import program_of
 from holdfast_worker.loss import BEHAVIOUR, Program, StepOutcome, count_step, run_step, steepest
 from holdfast_worker.operation import OperationIO
 from holdfast_worker.trainer import numerics
-from holdfast_worker.trainer.batch import SequenceData, Update, cut, cut_pairs, read_sequences, updates_of
+from holdfast_worker.trainer.batch import SequenceData, Update, read_sequences, updates_of
 from holdfast_worker.trainer.engine import NonFiniteError, TrainingEngine
-from holdfast_worker.trainer.families import Family, cut_packed, families_of
 from holdfast_worker.trainer.micro_batches import check_columns, micro_batch
 from holdfast_worker.trainer.model_digests import ModelDigests
 from holdfast_worker.trainer.model_source import ModelSource
 from holdfast_worker.trainer.packing import check_packing, use_packed_attention
+from holdfast_worker.trainer.pieces import Piece, Pieces
 from holdfast_worker.trainer.references import References
 from holdfast_worker.trainer.scoring import FORWARDS, passes, score_rows
+from holdfast_worker.trainer.skipped_step import place_of, skipped_at
+from holdfast_worker.wire_answers import EvaluatedBatch, StepRecord
 from holdfast_worker.wire_types import ArtifactRef, TrainerEvaluate, TrainerScore, TrainerTrain
 
 Cut = TrainerTrain | TrainerEvaluate | TrainerScore
+
+
+class Counted(TypedDict):
+    """What a step held, in all its ranks."""
+
+    n_tokens: float
+    n_sequences: float
+    micro_batches: int
 
 
 @dataclass
@@ -44,49 +54,31 @@ class Work:
     pairs: bool  # Sequences stand in pairs, which are never parted.
     packed: bool
     how: dict[str, Any]  # What the forward receives besides.
-    clip: Mapping[str, Any] | None = None  # Where the policy's distance from the one that sampled is measured.
-
-
-@dataclass(frozen=True)
-class Piece:
-    """A micro-batch. `rows`: places of sequences; `shared`: of each, tokens that its family begins with, if packed."""
-
-    rows: list[int]
-    shared: list[int]
+    clip: Mapping[str, Any] | None = (
+        None  # Where the policy's distance from the one that sampled is measured.
+    )
 
 
 class TrainingOperations:
-    """What needs torch. `head`: what the model ends in, None: a vocabulary. `models`: what is known of directories."""
+    """
+    What needs torch. `head`: what the model ends in, None: a vocabulary. `models`: what is known of
+    directories.
+    """
 
-    def __init__(self, engine: TrainingEngine, *, models: ModelDigests, head: str | None = None) -> None:
+    def __init__(
+        self, engine: TrainingEngine, *, models: ModelDigests, head: str | None = None
+    ) -> None:
         self.engine = engine
         self.head = head
         self.forward = FORWARDS[head]
         self.programs: dict[tuple[str, bool], Program] = {}
         self.references = References(engine, models)
         self.has_dropout = numerics.has_dropout(engine.spec)
-        self.cut: dict[str, int] = {}  # Of the micro-batches that run now, or ran last.
+        self.cut: Pieces | None = None  # The micro-batches that run now, or ran last.
 
-    def _cut(
-        self, sequences: Sequence[SequenceData], tokens_max: int, *, pairs: bool = False, packed: bool = False
-    ) -> list[list[Piece]]:
-        """
-        The micro-batches of every rank, remembered for an engine that has to make them smaller. Tokens with padding.
-        """
-        lengths = [len(sequence.tokens) for sequence in sequences]
-        world = {"tokens_max": tokens_max, "world_size": self.engine.world_size}
-        if packed:
-            ranks = cut_packed(families_of(sequences), lengths, whole=pairs, **world)
-            largest = max(sum(family.tokens(lengths) for family in piece) for rank in ranks for piece in rank)
-            pieces = [[Piece(*_laid_out(piece)) for piece in rank] for rank in ranks]
-        else:
-            of_rows = (cut_pairs if pairs else cut)(lengths, **world)
-            largest = max(len(rows) * max(lengths[row] for row in rows) for rank in of_rows for rows in rank if rows)
-            pieces = [[Piece(rows, []) for rows in rank] for rank in of_rows]
-        self.cut = {"longest_tokens": max(lengths), "micro_batch_tokens": largest}
-        return pieces
-
-    def prepare(self, args: TrainerTrain | TrainerEvaluate, io: OperationIO, source: ModelSource) -> Work:
+    def prepare(
+        self, args: TrainerTrain | TrainerEvaluate, io: OperationIO, source: ModelSource
+    ) -> Work:
         """Reads everything a `train` needs. Raises before the first step, never between two."""
         batch, sequences = self._read(args.batch, io, source)
         # Without old_logp, one step of the version that sampled reads logp.detach() in its place.
@@ -120,7 +112,10 @@ class TrainingOperations:
         return args.packing and self.head is None
 
     def _how(self, args: Cut) -> dict[str, Any]:
-        """What the forward receives of how rows meet the model: as the step was recorded, or as it is configured."""
+        """
+        What the forward receives of how rows meet the model: as the step was recorded, or as it is
+        configured.
+        """
         if self.head is not None:
             return {}
         return {"chunk_tokens": args.logits_chunk_tokens, "packed": self._packs(args)}
@@ -133,7 +128,9 @@ class TrainingOperations:
         return batch, read_sequences(batch, io.read_artifact, tokenizer)
 
     def _pack(self, model: Any) -> None:
-        """Packed attention for a model, after the proof that it keeps sequences apart. Once for each."""
+        """
+        Packed attention for a model, after the proof that it keeps sequences apart. Once for each.
+        """
         module = self.engine.module if model is self.engine.model else model
         if getattr(module, "packs_rows", False):
             return
@@ -158,59 +155,82 @@ class TrainingOperations:
     def _program(self, ref: ArtifactRef, io: OperationIO, is_current: bool) -> Program:
         key = (ref["sha256"], is_current)
         if key not in self.programs:
-            self.programs = {key: program_of(json.loads(io.read_artifact(ref)), old_is_current=is_current)}
+            self.programs = {
+                key: program_of(json.loads(io.read_artifact(ref)), old_is_current=is_current)
+            }
         return self.programs[key]
 
-    def step(self, work: Work, update: Update, *, lr: float, number: int, io: OperationIO) -> dict[str, Any]:
+    def step(
+        self, work: Work, update: Update, *, lr: float, number: int, io: OperationIO
+    ) -> StepRecord:
         """
-        One optimizer step: its StepRecord. With `skipped` in it no rank stepped, and all is as it was before. `number`:
-        of the step, for what it leaves to chance.
+        One optimizer step: its StepRecord. With `skipped` in it no rank stepped, and all is as it
+        was before. `number`: of the step, for what it leaves to chance.
         """
         if self.has_dropout:
-            torch.manual_seed(numerics.step_seed(self.engine.spec.seed, number=number, rank=self.engine.rank))
+            torch.manual_seed(
+                numerics.step_seed(self.engine.spec.seed, number=number, rank=self.engine.rank)
+            )
 
         def backward(loss: torch.Tensor, boundary: bool) -> None:
-            io.happened("micro_batch")  # In the middle of a step: gradients are half gathered, and the others wait.
+            io.happened(
+                "micro_batch"
+            )  # In the middle of a step: gradients are half gathered, and the others wait.
             self.engine.backward(loss, boundary)
 
         outcome, counted = self._run(work, update, backward, io)
-        grad_norm = self.engine.step(lr)  # None where the loss is not finite: its gradients are not either.
+        grad_norm = self.engine.step(
+            lr
+        )  # None where the loss is not finite: its gradients are not either.
         loss = outcome.loss if outcome.finite else None
-        record = {"loss": loss, "grad_norm": grad_norm, "lr": lr, **counted, "metrics": outcome.metrics}
+        record: StepRecord = {
+            "loss": loss,
+            "grad_norm": grad_norm,
+            "lr": lr,
+            **counted,
+            "metrics": outcome.metrics,
+        }
         if grad_norm is not None:
             return record
         culprit = steepest(outcome, self.engine.gather) if outcome.finite else outcome.culprit
         return {**record, "skipped": skipped_at("grad_norm" if outcome.finite else "loss", culprit)}
 
     @torch.no_grad()
-    def evaluate(self, work: Work, io: OperationIO) -> dict[str, Any]:
+    def evaluate(self, work: Work, io: OperationIO) -> EvaluatedBatch:
         """The loss of a batch and its metrics, as of one step that is not taken."""
         whole = Update(list(range(len(work.sequences))))
         with self._without_dropout():
             outcome, counted = self._run(work, whole, lambda loss, boundary: None, io)
         if not outcome.finite:
             place = place_of(skipped_at("loss", outcome.culprit))
-            raise NonFiniteError(f"Cannot evaluate because the loss is not finite: first at {place} of the batch")
+            raise NonFiniteError(
+                f"Cannot evaluate because the loss is not finite: first at {place} of the batch"
+            )
         return {"loss": outcome.loss, **counted, "metrics": outcome.metrics}
 
-    def too_many(self, count: int, skipped: dict[str, Any]) -> NonFiniteError:
-        """The error that ends a run of skipped steps, `skipped` of the last one."""
-        what = {"loss": "the loss is not finite: first at", "grad_norm": "the gradient norm is not finite: steepest at"}
-        return NonFiniteError(
-            f"Cannot step because {what[skipped['cause']]} {place_of(skipped)} of the step. {count} step(s) in a row "
-            "were skipped, which is trainer.non_finite_max"
-        )
-
     def _run(
-        self, work: Work, update: Update, backward: Callable[[torch.Tensor, bool], None], io: OperationIO
-    ) -> tuple[StepOutcome, dict[str, Any]]:
+        self,
+        work: Work,
+        update: Update,
+        backward: Callable[[torch.Tensor, bool], None],
+        io: OperationIO,
+    ) -> tuple[StepOutcome, Counted]:
         """The step's outcome, and what was counted of it."""
         engine = self.engine
         sequences = [work.sequences[place] for place in update.sequences]
-        pieces = self._cut(sequences, work.tokens_max, pairs=work.pairs, packed=work.packed)
-        masks, groups = [sequence.mask for sequence in sequences], [sequence.group for sequence in sequences]
+        self.cut = pieces = Pieces.of(
+            sequences,
+            work.tokens_max,
+            world_size=engine.world_size,
+            pairs=work.pairs,
+            packed=work.packed,
+        )
+        masks, groups = (
+            [sequence.mask for sequence in sequences],
+            [sequence.group for sequence in sequences],
+        )
         counts = count_step(masks, groups, pairs=work.pairs)
-        mine = pieces[engine.rank]
+        mine = pieces.ranks[engine.rank]
         done = 0
 
         def counted_backward(loss: torch.Tensor, boundary: bool) -> None:
@@ -219,10 +239,15 @@ class TrainingOperations:
             done += 1
             io.progress("micro_batch", done, len(mine))
 
-        # Only the first step still has the parameters that old_logp was computed with, and only where nothing is stale.
-        current = update is work.updates[0] and not any(one.sequence_columns.get("staleness") for one in sequences)
+        # Only the first step still has the parameters that old_logp was computed with, and only
+        # where nothing is stale.
+        current = update is work.updates[0] and not any(
+            one.sequence_columns.get("staleness") for one in sequences
+        )
         how = {"temperature": work.temperature, **work.how}
-        cut_of = partial(micro_batch, sequences, columns=work.columns, device=engine.device, pairs=work.pairs)
+        cut_of = partial(
+            micro_batch, sequences, columns=work.columns, device=engine.device, pairs=work.pairs
+        )
         outcome = run_step(
             work.program,
             [cut_of(piece.rows, shared=piece.shared) for piece in mine],
@@ -238,37 +263,57 @@ class TrainingOperations:
         return outcome, {
             "n_tokens": counts.n_tokens,
             "n_sequences": counts.n_sequences,
-            "micro_batches": sum(1 for rank in pieces for piece in rank if piece.rows),
+            "micro_batches": pieces.count,
         }
 
-    def score(self, args: TrainerScore, io: OperationIO, *, source: ModelSource, dtype: str) -> dict[str, bytes]:
-        """Columns by name: MessagePack {values: [bin float32 per sequence]}, the same on every rank."""
-        io.check_cancelled()  # Not later: a rank that left would let the others wait in the next gather.
+    def score(
+        self, args: TrainerScore, io: OperationIO, *, source: ModelSource, dtype: str
+    ) -> dict[str, bytes]:
+        """
+        Columns by name: MessagePack {values: [bin float32 per sequence]}, the same on every rank.
+        """
+        # Not later: a rank that left would let the others wait in the next gather.
+        io.check_cancelled()
         batch, sequences = self._read(args.batch, io, source)
         packed = self._packs(args)
-        pieces = self._cut(sequences, args.micro_batch_tokens_max, packed=packed)
-        forward = partial(self.forward, need={"logp"}, temperature=batch["temperature"], **self._how(args))
+        self.cut = pieces = Pieces.of(
+            sequences,
+            args.micro_batch_tokens_max,
+            world_size=self.engine.world_size,
+            packed=packed,
+        )
+        mine = pieces.ranks[self.engine.rank]
+        forward = partial(
+            self.forward, need={"logp"}, temperature=batch["temperature"], **self._how(args)
+        )
         found: dict[str, bytes] = {}
         for columns in passes(args.columns, self.head):
             with self._scorer(columns, args, dtype) as model, self._without_dropout():
                 if packed:
                     self._pack(model)
-                mine: dict[str, dict[int, bytes]] = {name: {} for name in columns}
-                for done, piece in enumerate(pieces[self.engine.rank]):
-                    self._score_rows(forward, model, sequences, piece, mine)
-                    io.progress(columns[0], done + 1, len(pieces[self.engine.rank]))
-            for rank in self.engine.gather(mine):
+                scored: dict[str, dict[int, bytes]] = {name: {} for name in columns}
+                for done, piece in enumerate(mine):
+                    self._score_rows(forward, model, sequences, piece, scored)
+                    io.progress(columns[0], done + 1, len(mine))
+            for rank in self.engine.gather(scored):
                 for name in columns:
-                    mine[name].update(rank[name])
+                    scored[name].update(rank[name])
             for name in columns:
-                found[name] = msgpack.packb({"values": [mine[name][place] for place in range(len(sequences))]})
+                found[name] = msgpack.packb(
+                    {"values": [scored[name][place] for place in range(len(sequences))]}
+                )
         return found
 
-    def _scorer(self, columns: Sequence[str], args: TrainerScore, dtype: str) -> AbstractContextManager[Any]:
+    def _scorer(
+        self, columns: Sequence[str], args: TrainerScore, dtype: str
+    ) -> AbstractContextManager[Any]:
         if columns != ("ref_logp",):
             return nullcontext(self.engine.model)
         return self.references.borrowed(
-            args.reference_path, dtype=dtype, offload=args.reference_offload, digest=args.reference_digest
+            args.reference_path,
+            dtype=dtype,
+            offload=args.reference_offload,
+            digest=args.reference_digest,
         )
 
     def _score_rows(
@@ -279,31 +324,15 @@ class TrainingOperations:
         piece: Piece,
         found: dict[str, dict[int, bytes]],
     ) -> None:
-        """Adds the rows of a micro-batch to each column: one number per token of a sequence, or one."""
-        part = micro_batch(sequences, piece.rows, columns=set(), device=self.engine.device, shared=piece.shared)
+        """
+        Adds the rows of a micro-batch to each column: one number per token of a sequence, or one.
+        """
+        part = micro_batch(
+            sequences, piece.rows, columns=set(), device=self.engine.device, shared=piece.shared
+        )
         lengths = [len(sequences[place].tokens) for place in piece.rows] or [1]
         scored = score_rows(forward, model, part, columns=tuple(found), lengths=lengths)
         for name, values in scored.items():
             numbers = values.cpu().numpy()
             for row, place in enumerate(piece.rows):
                 found[name][place] = numbers[row, : lengths[row]].astype("<f4").tobytes()
-
-
-def _laid_out(families: Sequence[Family]) -> tuple[list[int], list[int]]:
-    """Of each row of families, one after the other: its place and what it shares."""
-    rows = [(row, family.shared) for family in families for row in family.rows]
-    return [row for row, _ in rows], [shared for _, shared in rows]
-
-
-def skipped_at(cause: str, culprit: Any) -> dict[str, Any]:
-    """`skipped` of a StepRecord: what was not finite, and the node, sequence and token that it came from."""
-    if culprit is None:
-        return {"cause": cause, "node": None, "sequence": None, "token": None}
-    node = culprit.text if culprit.node < 0 else f"{culprit.node} ({culprit.text})"
-    return {"cause": cause, "node": node, "sequence": culprit.sequence, "token": culprit.token}
-
-
-def place_of(skipped: dict[str, Any]) -> str:
-    """Node, sequence and token, as far as they are known."""
-    places = [(name, skipped[name]) for name in ("node", "sequence", "token")]
-    return ", ".join(f"{name} {value}" for name, value in places if value is not None) or "an unknown node"

@@ -1,9 +1,12 @@
-"""What comes after a model's last hidden state: log-probabilities and entropy, whole or chunk by chunk.
+"""
+What comes after a model's last hidden state: log-probabilities and entropy, whole or chunk by
+chunk.
 
-Chunk by chunk, no tensor of tokens x vocabulary lives longer than its chunk: the output head runs inside one autograd
-function that keeps hidden states only and computes each chunk's logits again in the backward. It takes the place of
-the head's `forward` during the model's own call, so that the head is still called once by every rank: ZeRO-3 gathers
-and frees its weights as ever, however many chunks each rank has.
+Chunk by chunk, no tensor of tokens x vocabulary lives longer than its chunk: the output head runs
+inside one autograd function that keeps hidden states only and computes each chunk's logits again in
+the backward. It takes the place of the head's `forward` during the model's own call, so that the
+head is still called once by every rank: ZeRO-3 gathers and frees its weights as ever, however many
+chunks each rank has.
 """
 
 from __future__ import annotations
@@ -19,7 +22,9 @@ from torch.nn import functional
 from holdfast_worker.operation import BadDataError
 
 
-def target_values(logits: Tensor, targets: Tensor, *, temperature: float, entropy: bool) -> tuple[Tensor, ...]:
+def target_values(
+    logits: Tensor, targets: Tensor, *, temperature: float, entropy: bool
+) -> tuple[Tensor, ...]:
     """`logp` and, if asked for, `entropy` of targets [N] under logits [N, V], in float32."""
     logits = logits.float()
     if temperature != 1.0:
@@ -31,8 +36,12 @@ def target_values(logits: Tensor, targets: Tensor, *, temperature: float, entrop
     return logp, -(log_probabilities.exp() * log_probabilities).sum(-1)
 
 
-def values_in_chunks(model: Any, inputs: dict[str, Any], targets: Tensor, *, chunk: int, **how: Any) -> list[Tensor]:
-    """`target_values` of targets [B, K], each [B, K], with at most `chunk` tokens of logits at a time."""
+def values_in_chunks(
+    model: Any, inputs: dict[str, Any], targets: Tensor, *, chunk: int, **how: Any
+) -> list[Tensor]:
+    """
+    `target_values` of targets [B, K], each [B, K], with at most `chunk` tokens of logits at a time.
+    """
     told: list[Tensor] = []
 
     def forward(own: Callable[[Tensor], Tensor], hidden: Tensor) -> Tensor:
@@ -45,7 +54,9 @@ def values_in_chunks(model: Any, inputs: dict[str, Any], targets: Tensor, *, chu
         return values.unflatten(0, targets.shape)
 
     with replaced_head(model, forward):
-        values = model(**inputs).logits  # [B, K, 1 or 2]: not logits but what the replaced head made of them.
+        values = model(
+            **inputs
+        ).logits  # [B, K, 1 or 2]: not logits but what the replaced head made of them.
     if len(told) != 1 or not _equal(values.detach().flatten(0, 1), told[0]):
         raise BadDataError(
             "Cannot compute logits in chunks because this model scales or caps them after its output head. Set "
@@ -55,8 +66,12 @@ def values_in_chunks(model: Any, inputs: dict[str, Any], targets: Tensor, *, chu
 
 
 @contextmanager
-def replaced_head(model: Any, forward: Callable[[Callable[[Tensor], Tensor], Tensor], Tensor]) -> Iterator[None]:
-    """While it lasts, the output head of `model` answers `forward(its own forward, hidden states)`."""
+def replaced_head(
+    model: Any, forward: Callable[[Callable[[Tensor], Tensor], Tensor], Tensor]
+) -> Iterator[None]:
+    """
+    While it lasts, the output head of `model` answers `forward(its own forward, hidden states)`.
+    """
     head = model.get_output_embeddings()
     own, instance = head.forward, head.__dict__.get("forward")
     head.forward = lambda hidden: forward(own, hidden)
@@ -76,10 +91,15 @@ def _equal(left: Tensor, right: Tensor) -> bool:
 
 
 class _InChunks(torch.autograd.Function):
-    """`piece(hidden [n, H], targets [n]) -> [n, C]` over chunks of N rows. `piece` reads `parameters` by itself."""
+    """
+    `piece(hidden [n, H], targets [n]) -> [n, C]` over chunks of N rows. `piece` reads `parameters`
+    by itself.
+    """
 
     @staticmethod
-    def forward(ctx: Any, piece: Callable, chunk: int, hidden: Tensor, targets: Tensor, *parameters: Tensor) -> Tensor:
+    def forward(
+        ctx: Any, piece: Callable, chunk: int, hidden: Tensor, targets: Tensor, *parameters: Tensor
+    ) -> Tensor:
         ctx.piece, ctx.chunk, ctx.parameters = piece, chunk, parameters
         ctx.save_for_backward(hidden, targets)
         return torch.cat([piece(*part) for part in zip(hidden.split(chunk), targets.split(chunk))])
@@ -88,19 +108,32 @@ class _InChunks(torch.autograd.Function):
     def backward(ctx: Any, gradient: Tensor) -> tuple[Any, ...]:
         hidden, targets = ctx.saved_tensors
         trained = [parameter for parameter in ctx.parameters if parameter.requires_grad]
-        # In float32 at least: a sum over chunks in bfloat16 would lose what one product over all tokens keeps.
-        sums = [torch.zeros_like(p, dtype=torch.promote_types(p.dtype, torch.float32)) for p in trained]
+        # In float32 at least: a sum over chunks in bfloat16 would lose what one product over all
+        # tokens keeps.
+        sums = [
+            torch.zeros_like(p, dtype=torch.promote_types(p.dtype, torch.float32)) for p in trained
+        ]
         parts = []
-        for part in zip(hidden.split(ctx.chunk), targets.split(ctx.chunk), gradient.split(ctx.chunk)):
+        for part in zip(
+            hidden.split(ctx.chunk), targets.split(ctx.chunk), gradient.split(ctx.chunk)
+        ):
             of_hidden, *others = _gradients(ctx.piece, part, trained)
             parts.append(of_hidden)
             for total, other in zip(sums, others):
                 total.add_(other)
         whole = {id(p): total.to(p.dtype) for p, total in zip(trained, sums)}
-        return None, None, torch.cat(parts), None, *(whole.get(id(parameter)) for parameter in ctx.parameters)
+        return (
+            None,
+            None,
+            torch.cat(parts),
+            None,
+            *(whole.get(id(parameter)) for parameter in ctx.parameters),
+        )
 
 
-def _gradients(piece: Callable, part: tuple[Tensor, Tensor, Tensor], trained: list[Tensor]) -> tuple[Tensor, ...]:
+def _gradients(
+    piece: Callable, part: tuple[Tensor, Tensor, Tensor], trained: list[Tensor]
+) -> tuple[Tensor, ...]:
     states, wanted, gradient = part
     with torch.enable_grad():
         states = states.detach().requires_grad_()

@@ -1,7 +1,7 @@
 """
-Packed rows: sequences one after the other in one row, without padding. Positions start again with each, and attention
-runs over each by itself, so that no token sees another sequence. What the rows of a group begin with stands there once
-(`families.py`).
+Packed rows: sequences one after the other in one row, without padding. Positions start again with
+each, and attention runs over each by itself, so that no token sees another sequence. What the rows
+of a group begin with stands there once (`families.py`).
 """
 
 from __future__ import annotations
@@ -19,14 +19,23 @@ from holdfast_worker.trainer.families import Kernel, PackedFamilies, band
 ATTENTION = "holdfast_packed"  # Its name in transformers' table of attention functions.
 PROBE_LENGTHS = (5, 9)
 PROBE_SHARED = 3
-# How far a sequence's logits may be off beside another one, in the type's own precision: products are cut differently.
+# How far a sequence's logits may be off beside another one, in the type's own precision: products
+# are cut differently.
 PROBE_TOLERANCE = {torch.float32: 1e-4, torch.bfloat16: 0.1}
 
 
 def attention(
-    module: Any, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None, **options: Any
+    module: Any,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor | None,
+    **options: Any,
 ) -> tuple[Tensor, None]:
-    """torch's own attention [B, heads, T, size]. `packed`: how the sequences are laid out in a single row."""
+    """
+    torch's own attention [B, heads, T, size]. `packed`: how the sequences are laid out in a single
+    row.
+    """
     from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
     layout = options.pop("packed", None) or OneByOne([query.shape[2]])
@@ -45,7 +54,9 @@ def attention(
 
 
 class PackedRows(Protocol):
-    """The part of a micro-batch that packing reads. `shared` left empty: rows have nothing in common."""
+    """
+    The part of a micro-batch that packing reads. `shared` left empty: rows have nothing in common.
+    """
 
     tokens: Tensor  # [B, T] int64, right padded
     lengths: Sequence[int]  # [B] tokens without padding
@@ -54,14 +65,19 @@ class PackedRows(Protocol):
 
 
 class OneByOne:
-    """Sequences that have nothing in common: attention costs that of each, and no mask of row x row tokens is made."""
+    """
+    Sequences that have nothing in common: attention costs that of each, and no mask of row x row
+    tokens is made.
+    """
 
     def __init__(self, lengths: Sequence[int]) -> None:
         self.lengths = list(lengths)
 
     def attend(self, kernel: Kernel, *parts: Tensor, window: int | None) -> Tensor:
         sequences = zip(*(part.split(self.lengths, dim=2) for part in parts))
-        return torch.cat([kernel(*one, band(one[0].shape[2], window, one[0].device)) for one in sequences], dim=1)
+        return torch.cat(
+            [kernel(*one, band(one[0].shape[2], window, one[0].device)) for one in sequences], dim=1
+        )
 
 
 def use_packed_attention(model: Any) -> None:
@@ -104,8 +120,9 @@ class _Rows:
 @torch.no_grad()
 def check_packing(model: Any, *, vocabulary: int, device: str) -> None:
     """
-    Raises where packing would be silently wrong: a sequence's logits are as they are alone, and stay to the bit when
-    the other sequence changes, be it of its family or not. Every rank runs the same forwards.
+    Raises where packing would be silently wrong: a sequence's logits are as they are alone, and
+    stay to the bit when the other sequence changes, be it of its family or not. Every rank runs the
+    same forwards.
     """
     first, second = PROBE_LENGTHS
     tokens = (torch.arange(3 * second, device=device) * 7919 + 11) % vocabulary
@@ -115,7 +132,8 @@ def check_packing(model: Any, *, vocabulary: int, device: str) -> None:
         expected = model(input_ids=alone[None], use_cache=False).logits[0].float()
         for shared in (0, PROBE_SHARED):
             found = [
-                _logits_beside(model, torch.cat([alone[:shared], neighbour]), alone, shared) for neighbour in neighbours
+                _logits_beside(model, torch.cat([alone[:shared], neighbour]), alone, shared)
+                for neighbour in neighbours
             ]
             _check(found, expected, PROBE_TOLERANCE[next(model.parameters()).dtype])
     except TypeError as error:

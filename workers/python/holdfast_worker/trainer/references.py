@@ -26,11 +26,13 @@ class References:
         self.model: Any = None
 
     @contextmanager
-    def borrowed(self, path: str | None, *, dtype: str, offload: bool, digest: str | None = None) -> Iterator[Any]:
+    def borrowed(
+        self, path: str | None, *, dtype: str, offload: bool, digest: str | None = None
+    ) -> Iterator[Any]:
         """
-        The reference on the device; with `offload` it goes back to the CPU afterwards, which changes no bit. Without a
-        path, or at the path of an adapter's base, it is the model itself, its adapter switched off. `digest`: of the
-        weights, as recorded.
+        The reference on the device; with `offload` it goes back to the CPU afterwards, which
+        changes no bit. Without a path, or at the path of an adapter's base, it is the model itself,
+        its adapter switched off. `digest`: of the weights, as recorded.
         """
         if path is None or self._is_base(path):
             with self._without_adapter() as model:
@@ -52,10 +54,16 @@ class References:
     def _to_device(self, offload: bool) -> None:
         try:
             self.model.to(self.engine.device)
-        except torch.OutOfMemoryError as error:  # Not of a micro-batch: smaller ones would not help.
+        except (
+            torch.OutOfMemoryError
+        ) as error:  # Not of a micro-batch: smaller ones would not help.
             self.model.to("cpu")
             drop_garbage(self.engine.device)
-            fix = "use ZeRO over more ranks, or a smaller reference" if offload else "set reference.offload: true"
+            fix = (
+                "use ZeRO over more ranks, or a smaller reference"
+                if offload
+                else "set reference.offload: true"
+            )
             raise BadDataError(
                 "Cannot score ref_logp "
                 f"because the device has no room for the reference model '{self.path}' beside the one "
@@ -63,7 +71,10 @@ class References:
             ) from error
 
     def _is_base(self, path: str) -> bool:
-        """Whether it is the model that an adapter is trained beside: it is in memory, no second copy is needed."""
+        """
+        Whether it is the model that an adapter is trained beside: it is in memory, no second copy
+        is needed.
+        """
         base = getattr(self.engine.module, "base_path", None)
         return base is not None and Path(path).resolve() == Path(base)
 

@@ -1,43 +1,54 @@
-"""Tokens of rows before anything is generated from them: what is too long is found at the start, not in round 300."""
+"""
+Tokens of rows before anything is generated from them: what is too long is found at the start, not
+in round 300.
+"""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from holdfast_worker.operation import BadDataError, OperationIO
 from holdfast_worker.prompts import encode_prompt, encode_rows, encode_supervised
-from holdfast_worker.wire_types import TrainerMeasureRows
+from holdfast_worker.wire_answers import TrainerMeasureRowsAnswer
+from holdfast_worker.wire_types import Row, TrainerMeasureRows
 
 PROGRESS_ROWS = 1000
 
 
 class RowLengths:
-    """Measures, and keeps what it measured: an evaluation inside a loop asks for the same rows each time."""
+    """
+    Measures, and keeps what it measured: an evaluation inside a loop asks for the same rows each
+    time.
+    """
 
     def __init__(self) -> None:
         self.known: dict[tuple[str, ...], np.ndarray] = {}
 
-    def measure(self, args: TrainerMeasureRows, io: OperationIO) -> dict[str, Any]:
-        """Blob 0: int32 [N, 2], tokens of the prompt and of the longest sequence that the row makes."""
+    def measure(self, args: TrainerMeasureRows, io: OperationIO) -> TrainerMeasureRowsAnswer:
+        """
+        Blob 0: int32 [N, 2], tokens of the prompt and of the longest sequence that the row makes.
+        """
         model_path, use, ref, chat = args.model_path, args.use, args.rows, args.chat
         key = (model_path, use, ref["sha256"], json.dumps(chat, sort_keys=True))
         if key not in self.known:
             rows = json.loads(io.read_artifact(ref))
-            self.known[key] = _lengths(rows, how={"use": use, "chat": chat}, tokenizer=_tokenizer(model_path), io=io)
+            self.known[key] = _lengths(rows, args, tokenizer=_tokenizer(model_path), io=io)
         lengths = self.known[key]
         io.blob(lengths.tobytes())
         return {"rows": len(lengths), "model_tokens_max": _positions(model_path)}
 
 
-def _lengths(rows: list[dict[str, Any]], *, how: dict[str, Any], tokenizer: Any, io: OperationIO) -> np.ndarray:
+def _lengths(
+    rows: list[Row], args: TrainerMeasureRows, *, tokenizer: Any, io: OperationIO
+) -> np.ndarray:
     lengths = np.zeros((len(rows), 2), dtype="<i4")
     for place, row in enumerate(rows):
         try:
-            lengths[place] = _of_row(row, how, tokenizer)
+            lengths[place] = _of_row(row, args, tokenizer)
         except BadDataError as error:
             raise BadDataError(f"Cannot use row '{row['row_id']}': {error}") from error
         if place % PROGRESS_ROWS == 0:
@@ -46,14 +57,20 @@ def _lengths(rows: list[dict[str, Any]], *, how: dict[str, Any], tokenizer: Any,
     return lengths
 
 
-def _of_row(row: dict[str, Any], how: dict[str, Any], tokenizer: Any) -> tuple[int, int]:
-    use, chat = how["use"], how["chat"]
+def _of_row(row: Row, args: TrainerMeasureRows, tokenizer: Any) -> tuple[int, int]:
+    use, chat = args.use, args.chat
     prompt = len(encode_prompt(tokenizer, row["prompt"], chat)[1])
     if use == "prompt":
         return prompt, prompt
-    sides = [row["completion"]] if use == "completion" else [row["completion"], row["rejected"]]
-    encode = encode_rows if use == "completion" else lambda *of: [encode_supervised(*of)]
-    encoded = [one for side in sides for one in encode(tokenizer, row["prompt"], side, chat)]
+    held = cast("dict[str, Any]", row)  # The engine sends rows that have what is to be measured.
+    encoded = (
+        encode_rows(tokenizer, row["prompt"], held["completion"], chat)
+        if use == "completion"
+        else [
+            encode_supervised(tokenizer, row["prompt"], held[side], chat)
+            for side in ("completion", "rejected")
+        ]
+    )
     return prompt, max(len(tokens) for tokens, _ in encoded)
 
 

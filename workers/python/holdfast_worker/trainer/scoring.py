@@ -10,7 +10,13 @@ from torch import Tensor
 
 from holdfast_worker.operation import BadDataError
 from holdfast_worker.trainer.forward import policy_forward
-from holdfast_worker.trainer.heads import at_last, numbers_after, score_forward, value_forward, values_before
+from holdfast_worker.trainer.heads import (
+    at_last,
+    numbers_after,
+    score_forward,
+    value_forward,
+    values_before,
+)
 
 # How a model that is trained is run, by its head.
 FORWARDS = {None: policy_forward, "value": value_forward, "score": score_forward}
@@ -22,7 +28,9 @@ def passes(columns: Sequence[str], head: str | None) -> list[tuple[str, ...]]:
     """The columns by forward over the batch: the model's own together, then the reference's."""
     wrong = [name for name in columns if name not in COLUMNS[head]]
     if wrong:
-        raise BadDataError(f"Cannot score {wrong[0]} with a model whose head is {head or 'a vocabulary'}")
+        raise BadDataError(
+            f"Cannot score {wrong[0]} with a model whose head is {head or 'a vocabulary'}"
+        )
     own = tuple(name for name in columns if name != "ref_logp")
     return [names for names in (own, ("ref_logp",) if "ref_logp" in columns else ()) if names]
 
@@ -37,8 +45,8 @@ def score_rows(
     lengths: Sequence[int],
 ) -> dict[str, Tensor]:
     """
-    [B, T] for each token, 0 where it is not trained; [B, 1] for each sequence. `forward`: how a model without a head
-    is run; `lengths`: tokens of the rows.
+    [B, T] for each token, 0 where it is not trained; [B, 1] for each sequence. `forward`: how a
+    model without a head is run; `lengths`: tokens of the rows.
     """
     if columns[0] in COLUMNS[None]:
         logp = forward(model, part)["logp"]

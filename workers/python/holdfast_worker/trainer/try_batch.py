@@ -1,7 +1,9 @@
 """
-An algorithm tried on a recorded batch, in one process, under a debugger if you like: credit, then loss and gradient.
+An algorithm tried on a recorded batch, in one process, under a debugger if you like: credit, then
+loss and gradient.
 
-`python -m holdfast_worker.trainer.try_batch JOB.json`, with standard input and output free for `breakpoint()`.
+`python -m holdfast_worker.trainer.try_batch JOB.json`, with standard input and output free for
+`breakpoint()`.
 """
 
 from __future__ import annotations
@@ -35,7 +37,10 @@ STANDS_IN = {"old_logp": "behaviour_logp", "ref_logp": "behaviour_logp"}
 
 @dataclass
 class Tried:
-    """One loss on one optimizer step. `gradient` [S]: norm over the tokens of each sequence, of the live input's."""
+    """
+    One loss on one optimizer step. `gradient` [S]: norm over the tokens of each sequence, of the
+    live input's.
+    """
 
     part: str
     update: int
@@ -46,7 +51,10 @@ class Tried:
 
 
 class Trial:
-    """A recorded batch, and what is tried on it: {file, source, settings}, or an algorithm of the table."""
+    """
+    A recorded batch, and what is tried on it: {file, source, settings}, or an algorithm of the
+    table.
+    """
 
     def __init__(self, job: Mapping[str, Any]) -> None:
         self.job = job
@@ -62,7 +70,10 @@ class Trial:
         self.model: Any = None
 
     def assign(self) -> dict[str, Any]:
-        """Credit, which replaces what the batch was trained with. A table's algorithm has assigned already."""
+        """
+        Credit, which replaces what the batch was trained with. A table's algorithm has assigned
+        already.
+        """
         if self.algorithm is None:
             assigned = self.job["assigned"]
         else:
@@ -88,7 +99,9 @@ class Trial:
         note = f"{name} is not in the batch: {f'{other} stands' if other else '0 stands'} for it"
         if note not in self.notes:
             self.notes.append(note)
-        return sequence.token_columns[other] if other else np.zeros(len(sequence.tokens), np.float32)
+        return (
+            sequence.token_columns[other] if other else np.zeros(len(sequence.tokens), np.float32)
+        )
 
     def losses(self) -> list[Tried]:
         """Every loss of the algorithm on every optimizer step of the batch."""
@@ -106,20 +119,29 @@ class Trial:
         return tried
 
     def _updates(self, part: str) -> list[Update]:
-        """The batch's steps, masked as the algorithm that is tried does, not as the run did; a value loss is not."""
+        """
+        The batch's steps, masked as the algorithm that is tried does, not as the run did; a value
+        loss is not.
+        """
         masked = self.masked if part == "loss" else set()
         alive = {one.group for place, one in enumerate(self.sequences) if place not in masked}
         steps = [groups for groups in self.batch["updates"] if alive.intersection(groups)]
         if len(steps) < len(self.batch["updates"]):
-            self.notes.append(f"{part}: {len(self.batch['updates']) - len(steps)} steps have nothing to train on")
-        return updates_of({**self.batch, "masked": sorted(masked), "updates": steps}, self.sequences)
+            self.notes.append(
+                f"{part}: {len(self.batch['updates']) - len(steps)} steps have nothing to train on"
+            )
+        return updates_of(
+            {**self.batch, "masked": sorted(masked), "updates": steps}, self.sequences
+        )
 
     def _programs(self) -> dict[str, Any]:
         current = len(self.batch["updates"]) == 1 and "old_logp" not in self.batch["columns"]
         if self.algorithm is None:
             losses = self.job["losses"].items()
             return {part: program_of(recorded, old_is_current=current) for part, recorded in losses}
-        with contextlib.redirect_stdout(io.StringIO()):  # What the file prints of a synthetic step helps nobody.
+        with contextlib.redirect_stdout(
+            io.StringIO()
+        ):  # What the file prints of a synthetic step helps nobody.
             return {
                 part: PythonProgram(self.algorithm, part, current)
                 for part in ("loss", "value_loss")
@@ -150,13 +172,29 @@ class Trial:
             coef=self.coef,
         )
         gradient = sum(_squares(live, mb.mask) for live in kept.values()) ** 0.5
-        return Tried(part, number, outcome, gradient, shares[0] if shares else gradient * np.nan, update.sequences)
+        return Tried(
+            part,
+            number,
+            outcome,
+            gradient,
+            shares[0] if shares else gradient * np.nan,
+            update.sequences,
+        )
 
-    def _live(self, mb: MicroBatch, sequences: list[SequenceData], need: set[str]) -> dict[str, Tensor]:
-        """The model's, or without one leaves: the log-probabilities as they were sampled, the values as recorded."""
+    def _live(
+        self, mb: MicroBatch, sequences: list[SequenceData], need: set[str]
+    ) -> dict[str, Tensor]:
+        """
+        The model's, or without one leaves: the log-probabilities as they were sampled, the values
+        as recorded.
+        """
         if self.job.get("model") and need <= {"logp", "entropy"}:
             live = policy_forward(
-                self._open_model(), mb, need=need, temperature=self.batch["temperature"], chunk_tokens=None
+                self._open_model(),
+                mb,
+                need=need,
+                temperature=self.batch["temperature"],
+                chunk_tokens=None,
             )
             for value in live.values():
                 if value.requires_grad:
@@ -165,8 +203,12 @@ class Trial:
         leaves = {}
         for name in need:
             if name not in ("logp", "values"):
-                raise BadDataError(f"Cannot try the loss because it reads '{name}' of a model: give --model DIR")
-            columns = [self._column(one, "old_logp" if name == "logp" else "values") for one in sequences]
+                raise BadDataError(
+                    f"Cannot try the loss because it reads '{name}' of a model: give --model DIR"
+                )
+            columns = [
+                self._column(one, "old_logp" if name == "logp" else "values") for one in sequences
+            ]
             leaf = torch.zeros(mb.mask.shape)
             for row, column in enumerate(columns):
                 leaf[row, : len(column)] = torch.tensor(column)
@@ -263,8 +305,16 @@ def show(told: dict[str, Any], title: str) -> None:
     for name, values in told["credit"].items():
         print(f"{name:<9}  {', '.join(f'{key} {value:.6g}' for key, value in values.items())}")
     for one in told["losses"]:
-        update = f" of step {one['update']}" if any(other["update"] > 1 for other in told["losses"]) else ""
-        value = f"not finite: first at {one['not_finite']}" if one["loss"] is None else f"{one['loss']:.6g}"
+        update = (
+            f" of step {one['update']}"
+            if any(other["update"] > 1 for other in told["losses"])
+            else ""
+        )
+        value = (
+            f"not finite: first at {one['not_finite']}"
+            if one["loss"] is None
+            else f"{one['loss']:.6g}"
+        )
         print(f"\n{one['part']}{update}  {value}")
         print(f"gradient   {one['gradient']:.6g}")
         for name, metric in one["metrics"].items():
@@ -282,7 +332,9 @@ def _cell(value: Any) -> str:
 
 
 def main() -> int:
-    sys.path = [place for place in sys.path if place not in ("", str(Path.cwd()))]  # As in a worker: one file.
+    sys.path = [
+        place for place in sys.path if place not in ("", str(Path.cwd()))
+    ]  # As in a worker: one file.
     job = json.loads(Path(sys.argv[1]).read_text())
     try:
         trial = Trial(job)

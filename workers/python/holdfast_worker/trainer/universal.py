@@ -1,7 +1,9 @@
-"""A DeepSpeed checkpoint of one number of ranks, made loadable by another: DeepSpeed's universal format.
+"""
+A DeepSpeed checkpoint of one number of ranks, made loadable by another: DeepSpeed's universal
+format.
 
-The conversion only cuts and joins: float32 weights and both moments keep their bits. What follows it does not: with
-another number of ranks gradients are added in another order.
+The conversion only cuts and joins: float32 weights and both moments keep their bits. What follows
+it does not: with another number of ranks gradients are added in another order.
 """
 
 from __future__ import annotations
@@ -15,15 +17,17 @@ from typing import Any
 from holdfast_worker.removal import remove_tree
 
 TWIN = r"\.universal\..+"
-TAG = "step"  # Of the one checkpoint in a state directory. `latest` is not written: DeepSpeed writes it without fsync.
+# Of the one checkpoint in a state directory. `latest` is not written: DeepSpeed writes it without
+# fsync.
+TAG = "step"
 
 
 @contextmanager
 def universal(state: Path, *, engine: Any, home: str) -> Iterator[Path]:
     """
-    The universal twin of the state directory `state`, on every rank: rank 0 writes it beside the checkpoint, and
-    removes it when all ranks have read it. A crash leaves a directory that no checkpoint is named by: the next save
-    removes it.
+    The universal twin of the state directory `state`, on every rank: rank 0 writes it beside the
+    checkpoint, and removes it when all ranks have read it. A crash leaves a directory that no
+    checkpoint is named by: the next save removes it.
     """
     checkpoint = state.parent
     twin = checkpoint.with_name(f".universal.{checkpoint.name}")
@@ -38,7 +42,10 @@ def universal(state: Path, *, engine: Any, home: str) -> Iterator[Path]:
 
 
 def _convert(source: Path, target: Path) -> None:
-    """What `ds_to_universal.py` does, in this process: a rank must not fork, and its files are verified already."""
+    """
+    What `ds_to_universal.py` does, in this process: a rank must not fork, and its files are
+    verified already.
+    """
     from deepspeed.checkpoint import ds_to_universal
 
     arguments = Namespace(
@@ -55,9 +62,10 @@ def _convert(source: Path, target: Path) -> None:
 
 def undo_sharing(optimizer: Any, *, decays: list[float]) -> None:
     """
-    ZeRO-3 (0.19.8, stage3.py, `load_hp_checkpoint_state_from_checkpoint_dir_stage3`) gives every group of parameters
-    the first one's settings, and one and the same step tensor: each group would raise it for all, and Adam's bias
-    correction would run ahead. `decays`: the weight decay of each group.
+    ZeRO-3 (0.19.8, stage3.py, `load_hp_checkpoint_state_from_checkpoint_dir_stage3`) gives every
+    group of parameters the first one's settings, and one and the same step tensor: each group would
+    raise it for all, and Adam's bias correction would run ahead. `decays`: the weight decay of each
+    group.
     """
     for group, decay in zip(optimizer.param_groups, decays):
         group["weight_decay"] = decay

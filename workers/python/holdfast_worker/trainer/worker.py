@@ -1,14 +1,15 @@
-"""The trainer role: one rank's operations, as `workers/roles/trainer.ts` declares them.
+"""
+The trainer role: one rank's operations, as `workers/roles/trainer.ts` declares them.
 
-A trainer holds one version in memory. Every operation names the version it starts from; a trainer that holds another
-answers `not_resident` and does nothing.
+A trainer holds one version in memory. Every operation names the version it starts from; a trainer
+that holds another answers `not_resident` and does nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from holdfast_worker import weights
 from holdfast_worker.failures import cause_of
@@ -20,9 +21,27 @@ from holdfast_worker.trainer.create_model import create_model
 from holdfast_worker.trainer.model_digests import ModelDigests
 from holdfast_worker.trainer.model_source import ModelSource
 from holdfast_worker.trainer.schedule import check_schedule, factor
-from holdfast_worker.wire import typed
+from holdfast_worker.trainer.skipped_step import too_many
+from holdfast_worker.wire import RankOperation, typed
+from holdfast_worker.wire_answers import (
+    NotResident,
+    Numerics,
+    StepRecord,
+    TrainerCreateModelAnswer,
+    TrainerCreditAnswer,
+    TrainerEvaluateAnswer,
+    TrainerInspectModelAnswer,
+    TrainerLoadAnswer,
+    TrainerMeasureRowsAnswer,
+    TrainerOpenAlgorithmAnswer,
+    TrainerPublishAnswer,
+    TrainerSaveAnswer,
+    TrainerScoreAnswer,
+    TrainerTrainAnswer,
+)
 from holdfast_worker.wire_types import (
     Optimizer,
+    TensorEntry,
     TrainerCreateModel,
     TrainerCredit,
     TrainerEvaluate,
@@ -37,28 +56,46 @@ from holdfast_worker.wire_types import (
     TrainerTrain,
 )
 
-Answer = dict[str, Any]
-Operation = Callable[[dict[str, Any], OperationIO], Answer]
+
+class TrainerInfo(TypedDict):
+    """What a rank is, as its group says."""
+
+    device: str
+    packages: dict[str, str]
+    numerics: Numerics
+
+
+@dataclass(frozen=True)
+class Trained:
+    """The answer of the step that made a version, and the version it was made from."""
+
+    base: str
+    answer: TrainerTrainAnswer
 
 
 class Worker:
-    """One rank of a trainer group. `held` is the version in memory, None while there is none that can be trusted."""
+    """
+    One rank of a trainer group. `held` is the version in memory, None while there is none that can
+    be trusted.
+    """
 
     def __init__(self, context: RankContext) -> None:
         self.context = context
         self.spec = TrainerSpec.of(context.spec)
         self.held: str | None = None
-        self.steps_done = 0  # Optimizer steps taken since the base: the schedule's state. Skipped ones do not count.
+        # Optimizer steps taken since the base: the schedule's state. Skipped ones do not count.
+        self.steps_done = 0
         self.skipped = 0  # Steps that were skipped in a row, up to now.
         self.optimizer: Any = None  # The `Optimizer` of what is held.
         self.source: Any = None
-        self.trained: Answer | None = None  # The answer of the step that made `held`, for an engine that lost it.
+        # Of the step that made `held`, for an engine that lost its answer.
+        self.trained: Trained | None = None
         self.engine: Any = None
         self.row_lengths: Any = None
         self.trainer: Any = None
         self.models = ModelDigests()
         self.device = "cpu"
-        self.operations: dict[str, Operation] = {
+        self.operations: dict[str, RankOperation] = {
             "create_model": typed(TrainerCreateModel, self.create_model),
             "inspect_model": typed(TrainerInspectModel, self.inspect_model),
             "measure_rows": typed(TrainerMeasureRows, self.measure_rows),
@@ -72,10 +109,13 @@ class Worker:
             "save": self._giving_back(typed(TrainerSave, self.save)),
         }
 
-    def _giving_back(self, operation: Operation) -> Operation:
-        """The operation; after it, the GPU memory that it needed is there for a sampler on the same GPU."""
+    def _giving_back(self, operation: RankOperation) -> RankOperation:
+        """
+        The operation; after it, the GPU memory that it needed is there for a sampler on the same
+        GPU.
+        """
 
-        def run(args: dict[str, Any], io: OperationIO) -> Answer:
+        def run(args: dict[str, Any], io: OperationIO) -> dict[str, Any]:
             try:
                 return operation(args, io)
             finally:
@@ -83,20 +123,29 @@ class Worker:
 
         return run
 
-    def _telling_cut(self, operation: Operation) -> Operation:
-        """The operation; if the device has no room for it, the engine learns how its micro-batches were cut."""
+    def _telling_cut(self, operation: RankOperation) -> RankOperation:
+        """
+        The operation; if the device has no room for it, the engine learns how its micro-batches
+        were cut.
+        """
 
-        def run(args: dict[str, Any], io: OperationIO) -> Answer:
+        def run(args: dict[str, Any], io: OperationIO) -> dict[str, Any]:
             try:
                 return operation(args, io)
             except Exception as error:
                 if cause_of(error) == "out_of_memory" and self.trainer.cut:
-                    io.progress("no_room", 0, **self.trainer.cut)
+                    cut = self.trainer.cut
+                    io.progress(
+                        "no_room",
+                        0,
+                        longest_tokens=cut.longest_tokens,
+                        micro_batch_tokens=cut.micro_batch_tokens,
+                    )
                 raise
 
         return run
 
-    def boot(self) -> Answer:
+    def boot(self) -> TrainerInfo:
         """Heavy imports, fixed numerics, and the meeting of all ranks. No model yet."""
         numerics.prepare_environment(self.spec.threads)
         self._check_spec()
@@ -109,19 +158,18 @@ class Worker:
         from holdfast_worker.trainer.operations import TrainingOperations
 
         self.trainer = TrainingOperations(self.engine, head=self.spec.head, models=self.models)
-        self.numerics = numerics.describe(self.spec, device=device, world_size=self.context.world_size)
-        return {"device": device, "packages": numerics.package_versions(), "numerics": self.numerics}
+        self.numerics = numerics.describe(
+            self.spec, device=device, world_size=self.context.world_size
+        )
+        return {
+            "device": device,
+            "packages": numerics.package_versions(),
+            "numerics": self.numerics,
+        }
 
     def _check_spec(self) -> None:
-        engine, dtype, head = self.spec.engine, self.spec.dtype, self.spec.head
-        if engine not in ("torch", "deepspeed"):
-            raise ValueError(f"Cannot start a trainer because trainer.engine is '{engine}': use torch or deepspeed")
-        if dtype not in ("float32", "bfloat16"):
-            raise ValueError(f"Cannot start a trainer because trainer.dtype is '{dtype}': use float32 or bfloat16")
-        if head not in (None, "value", "score"):
-            raise ValueError(f"Cannot start a trainer because its head is '{head}': use value, score or none")
         numerics.check_adapter(self.spec)
-        if engine == "torch" and self.context.world_size != 1:
+        if self.spec.engine == "torch" and self.context.world_size != 1:
             raise ValueError(
                 f"Cannot start a torch trainer because trainer.ranks is {self.context.world_size}: "
                 "it has one rank; use engine: deepspeed for more"
@@ -137,22 +185,30 @@ class Worker:
         engine_deepspeed.prepare_environment(self.context, device)
         return engine_deepspeed.DeepSpeedEngine(self.spec, context=self.context, device=device)
 
-    def create_model(self, args: TrainerCreateModel, io: OperationIO) -> Answer:
+    def create_model(self, args: TrainerCreateModel, io: OperationIO) -> TrainerCreateModelAnswer:
         """Rank 0 makes the model; a second run makes the same bits again."""
         digest = ""
         if self.context.rank == 0:
-            digest = create_model(args.recipe, seed=args.seed, directory=args.dir, home=self.context.home)
+            digest = create_model(
+                args.recipe, seed=args.seed, directory=args.dir, home=self.context.home
+            )
         return {"dir": args.dir, "digest": self.engine.gather(digest)[0]}
 
-    def inspect_model(self, args: TrainerInspectModel, io: OperationIO) -> Answer:
+    def inspect_model(
+        self, args: TrainerInspectModel, io: OperationIO
+    ) -> TrainerInspectModelAnswer:
         """Reads the directory on every rank: one that does not see it fails here, not later."""
         config = weights.check_model_directory(args.dir)
-        tensors: list[dict[str, Any]] = []
+        tensors: list[TensorEntry] = []
         digest = self.models.of(args.dir, manifest=tensors)
         parameters = sum(weights.count_elements(tensor["shape"]) for tensor in tensors)
-        return {"digest": digest, "parameters": parameters, "architecture": config["architectures"][0]}
+        return {
+            "digest": digest,
+            "parameters": parameters,
+            "architecture": config["architectures"][0],
+        }
 
-    def measure_rows(self, args: TrainerMeasureRows, io: OperationIO) -> Answer:
+    def measure_rows(self, args: TrainerMeasureRows, io: OperationIO) -> TrainerMeasureRowsAnswer:
         """Counts the tokens of rows on rank 0. Needs no version."""
         if self.context.rank != 0:
             return {"rows": 0, "model_tokens_max": None}
@@ -162,20 +218,25 @@ class Worker:
             self.row_lengths = RowLengths()
         return self.row_lengths.measure(args, io)
 
-    def open_algorithm(self, args: TrainerOpenAlgorithm, io: OperationIO) -> Answer:
+    def open_algorithm(
+        self, args: TrainerOpenAlgorithm, io: OperationIO
+    ) -> TrainerOpenAlgorithmAnswer:
         """Tries an algorithm's file and says what it reads. Needs no model."""
         from holdfast_worker.algorithm import operations
 
         return operations.open_algorithm(args, io)
 
-    def credit(self, args: TrainerCredit, io: OperationIO) -> Answer:
+    def credit(self, args: TrainerCredit, io: OperationIO) -> TrainerCreditAnswer:
         """What an algorithm's file assigns to a round. Needs no model, changes nothing."""
         from holdfast_worker.algorithm import operations
 
         return operations.credit(args, io)
 
-    def load(self, args: TrainerLoad, io: OperationIO) -> Answer:
-        """Takes a version from a model directory or a checkpoint. Whatever was held before is gone, even on failure."""
+    def load(self, args: TrainerLoad, io: OperationIO) -> TrainerLoadAnswer:
+        """
+        Takes a version from a model directory or a checkpoint. Whatever was held before is gone,
+        even on failure.
+        """
         self.held, self.trained = None, None
         check_schedule(args.optimizer["schedule"])
         saved, steps_done, skipped, state = args.checkpoint, 0, 0, None
@@ -198,7 +259,7 @@ class Worker:
             checkpoint.restore_rng(self.engine, Path(saved["dir"]), world_size=world_size)
         self.optimizer, self.steps_done, self.skipped = args.optimizer, steps_done, skipped
         self.held = args.version
-        return {"version": self.held, "numerics": self.numerics}
+        return {"version": args.version, "numerics": self.numerics}
 
     def _source(self, base: Path, saved: Path | None) -> Any:
         """A checkpoint is a model by itself; one of an adapter belongs to its base."""
@@ -207,33 +268,39 @@ class Worker:
             return ModelSource(saved or base, head=self.spec.head)
         return adapted_source(lora, seed=self.spec.seed, path=base, saved=saved, engine=self.engine)
 
-    def train(self, args: TrainerTrain, io: OperationIO) -> Answer:
+    def train(self, args: TrainerTrain, io: OperationIO) -> TrainerTrainAnswer | NotResident:
         """From `from` to `to`: one optimizer step per entry of the batch's `updates`."""
-        if self.trained is not None and self.held == args.to and self.trained["from"] == args.from_:
-            return self.trained["answer"]  # The step was taken and its answer lost on the way.
+        if self.trained is not None and self.held == args.to and self.trained.base == args.from_:
+            return self.trained.answer  # The step was taken and its answer lost on the way.
         if self.held != args.from_:
             return {"not_resident": self.held}
         io.check_cancelled()
         work = self.trainer.prepare(args, io, self.source)
         self._change(args.optimizer)
-        self.held, self.trained = None, None  # Between versions: an error from here on leaves none, unless undone.
-        steps: list[dict[str, Any]] = []
+        self.held, self.trained = (
+            None,
+            None,
+        )  # Between versions: an error from here on leaves none, unless undone.
+        steps: list[StepRecord] = []
         skipped = self.skipped
         for update in work.updates:
-            step = self.trainer.step(work, update, lr=self._learning_rate(), number=self.steps_done, io=io)
+            step = self.trainer.step(
+                work, update, lr=self._learning_rate(), number=self.steps_done, io=io
+            )
             steps.append(step)
-            was_taken = "skipped" not in step
-            self.steps_done += was_taken
-            skipped = 0 if was_taken else skipped + 1
-            if skipped == args.non_finite_max:
+            refused = step.get("skipped")
+            skipped = 0 if refused is None else skipped + 1
+            if refused is None:
+                self.steps_done += 1
+            elif skipped == args.non_finite_max:
                 if all("skipped" in one for one in steps):
                     self.held = args.from_  # Nothing has changed.
-                raise self.trainer.too_many(skipped, step["skipped"])
-            io.progress("train", len(steps), len(work.updates), **({"loss": step["loss"]} if was_taken else {}))
+                raise too_many(skipped, refused)
+            loss = {} if refused or step["loss"] is None else {"loss": step["loss"]}
+            io.progress("train", len(steps), len(work.updates), **loss)
         self.held, self.skipped = args.to, skipped
-        answer = {"version": self.held, "steps": steps}
-        self.trained = {"from": args.from_, "answer": answer}
-        return answer
+        self.trained = Trained(args.from_, {"version": args.to, "steps": steps})
+        return self.trained.answer
 
     def _change(self, optimizer: Optimizer) -> None:
         if optimizer == self.optimizer:
@@ -245,49 +312,58 @@ class Worker:
     def _learning_rate(self) -> float:
         return self.optimizer["lr"] * factor(self.optimizer["schedule"], self.steps_done)
 
-    def score(self, args: TrainerScore, io: OperationIO) -> Answer:
+    def score(self, args: TrainerScore, io: OperationIO) -> TrainerScoreAnswer | NotResident:
         """What the model says of the batch's tokens. Writes nothing: safe to run twice."""
         if self.held != args.version:
             return {"not_resident": self.held}
         columns = self.trainer.score(args, io, source=self.source, dtype=self.spec.dtype)
         for name in args.columns:
             io.blob(columns[name])
-        return {"columns": args.columns}
+        return {"columns": [*args.columns]}
 
-    def evaluate(self, args: TrainerEvaluate, io: OperationIO) -> Answer:
+    def evaluate(
+        self, args: TrainerEvaluate, io: OperationIO
+    ) -> TrainerEvaluateAnswer | NotResident:
         """The loss and its metrics on a batch. Changes nothing: safe to run twice."""
         if self.held != args.version:
             return {"not_resident": self.held}
         io.check_cancelled()
         return self.trainer.evaluate(self.trainer.prepare(args, io, self.source), io)
 
-    def publish(self, args: TrainerPublish, io: OperationIO) -> Answer:
-        """The weights as a plain Hugging Face directory, there whole or not at all. A second run writes the same."""
+    def publish(self, args: TrainerPublish, io: OperationIO) -> TrainerPublishAnswer | NotResident:
+        """
+        The weights as a plain Hugging Face directory, there whole or not at all. A second run
+        writes the same.
+        """
         if self.held != args.version:
             return {"not_resident": self.held}
         form = args.form or (self.spec.lora["publish"] if self.spec.lora else "merged")
-        publication = checkpoint.publish(
+        return checkpoint.publish(
             self.engine,
             self.source,
             target=Path(args.dir),
             home=self.context.home,
             dtype=self.spec.dtype,
+            version=args.version,
             form=form,
         )
-        return {"version": self.held, "dir": args.dir, **publication}
 
-    def save(self, args: TrainerSave, io: OperationIO) -> Answer:
+    def save(self, args: TrainerSave, io: OperationIO) -> TrainerSaveAnswer | NotResident:
         """A checkpoint. Each rank answers the files it wrote; the engine commits their union."""
         if self.held != args.version:
             return {"not_resident": self.held}
-        record = {
-            "version": self.held,
+        record: checkpoint.StateRecord = {
+            "version": args.version,
             "steps_done": self.steps_done,
             "optimizer": self.optimizer,
             "numerics": self.numerics,
-            **({"skipped": self.skipped} if self.skipped else {}),
         }
-        saved = checkpoint.save(
-            self.engine, self.source, directory=Path(args.dir), home=self.context.home, record=record
+        if self.skipped:
+            record["skipped"] = self.skipped
+        return checkpoint.save(
+            self.engine,
+            self.source,
+            directory=Path(args.dir),
+            home=self.context.home,
+            record=record,
         )
-        return {"version": self.held, "dir": args.dir, "world_size": self.context.world_size, **saved}

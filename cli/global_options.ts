@@ -1,0 +1,51 @@
+import { EngineError } from "../engine/mod.ts";
+import { Home } from "../runs/mod.ts";
+import type { Command } from "./command.ts";
+import { completed, DEFAULT_HOME } from "./output.ts";
+
+export const HOME_HELP = "directory of runs, checkpoints and environments";
+export const STORE_HELP =
+  "PostgreSQL URL of the journal; overrides $HOLDFAST_STORE (default: a SQLite file in the home)";
+
+type Given = { home?: string; store?: string; id?: string };
+
+/** The options of all verbs, which may come before the verb or after it. */
+export class GlobalOptions {
+  /** The home's directory. */
+  readonly home: string;
+  readonly store: string | undefined;
+  /** Of the new run. */
+  readonly id: string | undefined;
+
+  constructor(given: Given) {
+    this.home = given.home ?? DEFAULT_HOME;
+    this.store = given.store ?? storeOfEnvironment();
+    this.id = given.id;
+  }
+
+  /** Those that a command line gives: what comes after the verb counts. */
+  static of(command: Command): GlobalOptions {
+    return new GlobalOptions({ ...command.optsWithGlobals<Given>(), ...command.opts<Given>() });
+  }
+
+  /** Opens the home during `work`. An error's advice then names it. */
+  async withHome<T>(work: (home: Home) => Promise<T>): Promise<T> {
+    const home = Home.open(this.home, {
+      store: this.store ?? null,
+      onNotice: (text) => console.error(text),
+    });
+    try {
+      return await work(home);
+    } catch (error) {
+      if (error instanceof EngineError) error.message = completed(error.message, home);
+      throw error;
+    } finally {
+      await home.close();
+    }
+  }
+}
+
+/** Keeps a password out of the list of processes. */
+function storeOfEnvironment(): string | undefined {
+  return Deno.env.get("HOLDFAST_STORE") || undefined;
+}

@@ -1,0 +1,87 @@
+import { loadConfig, type LoadedConfig } from "../configs/mod.ts";
+import { checkAlgorithm, flowDefinition, SHIPPED } from "../flows/mod.ts";
+import {
+  type AnyDefinition,
+  checkRewards,
+  createRun,
+  type Home,
+  questionsOf,
+  rowTables,
+  slotsOf,
+} from "../runs/mod.ts";
+import { ARGUMENTS } from "./arguments.ts";
+import { BeforeRecording } from "./before_recording.ts";
+import { followRun } from "./followed_run.ts";
+import { id } from "./options.ts";
+import { errorScreen } from "./output.ts";
+import { leaveQueued, QUEUE_OPTIONS, type Queued, queuedOf } from "./queued.ts";
+import type { Call } from "./verb.ts";
+
+/** What is true as long as a new run is not recorded. */
+export const NO_RUN = "stopped before anything was recorded: there is no run to resume";
+
+/** A verb that starts the run of a configuration's file. */
+export const STARTS = {
+  arguments: { "<config>": ARGUMENTS.config, "[overrides...]": ARGUMENTS.overrides },
+  options: { id, ...QUEUE_OPTIONS },
+};
+
+/**
+ * Starts the run of a configuration's file. `check` throws for one that the verb does not start.
+ * Returns the exit code.
+ */
+export async function startFile(
+  { args, flags, globals }: Call<typeof STARTS.arguments, typeof STARTS.options>,
+  check: (loaded: LoadedConfig) => void = () => {},
+): Promise<number> {
+  const queued = queuedOf(flags);
+  return await new BeforeRecording({ nothing: NO_RUN }).during(async (early) => {
+    const { config, overrides } = args;
+    const loaded = await loadConfig(config, { overrides, cwd: Deno.cwd() });
+    return await globals.withHome((home) => {
+      check(loaded);
+      return startRun(home, loaded, { id: globals.id, queued, early });
+    });
+  });
+}
+
+/** Records a run, then executes it, or queues it for `serve`. Returns the exit code. */
+export async function startRun(
+  home: Home,
+  loaded: LoadedConfig,
+  options: { id?: string; queued?: Queued; early: BeforeRecording },
+): Promise<number> {
+  const { early, queued } = options;
+  const { config } = loaded;
+  const definition = flowDefinition(config.flow);
+  // A broken row is bad input: it is reported before anything is recorded.
+  const rows = await rowTables(config);
+  for (const question of questionsOf(config, rows)) {
+    errorScreen().write(`Is this intended? ${question}\n`);
+  }
+  // So is unusable Python code. A queued run may start on a different machine, which checks it
+  // then.
+  const looking = {
+    home: home.dir,
+    onSetup: ({ text }: { text: string }) => errorScreen().write(`${text}\n`),
+  };
+  if (!queued) await checkAlgorithm(config, looking);
+  await checkRewards(config, { ...looking, rows, load: !queued });
+  const head = await early.record(() =>
+    createRun(home, definition, {
+      config,
+      id: options.id,
+      name: config.name,
+      entry: `${SHIPPED}${config.flow}`,
+      needs: queued?.needs ?? slotsOf(config),
+      ...(queued && { queue: queued.queue, priority: queued.priority }),
+    })
+  );
+  if (queued) return leaveQueued(home, head);
+  return await followRun(home, {
+    head,
+    graph: (definition as AnyDefinition).build(config),
+    config,
+    rows,
+  }, early);
+}

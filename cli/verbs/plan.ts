@@ -1,0 +1,145 @@
+import { hasValueModel, refillOf } from "../../algs/mod.ts";
+import { type Config, evaluationSets, loadConfig, type LoadedConfig } from "../../configs/mod.ts";
+import { buildFlow } from "../../flows/mod.ts";
+import { questionsOf, rowTables } from "../../runs/mod.ts";
+import type { Graph } from "../../engine/mod.ts";
+import { type TrainerConfig, valueTrainer } from "../../workers/mod.ts";
+import { print, printJson, table } from "../output.ts";
+import { defineVerb } from "../verb.ts";
+import { ARGUMENTS } from "../arguments.ts";
+import { json, text } from "../options.ts";
+
+/** `plan CONFIG`: the graph, its counts and where it runs. Starts nothing and spends nothing. */
+export const planVerb = defineVerb({
+  name: "plan",
+  about: "draw the graph and count its cost without starting anything",
+  arguments: { "<config>": ARGUMENTS.config, "[overrides...]": ARGUMENTS.overrides },
+  options: { json, format: text("<format>", "text or mermaid", { default: "text" }) },
+  async action({ args: { config, overrides }, flags }) {
+    await printPlan(await loadConfig(config, { overrides, cwd: Deno.cwd() }), flags);
+  },
+});
+
+async function printPlan(
+  loaded: LoadedConfig,
+  options: { json?: boolean; format?: string },
+): Promise<void> {
+  const graph = buildFlow(loaded.config);
+  const arithmetic = batchArithmetic(loaded.config);
+  const placement = placements(loaded.config);
+  const rows = await rowTables(loaded.config);
+  if (options.json) {
+    const { name, hash, lines } = graph;
+    return printJson({
+      graph: name,
+      graph_hash: hash,
+      lines,
+      stages: graph.count(),
+      arithmetic,
+      placement,
+      questions: questionsOf(loaded.config, rows),
+    });
+  }
+  if (options.format === "mermaid") return print(graph.draw("mermaid"));
+  print([
+    graph.draw("text"),
+    "",
+    table(["stage", "runs on", "times"], countRows(graph)),
+    "",
+    ...arithmetic.map((line) => `batch      ${line}`),
+    ...placement.map((line) => `placement  ${line}`),
+    ...questionsOf(loaded.config, rows).map((line) => `question   ${line}`),
+  ].join("\n"));
+}
+
+function countRows(graph: Graph): string[][] {
+  return graph.count().map(({ stage, runs_on, times, per_item }) => [
+    stage,
+    runs_on,
+    per_item ? `${times} x items` : String(times),
+  ]);
+}
+
+/** What a round costs, in the field's words. */
+export function batchArithmetic(config: Config): string[] {
+  switch (config.flow) {
+    case "online":
+      return onlineLines(config, config);
+    case "quickstart":
+      return [
+        warmupLine(config.warmup),
+        ...onlineLines(config.online, config),
+      ];
+    case "supervised":
+      return [
+        `${config.rows_per_round} rows x ${config.rounds} rounds = ${
+          config.rows_per_round * config.rounds
+        } rows`,
+      ];
+    case "preference":
+      return [
+        ...(config.warmup ? [warmupLine(config.warmup)] : []),
+        `${config.pairs_per_round} pairs x ${config.rounds} rounds = ${
+          config.pairs_per_round * config.rounds
+        } pairs`,
+      ];
+    case "evaluate":
+      return [evaluationLine(config)];
+  }
+}
+
+function evaluationLine(config: Extract<Config, { flow: "evaluate" }>): string {
+  const { problems, samples_per_prompt } = config.evaluate;
+  const sets = evaluationSets(config).length;
+  return `${problems ?? "all"} problems${
+    sets === 1 ? "" : ` of each of ${sets} files`
+  } x ${samples_per_prompt} samples`;
+}
+
+function warmupLine(
+  { rounds, rows_per_round: rows }: { rounds: number; rows_per_round: number },
+): string {
+  return `warm-up: ${rows} rows x ${rounds} rounds = ${rows * rounds} rows`;
+}
+
+type Rounds = { rounds: number; prompts_per_round: number; samples_per_prompt: number };
+
+function onlineLines(
+  { rounds, prompts_per_round: prompts, samples_per_prompt: samples }: Rounds,
+  { algorithm, trainer: { ranks } }: Extract<Config, { flow: "online" | "quickstart" }>,
+): string[] {
+  const each = prompts * samples;
+  const refill = refillOf(algorithm);
+  return [
+    `${prompts} prompts x ${samples} samples = ${each} trajectories a round over ${ranks} ` +
+    `${ranks === 1 ? "rank" : "ranks"}; x ${rounds} rounds = ${each * rounds}`,
+    ...(refill
+      ? [
+        `${algorithm.name} draws until a round is full: up to ${refill.batches_max} batches, ` +
+        `so at most ${each * refill.batches_max * rounds} are sampled`,
+      ]
+      : []),
+  ];
+}
+
+function placements(config: Config): string[] {
+  const { trainer } = config;
+  const sampler = "sampler" in config ? config.sampler : null;
+  const line = (
+    name: string,
+    { engine, zero, ranks, device, dtype }: Omit<TrainerConfig, "optimizer">,
+  ) =>
+    `${name}: ${engine}${
+      engine === "deepspeed" ? ` ZeRO ${zero}` : ""
+    }, ${ranks} x ${device}, ${dtype}`;
+  const values = "value_model" in config && hasValueModel(config.algorithm)
+    ? config.value_model
+    : null;
+  return [
+    line("trainer", trainer),
+    ...(values ? [line("value model", valueTrainer(trainer, values))] : []),
+    ...(sampler
+      ? [`sampler: ${sampler.engine}, ${sampler.replicas} x ${sampler.device}, ${sampler.dtype}`]
+      : []),
+  ];
+}

@@ -1,0 +1,63 @@
+import type { Verb } from "../verb.ts";
+import { cancelVerb } from "./cancel.ts";
+import { checkpointsVerb } from "./checkpoints.ts";
+import { configSchemaVerb } from "./config_schema.ts";
+import { configShowVerb } from "./config_show.ts";
+import { dataPreviewVerb } from "./data_preview.ts";
+import { diffVerb } from "./diff.ts";
+import { doctorVerb } from "./doctor.ts";
+import { evalVerb } from "./eval.ts";
+import { fetchVerb } from "./fetch.ts";
+import { forkVerb } from "./fork.ts";
+import { gcVerb } from "./gc.ts";
+import { logsVerb } from "./logs.ts";
+import { lossShowVerb } from "./loss_show.ts";
+import { lossTryVerb } from "./loss_try.ts";
+import { planVerb } from "./plan.ts";
+import { resumeVerb } from "./resume.ts";
+import { rewardTestVerb } from "./reward_test.ts";
+import { rolloutsVerb } from "./rollouts.ts";
+import { runVerb } from "./run.ts";
+import { runsVerb } from "./runs.ts";
+import { serveVerb } from "./serve.ts";
+import { showVerb } from "./show.ts";
+import { signalVerb } from "./signal.ts";
+import { verifyVerb } from "./verify.ts";
+import { whyVerb } from "./why.ts";
+
+/** All verbs, in the order of `--help`. A new one is its file and its line here. */
+export const VERBS: readonly Verb[] = [
+  runVerb,
+  evalVerb,
+  resumeVerb,
+  forkVerb,
+  serveVerb,
+  gcVerb,
+  signalVerb,
+  cancelVerb,
+  runsVerb,
+  showVerb,
+  logsVerb,
+  rolloutsVerb,
+  checkpointsVerb,
+  verifyVerb,
+  diffVerb,
+  whyVerb,
+  planVerb,
+  fetchVerb,
+  rewardTestVerb,
+  lossShowVerb,
+  lossTryVerb,
+  dataPreviewVerb,
+  doctorVerb,
+  configSchemaVerb,
+  configShowVerb,
+];
+
+/** What the first word of a verb of two words stands for. */
+export const GROUPS: Readonly<Record<string, string>> = {
+  reward: "test rewards",
+  loss: "inspect losses",
+  data: "inspect data",
+  config: "inspect configurations",
+};

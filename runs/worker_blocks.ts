@@ -1,0 +1,111 @@
+/** Which worker processes a configuration asks for, and how replans change them. */
+import { z } from "zod";
+import { AlgorithmChoice, hasValueModel, headOf } from "../algs/mod.ts";
+import { RecoveryConfig, restoreRecorded } from "../configs/mod.ts";
+import { type NewRow, recordedValue } from "../engine/mod.ts";
+import { RolloutsConfig } from "../rollouts/mod.ts";
+import {
+  type AnyRole,
+  type AskedReplan,
+  askedReplans,
+  placeGpus,
+  plannedGroups,
+  Replan,
+  replanned,
+  ROLES,
+  SamplerConfig,
+  TrainerConfig,
+  ValueModelConfig,
+  valueTrainer,
+  type WorkerBlocks,
+  WorkersConfig,
+} from "../workers/mod.ts";
+
+/**
+ * Records from before a setting existed have its default. A custom graph may have further settings.
+ */
+const RecordedTrainer = z.looseObject(TrainerConfig.omit({ optimizer: true }).shape);
+const RecordedSampler = z.looseObject(SamplerConfig.shape);
+const NO_SAMPLERS: SamplerConfig = { ...SamplerConfig.parse({}), replicas: 0 };
+
+/**
+ * Which worker processes a configuration asks for; null if it has no trainer. Without a sampler
+ * block there are none of those.
+ */
+export function workerBlocks(
+  config: Record<string, unknown>,
+  roles: readonly AnyRole[] = ROLES,
+): WorkerBlocks | null {
+  if (!config.trainer) return null;
+  const { seed, rollouts, recovery } = config as unknown as WorkerBlocks & {
+    rollouts?: object;
+    recovery?: object;
+  };
+  const trainer = RecordedTrainer.parse(restoreRecorded(RecordedTrainer, config.trainer));
+  const sampler = config.sampler === undefined
+    ? NO_SAMPLERS
+    : RecordedSampler.parse(restoreRecorded(RecordedSampler, config.sampler));
+  const { reward_processes } = RolloutsConfig.parse(rollouts ?? {});
+  const workers = WorkersConfig.parse(config.workers ?? {});
+  const { allow_replan } = RecoveryConfig.parse(recovery ?? {});
+  // A custom graph may have none, or a custom one.
+  const algorithm = AlgorithmChoice.safeParse(config.algorithm);
+  const head = algorithm.success ? headOf(algorithm.data) : null;
+  const values = algorithm.success && hasValueModel(algorithm.data);
+  const value_model = values ? ValueModelConfig.parse(config.value_model ?? {}) : null;
+  const own = roles.filter(({ name, block }) => block !== null && config[name] !== undefined);
+  const others = Object.fromEntries(
+    own.map(({ name, block }) => [name, block.parse(config[name])]),
+  );
+  return {
+    trainer,
+    head,
+    value_model,
+    sampler,
+    seed: seed ?? 0,
+    reward_processes,
+    allow_replan,
+    workers,
+    others,
+  };
+}
+
+/** The blocks as replans have left them, and the rows that the asked ones make. */
+export function plannedBlocks(
+  blocks: WorkerBlocks | null,
+  recorded: readonly NewRow[],
+  asked: AskedReplan,
+): { blocks: WorkerBlocks | null; asked: NewRow[] } {
+  if (blocks === null) return { blocks, asked: [] };
+  const earlier = recorded.filter(({ kind }) => kind === "note/replan").map((row) =>
+    Replan.parse(recordedValue(row))
+  );
+  const { trainer, value_model } = blocks;
+  const critic = value_model ? valueTrainer(trainer, value_model) : null;
+  const rows = [
+    ...askedReplans(trainer, earlier, asked),
+    ...(critic ? askedReplans(critic, earlier, asked, "value_model") : []),
+  ];
+  const then = replannedBlocks(blocks, [...earlier, ...rows]);
+  // What this machine has not is bad input, told at once.
+  if (rows.length > 0) placeGpus([...plannedGroups(then).values()]);
+  const note = (row: Replan): NewRow => ({
+    kind: "note/replan",
+    key: "resume",
+    value: JSON.stringify(row),
+  });
+  return { blocks: then, asked: rows.map(note) };
+}
+
+/** The blocks of a configuration as these replans have left them. */
+export function replannedBlocks<T extends { trainer?: object; value_model?: object | null }>(
+  blocks: T,
+  replans: readonly Replan[],
+): T {
+  const { trainer, value_model } = blocks;
+  return {
+    ...blocks,
+    ...(trainer && { trainer: replanned(trainer, replans) }),
+    ...(value_model && { value_model: replanned(value_model, replans, "value_model") }),
+  };
+}

@@ -1,0 +1,73 @@
+import { deepStrictEqual, match, strictEqual } from "node:assert/strict";
+import { absolute, fileIssue, namedFiles } from "../../configs/files.ts";
+
+const dir = await Deno.makeTempDir({ prefix: "files_test_" });
+Deno.test.afterAll(() => Deno.remove(dir, { recursive: true }));
+type Kind = "model" | "rows" | "reward" | "algorithm" | "python";
+const issue = async (kind: Kind, text: string) =>
+  (await fileIssue({ path: ["x"], kind, text }, "run.yaml"))?.message ?? null;
+
+Deno.test("namedFiles() finds each file with its kind, and skips what is not text", () => {
+  const value = {
+    model: { path: "m" },
+    data: { train: [{ path: "a.jsonl" }, { path: 3 }], eval: [{ path: "b.jsonl" }] },
+    reward: [{ source: "r.py:f" }, { path: "judge" }],
+    algorithm: { source: "alg.py" },
+    sampler: { python: "python3.12" },
+    trainer: { python: null },
+  };
+  deepStrictEqual(namedFiles(value).map(({ path, kind }) => `${path.join(".")} ${kind}`), [
+    "model.path model",
+    "data.train.0.path rows",
+    "data.eval.0.path rows",
+    "algorithm.source algorithm",
+    "reward.0.source reward",
+    "reward.1.path model",
+    "sampler.python python",
+  ]);
+  deepStrictEqual(namedFiles(null), []);
+});
+
+Deno.test("absolute() leaves a bare command to PATH, and starts ~/ at the home directory", () => {
+  const of = (kind: Kind, text: string) => absolute({ kind, text }, "/config");
+  strictEqual(of("python", "python3.12"), "python3.12");
+  strictEqual(of("python", "env/bin/python"), "/config/env/bin/python");
+  strictEqual(of("rows", "../a.jsonl"), "/a.jsonl");
+  strictEqual(of("rows", "/data/a.jsonl"), "/data/a.jsonl");
+  strictEqual(of("rows", "~/a.jsonl"), `${Deno.env.get("HOME")}/a.jsonl`);
+});
+
+Deno.test("fileIssue() says what a model's directory lacks", async () => {
+  const model = `${dir}/model`;
+  strictEqual(await issue("model", model), `there is no directory at ${model}`);
+  await Deno.mkdir(model);
+  match((await issue("model", model))!, /has no config\.json and no weights \(\*\.safetensors\)$/);
+  await Deno.writeTextFile(`${model}/config.json`, "{}");
+  await Deno.writeTextFile(`${model}/model.safetensors`, "");
+  strictEqual(await issue("model", model), null);
+  const file = `${model}/config.json`;
+  strictEqual(await issue("model", file), `there is a file, not a model directory, at ${file}`);
+});
+
+Deno.test("fileIssue() finds a reward's function by name, and suggests a close one", async () => {
+  const file = `${dir}/reward.py`;
+  await Deno.writeTextFile(file, "def score(completion):\n  return 1\n");
+  strictEqual(await issue("reward", `${file}:score`), null);
+  strictEqual(
+    await issue("reward", `${file}:scor`),
+    `${file} has no function 'scor' (did you mean score?)`,
+  );
+  strictEqual(await issue("reward", `${dir}/none.py:f`), `there is no file at ${dir}/none.py`);
+});
+
+Deno.test("fileIssue() checks that rows are a file and an algorithm has a loss", async () => {
+  strictEqual(await issue("rows", dir), `${dir} is a directory; name a JSONL file`);
+  const file = `${dir}/alg.py`;
+  await Deno.writeTextFile(file, "def los(x, c): ...\n");
+  strictEqual(
+    await issue("algorithm", file),
+    `${file} has no function 'loss' (did you mean los?)`,
+  );
+  await Deno.writeTextFile(file, "def loss(x, c): ...\n");
+  strictEqual(await issue("algorithm", file), null);
+});

@@ -1,0 +1,21 @@
+"""What a reward's process is started with."""
+
+from __future__ import annotations
+
+import json
+
+from holdfast_worker.rewards.reward_code import RewardCode
+from reward_files import PROCESS
+
+
+def test_a_process_reads_what_its_pool_wrote() -> None:
+    code = RewardCode.of("my.py:f", {**PROCESS, "env": ["A", "B"], "cpu_s": None})
+    assert RewardCode.from_json(code.to_json()) == code
+    assert (code.env, code.cpu_s, code.isolate) == (("A", "B"), None, True)
+    assert json.loads(code.to_json())["env"] == ["A", "B"]
+
+
+def test_codes_are_one_pools_only_if_everything_is_equal() -> None:
+    one, same = RewardCode.of("my.py:f", {**PROCESS}), RewardCode.of("my.py:f", {**PROCESS})
+    other = RewardCode.of("my.py:f", {**PROCESS, "processes_max": 17})
+    assert len({one, same, other}) == 2

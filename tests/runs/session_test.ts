@@ -1,0 +1,81 @@
+import { deepStrictEqual, rejects, strictEqual } from "node:assert/strict";
+import { z } from "zod";
+import { defineStage, type EngineEvent, graph } from "../../engine/mod.ts";
+import { Paths, Rows } from "../../flows/mod.ts";
+import { createRun, executeRun, Home } from "../../runs/mod.ts";
+import { scratch } from "../flows/fixtures.ts";
+
+const where = defineStage({
+  name: "where",
+  version: 1,
+  input: z.strictObject({}),
+  output: z.strictObject({ dir: z.string(), splits: z.array(z.string()) }),
+  run: (_, ctx) => ({
+    dir: ctx.resource(Paths).run,
+    splits: Object.keys(ctx.resource(Rows)),
+  }),
+});
+
+const place = graph("place", z.strictObject({ seed: z.int().default(1) }), (g) => {
+  return g.stage(where, {});
+});
+const ENTRY = `${import.meta.url}#place`;
+
+async function withHome(body: (home: Home) => Promise<void>): Promise<void> {
+  const home = Home.open(await scratch());
+  try {
+    await body(home);
+  } finally {
+    await home.close();
+  }
+}
+
+Deno.test("createRun() records a run with its directory, and starts nothing", async () => {
+  await withHome(async (home) => {
+    const head = await createRun(home, place, { config: { seed: 4 }, entry: ENTRY, id: "a" });
+    deepStrictEqual([head.id, head.epoch, head.status], ["a", 0, "created"]);
+    deepStrictEqual(JSON.parse(head.config), { seed: 4 });
+    deepStrictEqual(JSON.parse(head.packages), { deno: Deno.version.deno });
+    strictEqual((await Deno.stat(home.runDir("a"))).isDirectory, true);
+    deepStrictEqual(await home.store.read("a", { kinds: ["intent"] }), []);
+  });
+});
+
+Deno.test("executeRun() tells a graph without workers where its run is", async () => {
+  await withHome(async (home) => {
+    const head = await createRun(home, place, { config: {}, entry: ENTRY, id: "a" });
+    const types: EngineEvent["type"][] = [];
+    const outcome = await executeRun(home, { head, graph: place.build({ seed: 1 }) }, {
+      onEvent: ({ type }) => void types.push(type),
+    });
+    deepStrictEqual(outcome, { status: "done", output: { dir: home.runDir("a"), splits: [] } });
+    deepStrictEqual(types.filter((type) => type.startsWith("run_")), [
+      "run_started",
+      "run_ended",
+    ]);
+    strictEqual((await home.store.head("a"))!.status, "done");
+  });
+});
+
+Deno.test("executeRun() interrupts a run that should stop before it starts", async () => {
+  await withHome(async (home) => {
+    const head = await createRun(home, place, { config: {}, entry: ENTRY, id: "a" });
+    const built = { head, graph: place.build({ seed: 1 }) };
+    const outcome = await executeRun(home, built, { drain: AbortSignal.abort() });
+    strictEqual(outcome.status, "interrupted");
+    const again = (await home.store.head("a"))!;
+    strictEqual((await executeRun(home, { ...built, head: again })).status, "done");
+  });
+});
+
+Deno.test("executeRun() refuses a changed graph unless it is accepted", async () => {
+  await withHome(async (home) => {
+    const head = await createRun(home, place, { config: {}, entry: ENTRY, id: "a" });
+    const other = graph("place", z.strictObject({ seed: z.int() }), (g) => {
+      return g.stage(where, {}, { as: "elsewhere" });
+    }).build({ seed: 1 });
+    await rejects(executeRun(home, { head, graph: other }), { code: "replay_drift" });
+    const outcome = await executeRun(home, { head, graph: other }, { accept: true });
+    strictEqual(outcome.status, "done");
+  });
+});

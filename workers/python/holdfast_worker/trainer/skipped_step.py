@@ -1,0 +1,41 @@
+"""Steps that no rank took, as their loss or gradient norm was not finite: what is said of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from holdfast_worker.trainer.engine import NonFiniteError
+from holdfast_worker.wire_answers import SkippedStep
+
+if TYPE_CHECKING:
+    from holdfast_worker.loss import Culprit  # Its room imports torch, which waits for `boot`.
+
+WHAT = {
+    "loss": "the loss is not finite: first at",
+    "grad_norm": "the gradient norm is not finite: steepest at",
+}
+
+
+def skipped_at(cause: Literal["loss", "grad_norm"], culprit: Culprit | None) -> SkippedStep:
+    """What was not finite, and the node, sequence and token that it came from."""
+    if culprit is None:
+        return {"cause": cause, "node": None, "sequence": None, "token": None}
+    node = culprit.text if culprit.node < 0 else f"{culprit.node} ({culprit.text})"
+    return {"cause": cause, "node": node, "sequence": culprit.sequence, "token": culprit.token}
+
+
+def place_of(skipped: SkippedStep) -> str:
+    """Node, sequence and token, as far as they are known."""
+    places = [(name, skipped[name]) for name in ("node", "sequence", "token")]
+    return (
+        ", ".join(f"{name} {value}" for name, value in places if value is not None)
+        or "an unknown node"
+    )
+
+
+def too_many(count: int, skipped: SkippedStep) -> NonFiniteError:
+    """The error that ends a run of skipped steps, `skipped` of the last one."""
+    return NonFiniteError(
+        f"Cannot step because {WHAT[skipped['cause']]} {place_of(skipped)} of the step. "
+        f"{count} step(s) in a row were skipped, which is trainer.non_finite_max"
+    )
