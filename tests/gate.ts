@@ -86,22 +86,53 @@ if (wanted.length === 0) {
 
 const env = await ensureTestEnvironments();
 
-/**
- * Tests of one process. `live`: what it prints is shown as it comes, else when it has ended, from a
- * file: a pipe would stay open for as long as a process that a test left behind.
- */
-type Suite = { name: string; report: string; live?: boolean };
+/** Longest silence of a suite: what finishes no test for so long hangs, and would hang CI too. */
+const SILENCE_LIMIT_MS = 15 * 60_000;
+/** What Deno prints of a test that still runs: no progress. */
+const STILL_RUNNING = /has been running for over/;
 
+/** Tests of one process. Its name stands before each line, as two suites print at once. */
+type Suite = { name: string; report: string };
+
+/**
+ * Runs a suite and shows its lines as they come. It writes to a file: a pipe would stay open for as
+ * long as a process that a test left behind. One that is silent too long is killed, and fails.
+ */
 async function run(
-  { name, report, live = false }: Suite,
+  { name, report }: Suite,
   argv: string[],
   env: Record<string, string>,
 ): Promise<void> {
   const said = `${report}.log`;
-  const [command, ...args] = live ? argv : ["sh", "-c", 'exec "$@" > "$0"', said, ...argv];
-  const good = await shown(command!, args, env);
-  if (!live) console.log(await Deno.readTextFile(said));
-  await addReport(name, report, good);
+  await Deno.writeTextFile(said, "");
+  const child = new Deno.Command("sh", {
+    args: ["-c", 'exec "$@" > "$0" 2>&1', said, ...argv],
+    cwd: ROOT,
+    env,
+    stdin: "null",
+  }).spawn();
+  let shown = 0;
+  let progressAt = performance.now();
+  const show = async (whole: boolean) => {
+    const text = await Deno.readTextFile(said);
+    const end = whole ? text.length : text.lastIndexOf("\n") + 1;
+    if (end <= shown) return;
+    const lines = text.slice(shown, end).trimEnd().split("\n");
+    shown = end;
+    if (!lines.every((line) => STILL_RUNNING.test(line))) progressAt = performance.now();
+    for (const line of lines) console.log(`${name} | ${line}`);
+  };
+  const watch = setInterval(async () => {
+    await show(false);
+    if (performance.now() - progressAt < SILENCE_LIMIT_MS) return;
+    clearInterval(watch);
+    console.log(`${name} | Killed: no test has ended for ${SILENCE_LIMIT_MS / 60_000} minutes.`);
+    child.kill("SIGKILL");
+  }, 1000);
+  const { success } = await child.status;
+  clearInterval(watch);
+  await show(true);
+  await addReport(name, report, success);
 }
 
 async function runDeno(suite: Suite, files: string[]): Promise<void> {
@@ -111,7 +142,16 @@ async function runDeno(suite: Suite, files: string[]): Promise<void> {
 
 async function runPython(files: string[]): Promise<void> {
   const report = `${REPORTS}/pytest.xml`;
-  const pytest = ["-m", "pytest", "-q", "-p", "no:cacheprovider", `--junitxml=${report}`];
+  const pytest = [
+    "-m",
+    "pytest",
+    "-v",
+    "-o",
+    "faulthandler_timeout=600",
+    "-p",
+    "no:cacheprovider",
+    `--junitxml=${report}`,
+  ];
   const places = { ...env, PYTHONPATH: `${ROOT}workers/python` };
   if (files.length === 0) return;
   await run({ name: "pytest", report }, [env.HOLDFAST_TEST_PYTHON!, ...pytest, ...files], places);
@@ -122,8 +162,7 @@ const WHOLE_RUNS = /^tests\/(crash|docs|e2e|recorded)\//;
 
 const deno = chosen(await testFiles("tests", /_test\.ts$/));
 const python = chosen(await testFiles("tests/python", /^test_.*\.py$/));
-// Side by side: whole runs alone leave a fifth of two cores idle.
-const wholeRuns = { name: "Deno, whole runs", report: `${REPORTS}/whole_runs.xml`, live: true };
+const wholeRuns = { name: "Deno, whole runs", report: `${REPORTS}/whole_runs.xml` };
 const others = { name: "Deno", report: `${REPORTS}/deno.xml` };
 // Side by side: whole runs alone leave a fifth of two cores idle.
 await Promise.all([
